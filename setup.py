@@ -1,4 +1,4 @@
-"""For scrapyd-deploy, which builds its egg by `python setup.py`. The facts are in pyproject.toml."""
+"""For scrapyd-deploy, which builds an egg by `python setup.py`. The facts: pyproject.toml."""
 
 from setuptools import setup
 
