@@ -1,0 +1,108 @@
+"""Run the commands of `python -m demo`. Exit 0: fine; 1: a crawl was judged wrong; 2: a mistake."""
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from demo import event_loop
+from demo.arguments import build_parser, web_options
+from demo.bench import bench
+from demo.clock import Clock
+from demo.judge import judge
+from demo.server import serve
+from demo.truth import Truth, truth
+from demo.web import Web
+
+
+async def _serve(arguments: argparse.Namespace) -> int:
+    options = web_options(arguments)
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    clock = Clock(arguments.clock_offset, arguments.clock_scale)
+    running = serve(
+        options,
+        port=arguments.port,
+        log_path=arguments.log,
+        clock=clock,
+        latency_s=arguments.latency,
+    )
+    async with running as port:
+        address = f"127.0.0.1:{port}"
+        ready = {
+            "ready": True,
+            "port": port,
+            "address": address,
+            "overrides": {".test": address},
+            "seeds": Web(options).seeds,
+            "options": dataclasses.asdict(options),
+        }
+        print(json.dumps(ready), flush=True)
+        await stopped.wait()
+    return 0
+
+
+def _truth(arguments: argparse.Namespace) -> Truth:
+    return truth(
+        web_options(arguments),
+        user_agent=arguments.user_agent,
+        follow_nofollow=arguments.follow_nofollow,
+        read_sitemaps=arguments.read_sitemaps,
+        max_depth=arguments.max_depth,
+    )
+
+
+def _print_truth(arguments: argparse.Namespace) -> int:
+    known = _truth(arguments)
+    if arguments.set:
+        urls = sorted(getattr(known, arguments.set))
+        print(json.dumps(urls) if arguments.json else "\n".join(urls))
+        return 0
+    counts = {
+        name: len(getattr(known, name))
+        for name in ("must_fetch", "must_not_fetch", "must_store", "may_fetch", "may_prefixes")
+    }
+    counts["exact_groups"] = len(known.exact_groups)
+    counts["near_groups"] = len(known.near_groups)
+    counts["hosts"] = len({url.split("/")[2] for url in known.must_fetch})
+    print(json.dumps(counts) if arguments.json else _table(counts))
+    return 0
+
+
+def _table(counts: dict[str, int]) -> str:
+    return "\n".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _judge(arguments: argparse.Namespace) -> int:
+    verdict = judge(
+        arguments.log,
+        _truth(arguments),
+        min_delay_s=arguments.min_delay,
+        allow_repeats=arguments.allow_repeats,
+    )
+    print("\n".join(verdict.lines()))
+    if arguments.summary:
+        text = json.dumps(verdict.summary(), indent=2) + "\n"
+        Path(arguments.summary).write_text(text, encoding="utf-8")
+    return 0 if verdict.ok else 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = build_parser().parse_args(argv)
+    try:
+        if arguments.command == "serve":
+            return event_loop.run(_serve(arguments))
+        if arguments.command == "truth":
+            return _print_truth(arguments)
+        if arguments.command == "judge":
+            return _judge(arguments)
+        return bench(arguments.count)
+    except (OSError, ValueError) as error:
+        print(f"demo {arguments.command}: {error}", file=sys.stderr)
+        return 2

@@ -1,0 +1,1 @@
+"""The special pages of the zoo, one file per family of behaviours."""

@@ -1,0 +1,85 @@
+"""Run the synthetic web in a process of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from demo.web import WebOptions
+
+_STOP_S: Final = 10.0
+_ROOT: Final = Path(__file__).resolve().parent.parent
+
+
+class DemoServer:
+    """A context manager: the web is served inside the block, and stopped by SIGTERM on leaving.
+
+    `arguments` are further arguments of `python -m demo serve`.
+    """
+
+    def __init__(
+        self,
+        options: WebOptions,
+        log_path: str | Path | None = None,
+        port: int = 0,
+        arguments: tuple[str, ...] = (),
+    ) -> None:
+        self.options = options
+        self.port = port
+        self._command = [sys.executable, "-m", "demo", "serve", f"--port={port}"]
+        self._command += [f"--hosts={options.hosts}", f"--pages={options.pages}"]
+        self._command += [f"--seed={options.seed}", f"--zoo={options.zoo}", *arguments]
+        if log_path is not None:
+            self._command.append(f"--log={Path(log_path).resolve()}")
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the web is served, as host:port."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """The DNS_OVERRIDES that lead a crawler here."""
+        return {".test": self.address}
+
+    def start(self) -> None:
+        """Start the process and wait until it listens."""
+        self._process = subprocess.Popen(
+            self._command, cwd=_ROOT, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        ready = self._process.stdout.readline()
+        if not ready:
+            self.stop()
+            raise RuntimeError("The demo server did not start; its own message says why.")
+        self.port = int(json.loads(ready)["port"])
+
+    def stop(self) -> None:
+        """Stop the process by SIGTERM; its access log is complete afterwards."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        finally:
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+            self._process = None
+
+    def __enter__(self) -> "DemoServer":
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()

@@ -1,0 +1,114 @@
+"""The rules that a crawl is judged by, one function each: it yields a line per violation.
+
+To add a rule, write a function of a Crawl and name it in RULES.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from demo.access_log import Entry
+from demo.robots_answer import PATH
+from demo.truth import Truth
+
+TOLERANCE_S: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """A crawl's requests, by start time; by host and by URL; and what is expected of it."""
+
+    truth: Truth
+    by_host: dict[str, list[Entry]]
+    by_url: dict[str, list[Entry]]
+    min_delay_s: float
+    allow_repeats: int
+
+
+def missing(crawl: Crawl) -> Iterator[str]:
+    """A URL that must be fetched was not, or never showed its final status."""
+    for url in sorted(crawl.truth.must_fetch):
+        seen = {entry.status for entry in crawl.by_url.get(url, ())}
+        final = crawl.truth.statuses[url]
+        if not seen & {final, 304}:
+            got = ", ".join(str(status) for status in sorted(seen)) or "nothing"
+            yield f"{url} never answered {final} (got {got})"
+
+
+def forbidden(crawl: Crawl) -> Iterator[str]:
+    """A URL was fetched that robots.txt or nofollow keeps crawlers from."""
+    for url in sorted(crawl.truth.must_not_fetch & crawl.by_url.keys()):
+        yield f"{url} fetched {len(crawl.by_url[url])} times"
+
+
+def unknown(crawl: Crawl) -> Iterator[str]:
+    """A URL was fetched that no correct crawl comes across."""
+    truth = crawl.truth
+    for url in sorted(crawl.by_url.keys() - truth.must_fetch - truth.must_not_fetch):
+        if not truth.may(url):
+            yield f"{url} fetched {len(crawl.by_url[url])} times"
+
+
+def repeated(crawl: Crawl) -> Iterator[str]:
+    """A URL was fetched again without need. `allow_repeats` of them in all are forgiven."""
+    forgiven = crawl.allow_repeats
+    for url, entries in sorted(crawl.by_url.items()):
+        if url.endswith(PATH):
+            continue
+        times = sum(entry.status != 304 for entry in entries)
+        due = 1 + crawl.truth.extra_fetches.get(url, 0)
+        excess = times - due
+        if excess > 0 and excess > forgiven:
+            yield f"{url} fetched {times} times, {due} expected"
+        forgiven = max(0, forgiven - max(0, excess))
+
+
+def _neighbours(crawl: Crawl) -> Iterator[tuple[Entry, Entry]]:
+    """Yield each request with the one to the same host that ended last before it."""
+    for entries in crawl.by_host.values():
+        last = entries[0]
+        for entry in islice(entries, 1, None):
+            yield last, entry
+            if entry.end_s >= last.end_s:
+                last = entry
+
+
+def overlap(crawl: Crawl) -> Iterator[str]:
+    """Two requests to one host ran at the same time."""
+    for last, entry in _neighbours(crawl):
+        if entry.start_s < last.end_s:
+            shared_s = last.end_s - entry.start_s
+            yield f"{entry.url} began {shared_s:.3f} s before {last.url} ended"
+
+
+def too_soon(crawl: Crawl) -> Iterator[str]:
+    """A request to a host came sooner after the last answer than is due."""
+    for last, entry in _neighbours(crawl):
+        gap_s = entry.start_s - last.end_s
+        crawl_delay_s = crawl.truth.crawl_delays_s.get(entry.host, 0.0)
+        due_s = max(crawl.min_delay_s, crawl_delay_s, last.retry_after_s)
+        if gap_s < due_s - TOLERANCE_S:
+            yield f"{entry.url} began {gap_s:.3f} s after {last.url}, {due_s:g} s is due"
+
+
+def robots_first(crawl: Crawl) -> Iterator[str]:
+    """A page was fetched from a host before its robots.txt had answered."""
+    for entries in crawl.by_host.values():
+        answered_s = min(
+            (entry.end_s for entry in entries if entry.target == PATH), default=float("inf")
+        )
+        for entry in entries:
+            if entry.target != PATH and entry.start_s < answered_s:
+                yield f"{entry.url} came before http://{entry.host}{PATH} had answered"
+
+
+RULES: Final[dict[str, Callable[[Crawl], Iterator[str]]]] = {
+    "missing": missing,
+    "forbidden": forbidden,
+    "unknown": unknown,
+    "repeated": repeated,
+    "overlap": overlap,
+    "too_soon": too_soon,
+    "robots_first": robots_first,
+}

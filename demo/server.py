@@ -1,0 +1,59 @@
+"""Run the synthetic web on one loopback port."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from demo.access_log import FLUSH_EVERY_S, AccessLog
+from demo.answers import Answers
+from demo.clock import Clock
+from demo.protocol import Connection
+from demo.web import Web, WebOptions
+
+
+async def _flush_regularly(log: AccessLog) -> None:
+    while True:
+        await asyncio.sleep(FLUSH_EVERY_S)
+        log.flush()
+
+
+@asynccontextmanager
+async def serve(
+    options: WebOptions,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    log_path: str | Path | None = None,
+    *,
+    clock: Clock | None = None,
+    latency_s: float = 0.0,
+) -> AsyncIterator[int]:
+    """Serve the web within the `async with` block and give the port that was bound.
+
+    `latency_s` is waited before each answer. On leaving, open connections are dropped and the
+    access log is complete on disk.
+    """
+    answers = Answers(Web(options), clock or Clock())
+    log = AccessLog(log_path) if log_path is not None else None
+    connections: set[Connection] = set()
+
+    def connect() -> Connection:
+        return Connection(answers, log, latency_s, connections)
+
+    try:
+        server = await asyncio.get_running_loop().create_server(connect, host, port, backlog=4096)
+        flusher = asyncio.create_task(_flush_regularly(log)) if log is not None else None
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            server.close()
+            for connection in list(connections):
+                connection.drop()
+            await asyncio.sleep(0)  # lets dropped connections write their entries
+            if flusher is not None:
+                flusher.cancel()
+                with suppress(asyncio.CancelledError):
+                    await flusher
+    finally:
+        if log is not None:
+            log.close()
