@@ -5,6 +5,7 @@ async def test_something(mongo_uri: str, mongo_db_name: str) -> None: ...
 """
 
 from collections.abc import Iterator
+from typing import Any
 from uuid import uuid4
 
 import pymongo
@@ -52,5 +53,5 @@ def mongo_db_name(mongo_server: str) -> Iterator[str]:
     """The name of a database of the test's own; dropped afterwards."""
     name = f"test_{uuid4().hex}"
     yield name
-    with pymongo.MongoClient(mongo_server) as client:
+    with pymongo.MongoClient[dict[str, Any]](mongo_server) as client:
         client.drop_database(name)

@@ -1,5 +1,7 @@
 """The embedded redis-server: its options, its ping and its shutdown."""
 
+import re
+import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,6 +33,11 @@ class RedisServer(Server):
         found = find_redis_server()
         if found is None:
             raise ConfigurationError(_MISSING)
+        if (self.data / "appendonlydir").exists() and _major_version(found) < 7:
+            raise ConfigurationError(
+                f"{self.data} was written by Redis 7 or newer, and {found} is older: it would start"
+                " empty. Put the newer redis-server on PATH, or set CRAWL_DIR to another folder."
+            )
         return found
 
     def arguments(self) -> list[str]:
@@ -72,3 +79,9 @@ class RedisServer(Server):
         return Redis(
             unix_socket_path=str(self.socket), socket_timeout=10, retry=Retry(NoBackoff(), 0)
         )
+
+
+def _major_version(program: Path) -> int:
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    version = re.search(r"\bv=(\d+)", said.stdout)
+    return int(version[1]) if version else 0

@@ -61,12 +61,13 @@ class Server(ABC):
         """Send the command that ends the server; it may return before the process is gone."""
 
     def ensure_running(self) -> None:
-        if self.alive():
-            self._wait_until_it_answers()
+        # One that is alive now may still be about to end, after a crash or a signal.
+        if self.alive() and self._answers_before_it_ends():
             return
         pid = self._start()
         try:
-            self._wait_until_it_answers()
+            if not self._answers_before_it_ends():
+                raise self._failure("ended during its start")
         except ConfigurationError:
             if pid in _children:
                 os.kill(pid, signal.SIGTERM)
@@ -114,18 +115,18 @@ class Server(ABC):
         logger.debug("Started %s", shlex.join(command))
         return pid
 
-    def _wait_until_it_answers(self) -> None:
+    def _answers_before_it_ends(self) -> bool:
         progress = _Progress(self.log_file, self.silence_timeout_s)
         while True:
             try:
                 if self._accepts() and self.answers():
-                    return
+                    return True
             except StillLoadingError:
                 progress.made()
             if not self.alive():
-                raise self._failure("ended during its start")
+                return False
             if progress.stalled():
-                raise self._failure("runs but does not answer")
+                raise self._failure("runs but does not answer; end that process and start again")
             time.sleep(_POLL_S)
 
     def _accepts(self) -> bool:

@@ -1,0 +1,96 @@
+# `make` alone lists what there is to make.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV ?= .venv
+CRAWL_DIR ?= .crawl
+# Where to start: URLs (blank or comma separated), a file, or - for stdin. Empty: the demo.
+SEEDS ?=
+# More arguments for the command behind a target.
+ARGS ?=
+PYTHON ?= $(shell command -v python3.11 >/dev/null 2>&1 && python3.11 -V >/dev/null 2>&1 && echo python3.11 || echo python3)
+
+# Passed on as they were typed: neither make ($) nor the shell (quotes, &) may read a URL.
+override export SEEDS := $(value SEEDS)
+override export CRAWL_DIR := $(value CRAWL_DIR)
+
+# The programs of the virtual environment come first, also for what they start.
+export PATH := $(abspath $(VENV))/bin:$(PATH)
+
+CRAWL_INSTALLED := $(VENV)/.installed-crawl
+DEV_INSTALLED := $(VENV)/.installed-dev
+
+##@ Crawl
+
+.PHONY: crawl
+crawl: $(CRAWL_INSTALLED) ## Crawl SEEDS="https://example.com"; without SEEDS, the demo's own web
+	@if [[ -n "$$SEEDS" ]]; then \
+		exec scrapy crawl web -a seeds="$$SEEDS" -s CRAWL_DIR="$$CRAWL_DIR" $(ARGS); \
+	else \
+		exec python -m demo crawl $(ARGS); \
+	fi
+
+.PHONY: demo-web
+demo-web: $(CRAWL_INSTALLED) ## Serve the demo's synthetic web, to crawl it by hand
+	@exec python -m demo web $(ARGS)
+
+.PHONY: clean-data
+clean-data: $(CRAWL_INSTALLED) ## Delete the data in CRAWL_DIR (.crawl), unless a crawl uses it
+	@exec python -m crawler.embedded remove "$$CRAWL_DIR"
+
+##@ Develop
+
+.PHONY: test
+test: $(DEV_INSTALLED) ## Run the tests; ARGS="-k redis" runs some of them
+	@exec python -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
+
+.PHONY: lint
+lint: $(DEV_INSTALLED) ## Check style and format
+	ruff check .
+	ruff format --check .
+
+.PHONY: types
+types: $(DEV_INSTALLED) ## Check types
+	mypy
+
+.PHONY: format
+format: $(DEV_INSTALLED) ## Fix style and format
+	ruff check --fix .
+	ruff format .
+
+.PHONY: bench
+bench: $(DEV_INSTALLED) ## Measure, peers side by side
+	@exec python -m benchmarks $(ARGS)
+
+.PHONY: clean
+clean: ## Delete the virtual environment and all caches, no data
+	rm -rf -- "$(VENV)" build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+##@ Help
+
+.PHONY: help
+help: ## Show this
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# A virtual environment is reinstalled when a file that lists its packages changed.
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Python 3.11 or newer is needed, and $(PYTHON) is not. Install it, then: make PYTHON=/path/to/python3.11" >&2; \
+		exit 1; \
+	}
+	$(PYTHON) -m venv "$(VENV)"
+
+$(CRAWL_INSTALLED): requirements.txt requirements-embedded.txt | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-embedded.txt
+	@touch $@
+
+$(DEV_INSTALLED): requirements-dev.txt $(CRAWL_INSTALLED)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
