@@ -10,7 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from crawler.embedded.binaries import find_redis_server
-from crawler.embedded.server import Server, StillLoadingError
+from crawler.embedded.server import Server, StillLoading
 from crawler.errors import ConfigurationError
 
 _MISSING = (
@@ -63,7 +63,7 @@ class RedisServer(Server):
             try:
                 return bool(client.ping())
             except BusyLoadingError as error:
-                raise StillLoadingError from error
+                raise StillLoading from error
             except RedisError:
                 return False
 

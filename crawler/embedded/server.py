@@ -54,7 +54,7 @@ class Server(ABC):
 
     @abstractmethod
     def answers(self) -> bool:
-        """Ping. Raises StillLoadingError if the server says that it is busy with its start."""
+        """Ping. Raises StillLoading if the server says that it is busy with its start."""
 
     @abstractmethod
     def shut_down(self) -> None:
@@ -121,7 +121,7 @@ class Server(ABC):
             try:
                 if self._accepts() and self.answers():
                     return True
-            except StillLoadingError:
+            except StillLoading:
                 progress.made()
             if not self.alive():
                 return False
@@ -148,7 +148,7 @@ class Server(ABC):
         )
 
 
-class StillLoadingError(Exception):
+class StillLoading(Exception):
     """The server answers, and says that it is still reading its data."""
 
 
