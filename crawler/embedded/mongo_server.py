@@ -61,7 +61,7 @@ class MongoServer(Server):
             try:
                 client.admin.command("shutdown")
             except AutoReconnect:
-                pass  # mongod hangs up instead of answering
+                pass  # it hangs up instead of answering
             except PyMongoError as error:
                 raise self._failure(f"refuses to stop ({error})") from error
 

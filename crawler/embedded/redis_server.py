@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
-from redis import BusyLoadingError, Redis, RedisError
+from redis import BusyLoadingError, Redis, RedisError, ResponseError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -72,8 +72,10 @@ class RedisServer(Server):
             try:
                 # Without save points this writes no snapshot; the append-only file is synced.
                 client.shutdown()
-            except RedisError as error:
+            except ResponseError as error:
                 raise self._failure(f"refuses to stop ({error})") from error
+            except RedisError:
+                pass  # it hung up: it is ending already
 
     def _client(self) -> Redis:
         return Redis(

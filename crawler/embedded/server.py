@@ -84,7 +84,8 @@ class Server(ABC):
     def stop(self) -> None:
         if not self.alive():
             return
-        self.shut_down()
+        if self._accepts():  # else it is ending already
+            self.shut_down()
         progress = _Progress(self.log_file, self.silence_timeout_s)
         while self.alive():
             if progress.stalled():
