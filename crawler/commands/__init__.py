@@ -1,0 +1,1 @@
+"""Scrapy commands of the project; `crawl` replaces Scrapy's own."""

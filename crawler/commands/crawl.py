@@ -1,0 +1,59 @@
+"""`scrapy crawl`, with mistakes told in one line and an exit code that says how it went."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from scrapy.commands.crawl import Command as ScrapyCrawl
+from scrapy.exceptions import UsageError
+
+from crawler.errors import CrawlerError
+from crawler.extensions.servers import Servers
+
+_USAGE = 2
+
+
+class Command(ScrapyCrawl):
+    """Check the servers first, then crawl."""
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1:
+            raise UsageError("give the name of one spider: scrapy crawl web -a seeds=…")
+        assert self.crawler_process is not None and self.settings is not None
+        servers = Servers.from_settings(self.settings)
+        try:
+            # In a thread: asyncio.run() would take the loop away from Scrapy's reactor.
+            with ThreadPoolExecutor(1) as executor:
+                executor.submit(asyncio.run, servers.check(self.settings["PAGES_STORE"])).result()
+            crawler = self._create_crawler(args[0])
+            task: Any = self.crawler_process.crawl(crawler, **opts.spargs)
+            task.add_done_callback(self._report)
+            self.crawler_process.start()
+        except CrawlerError as error:
+            self._say(error)
+        except KeyError as error:
+            self._say(CrawlerError(str(error.args[0])))
+        finally:
+            servers.release()
+        if self.crawler_process.bootstrap_failed and not self.exitcode:
+            self.exitcode = 1
+
+    def _report(self, task: asyncio.Task[None]) -> None:
+        """Say what ended the crawl; other errors keep their traceback."""
+        if task.cancelled():
+            return
+        error: BaseException | None = task.exception()
+        while error is not None and not isinstance(error, CrawlerError):
+            error = error.__cause__ or error.__context__
+        if error is not None:
+            self._say(error)
+        elif (unexpected := task.exception()) is not None:
+            raise unexpected
+
+    def _say(self, error: BaseException) -> None:
+        print(f"scrapy crawl: {error}", file=sys.stderr)
+        self.exitcode = _USAGE

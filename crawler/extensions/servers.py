@@ -1,0 +1,139 @@
+"""Connections to Redis and MongoDB, shared by all components of a crawl.
+
+Where the user named no server, an embedded one is started in CRAWL_DIR.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pymongo import AsyncMongoClient
+from pymongo.errors import ConfigurationError as MongoConfigurationError
+from pymongo.errors import InvalidURI, PyMongoError
+from scrapy import signals
+
+from crawler.embedded import EmbeddedServers
+from crawler.errors import ConfigurationError
+from crawler.frontier.connection import connect
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+_MONGO_TIMEOUT_MS = 5000
+
+
+class Servers:
+    """Opens each connection when it is first asked for, and closes them when the engine stops."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        redis_url: str | None,
+        redis_params: dict[str, Any],
+        mongo_uri: str | None,
+    ) -> None:
+        self._embedded = EmbeddedServers(folder)
+        self._redis_url = redis_url
+        self._redis_params = redis_params
+        self._mongo_uri = mongo_uri
+        self._redis: Redis | None = None
+        self._mongo: AsyncMongoClient[dict[str, Any]] | None = None
+        self._lock = asyncio.Lock()
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        return cls(
+            Path(settings["CRAWL_DIR"]),
+            redis_url=settings["REDIS_URL"],
+            redis_params=settings.getdict("REDIS_PARAMS"),
+            mongo_uri=settings["MONGO_URI"],
+        )
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        servers = cls.from_settings(crawler.settings)
+        crawler.signals.connect(servers.close, signals.engine_stopped)
+        return servers
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Self:
+        """The instance that serves this crawl."""
+        servers = crawler.get_extension(cls)
+        if servers is None:
+            raise ConfigurationError(
+                "The extension crawler.extensions.servers.Servers is off; the frontier needs it."
+            )
+        return servers
+
+    async def redis(self) -> Redis:
+        """The connection to Redis, or ConfigurationError with what to do."""
+        async with self._lock:
+            if self._redis is None:
+                url = self._redis_url or await self._start(self._embedded.redis_url)
+                self._redis = await connect(url, self._redis_params)
+            return self._redis
+
+    async def mongo(self) -> AsyncMongoClient[dict[str, Any]]:
+        """The connection to MongoDB, or ConfigurationError with what to do."""
+        async with self._lock:
+            if self._mongo is None:
+                uri = self._mongo_uri or await self._start(self._embedded.mongo_uri)
+                self._mongo = await _connect_mongo(uri)
+            return self._mongo
+
+    async def check(self, pages_store: str) -> None:
+        """Make sure that the servers answer, starting embedded ones, which stay until release()."""
+        await self.redis()
+        if pages_store == "mongo":
+            await self.mongo()
+        await self._disconnect()
+
+    def release(self) -> None:
+        """Give up the embedded servers; their last user stops them. Blocking."""
+        self._embedded.release()
+
+    async def close(self) -> None:
+        """Close the connections, and give up the embedded servers."""
+        await self._disconnect()
+        await asyncio.to_thread(self.release)
+
+    async def _disconnect(self) -> None:
+        if self._redis is not None:
+            await self._redis.aclose()
+        if self._mongo is not None:
+            await self._mongo.close()
+        self._redis = self._mongo = None
+
+    async def _start(self, start: Any) -> str:
+        # A crawl that fails while it opens never stops the engine; release() may be repeated.
+        atexit.register(self._embedded.release)
+        return str(await asyncio.to_thread(start))
+
+
+async def _connect_mongo(uri: str) -> AsyncMongoClient[dict[str, Any]]:
+    where = re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", uri)
+    try:
+        client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
+            uri, serverSelectionTimeoutMS=_MONGO_TIMEOUT_MS, tz_aware=True
+        )
+    except (InvalidURI, MongoConfigurationError, ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"MONGO_URI is {where!r}: {error}. Use mongodb://host:27017/."
+        ) from error
+    try:
+        await client.admin.command("ping")
+    except PyMongoError as error:
+        await client.close()
+        reason = str(error).partition(", Timeout:")[0]
+        raise ConfigurationError(
+            f"MongoDB at {where} does not answer ({reason}). Start it, correct MONGO_URI, or write "
+            "pages to a file instead: -s PAGES_STORE=none -O pages.jsonl"
+        ) from error
+    return client

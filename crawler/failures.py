@@ -1,0 +1,128 @@
+"""Settle the lease of a request that ended without a response.
+
+Every leased request gets this errback, so that whatever goes wrong (a fetch, a middleware, a
+refused URL) comes through here: a failure worth repeating goes back to the frontier, any other is
+shown to the user's own errback and settled when that has finished.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+from scrapy.utils.asyncgen import as_async_generator
+from scrapy.utils.spider import iterate_spider_output
+from twisted.python.failure import Failure
+
+from crawler.frontier import Lease
+from crawler.policy.retry import Bury, Retry, RetryPolicy
+
+if TYPE_CHECKING:
+    from crawler.scheduler import Scheduler
+
+_REASONS: dict[type[BaseException], str] = {
+    DownloadTimeoutError: "timeout",
+    DownloadConnectionRefusedError: "refused",
+    CannotResolveHostError: "dns",
+    ResponseDataLossError: "truncated",
+}
+# Asking again would get the same answer.
+_FINAL: dict[type[BaseException], str] = {
+    DownloadCancelledError: "cancelled",
+    UnsupportedURLSchemeError: "scheme",
+}
+
+
+class Failures:
+    """Make errbacks that settle leases."""
+
+    def __init__(self, scheduler: Scheduler, policy: RetryPolicy) -> None:
+        self._scheduler = scheduler
+        self._policy = policy
+
+    def decide(self, lease: Lease, reason: str, *, at_least_s: float = 0.0) -> Retry | Bury:
+        """Repeat this URL later, or give up on it?"""
+        return self._policy.decide(
+            reason, lease.entry.attempts, chance=random.random(), at_least_s=at_least_s
+        )
+
+    def errback(self, lease: Lease, wrapped: Callable[[Failure], Any] | None) -> SettlingErrback:
+        """The errback of a leased request, around the user's own."""
+        return SettlingErrback(self, lease, wrapped)
+
+    def retry(self, lease: Lease, failure: Failure) -> bool:
+        """Put the URL off if its failure is worth another attempt."""
+        if not self._scheduler.holds(lease):
+            return False
+        error = failure.value
+        if isinstance(error, (IgnoreRequest, *_FINAL)):
+            return False
+        decision = self.decide(lease, _reason(error))
+        if isinstance(decision, Bury):
+            return False
+        self._scheduler.fail(lease, decision)
+        return True
+
+    def settle(self, lease: Lease, failure: Failure) -> None:
+        """The last word on a failed URL."""
+        if not self._scheduler.holds(lease):
+            return
+        error = failure.value
+        if isinstance(error, IgnoreRequest):
+            self._scheduler.done(lease, page=False)
+        else:
+            self._scheduler.fail(lease, Bury(_reason(error)))
+
+
+class SettlingErrback:
+    """The user's errback, or none, with a lease to settle at its end."""
+
+    def __init__(
+        self, failures: Failures, lease: Lease, wrapped: Callable[[Failure], Any] | None
+    ) -> None:
+        self._failures = failures
+        self._lease = lease
+        self.wrapped = wrapped
+        self.__name__ = getattr(wrapped, "__name__", "errback")
+
+    def __call__(self, failure: Failure) -> Any:
+        if self._failures.retry(self._lease, failure):
+            return None
+        if self.wrapped is None:
+            self._failures.settle(self._lease, failure)
+            return failure
+        try:
+            output = self.wrapped(failure)
+        except Exception:
+            self._failures.settle(self._lease, failure)
+            raise
+        if output is None or isinstance(output, Failure):
+            self._failures.settle(self._lease, failure)
+            return output
+        return self._drain(output, failure)
+
+    async def _drain(self, output: Any, failure: Failure) -> AsyncIterator[Any]:
+        """Pass the errback's output on; its requests are in the outbox before the settlement."""
+        try:
+            async for part in as_async_generator(iterate_spider_output(output)):
+                yield part
+        finally:
+            self._failures.settle(self._lease, failure)
+
+
+def _reason(error: BaseException) -> str:
+    for kinds in (_REASONS, _FINAL):
+        for kind, reason in kinds.items():
+            if isinstance(error, kind):
+                return reason
+    return type(error).__name__

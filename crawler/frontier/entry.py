@@ -1,0 +1,115 @@
+"""The record of one URL in the frontier: compact, versioned, strict to decode. Pure.
+
+Layout (big-endian; the Lua scripts read the first 21 bytes and the host, see lua/shard.lua):
+
+    byte  0      version << 4 | flags (1 = https, 2 = a tail follows the URL)
+    byte  1      depth
+    byte  2      front queue << 5 | attempts
+    byte  3      reclaims: how often a dead owner's lease was taken back
+    byte  4      length of the host's part that is not in the politeness group (0 = the whole host)
+    bytes 5-12   id, the URL's fingerprint
+    bytes 13-20  the parent's id, zero for seeds
+    bytes 21-    the canonical URL without its scheme; then, with a tail, a newline and msgpack
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgpack
+
+VERSION = 1
+MAX_DEPTH = 255
+MAX_ATTEMPTS = 31
+QUEUES = 5
+
+_HEADER = struct.Struct(">BBBBBQQ")
+_HTTPS = 1
+_TAIL = 2
+
+
+class DamagedEntry(ValueError):
+    """Bytes that are no entry. The text says what is wrong with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One URL on its way through the frontier."""
+
+    id: int
+    url: str
+    queue: int = 1
+    depth: int = 0
+    parent: int = 0
+    attempts: int = 0
+    reclaims: int = 0
+    group_skip: int = 0
+    # What a plain GET of the URL does not need: method, body, callback, validators, redirects …
+    tail: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def host(self) -> str:
+        """The politeness group: the URL's authority, less what the grouping leaves out."""
+        start = self.url.index("//") + 2 + self.group_skip
+        return self.url[start : self.url.index("/", start)]
+
+    def retried(self) -> Entry:
+        """The same entry with one more attempt on its record."""
+        return replace(self, attempts=min(self.attempts + 1, MAX_ATTEMPTS))
+
+
+def encode(entry: Entry) -> bytes:
+    """The bytes of an entry; the URL must be canonical."""
+    scheme, _, rest = entry.url.partition("://")
+    flags = (_HTTPS if scheme == "https" else 0) | (_TAIL if entry.tail else 0)
+    head = _HEADER.pack(
+        VERSION << 4 | flags,
+        min(entry.depth, MAX_DEPTH),
+        entry.queue << 5 | entry.attempts,
+        entry.reclaims,
+        entry.group_skip,
+        entry.id,
+        entry.parent,
+    )
+    data = head + rest.encode()
+    return data + b"\n" + msgpack.packb(entry.tail) if entry.tail else data
+
+
+def decode(data: bytes) -> Entry:
+    """The entry of these bytes, or DamagedEntry."""
+    if len(data) <= _HEADER.size:
+        raise DamagedEntry(f"an entry of {len(data)} bytes is too short")
+    first, depth, second, reclaims, group_skip, id_, parent = _HEADER.unpack_from(data)
+    if first >> 4 != VERSION:
+        raise DamagedEntry(f"entry version {first >> 4}, expected {VERSION}")
+    queue = second >> 5
+    if not 1 <= queue <= QUEUES:
+        raise DamagedEntry(f"front queue {queue}, expected 1 to {QUEUES}")
+    rest, tail = data[_HEADER.size :], {}
+    try:
+        if first & _TAIL:
+            rest, _, packed = rest.partition(b"\n")
+            tail = msgpack.unpackb(packed)
+            if not isinstance(tail, dict):
+                raise DamagedEntry("the entry's tail is no map")
+        location = rest.decode()
+    except DamagedEntry:
+        raise
+    except ValueError as error:
+        raise DamagedEntry(f"unreadable entry: {error}") from error
+    if b"/" not in rest[group_skip:]:
+        raise DamagedEntry("the entry's URL has no host or no path")
+    scheme = "https" if first & _HTTPS else "http"
+    return Entry(
+        id=id_,
+        url=f"{scheme}://{location}",
+        queue=queue,
+        depth=depth,
+        parent=parent,
+        attempts=second & MAX_ATTEMPTS,
+        reclaims=reclaims,
+        group_skip=group_skip,
+        tail=tail,
+    )

@@ -1,0 +1,23 @@
+-- Give leases back unfetched: no attempt is counted, and the URL is the first of its queue again.
+--
+-- KEYS[1]  shard
+-- ARGV[1]  owner
+-- ARGV[2]  now, ms (0 = the server's clock)
+-- ARGV[3…] entry id, token, wait in ms before the host's next contact: three arguments a lease
+-- Returns  how many leases were settled; a stale token is passed over
+
+local now, settled = now_ms(ARGV[2]), 0
+for i = 3, #ARGV, 3 do
+  local entry = take_lease(ARGV[1], ARGV[i], ARGV[i + 1])
+  if entry then
+    local host, wait = host_of(entry), tonumber(ARGV[i + 2])
+    local key = shard .. 'host:' .. host
+    redis.call('LPUSH', shard .. 'back:' .. host .. ':' .. queue_of(entry), entry)
+    redis.call('HINCRBY', key, 'waiting', 1)
+    redis.call('PERSIST', key)
+    free_slot(host, ARGV[i + 1], now + wait, wait)
+    settled = settled + 1
+  end
+end
+count('back', settled)
+return settled

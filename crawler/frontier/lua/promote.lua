@@ -1,0 +1,23 @@
+-- Move URLs whose time has come from the delay queue to their front queues.
+--
+-- KEYS[1]  shard
+-- ARGV[1]  now, ms (0 = the server's clock)
+-- ARGV[2]  how many at the most
+-- Returns  how many were moved
+
+local now, limit, moved, retries = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0
+local delayed = shard .. 'delayed'
+while moved < limit do
+  local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, 1)[1]
+  if not due then break end
+  local records = redis.call('LPOP', delayed .. ':' .. due, limit - moved) or {}
+  for _, record in ipairs(records) do
+    local entry = string.sub(record, 2)
+    redis.call('RPUSH', shard .. 'front:' .. queue_of(entry), entry)
+    if string.sub(record, 1, 1) == 'r' then retries = retries + 1 end
+  end
+  moved = moved + #records
+  if redis.call('EXISTS', delayed .. ':' .. due) == 0 then redis.call('ZREM', delayed, due) end
+end
+count('retries', -retries)
+return moved

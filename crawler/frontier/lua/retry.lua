@@ -1,0 +1,27 @@
+-- Put leased URLs off to a later time.
+--
+-- KEYS[1]  shard
+-- ARGV[1]  owner
+-- ARGV[2]  now, ms (0 = the server's clock)
+-- ARGV[3…] entry id, token, wait in ms, the entry to keep: four arguments a lease
+-- Returns  how many leases were settled; a stale token is passed over
+
+local now, settled = now_ms(ARGV[2]), 0
+
+-- Buckets are coarser the further away they are; rounding up never makes a URL early.
+local function bucket(wait)
+  local grain = wait < 3600000 and 1000 or wait < 86400000 and 60000 or 3600000
+  return string.format('%.0f', math.ceil((now + wait) / grain) * grain)
+end
+
+for i = 3, #ARGV, 4 do
+  if take_lease(ARGV[1], ARGV[i], ARGV[i + 1]) then
+    local due = bucket(tonumber(ARGV[i + 2]))
+    redis.call('RPUSH', shard .. 'delayed:' .. due, 'r' .. ARGV[i + 3])
+    redis.call('ZADD', shard .. 'delayed', due, due)
+    settled = settled + 1
+  end
+end
+count('retries', settled)
+count('retried', settled)
+return settled

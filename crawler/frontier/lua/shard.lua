@@ -1,0 +1,78 @@
+-- Prelude of every script: the keys of one shard and the operations the verbs share.
+--
+-- KEYS[1]  the shard's hash tag, prefix of every key below
+--
+--   front:<1..5>             list   waiting URLs by priority
+--   back:<host>:<1..5>       list   URLs of a host that is active
+--   host_heap                zset   active host with a free slot -> earliest next contact, ms
+--   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn
+--   leases:<owner>           hash   entry id -> "<token> <request id> <entry>"
+--   owners                   zset   instance -> last beat, ms
+--   claims                   hash   instance -> id of its last claim
+--   delayed                  zset   due time of a bucket, ms -> the same
+--   delayed:<ms>             list   "r" (retry) or "c" (recrawl) .. entry
+--   url_seen:<gen>:<bucket>  set    32 bits of the fingerprints in this bucket
+--   dead                     stream entry, reason, time
+--   pages                    hash   host -> pages crawled
+--   stats                    hash   counters, the last token, the last time, turn of the front queues
+
+local shard = KEYS[1] .. ':'
+local STATS = shard .. 'stats'
+local HEAP = shard .. 'host_heap'
+-- A forgotten clock would let an idle host be contacted too soon, so it is kept for an hour more.
+local HOST_TTL_MS = 3600000
+
+-- Time never runs backwards, not even when the server's clock does. `given` is for tests, 0 = now.
+local function now_ms(given)
+  local now = tonumber(given)
+  if now == 0 then
+    local time = redis.call('TIME')
+    now = time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  local last = tonumber(redis.call('HGET', STATS, 'now_ms') or 0)
+  if last >= now then return last end
+  redis.call('HSET', STATS, 'now_ms', now)
+  return now
+end
+
+local function count(name, by)
+  if by ~= 0 then redis.call('HINCRBY', STATS, name, by) end
+end
+
+local function entry_id(entry) return string.sub(entry, 6, 13) end
+
+local function queue_of(entry) return math.floor(string.byte(entry, 3) / 32) end
+
+local function host_of(entry)
+  return string.match(entry, '^[^/]*', 22 + string.byte(entry, 5))
+end
+
+-- The entry of a lease that is still held with this token, or nil: a stale verb is a no-op.
+local function take_lease(owner, id, token)
+  local key = shard .. 'leases:' .. owner
+  local lease = redis.call('HGET', key, id)
+  if not lease then return nil end
+  local held, start = string.match(lease, '^(%d+) %S+ ()')
+  if held ~= token then return nil end
+  redis.call('HDEL', key, id)
+  return string.sub(lease, start)
+end
+
+-- End a fetch: free the slot, set the clock, and put the host back on the heap if URLs wait.
+-- Without the token in flight this does nothing, so that it may be repeated.
+local function free_slot(host, token, next_contact, delay)
+  local key = shard .. 'host:' .. host
+  local state = redis.call('HMGET', key, 'tokens', 'clock', 'waiting')
+  local left, found = {}, false
+  for held in string.gmatch(state[1] or '', '%d+') do
+    if held == token then found = true else left[#left + 1] = held end
+  end
+  if not found then return end
+  local clock = math.max(next_contact, tonumber(state[2] or 0))
+  redis.call('HSET', key, 'tokens', table.concat(left, ' '), 'clock', clock, 'delay', delay)
+  if tonumber(state[3] or 0) > 0 then
+    redis.call('ZADD', HEAP, clock, host)
+  elseif #left == 0 then
+    redis.call('PEXPIREAT', key, clock + HOST_TTL_MS)
+  end
+end

@@ -1,0 +1,45 @@
+"""What a crawl gives: pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+def _text(body: bytes) -> str:
+    """A body as feeds write it; the stored one keeps its bytes."""
+    return body.decode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class Page:
+    """One fetched URL. `links` are its outlinks to follow, canonical and in order."""
+
+    url: str
+    final_url: str
+    status: int
+    crawled_at: datetime
+    fetch_ms: int = 0
+    depth: int = 0
+    parent: str = ""
+    redirects: list[str] = field(default_factory=list)
+    content_type: str = ""
+    charset: str = ""
+    language: str = ""
+    title: str = ""
+    description: str = ""
+    canonical: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    size_bytes: int = 0
+    content_hash: str = ""
+    simhash: str = ""
+    duplicate_of: str = ""
+    duplicate_distance: int | None = None
+    # False for pages that ask not to be kept (noindex) and for what is no page (404 …).
+    stored: bool = True
+    links: list[str] = field(default_factory=list)
+    text: str = ""
+    body: bytes = field(default=b"", repr=False, metadata={"serializer": _text})
+    # What `extract` of a subclass of the web spider adds.
+    extra: dict[str, Any] = field(default_factory=dict)

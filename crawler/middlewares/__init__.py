@@ -1,0 +1,1 @@
+"""Middlewares: robots.txt, the outcome of a fetch, and the settlement of leases."""

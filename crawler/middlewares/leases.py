@@ -1,0 +1,169 @@
+"""Settle the lease of each response when all that came of it is safe. Spider middleware.
+
+The requests of a callback go to the frontier in batches. A lease is done when the callback's output
+is exhausted, its requests are acknowledged by Redis and its items are scraped or dropped; an error
+in the callback or in a pipeline puts the URL off, and buries it after the last attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any, Self
+
+from pydispatch.dispatcher import Any as AnySender
+from pydispatch.dispatcher import getAllReceivers
+from scrapy import Request, signals
+from scrapy.exceptions import CloseSpider, IgnoreRequest
+from twisted.python.failure import Failure
+
+from crawler.frontier import Entry, Lease
+from crawler.frontier.frontier import ADD_MAX
+from crawler.requests import LEASE
+from crawler.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class _Account:
+    """What is still open for one lease."""
+
+    __slots__ = ("exhausted", "failed", "lease", "open_items", "page")
+
+    def __init__(self, lease: Lease, *, page: bool) -> None:
+        self.lease = lease
+        self.page = page
+        self.open_items = 0
+        self.exhausted = False
+        self.failed: str | None = None
+
+
+class Leases:
+    """Nearest to the engine: it sees what the other spider middlewares let through."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        # Bounded by the leases a process holds.
+        self._accounts: dict[bytes, _Account] = {}
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        leases = cls(crawler)
+        crawler.signals.connect(leases._item_finished, signals.item_scraped)
+        crawler.signals.connect(leases._item_finished, signals.item_dropped)
+        crawler.signals.connect(leases._item_failed, signals.item_error)
+        return leases
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        account = self._open_account(response)
+        requests: list[Request] = []
+        try:
+            async for output in result:
+                if isinstance(output, Request):
+                    requests.append(output)
+                    if len(requests) >= ADD_MAX:
+                        await self._add(requests, account)
+                        requests = []
+                else:
+                    if account is not None:
+                        account.open_items += 1
+                    yield output
+            await self._add(requests, account)
+        except Exception as error:
+            self._fail(account, error)
+            raise
+        if account is not None:
+            account.exhausted = True
+            self._settle_if_finished(account)
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> None:
+        self._fail(self._open_account(response), exception)
+
+    def _open_account(self, response: Response) -> _Account | None:
+        lease: Lease | None = response.meta.get(LEASE)
+        if lease is None or not Scheduler.of(self._crawler).holds(lease):
+            return None
+        account = self._accounts.get(lease.token)
+        if account is None:
+            account = _Account(lease, page=200 <= response.status < 300)
+            self._accounts[lease.token] = account
+        return account
+
+    # --- requests ------------------------------------------------------------------------------
+
+    async def _add(self, requests: list[Request], account: _Account | None) -> None:
+        scheduler = Scheduler.of(self._crawler)
+        parent = account.lease.entry.id if account is not None else 0
+        listened = bool(list(getAllReceivers(AnySender, signals.request_scheduled)))
+        plain: list[Entry] = []
+        forced: list[Entry] = []
+        for request in requests:
+            # Copied from the response's meta, as spiders do; the lease is not the child's.
+            request.meta.pop(LEASE, None)
+            if listened and self._ignored(request):
+                continue
+            entry = scheduler.entry_of(request, parent=parent)
+            if entry is not None:
+                (forced if request.dont_filter else plain).append(entry)
+        if plain:
+            await scheduler.add(plain)
+        if forced:
+            await scheduler.add(forced, force=True)
+
+    def _ignored(self, request: Request) -> bool:
+        """Do what the engine does for each request: others may veto it."""
+        answers = self._crawler.signals.send_catch_log(
+            signals.request_scheduled,
+            request=request,
+            spider=self._crawler.spider,
+            dont_log=IgnoreRequest,
+        )
+        return any(
+            isinstance(answer, Failure) and isinstance(answer.value, IgnoreRequest)
+            for _, answer in answers
+        )
+
+    # --- items ---------------------------------------------------------------------------------
+
+    def _item_finished(self, response: Response | Failure | None) -> None:
+        account = self._account_of(response)
+        if account is not None:
+            account.open_items -= 1
+            self._settle_if_finished(account)
+
+    def _item_failed(self, response: Response | Failure | None, failure: Failure) -> None:
+        account = self._account_of(response)
+        if account is not None:
+            account.failed = f"item_error_{type(failure.value).__name__}"
+            self._item_finished(response)
+
+    def _account_of(self, response: Response | Failure | None) -> _Account | None:
+        request = getattr(response, "request", None)
+        lease = request.meta.get(LEASE) if request is not None else None
+        return self._accounts.get(lease.token) if lease is not None else None
+
+    # --- settlement ----------------------------------------------------------------------------
+
+    def _fail(self, account: _Account | None, error: Exception) -> None:
+        if account is None:
+            return
+        account.exhausted = True
+        if not isinstance(error, CloseSpider):
+            account.failed = f"callback_error_{type(error).__name__}"
+        self._settle_if_finished(account)
+
+    def _settle_if_finished(self, account: _Account) -> None:
+        if not account.exhausted or account.open_items > 0:
+            return
+        self._accounts.pop(account.lease.token, None)
+        scheduler = Scheduler.of(self._crawler)
+        if not scheduler.holds(account.lease):
+            return
+        if account.failed is not None:
+            decision = scheduler.failures.decide(account.lease, account.failed)
+            scheduler.fail(account.lease, decision)
+        else:
+            scheduler.done(account.lease, page=account.page)

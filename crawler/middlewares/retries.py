@@ -1,0 +1,44 @@
+"""Repeat fetches whose status says so, by way of the frontier. Downloader middleware."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from crawler.policy.retry import RETRIED_STATUSES, Retry
+from crawler.policy.retry_after import retry_after_s
+from crawler.requests import LEASE
+from crawler.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class Retries:
+    """Nearest to the engine: every other middleware has seen the response before."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def process_response(self, request: Request, response: Response) -> Response | Request:
+        lease = request.meta.get(LEASE)
+        if lease is None or response.status not in RETRIED_STATUSES:
+            return response
+        if request.meta.get("dont_retry") or response.status in request.meta.get(
+            "handle_httpstatus_list", ()
+        ):
+            return response
+        scheduler = Scheduler.of(self._crawler)
+        wait = retry_after_s(response.headers.get("Retry-After"))
+        decision = scheduler.failures.decide(
+            lease, f"status_{response.status}", at_least_s=wait or 0.0
+        )
+        scheduler.fail(lease, decision)
+        # The request goes back to a scheduler that has settled it: the fetch ends quietly. After
+        # the last attempt the spider sees the answer.
+        return request if isinstance(decision, Retry) else response

@@ -1,0 +1,117 @@
+"""Obey robots.txt. Downloader middleware.
+
+The host's slot is the lock: whoever holds a lease on a host with unknown rules fetches its
+robots.txt, and hands the URL back with the host's clock set. Nobody waits holding a slot, and
+nobody takes a missing answer for a yes.
+"""
+
+from __future__ import annotations
+
+import logging
+from time import monotonic
+from typing import TYPE_CHECKING, Self
+
+from scrapy import Request, signals
+from scrapy.exceptions import IgnoreRequest
+
+from crawler.extensions.servers import Servers
+from crawler.frontier import Lease
+from crawler.middlewares.adaptive_delay import CRAWL_DELAY
+from crawler.policy.politeness import Fetch, Politeness
+from crawler.policy.robots import MAX_BYTES, Unreachable, judge
+from crawler.requests import LEASE
+from crawler.robots_cache import RobotsCache
+from crawler.scheduler import Scheduler
+from crawler.urls import authority_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+_TIMEOUT_S = 10
+
+
+class Robots:
+    """Let through what the rules allow."""
+
+    def __init__(self, crawler: Crawler, politeness: Politeness) -> None:
+        self._crawler = crawler
+        self._politeness = politeness
+        self._crawl_delay_max_s = crawler.settings.getfloat("CRAWL_DELAY_MAX")
+        self._cache: RobotsCache
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        politeness = Politeness(
+            factor=settings.getfloat("DELAY_FACTOR"),
+            min_s=settings.getfloat("DELAY_MIN"),
+            max_s=settings.getfloat("DELAY_MAX"),
+        )
+        robots = cls(crawler, politeness)
+        crawler.signals.connect(robots._spider_opened, signals.spider_opened)
+        return robots
+
+    async def _spider_opened(self) -> None:
+        settings = self._crawler.settings
+        self._cache = RobotsCache(
+            await Servers.of(self._crawler).redis(),
+            # Rules name the product, not the version or the contact behind it.
+            settings["USER_AGENT"].partition("/")[0].partition(" ")[0],
+            ttl_s=settings.getfloat("ROBOTS_TTL"),
+            error_ttl_s=settings.getfloat("ROBOTS_ERROR_TTL"),
+            size=settings.getint("ROBOTS_CACHE_SIZE"),
+        )
+
+    async def process_request(self, request: Request) -> Request | None:
+        lease: Lease | None = request.meta.get(LEASE)
+        if lease is None or request.meta.get("dont_obey_robotstxt"):
+            return None
+        found = await self._cache.get(authority_of(lease.entry.url))
+        if found is None:
+            await self._fetch_rules(lease)
+            return request
+        rules, left_s = found
+        if isinstance(rules, Unreachable):
+            self._count("robots/deferred")
+            Scheduler.of(self._crawler).hand_back(lease, round(left_s * 1000) + 1)
+            return request
+        if not rules.allows(lease.entry.url):
+            self._count("robots/denied")
+            # The host was not contacted, so it need not rest.
+            Scheduler.of(self._crawler).release(lease, 0)
+            raise IgnoreRequest(f"robots.txt forbids {lease.entry.url}")
+        request.meta[CRAWL_DELAY] = min(rules.crawl_delay_s, self._crawl_delay_max_s)
+        return None
+
+    async def _fetch_rules(self, lease: Lease) -> None:
+        """Fetch the rules of this lease's authority, then hand the lease back."""
+        authority = authority_of(lease.entry.url)
+        robots = Request(
+            f"{authority}/robots.txt",
+            meta={
+                "download_slot": lease.entry.host,
+                "download_timeout": _TIMEOUT_S,
+                "download_cut": MAX_BYTES + 1,
+            },
+        )
+        started = monotonic()
+        try:
+            response = await self._crawler.engine.download_async(robots)
+            answer = judge(response.status, response.body)
+            status = response.status
+        except Exception as error:  # whatever it was, the rules are not known
+            answer, status = Unreachable(type(error).__name__), None
+        self._count("robots/fetched")
+        left_s = await self._cache.put(authority, answer)
+        fetch = Fetch(duration_s=monotonic() - started, status=status)
+        rest_ms = self._politeness.rest_ms(fetch)
+        if isinstance(answer, Unreachable):
+            self._count("robots/unreachable")
+            logger.info("No rules from %s (%s): its URLs wait", authority, answer.reason)
+            rest_ms = max(rest_ms, round(left_s * 1000) + 1)
+        Scheduler.of(self._crawler).hand_back(lease, rest_ms)
+
+    def _count(self, name: str) -> None:
+        self._crawler.stats.inc_value(name)

@@ -1,0 +1,1 @@
+"""Item pipelines: duplicates, links, store; in this order."""

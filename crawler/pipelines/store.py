@@ -1,0 +1,180 @@
+"""Write pages to MongoDB in batches; a page is durable when process_item returns. Last pipeline.
+
+Group commit: one batch is in flight, the next takes all that waits. Content goes first, so that
+metadata never points to a page that is not there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self
+
+import zstandard
+from pymongo import UpdateOne
+from pymongo.errors import PyMongoError
+from scrapy.exceptions import NotConfigured
+
+from crawler.errors import ConfigurationError
+from crawler.extensions.servers import Servers
+from crawler.items import Page
+from crawler.pipelines.duplicates import Duplicates
+from crawler.policy.url_filter import registered_domain
+from crawler.urls import fingerprint, host_of
+
+if TYPE_CHECKING:
+    from pymongo.asynchronous.collection import AsyncCollection
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+_CODECS: dict[str, Callable[[bytes], bytes]] = {
+    "zstd": zstandard.ZstdCompressor(level=3).compress,
+    "zlib": zlib.compress,
+    "none": lambda body: body,
+}
+# Kept apart from the metadata: bodies, texts, and what is only of use on the way.
+_NOT_METADATA = frozenset({"body", "text", "links", "stored"})
+_LINKS_KEPT = 1000
+_METADATA = tuple(field.name for field in fields(Page) if field.name not in _NOT_METADATA)
+
+Waiting = tuple[Page, "asyncio.Future[None]"]
+
+
+class Store:
+    """Collections `pages_metadata` and `pages_content`, one document a URL in each."""
+
+    def __init__(self, crawler: Crawler, *, database: str, codec: str, batch_max: int) -> None:
+        self._crawler = crawler
+        self._database = database
+        self._codec = codec
+        self._compress = _CODECS[codec]
+        self._batch_max = batch_max
+        self._waiting: list[Waiting] = []
+        self._task: asyncio.Task[None] | None = None
+        self._metadata: AsyncCollection[dict[str, Any]]
+        self._content: AsyncCollection[dict[str, Any]]
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        store, codec = settings["PAGES_STORE"], settings["PAGES_CODEC"]
+        if store == "none":
+            raise NotConfigured
+        if store != "mongo":
+            raise ConfigurationError(f"PAGES_STORE is {store!r}; set it to mongo or none.")
+        if codec not in _CODECS:
+            raise ConfigurationError(
+                f"PAGES_CODEC is {codec!r}; use one of {', '.join(_CODECS)}."
+            )
+        return cls(
+            crawler,
+            database=settings["MONGO_DATABASE"],
+            codec=codec,
+            batch_max=settings.getint("STORE_BATCH_MAX"),
+        )
+
+    async def open_spider(self) -> None:
+        database = (await Servers.of(self._crawler).mongo())[self._database]
+        self._metadata, self._content = database["pages_metadata"], database["pages_content"]
+        await self._metadata.create_index("url_hash", unique=True)
+        await self._metadata.create_index("domain")
+        await self._metadata.create_index("crawled_at")
+        await self._content.create_index("page_id", unique=True)
+
+    async def close_spider(self) -> None:
+        if self._task is not None:
+            await self._task
+
+    async def process_item(self, item: Any) -> Any:
+        if isinstance(item, Page):
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((item, future))
+            if self._task is None:
+                self._task = asyncio.get_running_loop().create_task(self._write_all())
+            await future
+        return item
+
+    async def _write_all(self) -> None:
+        try:
+            while self._waiting:
+                batch = self._waiting[: self._batch_max]
+                del self._waiting[: self._batch_max]
+                try:
+                    await self._write([page for page, _ in batch])
+                except PyMongoError as error:
+                    logger.error("MongoDB did not take %d pages: %s", len(batch), error)
+                    for _, future in batch:
+                        future.set_exception(error)
+                else:
+                    for _, future in batch:
+                        future.set_result(None)
+        finally:
+            self._task = None
+
+    async def _write(self, pages: list[Page]) -> None:
+        content = [
+            self._content_of(page) for page in pages if page.stored and not page.duplicate_of
+        ]
+        if content:
+            await self._content.bulk_write(content, ordered=False)
+        await self._metadata.bulk_write([_metadata_of(page) for page in pages], ordered=False)
+        await self._remember_content(pages)
+        stats = self._crawler.stats
+        stats.inc_value("store/batches")
+        stats.inc_value("store/pages", len(content))
+        stats.inc_value("store/records", len(pages))
+        stats.inc_value("store/bytes", sum(page.size_bytes for page in pages))
+
+    async def _remember_content(self, pages: list[Page]) -> None:
+        duplicates = self._crawler.get_item_pipeline(Duplicates)
+        if duplicates is None:
+            return
+        for page in pages:
+            if page.content_hash and not page.duplicate_of:
+                await duplicates.seen.record(
+                    fingerprint(page.url),
+                    bytes.fromhex(page.content_hash),
+                    int(page.simhash, 16) if page.simhash else None,
+                )
+
+    def _content_of(self, page: Page) -> UpdateOne:
+        body = self._compress(page.body)
+        document = {
+            "page_id": _url_hash(page),
+            "codec": self._codec,
+            "body": body,
+            "original_size": len(page.body),
+            "compressed_size": len(body),
+            "text": page.text,
+        }
+        return UpdateOne({"page_id": document["page_id"]}, {"$set": document}, upsert=True)
+
+
+def _url_hash(page: Page) -> str:
+    return f"{fingerprint(page.url):016x}"
+
+
+def _metadata_of(page: Page) -> UpdateOne:
+    document = {name: getattr(page, name) for name in _METADATA}
+    host = host_of(page.url)
+    document |= {
+        "url_hash": _url_hash(page),
+        "host": host,
+        "domain": registered_domain(host),
+        "links_count": len(page.links),
+        "links": page.links[:_LINKS_KEPT],
+    }
+    return UpdateOne(
+        {"url_hash": document["url_hash"]},
+        {
+            "$set": document,
+            "$setOnInsert": {"first_seen": datetime.now(UTC)},
+            "$inc": {"visits": 1},
+        },
+        upsert=True,
+    )

@@ -1,0 +1,42 @@
+"""Decide what becomes of a URL whose fetch failed. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Try again after a wait."""
+
+    wait_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """Give up: the URL goes to the dead-letter queue."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how late a failed fetch is repeated."""
+
+    times: int = 3
+    base_s: float = 30.0
+    max_s: float = 3600.0
+    jitter: float = 0.1
+
+    def decide(
+        self, reason: str, attempts: int, *, chance: float, at_least_s: float = 0.0
+    ) -> Retry | Bury:
+        """Next step after so many earlier attempts; `chance` in [0, 1) spreads the waits."""
+        if attempts >= self.times:
+            return Bury(reason)
+        wait = min(self.max_s, self.base_s * 2**attempts)
+        wait = max(wait * (1 + self.jitter * chance), at_least_s)
+        return Retry(wait_ms=round(wait * 1000), reason=reason)

@@ -1,0 +1,145 @@
+"""Turn a Scrapy Request into a frontier entry and back. No pickle: msgpack carries the rest.
+
+A plain GET needs nothing but its URL. What else a request has (method, body, headers, cookies,
+callback and errback by name, cb_kwargs, meta, flags, priority, dont_filter) travels in the tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgpack
+from scrapy import Request
+
+from crawler.errors import CrawlerError
+from crawler.frontier.entry import MAX_DEPTH, Entry
+from crawler.policy.priority import clamp, front_queue, score
+from crawler.urls import Rejected, canonical, fingerprint
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+
+LEASE = "lease"
+# Set by Scrapy or by us on the way; they mean nothing to the next process.
+_LOCAL_META = frozenset(
+    {
+        LEASE,
+        "depth",
+        "download_slot",
+        "download_latency",
+        "download_timeout",
+        "fetch_started",
+        "fetch_ms",
+        "crawl_delay",
+        "redirect_ttl",
+        "redirect_reasons",
+        "is_start_request",
+        "_auth_proxy",
+        "_scheme_proxy",
+    }
+)
+
+
+class NotCarried(CrawlerError):
+    """A request that cannot travel through Redis; the text names the field."""
+
+
+def to_entry(
+    request: Request,
+    spider: Spider,
+    thresholds: Sequence[int],
+    *,
+    depth: int | None = None,
+    parent: int = 0,
+) -> Entry | Rejected:
+    """The entry of a request, a Rejected for a URL that is not crawled, or NotCarried."""
+    url = canonical(request.url)
+    if isinstance(url, Rejected):
+        return url
+    if depth is None:
+        depth = request.meta.get("depth", 0)
+    return Entry(
+        id=fingerprint(url, request.method, request.body),
+        url=url,
+        queue=front_queue(clamp(score(url, depth) + request.priority), thresholds),
+        depth=min(depth, MAX_DEPTH),
+        parent=parent,
+        tail=_tail(request, spider),
+    )
+
+
+def to_request(entry: Entry, spider: Spider) -> Request:
+    """The request of an entry."""
+    meta: dict[str, Any] = {"depth": entry.depth, "download_slot": entry.host}
+    tail = entry.tail
+    if not tail:
+        return Request(entry.url, meta=meta)
+    meta.update(tail.get("meta", {}))
+    return Request(
+        entry.url,
+        method=tail.get("method", "GET"),
+        body=tail.get("body"),
+        headers=tail.get("headers"),
+        cookies=tail.get("cookies"),
+        callback=_method(spider, tail.get("callback")),
+        errback=_method(spider, tail.get("errback")),
+        cb_kwargs=tail.get("cb_kwargs"),
+        flags=tail.get("flags"),
+        priority=tail.get("priority", 0),
+        dont_filter=tail.get("dont_filter", False),
+        meta=meta,
+    )
+
+
+def _tail(request: Request, spider: Spider) -> dict[str, Any]:
+    """What the request has beyond its URL; empty for a plain GET."""
+    tail: dict[str, Any] = {
+        "method": "" if request.method == "GET" else request.method,
+        "body": request.body,
+        "headers": {key.decode("latin-1"): values for key, values in request.headers.items()},
+        "cookies": request.cookies,
+        "callback": _name(request.callback, spider, "callback"),
+        "errback": _name(request.errback, spider, "errback"),
+        "cb_kwargs": request.cb_kwargs,
+        "flags": request.flags,
+        "priority": request.priority,
+        "dont_filter": request.dont_filter,
+        "meta": {key: value for key, value in request.meta.items() if key not in _LOCAL_META},
+    }
+    tail = {name: value for name, value in tail.items() if value}
+    _check(request, tail)
+    return tail
+
+
+def _check(request: Request, tail: dict[str, Any]) -> None:
+    for name, value in tail.items():
+        parts = value.items() if name in ("meta", "cb_kwargs") else [(None, value)]
+        for key, part in parts:
+            try:
+                msgpack.packb(part)
+            except (TypeError, ValueError, OverflowError) as error:
+                field = name if key is None else f"{name}[{key!r}]"
+                raise NotCarried(
+                    f"{request} cannot go through the frontier: {field} is a "
+                    f"{type(part).__name__} ({error}). Use numbers, strings, bytes, lists and "
+                    "dicts, or keep it in the spider."
+                ) from error
+
+
+def _name(function: Callable[..., Any] | None, spider: Spider, field: str) -> str:
+    # The scheduler puts an errback of its own around the spider's.
+    function = getattr(function, "wrapped", function)
+    if function is None:
+        return ""
+    name = getattr(function, "__name__", "")
+    if getattr(function, "__self__", None) is spider and hasattr(spider, name):
+        return name
+    raise NotCarried(
+        f"{field} {function!r} cannot go through the frontier: it must be a method of the spider "
+        f"{spider.name!r}."
+    )
+
+
+def _method(spider: Spider, name: str | None) -> Callable[..., Any] | None:
+    return getattr(spider, name) if name else None

@@ -1,0 +1,114 @@
+"""Find the address of a host, and refuse addresses that a crawler has no business with.
+
+`DNS_OVERRIDES` come first, then the system's resolver in a thread. The guard judges the address
+that is actually connected to, so a name that points into a private network does not get through.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
+
+from crawler.errors import ConfigurationError
+
+# Prefixes under which an IPv4 address hides in an IPv6 one (RFC 6052 and its local-use twin).
+_TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+
+
+class RefusedAddress(OSError):
+    """An address in a network that is not crawled."""
+
+
+class Guard:
+    """Judge addresses: public ones pass, and those of allowed networks."""
+
+    def __init__(self, allowed: Iterable[str]) -> None:
+        try:
+            self._allowed = [ip_network(network, strict=False) for network in allowed]
+        except ValueError as error:
+            raise ConfigurationError(
+                f"ALLOW_NETWORKS: {error}. Write networks such as 127.0.0.0/8."
+            ) from error
+
+    def check(self, host: str) -> None:
+        """Raise RefusedAddress unless this address may be connected to."""
+        address = ip_address(host.partition("%")[0])
+        if any(address in network for network in self._allowed):
+            return
+        seen = _embedded(address)
+        if not seen.is_global or seen.is_multicast:
+            raise RefusedAddress(
+                f"{host} is in a private or reserved network; ALLOW_NETWORKS can open it"
+            )
+
+
+class Resolver(AbstractResolver):
+    """aiohttp's source of addresses."""
+
+    def __init__(self, overrides: Mapping[str, str]) -> None:
+        self._overrides = {name.lower(): _target(name, to) for name, to in overrides.items()}
+        self._system = ThreadedResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        override = self._override(host.lower())
+        if override is None:
+            return await self._system.resolve(host, port, family)
+        address, other_port = override
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=other_port or port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+        ]
+
+    async def close(self) -> None:
+        await self._system.close()
+
+    def _override(self, host: str) -> tuple[str, int] | None:
+        name = host
+        while True:
+            if name in self._overrides:
+                return self._overrides[name]
+            dot = name.find(".", 1)
+            if dot < 0:
+                return None
+            name = name[dot:]
+
+
+def _target(name: str, to: str) -> tuple[str, int]:
+    """Address and port (0: the URL's own) of an override."""
+    address, port = to, "0"
+    if to.startswith("["):
+        address, _, port = to[1:].partition("]")
+        port = port.removeprefix(":") or "0"
+    elif to.count(":") == 1:
+        address, _, port = to.partition(":")
+    try:
+        return str(ip_address(address)), int(port)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"DNS_OVERRIDES: {name!r} points to {to!r}; write an IP address, or address:port."
+        ) from error
+
+
+def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address inside an IPv6 one, where there is one; else the address itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if any(address in network for network in _TRANSLATED):
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address

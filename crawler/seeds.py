@@ -1,0 +1,104 @@
+"""Read seeds: URLs, files with one URL a line, standard input, and what others push to Redis."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawler.errors import ConfigurationError
+from crawler.frontier.entry import Entry
+from crawler.urls import Rejected, canonical, fingerprint
+
+_WHY = {
+    "no_scheme": "it is no URL; write it with http:// or https://",
+    "malformed": "it is no valid URL",
+    "scheme": "only http and https are crawled",
+    "credentials": "a URL with a user name or password is not crawled",
+    "too_long": "it is too long",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BadSeed:
+    """A line of a file that is no URL to crawl."""
+
+    where: str
+    text: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text[:200]!r} was left out: {self.reason}."
+
+
+def check(seeds: str | None) -> list[str]:
+    """The parts of a `seeds` argument, or ConfigurationError: nothing is read from files yet."""
+    parts = (seeds or "").replace(",", " ").split()
+    if not parts:
+        raise ConfigurationError(
+            "seeds is empty; give URLs, a file with one URL a line, or - for standard input: "
+            "-a seeds=https://example.com"
+        )
+    for part in parts:
+        if part == "-" or "://" in part:
+            if part != "-":
+                seed_entry(part)
+        elif not Path(part).is_file():
+            raise ConfigurationError(
+                f"seeds: {part!r} is neither a URL (http:// or https://) nor a file."
+            )
+    return parts
+
+
+def read(seeds: str) -> Iterator[Entry | BadSeed]:
+    """The seeds of a checked argument. Blocking: files and standard input are read here."""
+    for part in check(seeds):
+        if part == "-":
+            yield from _lines("standard input", sys.stdin)
+        elif "://" in part:
+            yield seed_entry(part)
+        else:
+            try:
+                with Path(part).open(encoding="utf-8", errors="replace") as file:
+                    yield from _lines(part, file)
+            except OSError as error:
+                raise ConfigurationError(f"seeds: {part} cannot be read: {error.strerror}") from error
+
+
+def seed_entry(url: str) -> Entry:
+    """The entry of one seed, or ConfigurationError."""
+    found = canonical(url)
+    if isinstance(found, Rejected):
+        raise ConfigurationError(f"seeds: {url!r}: {_WHY.get(found.reason, found.reason)}.")
+    return _entry(found)
+
+
+def parse_pushed(raw: bytes) -> Entry | Rejected:
+    """An element of `<spider>:start_urls`: a URL, or JSON with a `url`, as scrapy-redis takes."""
+    text = raw.decode("utf-8", "replace").strip()
+    if text.startswith("{"):
+        try:
+            text = str(json.loads(text)["url"])
+        except (ValueError, KeyError, TypeError):
+            return Rejected("malformed")
+    found = canonical(text)
+    return found if isinstance(found, Rejected) else _entry(found)
+
+
+def _lines(where: str, lines: Iterator[str] | object) -> Iterator[Entry | BadSeed]:
+    for number, line in enumerate(lines, start=1):  # type: ignore[call-overload]
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        found = canonical(text)
+        if isinstance(found, Rejected):
+            why = _WHY.get(found.reason, found.reason)
+            yield BadSeed(f"{where}, line {number}", text, why)
+        else:
+            yield _entry(found)
+
+
+def _entry(url: str) -> Entry:
+    return Entry(id=fingerprint(url), url=url, queue=1)

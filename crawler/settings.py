@@ -1,0 +1,164 @@
+"""Every setting of the project: default, unit and reason. The add-on copies the same values.
+
+Override one with `-s NAME=value`, in a project of your own, or (servers) by the environment.
+"""
+
+import os
+
+# --- The project --------------------------------------------------------------------------------
+BOT_NAME = "crawler"
+SPIDER_MODULES = ["crawler.spiders"]
+NEWSPIDER_MODULE = "crawler.spiders"
+COMMANDS_MODULE = "crawler.commands"
+
+# Tell sites who crawls them: a product token and an address where they find out more.
+USER_AGENT = "crawler/0.1 (+https://example.org/crawler)"
+
+# --- Servers ------------------------------------------------------------------------------------
+# Unset: an embedded redis-server and mongod are started with their data in CRAWL_DIR.
+REDIS_URL = os.environ.get("REDIS_URL") or None
+# More arguments for the Redis client, by the names redis-py has for them.
+REDIS_PARAMS: dict[str, object] = {}
+MONGO_URI = os.environ.get("MONGO_URI") or None
+MONGO_DATABASE = "crawler"
+CRAWL_DIR = os.environ.get("CRAWL_DIR") or ".crawl"
+
+# --- The crawl ----------------------------------------------------------------------------------
+# Processes with the same name share one crawl. None: the spider's name.
+CRAWL: str | None = None
+# What to do when nothing is left: "close", or "wait" for seeds.
+CRAWL_IDLE = "close"
+# Seconds a process waits for a URL or host that is put off; if all wait longer, the run ends and
+# keeps them for the next one.
+CRAWL_MAX_WAIT = 60.0
+
+# --- The frontier -------------------------------------------------------------------------------
+# Parts of a crawl in Redis, fixed when it is created; more than one only on a Redis Cluster.
+FRONTIER_SHARDS = 1
+# Score from which a URL belongs to front queue 1, 2, 3, 4; the rest to 5.
+FRONTIER_THRESHOLDS = [80, 60, 40, 20]
+# Turns of the five queues in a hundred, and the same when more URLs wait than the threshold.
+FRONTIER_WEIGHTS = [40, 30, 20, 7, 3]
+FRONTIER_LOAD_WEIGHTS = [60, 25, 10, 4, 1]
+FRONTIER_LOAD_THRESHOLD = 100_000
+# Seconds of silence after which a process is dead and its leases go to others.
+LEASE_TTL = 30.0
+# Dead letters kept; older ones are trimmed.
+DEAD_MAX = 100_000
+# Fingerprints a process remembers, so that most links need no look in Redis; about 60 bytes each.
+KNOWN_CACHE_SIZE = 200_000
+
+# --- Politeness ---------------------------------------------------------------------------------
+# Fetches a host may have at the same time, over all processes.
+HOST_PARALLELISM = 1
+# A host rests DELAY_FACTOR times as long as its last fetch took, within these seconds.
+DELAY_FACTOR = 5.0
+DELAY_MIN = 1.0
+DELAY_MAX = 60.0
+# Seconds of Crawl-delay that are honoured; a longer one is cut to it.
+CRAWL_DELAY_MAX = 300.0
+# Seconds that the rules of a robots.txt are used, and that a host without an answer is left alone.
+ROBOTS_TTL = 86_400.0
+ROBOTS_ERROR_TTL = 300.0
+# Rules kept in memory.
+ROBOTS_CACHE_SIZE = 10_000
+# Failed fetches are repeated after RETRY_BASE seconds, doubled each time up to RETRY_MAX.
+RETRY_TIMES = 3
+RETRY_BASE = 30.0
+RETRY_MAX = 3600.0
+
+# --- Network ------------------------------------------------------------------------------------
+# Addresses for names, as curl's --connect-to: {"host" or ".suffix": "address" or "address:port"}.
+DNS_OVERRIDES: dict[str, str] = {}
+# Private networks that may be connected to, e.g. ["127.0.0.0/8"]; all others are refused.
+ALLOW_NETWORKS: list[str] = []
+# Connections kept open for the next fetch of a host: seconds. A polite crawl rarely comes back
+# sooner, and thousands of hosts would use up the process's files.
+DOWNLOAD_KEEPALIVE = 15.0
+
+# --- Pages --------------------------------------------------------------------------------------
+# "mongo", or "none" when a feed (-O pages.jsonl) or your own pipeline takes the pages.
+PAGES_STORE = "mongo"
+# "zstd", "zlib" or "none".
+PAGES_CODEC = "zstd"
+# Pages written to MongoDB in one go, at the most.
+STORE_BATCH_MAX = 200
+# Bits in which two texts may differ and still be the same page; words a text needs to be compared.
+NEAR_DISTANCE = 3
+NEAR_MIN_WORDS = 50
+# Links followed from one page.
+MAX_OUTLINKS = 6000
+
+# --- What the user sees -------------------------------------------------------------------------
+# "auto": a live view on a terminal, else a line every PROGRESS_INTERVAL seconds; "off": neither.
+PROGRESS = "auto"
+PROGRESS_INTERVAL = 5.0
+
+# --- Scrapy: the engine -------------------------------------------------------------------------
+SCHEDULER = "crawler.scheduler.Scheduler"
+DOWNLOAD_HANDLERS = {
+    "http": "crawler.download.DownloadHandler",
+    "https": "crawler.download.DownloadHandler",
+    # A link must never read local files or other services.
+    "file": None,
+    "ftp": None,
+    "s3": None,
+    "data": None,
+}
+# The frontier alone decides which host is contacted when; Scrapy's own limits must not interfere.
+CONCURRENT_REQUESTS = 64
+CONCURRENT_REQUESTS_PER_DOMAIN = 64
+DOWNLOAD_DELAY = 0
+AUTOTHROTTLE_ENABLED = False
+# One item a page: more tasks per response only cost time (1.3 ms of 2.1).
+CONCURRENT_ITEMS = 1
+# Pages that wait for MongoDB, in bytes; above it fetching pauses.
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 50_000_000
+DOWNLOAD_TIMEOUT = 30
+DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
+DOWNLOAD_WARNSIZE = 0
+COOKIES_ENABLED = False
+REDIRECT_MAX_TIMES = 10
+# Servers that execute Python on request have no place in a crawler.
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+# Every policy has one owner: Scrapy's twins of ours are off.
+ROBOTSTXT_OBEY = False
+DOWNLOADER_MIDDLEWARES = {
+    "crawler.middlewares.retries.Retries": 10,
+    "crawler.middlewares.robots.Robots": 100,
+    "crawler.middlewares.adaptive_delay.AdaptiveDelay": 950,
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
+    # A meta refresh is a link like others.
+    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
+    # Replaced by one that does not look for the Referer middleware.
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    "crawler.middlewares.redirects.Redirects": 600,
+    # The frontier and the links pipeline decide on scope.
+    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+    "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware": None,
+}
+SPIDER_MIDDLEWARES = {
+    "crawler.middlewares.leases.Leases": 10,
+    "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
+    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+    "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
+}
+ITEM_PIPELINES = {
+    "crawler.pipelines.duplicates.Duplicates": 100,
+    "crawler.pipelines.links.Links": 200,
+    "crawler.pipelines.store.Store": 900,
+}
+EXTENSIONS = {
+    "crawler.extensions.servers.Servers": 0,
+    "crawler.extensions.progress.Progress": 500,
+    # Its line a minute is ours to write.
+    "scrapy.extensions.logstats.LogStats": None,
+}
+# A line a URL is for debugging.
+LOG_LEVEL = "INFO"
+LOG_VERSIONS: list[str] = []
+LOG_FORMATTER = "crawler.log_format.LogFormatter"
+STATS_DUMP = False
