@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
 
@@ -25,6 +26,12 @@ class Answer:
     delay_s: float = 0.0
 
 
+@lru_cache(maxsize=4096)
+def http_date(epoch_s: int) -> str:
+    """Return a time as HTTP writes it."""
+    return formatdate(epoch_s, usegmt=True)
+
+
 def head(status: int, length: int, fields: dict[str, str]) -> bytes:
     """Return the head of a response with a body of `length` bytes."""
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value)
@@ -41,6 +48,6 @@ def whole(status: int, body: bytes, fields: dict[str, str], **more: object) -> A
 
 def not_modified(answer: Answer) -> Answer:
     """Return the 304 that stands for `answer`."""
-    fields = {"ETag": answer.etag, "Last-Modified": formatdate(answer.modified_s, usegmt=True)}
+    fields = {"ETag": answer.etag, "Last-Modified": http_date(answer.modified_s)}
     start = head(304, 0, fields)
     return Answer(304, start, len(start))

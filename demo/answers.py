@@ -4,13 +4,13 @@ import gzip
 import zlib
 from collections import OrderedDict
 from dataclasses import replace
-from email.utils import formatdate
 from typing import Final
 
-from demo.answer import Answer, not_modified, whole
+from demo.answer import Answer, http_date, not_modified, whole
 from demo.clock import Clock
-from demo.html import Renderer
+from demo.html import special_page
 from demo.node import Behaviour, Node
+from demo.ordinary_page import OrdinaryPages
 from demo.robots_answer import robots_answer
 from demo.validators import Validators
 from demo.web import Web
@@ -26,7 +26,7 @@ class Answers:
     def __init__(self, web: Web, clock: Clock, cache_bytes: int = CACHE_BYTES) -> None:
         self._web = web
         self._clock = clock
-        self._renderer = Renderer(web)
+        self._ordinary = OrdinaryPages(web)
         self._hits: dict[str, int] = {}
         self._kept: OrderedDict[tuple[str, str], Answer] = OrderedDict()
         self._room_bytes = cache_bytes
@@ -58,7 +58,10 @@ class Answers:
             return self._misbehave(node)
         if node.period_s:
             return self._changing(node)
-        return self._keep(key, self._validated(node, self._renderer.render(node)))
+        return self._keep(key, self._validated(node, self._page(node)))
+
+    def _page(self, node: Node) -> bytes:
+        return special_page(node) if node.index is None else self._ordinary.render(node)
 
     def _hit(self, name: str) -> int:
         before = self._hits.get(name, 0)
@@ -80,18 +83,18 @@ class Answers:
             body = gzip.compress(body, compresslevel=6, mtime=0)
         digest = zlib.crc32(body)
         etag = f'"{digest:08x}-{len(body):x}"'
-        modified_s = modified_s or _FIRST_MODIFIED_S + digest % 100_000_000
+        modified_s = modified_s or _FIRST_MODIFIED_S + digest % 1000 * 86_400
         fields = {
             "Content-Type": node.content_type,
             "Content-Encoding": node.encoding,
             "ETag": etag,
-            "Last-Modified": formatdate(modified_s, usegmt=True),
+            "Last-Modified": http_date(modified_s),
         }
         return whole(200, body, fields, etag=etag, modified_s=modified_s)
 
     def _changing(self, node: Node) -> Answer:
         version = self._clock.version(node.period_s)
-        body = self._renderer.render(node, version)
+        body = special_page(node, version)
         return self._validated(node, body, version * node.period_s)
 
     def _misbehave(self, node: Node) -> Answer:
@@ -104,7 +107,7 @@ class Answers:
             return Answer(0, behaviour=kind)
         if kind is Behaviour.HUGE:
             return Answer(200, behaviour=kind)
-        page = self._validated(node, self._renderer.render(node))
+        page = self._validated(node, self._page(node))
         return replace(page, behaviour=kind, delay_s=node.delay_s, etag="")
 
     def _failed(self, node: Node) -> Answer:
@@ -112,7 +115,7 @@ class Answers:
         if value.startswith("+"):
             # An HTTP date has whole seconds, so up to one second less than this is asked for.
             wait_s = float(value) - 1
-            value = formatdate(self._clock.now_s() + float(value), usegmt=True)
+            value = http_date(int(self._clock.now_s() + float(value)))
         elif value.isdigit():
             wait_s = float(value)
         body = f"{node.status}: this page is not available.\n".encode()

@@ -23,8 +23,8 @@ _INSIDE: Final = (
     "",
     "",
 )
+_PLAIN_ACROSS: Final = 26
 _ACROSS: Final = (
-    *("http://{host}",) * 26,
     "//{host}",
     "//{HOST}",
     "http://{host}:80",
@@ -32,37 +32,39 @@ _ACROSS: Final = (
     " http://{host}",
     "http://{HOST}",
 )
-FORMS: Final = 32
+_ANCHOR_MASK: Final = ANCHOR_COUNT - 1
 _FRAGMENT_FORM: Final = 31
 _TRACKED_FORM: Final = 30
 
 
-def _prefixes(patterns: tuple[str, ...], host: str) -> tuple[str, ...]:
-    return tuple(pattern.format(host=host, HOST=host.upper()) for pattern in patterns)
-
-
 def inside_prefixes(host: str) -> tuple[str, ...]:
     """Return the beginnings of links within `host`, one for each form."""
-    return _prefixes(_INSIDE, host)
+    return tuple(pattern.format(host=host, HOST=host.upper()) for pattern in _INSIDE)
 
 
-def anchor(target: Target, value: int, here: int, inside: tuple[str, ...]) -> str:
-    """Return an HTML link to `target`, its form and its text chosen by the number `value`."""
-    number, index = target
-    path = page_path(number, index)
+def across_prefix(number: int, form: int) -> str:
+    """Return the beginning of a link to another host."""
+    if form < _PLAIN_ACROSS:
+        return f"http://s{number}.test"
+    name = f"s{number}.test"
+    return _ACROSS[form - _PLAIN_ACROSS].format(host=name, HOST=name.upper())
+
+
+def html_path(target: Target) -> str:
+    """Return the path of a page as it is written in an attribute."""
+    return page_path(*target).replace("&", "&amp;")
+
+
+def anchor(start: str, path: str, value: int) -> str:
+    """Return an HTML link whose form and text are chosen by the number `value`.
+
+    `start` is what the form puts before the path, `path` is as `html_path` gives it.
+    """
     form = value & 31
-    if number == here:
-        start = inside[form]
-    else:
-        name = f"s{number}.test"
-        start = _ACROSS[form].format(host=name, HOST=name.upper())
-    if form >= _TRACKED_FORM:
-        if form == _FRAGMENT_FORM:
-            path += "#part-2"
-        else:
-            path += "&utm_source=demo" if "?" in path else "?utm_source=demo&utm_medium=web"
-    if "&" in path:
-        path = path.replace("&", "&amp;")
-    elif "%C3" in path and value & 32:
+    if form == _FRAGMENT_FORM:
+        path += "#part-2"
+    elif form == _TRACKED_FORM:
+        path += ("&amp;" if "?" in path else "?") + "utm_source=demo&amp;utm_medium=web"
+    if "%C3" in path and value & 32:
         path = path.replace("caf%C3%A9", "café")
-    return f'<a href="{start}{path}">{ANCHORS[(value >> 8) % ANCHOR_COUNT]}</a>'
+    return f'<a href="{start}{path}">{ANCHORS[(value >> 8) & _ANCHOR_MASK]}</a>'

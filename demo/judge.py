@@ -29,10 +29,8 @@ class Verdict:
 
     def lines(self) -> list[str]:
         """Return the verdict for people: one line per rule, then its first examples."""
-        lines = [
-            f"{self.requests} requests for {self.urls} URLs on {self.hosts} hosts "
-            f"in {self.duration_s:.1f} s"
-        ]
+        figures = f"{self.requests} requests for {self.urls} URLs on {self.hosts} hosts"
+        lines = [f"{figures} in {self.duration_s:.1f} s"]
         for rule, found in self.violations.items():
             lines.append(f"{rule}: {len(found)}")
             lines += [f"  {example}" for example in found[:EXAMPLES]]

@@ -132,7 +132,7 @@ DEMO_KINDS: Final = (
         probes=_PRIVATE,
     ),
     RobotsKind(
-        "huge",
+        "very_long",
         b"User-agent: *\nDisallow: /private/\n"
         + b"# all work and no play makes a long robots.txt\n" * (HUGE_BYTES // 47)
         + b"Disallow: /after-the-limit/\n",
