@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -63,6 +62,10 @@ class DownloadHandler(BaseDownloadHandler):
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )
 
+        # aiohttp would repeat a request at once when a kept connection breaks; when a host is
+        # contacted again is the frontier's decision.
+        self._session._retry_connection = False
+
     async def download_request(self, request: Request) -> Response:
         timeout_s = request.meta.get("download_timeout", self._timeout_s)
         started = monotonic()
@@ -79,7 +82,7 @@ class DownloadHandler(BaseDownloadHandler):
             ) as response:
                 request.meta["download_latency"] = monotonic() - started
                 return await self._read(request, response)
-        except asyncio.TimeoutError as error:
+        except TimeoutError as error:
             raise DownloadTimeoutError(
                 f"{request.url} took longer than {timeout_s:g} seconds"
             ) from error

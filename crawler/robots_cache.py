@@ -56,19 +56,22 @@ class RobotsCache:
         self._remember(authority, rules, ttl_ms / 1000)
         return rules, ttl_ms / 1000
 
-    async def put(self, authority: str, answer: bytes | Unreachable) -> float:
-        """Keep what a fetch of robots.txt gave; returns for how many seconds."""
+    async def put(
+        self, authority: str, answer: bytes | Unreachable
+    ) -> tuple[Rules | Unreachable, float]:
+        """Keep what a fetch of robots.txt gave; returns the rules and for how many seconds."""
         rules: Rules | Unreachable
         if isinstance(answer, Unreachable):
             packed, rules, ttl_s = (b"", answer.reason), answer, self._error_ttl_s
         else:
             body = answer[: MAX_BYTES + 1]
-            packed, rules, ttl_s = (zstandard.compress(body), ""), await self._parse(body), self._ttl_s
+            rules, ttl_s = await self._parse(body), self._ttl_s
+            packed = (zstandard.compress(body), "")
         # Spread, so that a fleet does not ask for all of them again at once.
         ttl_s *= 1 + random.uniform(-_JITTER, _JITTER)
         await self._redis.set(self._key(authority), msgpack.packb(packed), px=round(ttl_s * 1000))
         self._remember(authority, rules, ttl_s)
-        return ttl_s
+        return rules, ttl_s
 
     async def _parse(self, body: bytes) -> Rules:
         if len(body) > _PARSE_INLINE_BYTES:

@@ -235,6 +235,8 @@ class Scheduler(BaseScheduler):
         return future
 
     def _remember(self, entries: Sequence[Entry], future: asyncio.Future[list[bool]]) -> None:
+        if future.cancelled():
+            return
         # Only now: a URL that Redis does not have must not be taken for known.
         for entry in entries:
             self._known.add(entry.id)

@@ -12,7 +12,15 @@ import msgpack
 import xxhash
 from redis.asyncio import Redis
 from redis.commands.core import AsyncScript
-from redis.exceptions import RedisError
+from redis.exceptions import (
+    ClusterDownError,
+    MasterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    TryAgainError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from crawler.errors import ConfigurationError
 from crawler.frontier import keys, scripts
@@ -89,8 +97,17 @@ class Sizes:
 _SIZES = tuple(Sizes.__dataclass_fields__)[1:]
 
 
-# What a call raises while the server is away.
-RedisAway = (RedisError, OSError)
+# What a call raises while the server is away, failing over or full: worth sending again.
+RedisAway = (
+    RedisConnectionError,
+    RedisTimeoutError,
+    ReadOnlyError,
+    MasterDownError,
+    ClusterDownError,
+    TryAgainError,
+    OutOfMemoryError,
+    OSError,
+)
 
 
 class OwnerDead(Exception):
@@ -175,7 +192,8 @@ class Frontier:
         for shard, indexes in self._by_shard(entry.host for entry in entries).items():
             for start in range(0, len(indexes), ADD_MAX):
                 part = indexes[start : start + ADD_MAX]
-                blob = msgpack.packb([encode(entries[i]) for i in part])
+                # Redis' own msgpack knows strings only, no binary type.
+                blob = msgpack.packb([encode(entries[i]) for i in part], use_bin_type=False)
                 args = (blob, BUCKET_MAX, int(force))
                 answer = await self._run("add", self._tags[shard], *args)
                 for index, character in zip(part, answer, strict=True):

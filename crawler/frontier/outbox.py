@@ -11,19 +11,17 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
-
-from redis.exceptions import RedisError
+from functools import partial
+from itertools import islice
 
 from crawler.frontier.entry import Entry
-from crawler.frontier.frontier import Frontier, Lease
+from crawler.frontier.frontier import Frontier, Lease, RedisAway
 
 logger = logging.getLogger(__name__)
 
 _BACKOFF_S = 0.1
 _BACKOFF_MAX_S = 5.0
 
-T = TypeVar("T")
 Add = tuple[Sequence[Entry], bool, "asyncio.Future[list[bool]]"]
 
 
@@ -98,48 +96,49 @@ class Outbox:
 
     async def _flush(self) -> None:
         try:
-            while True:
-                adds, releases, done = self._adds, self._releases, self._done
-                retries, buried, handed_back = self._retries, self._buried, self._handed_back
-                if not (adds or releases or done or retries or buried or handed_back):
-                    break
-                self._clear()
-                if adds:
-                    await self._send_adds(adds)
-                if releases:
-                    await self._insist(lambda: self._frontier.release(releases))
-                if done:
-                    await self._insist(lambda: self._frontier.done(done))
-                if retries:
-                    await self._insist(lambda: self._frontier.retry(retries))
-                if buried:
-                    await self._insist(lambda: self._frontier.bury(buried))
-                if handed_back:
-                    await self._insist(lambda: self._frontier.hand_back(handed_back))
+            while batch := self._take():
+                for send in batch:
+                    await self._insist(send)
                 self._on_flushed()
         finally:
             self._task = None
 
-    async def _send_adds(self, adds: list[Add]) -> None:
+    def _take(self) -> list[Callable[[], Awaitable[None]]]:
+        """All that waits, as calls in the order they must reach Redis: adds come first."""
+        frontier = self._frontier
+        calls: list[Callable[[], Awaitable[None]]] = []
         for force in (False, True):
-            chosen = [add for add in adds if add[1] is force]
-            entries = [entry for part, _, _ in chosen for entry in part]
-            if not entries:
-                continue
-            answers = await self._insist(lambda: self._frontier.add(entries, force=force))
-            start = 0
-            for part, _, future in chosen:
-                if not future.cancelled():
-                    future.set_result(answers[start : start + len(part)])
-                start += len(part)
+            adds = [add for add in self._adds if add[1] is force]
+            if adds:
+                calls.append(partial(self._send_adds, adds, force))
+        for send, waiting in (
+            (frontier.release, self._releases),
+            (frontier.done, self._done),
+            (frontier.retry, self._retries),
+            (frontier.bury, self._buried),
+            (frontier.hand_back, self._handed_back),
+        ):
+            if waiting:
+                calls.append(partial(send, waiting))  # type: ignore[arg-type]
+        self._clear()
+        return calls
 
-    async def _insist(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a call until Redis answers."""
+    async def _send_adds(self, adds: list[Add], force: bool) -> None:
+        entries = [entry for part, _, _ in adds for entry in part]
+        answers = iter(await self._frontier.add(entries, force=force))
+        for part, _, future in adds:
+            answer = list(islice(answers, len(part)))
+            if not future.done():
+                future.set_result(answer)
+
+    async def _insist(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Repeat a call until Redis has taken it."""
         backoff = _BACKOFF_S
         while True:
             try:
-                return await call()
-            except (RedisError, OSError) as error:
+                await call()
+                return
+            except RedisAway as error:
                 if backoff == _BACKOFF_S:
                     logger.warning("Redis does not take what was sent (%s); sending again", error)
                 await asyncio.sleep(backoff * (1 + random.random()))

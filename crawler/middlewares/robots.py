@@ -18,7 +18,7 @@ from crawler.extensions.servers import Servers
 from crawler.frontier import Lease
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
 from crawler.policy.politeness import Fetch, Politeness
-from crawler.policy.robots import MAX_BYTES, Unreachable, judge
+from crawler.policy.robots import MAX_BYTES, Rules, Unreachable, judge
 from crawler.requests import LEASE
 from crawler.robots_cache import RobotsCache
 from crawler.scheduler import Scheduler
@@ -82,7 +82,7 @@ class Robots:
             # The host was not contacted, so it need not rest.
             Scheduler.of(self._crawler).release(lease, 0)
             raise IgnoreRequest(f"robots.txt forbids {lease.entry.url}")
-        request.meta[CRAWL_DELAY] = min(rules.crawl_delay_s, self._crawl_delay_max_s)
+        request.meta[CRAWL_DELAY] = self._crawl_delay_s(rules)
         return None
 
     async def _fetch_rules(self, lease: Lease) -> None:
@@ -104,14 +104,18 @@ class Robots:
         except Exception as error:  # whatever it was, the rules are not known
             answer, status = Unreachable(type(error).__name__), None
         self._count("robots/fetched")
-        left_s = await self._cache.put(authority, answer)
+        rules, left_s = await self._cache.put(authority, answer)
         fetch = Fetch(duration_s=monotonic() - started, status=status)
-        rest_ms = self._politeness.rest_ms(fetch)
-        if isinstance(answer, Unreachable):
+        if isinstance(rules, Unreachable):
             self._count("robots/unreachable")
-            logger.info("No rules from %s (%s): its URLs wait", authority, answer.reason)
-            rest_ms = max(rest_ms, round(left_s * 1000) + 1)
+            logger.info("No rules from %s (%s): its URLs wait", authority, rules.reason)
+            rest_ms = round(left_s * 1000) + 1
+        else:
+            rest_ms = self._politeness.rest_ms(fetch, crawl_delay_s=self._crawl_delay_s(rules))
         Scheduler.of(self._crawler).hand_back(lease, rest_ms)
+
+    def _crawl_delay_s(self, rules: Rules) -> float:
+        return min(rules.crawl_delay_s, self._crawl_delay_max_s)
 
     def _count(self, name: str) -> None:
         self._crawler.stats.inc_value(name)

@@ -1,0 +1,61 @@
+"""Switch the frontier on in any Scrapy project: ADDONS = {"crawler.addon.FrontierAddon": 0}.
+
+The project keeps its spiders, items and pipelines. What it sets itself wins over what is set here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import NotConfigured
+
+from crawler import settings as ours
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+# Belong to this project alone: its name, its pages, and what it shows.
+_OWN = frozenset(
+    {
+        "BOT_NAME",
+        "COMMANDS_MODULE",
+        "EXTENSIONS",
+        "ITEM_PIPELINES",
+        "LOG_FORMATTER",
+        "LOG_LEVEL",
+        "LOG_VERSIONS",
+        "NEWSPIDER_MODULE",
+        "SPIDER_MODULES",
+        "STATS_DUMP",
+        "USER_AGENT",
+    }
+)
+_COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
+# Scrapy's own, of use to spiders that the generic one is not.
+_KEPT = frozenset(
+    {
+        "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware",
+        "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware",
+        "scrapy.spidermiddlewares.referer.RefererMiddleware",
+        "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware",
+    }
+)
+
+
+class FrontierAddon:
+    """Sets the scheduler, the middlewares, the download handler and their defaults."""
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        if settings["SCHEDULER"] not in ("scrapy.core.scheduler.Scheduler", ours.SCHEDULER):
+            raise NotConfigured(
+                f"SCHEDULER is {settings['SCHEDULER']!r}; remove it to use the frontier."
+            )
+        for name in dir(ours):
+            if name.isupper() and name not in _OWN and name not in _COMPONENTS:
+                settings.set(name, getattr(ours, name), priority="addon")
+        for name in _COMPONENTS:
+            for component, order in getattr(ours, name).items():
+                if component not in _KEPT:
+                    settings.setdefault_in_component_priority_dict(name, component, order)
+        servers = "crawler.extensions.servers.Servers"
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", servers, 0)
