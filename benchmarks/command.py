@@ -1,0 +1,64 @@
+"""The command line that every benchmark has, and the running of its parts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NoReturn
+
+from benchmarks.figures import Figure, Skipped, table
+from benchmarks.machine import footer
+from crawler.errors import CrawlerError
+
+# Measures with `quick` or at full size, and yields each figure as soon as it is known.
+Measure = Callable[[bool], Iterator[Figure | Skipped]]
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def parser(name: str, about: str | None, parts: Sequence[str] = ()) -> Parser:
+    """The parser of one benchmark; `parts` may be picked by name."""
+    made = Parser(prog=name, description=about)
+    made.add_argument("--quick", action="store_true", help="smaller sizes, for a first impression")
+    made.add_argument("--json", action="store_true", help="one line a figure, for programs")
+    if parts:
+        made.add_argument(
+            "parts", nargs="*", metavar="PART", help=f"only these: {', '.join(parts)}"
+        )
+    return made
+
+
+def run(
+    name: str, about: str | None, parts: Mapping[str, Measure], argv: Sequence[str] | None = None
+) -> int:
+    """Measure the parts asked for, all by default, and print what was found."""
+    reader = parser(name, about, list(parts) if len(parts) > 1 else ())
+    arguments = reader.parse_args(argv)
+    chosen = getattr(arguments, "parts", None) or list(parts)
+    for part in chosen:
+        if part not in parts:
+            reader.error(f"there is no part {part!r}; choose from {', '.join(parts)}")
+    figures: list[Figure] = []
+    try:
+        for part in chosen:
+            for found in parts[part](arguments.quick):
+                if isinstance(found, Skipped):
+                    print(f"{found.name} skipped: {found.reason}", file=sys.stderr)
+                    continue
+                figures.append(found)
+                if arguments.json:
+                    print(found.to_json(), flush=True)
+    except CrawlerError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    if not arguments.json:
+        print(table(figures, footer()))
+    return 0

@@ -1,0 +1,1 @@
+"""What the frontier costs: URLs a second, bytes a URL, and whether either grows with the crawl."""

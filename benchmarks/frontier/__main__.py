@@ -1,0 +1,14 @@
+"""Measure the frontier: `python -m benchmarks.frontier [--quick] [--json] [PART …]`."""
+
+import sys
+
+from benchmarks import command
+from benchmarks.frontier import __doc__ as about
+from benchmarks.frontier import add
+
+PARTS = {
+    "add": add.measure,
+}
+
+if __name__ == "__main__":
+    sys.exit(command.run("benchmarks.frontier", about, PARTS))

@@ -1,0 +1,58 @@
+"""Say what the figures were measured on: machine, load and versions."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from crawler.embedded import find_redis_server
+
+_PACKAGES = ("scrapy", "redis", "hiredis", "scrapy-redis")
+
+
+def footer() -> str:
+    """Two lines about this machine; the load tells how far to trust the figures above it."""
+    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    return (
+        f"{os.cpu_count()} cores ({_processor()}), {memory_gb:.0f} GB, load {load}\n"
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, "
+        f"Redis {_redis_version()}; {packages}"
+    )
+
+
+def short_commit() -> str:
+    """The commit that is measured, with a mark if files differ from it."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    found = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+    )
+    return found.stdout.strip() or "unknown"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _redis_version() -> str:
+    program = find_redis_server()
+    if program is None:
+        return "missing"
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return next((word[2:] for word in said.stdout.split() if word.startswith("v=")), "unknown")
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())

