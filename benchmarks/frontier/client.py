@@ -78,7 +78,8 @@ async def add_all(frontier: Frontier, batches: Iterable[Sequence[Entry]]) -> int
     async def work() -> None:
         nonlocal added
         for batch in waiting:
-            added += sum(await frontier.add(batch))
+            answers = await frontier.add(batch)
+            added += sum(answers)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(IN_FLIGHT):
