@@ -4,10 +4,11 @@ import sys
 
 from benchmarks import command
 from benchmarks.frontier import __doc__ as about
-from benchmarks.frontier import add
+from benchmarks.frontier import add, cycle
 
 PARTS = {
     "add": add.measure,
+    "cycle": cycle.measure,
 }
 
 if __name__ == "__main__":
