@@ -4,11 +4,13 @@ import sys
 
 from benchmarks import command
 from benchmarks.frontier import __doc__ as about
-from benchmarks.frontier import add, cycle
+from benchmarks.frontier import add, cycle, growth, memory
 
 PARTS = {
     "add": add.measure,
     "cycle": cycle.measure,
+    "growth": growth.measure,
+    "memory": memory.measure,
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,80 @@
+"""How many bytes does a known URL take in Redis, and how many a waiting one?"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+from collections.abc import Iterator
+from typing import cast
+
+from benchmarks.figures import Figure, Skipped, at_most
+from benchmarks.frontier import scrapy_redis_peer as peer
+from benchmarks.frontier.client import fill, open_frontier
+from benchmarks.frontier.links import url
+from benchmarks.servers import PrivateRedis, private_redis
+from crawler.frontier import Frontier
+
+_HOSTS = 10_000
+_KNOWN = 1_000_000
+
+
+def measure(quick: bool) -> Iterator[Figure | Skipped]:
+    """Bytes a URL beside scrapy-redis."""
+    few = 100_000 if quick else 1_000_000
+    peer_requests = 5_000 if quick else 50_000
+    with private_redis(persistent=False, compressed=False) as server:
+        seen, waiting = asyncio.run(_bytes_per_url(server, _KNOWN))
+    with private_redis(persistent=False) as server:
+        compressed = asyncio.run(_bytes_per_url(server, few))[1]
+    with private_redis(persistent=False) as server:
+        peer_seen = _peer_seen_bytes(server, _KNOWN)
+        peer_waiting = _peer_waiting_bytes(server, peer_requests)
+    for name, value, peer_value, bound in (
+        ("url_seen.bytes_per_url", seen, peer_seen, 5.5),
+        ("waiting.bytes_per_url", waiting, peer_waiting, 90),
+        ("waiting.compressed_bytes_per_url", compressed, peer_waiting, 45),
+    ):
+        yield Figure(name, value, "B", peer.NAME, value / peer_value, target=at_most(bound))
+    yield _bloom()
+
+
+async def _bytes_per_url(server: PrivateRedis, urls: int) -> tuple[float, float]:
+    """Of a known URL and of a waiting one."""
+    async with open_frontier(server) as frontier:
+        empty = server.memory_bytes()
+        await fill(frontier, 0, urls, _HOSTS)
+    full = server.memory_bytes()
+    fronts = list(server.client.scan_iter(match="*:front:*", count=10_000))
+    assert fronts, "the front queues have other names now"
+    server.client.delete(*fronts)
+    without_fronts = server.memory_bytes()
+    return (without_fronts - empty) / urls, (full - without_fronts) / urls
+
+
+def _bloom() -> Figure | Skipped:
+    name = "url_seen.bloom_bytes_per_url"
+    if "url_seen" not in inspect.signature(Frontier).parameters:
+        return Skipped(name, "the frontier has no Bloom filter yet")
+    return Skipped(name, "not measured yet")
+
+
+def _peer_seen_bytes(server: PrivateRedis, urls: int) -> float:
+    """Its set of SHA-1 digests in hexadecimal; the digests of the numbers are as long as any."""
+    empty = server.memory_bytes()
+    for start in range(0, urls, 10_000):
+        digests = [
+            hashlib.sha1(b"%d" % number, usedforsecurity=False).hexdigest()
+            for number in range(start, min(start + 10_000, urls))
+        ]
+        server.client.sadd(peer.SEEN_KEY, *digests)
+    return (server.memory_bytes() - empty) / urls
+
+
+def _peer_waiting_bytes(server: PrivateRedis, urls: int) -> float:
+    scheduler = peer.open_scheduler(server)
+    empty = server.memory_bytes()
+    for request in peer.requests(url(number, _HOSTS) for number in range(urls)):
+        scheduler.queue.push(request)
+    assert cast("int", server.client.zcard(peer.QUEUE_KEY)) == urls
+    return (server.memory_bytes() - empty) / urls
