@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _RECORD = struct.Struct(">QQ")
 _BANDS = 4
+# Two hashes that differ in no more bits than this have a band in common.
+MAX_DISTANCE = _BANDS - 1
 _BAND_BITS = BITS // _BANDS
 # Records looked at in one bucket; older ones are forgotten.
 _BUCKET_MAX = 200
@@ -66,7 +68,10 @@ class ContentSeen:
         pipeline = self._redis.pipeline(transaction=False)
         pipeline.hsetnx(self._exact(digest), digest, url_id.to_bytes(8, "big"))
         for key in self._near(simhash):
-            pipeline.lpush(key, _RECORD.pack(simhash, url_id))
+            record = _RECORD.pack(simhash, url_id)
+            # Once only, however often the page is crawled: it would push the others out.
+            pipeline.lrem(key, 0, record)  # type: ignore[arg-type]
+            pipeline.lpush(key, record)
             pipeline.ltrim(key, 0, _BUCKET_MAX - 1)
         await pipeline.execute()
 

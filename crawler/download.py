@@ -64,7 +64,7 @@ class DownloadHandler(BaseDownloadHandler):
 
         # aiohttp would repeat a request at once when a kept connection breaks; when a host is
         # contacted again is the frontier's decision.
-        self._session._retry_connection = False
+        self._session._retry_connection = False  # noqa: SLF001 - there is no public switch
 
     async def download_request(self, request: Request) -> Response:
         timeout_s = request.meta.get("download_timeout", self._timeout_s)
@@ -74,7 +74,12 @@ class DownloadHandler(BaseDownloadHandler):
                 request.method,
                 yarl.URL(request.url, encoded=True),
                 data=request.body or None,
-                headers=request.headers.to_tuple_list(),
+                headers=[
+                    # aiohttp writes the surrogates back as the bytes they stand for.
+                    (name.decode("latin-1"), value.decode("utf-8", "surrogateescape"))
+                    for name, values in request.headers.items()
+                    for value in values
+                ],
                 timeout=aiohttp.ClientTimeout(total=timeout_s),
                 ssl=self._ssl,
                 allow_redirects=False,
@@ -111,7 +116,8 @@ class DownloadHandler(BaseDownloadHandler):
         return sock
 
     async def _read(self, request: Request, response: aiohttp.ClientResponse) -> Response:
-        headers = Headers(list(response.headers.items()))
+        # As bytes: they need not be text in any encoding.
+        headers = Headers(list(response.raw_headers))
         arguments: dict[str, Any] = {
             "url": request.url,
             "status": response.status,

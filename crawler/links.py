@@ -8,6 +8,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.urls import Rejected, canonical, join
 
+# Tags that are read of a page; the parser's time grows with the square of their nesting.
+MAX_TAGS = 30_000
 # Not part of what a visitor reads.
 _UNREAD = ["script", "style", "noscript", "template"]
 
@@ -28,9 +30,9 @@ class Document:
 
 def read(html: str, url: str, *, max_links: int) -> Document:
     """Read a page; `url` is where it came from. Links are canonical, each once, in page order."""
-    tree = LexborHTMLParser(html)
+    tree = LexborHTMLParser(_bounded(html))
     document = Document()
-    base = url
+    base: str | None = None
     for node in tree.css("html[lang], head > title, head > meta, head > link, head > base"):
         attributes = node.attributes
         tag = node.tag
@@ -39,19 +41,35 @@ def read(html: str, url: str, *, max_links: int) -> Document:
         elif tag == "html":
             document.language = attributes.get("lang") or ""
         elif tag == "base":
-            base = join(url, attributes.get("href") or url)
+            if base is None and attributes.get("href") is not None:
+                base = _absolute(url, attributes["href"])
         elif tag == "link":
-            if (attributes.get("rel") or "").lower() == "canonical":
-                found = canonical(join(url, attributes.get("href") or ""))
-                document.canonical = found if isinstance(found, str) else ""
+            if "canonical" in _words(attributes.get("rel")):
+                document.canonical = _absolute(url, attributes.get("href"))
         else:
             _read_meta(document, attributes)
     if not document.nofollow:
-        document.links = _links(tree, base, max_links)
+        document.links = _links(tree, base or url, max_links)
     tree.strip_tags(_UNREAD)
     body = tree.body
     document.text = " ".join(body.text(separator=" ").split()) if body is not None else ""
     return document
+
+
+def _bounded(html: str) -> str:
+    if html.count("<") <= MAX_TAGS:
+        return html
+    return html[: -len(html.split("<", MAX_TAGS)[-1]) - 1]
+
+
+def _absolute(url: str, href: str | None) -> str:
+    """The canonical URL of a link on the page at `url`, or an empty string."""
+    found = canonical(join(url, href)) if href else ""
+    return found if isinstance(found, str) else ""
+
+
+def _words(value: str | None) -> list[str]:
+    return (value or "").lower().replace(",", " ").split()
 
 
 def _read_meta(document: Document, attributes: dict[str, str | None]) -> None:
@@ -60,19 +78,19 @@ def _read_meta(document: Document, attributes: dict[str, str | None]) -> None:
     if name == "description":
         document.description = content.strip()
     elif name == "robots":
-        words = content.lower()
+        words = _words(content)
         document.noindex |= "noindex" in words or "none" in words
         document.nofollow |= "nofollow" in words or "none" in words
 
 
 def _links(tree: LexborHTMLParser, base: str, max_links: int) -> list[str]:
     seen: dict[str, None] = {}
+    if max_links <= 0:
+        return []
     for node in tree.css("a[href], area[href]"):
         attributes = node.attributes
-        if "nofollow" in (attributes.get("rel") or "").lower():
-            continue
         href = attributes.get("href")
-        if not href or href.startswith("#"):
+        if not href or href.startswith("#") or "nofollow" in _words(attributes.get("rel")):
             continue
         found = canonical(join(base, href))
         if isinstance(found, Rejected):

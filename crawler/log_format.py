@@ -11,8 +11,9 @@ from scrapy import logformatter
 class LogFormatter(logformatter.LogFormatter):
     """Scrapy's lines with less volume."""
 
-    def scraped(self, *args: Any, **kwargs: Any) -> None:
+    def scraped(self, *args: Any, **kwargs: Any) -> Any:
         """Nothing: the page was logged when it was fetched, and printing an item costs more."""
+        return None
 
     def dropped(self, *args: Any, **kwargs: Any) -> Any:
         return self._quiet(super().dropped(*args, **kwargs))

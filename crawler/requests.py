@@ -1,7 +1,8 @@
 """Turn a Scrapy Request into a frontier entry and back. No pickle: msgpack carries the rest.
 
 A plain GET needs nothing but its URL. What else a request has (method, body, headers, cookies,
-callback and errback by name, cb_kwargs, meta, flags, priority, dont_filter) travels in the tail.
+callback and errback by name, cb_kwargs, meta, flags, priority, dont_filter, encoding) travels in
+the tail. Tuples arrive as lists.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ _LOCAL_META = frozenset(
         "depth",
         "download_slot",
         "download_latency",
-        "download_timeout",
         "fetch_started",
         "fetch_ms",
         "crawl_delay",
@@ -88,6 +88,7 @@ def to_request(entry: Entry, spider: Spider) -> Request:
         flags=tail.get("flags"),
         priority=tail.get("priority", 0),
         dont_filter=tail.get("dont_filter", False),
+        encoding=tail.get("encoding", "utf-8"),
         meta=meta,
     )
 
@@ -105,6 +106,7 @@ def _tail(request: Request, spider: Spider) -> dict[str, Any]:
         "flags": request.flags,
         "priority": request.priority,
         "dont_filter": request.dont_filter,
+        "encoding": "" if request.encoding == "utf-8" else request.encoding,
         "meta": {key: value for key, value in request.meta.items() if key not in _LOCAL_META},
     }
     tail = {name: value for name, value in tail.items() if value}
@@ -117,13 +119,14 @@ def _check(request: Request, tail: dict[str, Any]) -> None:
         parts = value.items() if name in ("meta", "cb_kwargs") else [(None, value)]
         for key, part in parts:
             try:
-                msgpack.packb(part)
+                # There and back: some of what can be packed cannot be unpacked.
+                msgpack.unpackb(msgpack.packb({"" if key is None else key: part}))
             except (TypeError, ValueError, OverflowError) as error:
                 field = name if key is None else f"{name}[{key!r}]"
                 raise NotCarried(
                     f"{request} cannot go through the frontier: {field} is a "
                     f"{type(part).__name__} ({error}). Use numbers, strings, bytes, lists and "
-                    "dicts, or keep it in the spider."
+                    "dicts with strings as keys, or keep it in the spider."
                 ) from error
 
 

@@ -6,6 +6,7 @@ that is actually connected to, so a name that points into a private network does
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
@@ -15,8 +16,15 @@ from aiohttp.resolver import ThreadedResolver
 
 from crawler.errors import ConfigurationError
 
-# Prefixes under which an IPv4 address hides in an IPv6 one (RFC 6052 and its local-use twin).
-_TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+# Prefixes under which an IPv4 address hides in an IPv6 one: translated (RFC 6052), and two older
+# forms that nobody should use.
+_TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
+# Not for the public, whatever the standard library's version says of them: local translation,
+# documentation, segment routing, site-local.
+_REFUSED = tuple(map(IPv6Network, ("64:ff9b:1::/48", "3fff::/20", "5f00::/16", "fec0::/10")))
+# 10.0.0.1, 10.0.0.1:80, ::1, [::1], [::1]:80
+_TARGET = re.compile(r"(?:\[([^]]+)\]|([^:]+|.*:.*:.*?))(?::(\d{1,5}))?", re.ASCII)
+_MAX_PORT = 65_535
 
 
 class RefusedAddress(OSError):
@@ -40,9 +48,11 @@ class Guard:
         if any(address in network for network in self._allowed):
             return
         seen = _embedded(address)
-        if not seen.is_global or seen.is_multicast:
+        refused = any(address in network for network in _REFUSED)
+        if refused or not seen.is_global or seen.is_multicast:
+            # The same text for every address: a host that has only such ones gives one error.
             raise RefusedAddress(
-                f"{host} is in a private or reserved network; ALLOW_NETWORKS can open it"
+                "its address is in a private or reserved network; ALLOW_NETWORKS can open it"
             )
 
 
@@ -56,7 +66,7 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        override = self._override(host.lower())
+        override = self._override(host.lower().removesuffix("."))
         if override is None:
             return await self._system.resolve(host, port, family)
         address, other_port = override
@@ -87,18 +97,18 @@ class Resolver(AbstractResolver):
 
 def _target(name: str, to: str) -> tuple[str, int]:
     """Address and port (0: the URL's own) of an override."""
-    address, port = to, "0"
-    if to.startswith("["):
-        address, _, port = to[1:].partition("]")
-        port = port.removeprefix(":") or "0"
-    elif to.count(":") == 1:
-        address, _, port = to.partition(":")
+    found = _TARGET.fullmatch(str(to))
     try:
-        return str(ip_address(address)), int(port)
+        if found is None:
+            raise ValueError
+        address, port = str(ip_address(found[1] or found[2])), int(found[3] or 0)
+        if port > _MAX_PORT:
+            raise ValueError
     except ValueError as error:
         raise ConfigurationError(
             f"DNS_OVERRIDES: {name!r} points to {to!r}; write an IP address, or address:port."
         ) from error
+    return address, port
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

@@ -57,9 +57,12 @@ class RobotsCache:
         return rules, ttl_ms / 1000
 
     async def put(
-        self, authority: str, answer: bytes | Unreachable
+        self, authority: str, answer: bytes | Unreachable, *, at_least_s: float = 0.0
     ) -> tuple[Rules | Unreachable, float]:
-        """Keep what a fetch of robots.txt gave; returns the rules and for how many seconds."""
+        """Keep what a fetch of robots.txt gave; returns the rules and for how many seconds.
+
+        `at_least_s` is what the host asked for with Retry-After.
+        """
         rules: Rules | Unreachable
         if isinstance(answer, Unreachable):
             packed, rules, ttl_s = (b"", answer.reason), answer, self._error_ttl_s
@@ -68,9 +71,10 @@ class RobotsCache:
             rules, ttl_s = await self._parse(body), self._ttl_s
             packed = (zstandard.compress(body), "")
         # Spread, so that a fleet does not ask for all of them again at once.
-        ttl_s *= 1 + random.uniform(-_JITTER, _JITTER)
-        await self._redis.set(self._key(authority), msgpack.packb(packed), px=round(ttl_s * 1000))
+        ttl_s = max(ttl_s * (1 + random.uniform(-_JITTER, _JITTER)), at_least_s)
+        # In memory first: this process must know them even while Redis is away.
         self._remember(authority, rules, ttl_s)
+        await self._redis.set(self._key(authority), msgpack.packb(packed), px=round(ttl_s * 1000))
         return rules, ttl_s
 
     async def _parse(self, body: bytes) -> Rules:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,8 @@ class BadSeed:
 
 def check(seeds: str | None) -> list[str]:
     """The parts of a `seeds` argument, or ConfigurationError: nothing is read from files yet."""
+    if seeds and _is_file(seeds):
+        return [seeds]  # whatever blanks and commas its name has
     parts = (seeds or "").replace(",", " ").split()
     if not parts:
         raise ConfigurationError(
@@ -42,10 +44,11 @@ def check(seeds: str | None) -> list[str]:
             "-a seeds=https://example.com"
         )
     for part in parts:
-        if part == "-" or "://" in part:
-            if part != "-":
-                seed_entry(part)
-        elif not Path(part).is_file():
+        if part == "-":
+            continue
+        if "://" in part:
+            seed_entry(part)
+        elif not _is_file(part):
             raise ConfigurationError(
                 f"seeds: {part!r} is neither a URL (http:// or https://) nor a file."
             )
@@ -61,10 +64,12 @@ def read(seeds: str) -> Iterator[Entry | BadSeed]:
             yield seed_entry(part)
         else:
             try:
-                with Path(part).open(encoding="utf-8", errors="replace") as file:
+                with Path(part).open(encoding="utf-8-sig", errors="replace") as file:
                     yield from _lines(part, file)
             except OSError as error:
-                raise ConfigurationError(f"seeds: {part} cannot be read: {error.strerror}") from error
+                raise ConfigurationError(
+                    f"seeds: {part} cannot be read: {error.strerror}."
+                ) from error
 
 
 def seed_entry(url: str) -> Entry:
@@ -81,14 +86,22 @@ def parse_pushed(raw: bytes) -> Entry | Rejected:
     if text.startswith("{"):
         try:
             text = str(json.loads(text)["url"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return Rejected("malformed")
     found = canonical(text)
     return found if isinstance(found, Rejected) else _entry(found)
 
 
-def _lines(where: str, lines: Iterator[str] | object) -> Iterator[Entry | BadSeed]:
-    for number, line in enumerate(lines, start=1):  # type: ignore[call-overload]
+def _is_file(name: str) -> bool:
+    try:
+        # A pipe will do, as the shell's <(…) makes one.
+        return Path(name).exists() and not Path(name).is_dir()
+    except OSError:
+        return False
+
+
+def _lines(where: str, lines: Iterable[str]) -> Iterator[Entry | BadSeed]:
+    for number, line in enumerate(lines, start=1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue

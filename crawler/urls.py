@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from urllib.parse import urljoin
 
 import can_ada
 import xxhash
@@ -12,6 +12,12 @@ MAX_LENGTH = 2048
 # Parameters that say where a visitor came from, not what the page is.
 _TRACKING_PREFIXES = ("utm_",)
 _TRACKING = frozenset({"gclid", "fbclid", "msclkid", "dclid", "yclid", "mc_eid", "igshid"})
+# WHATWG leaves these as they are, Scrapy escapes them on the way out: one spelling is fetched.
+_ESCAPES = str.maketrans({char: f"%{ord(char):02X}" for char in "[]^`{|}\\"})
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
+# What a browser cuts off around a link, and out of it.
+_BLANKS = "".join(map(chr, range(0x21)))
+_LINE_BREAKS = re.compile(r"[\t\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +31,8 @@ def canonical(url: str, *, max_length: int = MAX_LENGTH) -> str | Rejected:
     """The one spelling of an absolute URL: WHATWG parsing, no fragment, no tracking parameters."""
     try:
         parsed = can_ada.parse(url)
-    except ValueError:
+    except (ValueError, TypeError):
+        # TypeError: a lone surrogate, which no encoding has.
         return Rejected("malformed" if "://" in url else "no_scheme")
     if parsed.protocol not in ("http:", "https:"):
         return Rejected("scheme")
@@ -36,24 +43,32 @@ def canonical(url: str, *, max_length: int = MAX_LENGTH) -> str | Rejected:
         search = _without_tracking(search)
     else:
         search = ""
-    found = f"{parsed.protocol}//{parsed.host}{parsed.pathname}{search}"
+    location = f"{parsed.pathname}{search}".translate(_ESCAPES)
+    found = f"{parsed.protocol}//{parsed.host}{location}"
     if len(found) > max_length:
         return Rejected("too_long")
     return found
 
 
 def join(base: str, link: str) -> str:
-    """A link found on a page as an absolute URL (not yet canonical)."""
-    link = link.strip()
-    head = link[:8].lower()
-    if head.startswith(("http://", "https://")):
-        return link
-    if link.startswith("/") and not link.startswith("//"):
-        return base[: base.index("/", base.index("//") + 2)] + link
-    try:
-        return urljoin(base, link)
-    except ValueError:
-        return link
+    """A link on a page at the canonical URL `base`, made absolute. `canonical` does the rest."""
+    link = _LINE_BREAKS.sub("", link.strip(_BLANKS))
+    scheme = _SCHEME.match(link)
+    if scheme is not None:
+        rest = link[scheme.end() :]
+        if rest.startswith("//") or scheme[1].lower() != base[: base.index(":")]:
+            return link
+        link = rest  # "http:page" on an http page is a relative link
+    first, second = link[:1], link[1:2]
+    if first in ("/", "\\"):
+        if second in ("/", "\\"):
+            return base[: base.index("/")] + link
+        return authority_of(base) + link
+    page = base.partition("#")[0]
+    if first in ("", "#"):
+        return page
+    page = page.partition("?")[0]
+    return page + link if first == "?" else page[: page.rindex("/") + 1] + link
 
 
 def fingerprint(url: str, method: str = "GET", body: bytes = b"") -> int:

@@ -55,8 +55,6 @@ class AdaptiveDelay:
             return
         duration_s = monotonic() - started
         fetch = Fetch(duration_s=duration_s, status=status, retry_after_s=retry_after)
-        rest_ms = self._politeness.rest_ms(
-            fetch, crawl_delay_s=request.meta.get(CRAWL_DELAY, 0.0)
-        )
+        rest_ms = self._politeness.rest_ms(fetch, crawl_delay_s=request.meta.get(CRAWL_DELAY, 0.0))
         Scheduler.of(self._crawler).release(lease, rest_ms)
         request.meta["fetch_ms"] = round(duration_s * 1000)

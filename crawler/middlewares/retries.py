@@ -29,9 +29,10 @@ class Retries:
         lease = request.meta.get(LEASE)
         if lease is None or response.status not in RETRIED_STATUSES:
             return response
-        if request.meta.get("dont_retry") or response.status in request.meta.get(
-            "handle_httpstatus_list", ()
-        ):
+        meta = request.meta
+        if meta.get("dont_retry") or meta.get("handle_httpstatus_all"):
+            return response
+        if response.status in meta.get("handle_httpstatus_list", ()):
             return response
         scheduler = Scheduler.of(self._crawler)
         wait = retry_after_s(response.headers.get("Retry-After"))

@@ -12,12 +12,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from scrapy import Request, signals
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import DownloadCancelledError, IgnoreRequest
 
 from crawler.extensions.servers import Servers
-from crawler.frontier import Lease
+from crawler.frontier import Lease, RedisAway
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
 from crawler.policy.politeness import Fetch, Politeness
+from crawler.policy.retry_after import retry_after_s
 from crawler.policy.robots import MAX_BYTES, Rules, Unreachable, judge
 from crawler.requests import LEASE
 from crawler.robots_cache import RobotsCache
@@ -58,7 +59,8 @@ class Robots:
         self._cache = RobotsCache(
             await Servers.of(self._crawler).redis(),
             # Rules name the product, not the version or the contact behind it.
-            settings["USER_AGENT"].partition("/")[0].partition(" ")[0],
+            settings["ROBOTSTXT_USER_AGENT"]
+            or settings["USER_AGENT"].partition("/")[0].partition(" ")[0],
             ttl_s=settings.getfloat("ROBOTS_TTL"),
             error_ttl_s=settings.getfloat("ROBOTS_ERROR_TTL"),
             size=settings.getint("ROBOTS_CACHE_SIZE"),
@@ -68,9 +70,15 @@ class Robots:
         lease: Lease | None = request.meta.get(LEASE)
         if lease is None or request.meta.get("dont_obey_robotstxt"):
             return None
-        found = await self._cache.get(authority_of(lease.entry.url))
-        if found is None:
-            await self._fetch_rules(lease)
+        try:
+            found = await self._cache.get(authority_of(lease.entry.url))
+            if found is None:
+                await self._fetch_rules(lease)
+                return request
+        except RedisAway as error:
+            logger.debug("No look at the rules for %s: %s", request.url, error)
+            nothing = Fetch(duration_s=0.0, status=None)
+            Scheduler.of(self._crawler).hand_back(lease, self._politeness.rest_ms(nothing))
             return request
         rules, left_s = found
         if isinstance(rules, Unreachable):
@@ -97,15 +105,22 @@ class Robots:
             },
         )
         started = monotonic()
+        status, asked_s = None, 0.0
         try:
             response = await self._crawler.engine.download_async(robots)
             answer = judge(response.status, response.body)
             status = response.status
-        except Exception as error:  # whatever it was, the rules are not known
-            answer, status = Unreachable(type(error).__name__), None
-        self._count("robots/fetched")
-        rules, left_s = await self._cache.put(authority, answer)
+            asked_s = retry_after_s(response.headers.get("Retry-After")) or 0.0
+        except DownloadCancelledError:
+            # An address that is never connected to: there is nothing to wait for.
+            Scheduler.of(self._crawler).release(lease, 0)
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it was, the rules are not known
+            answer = Unreachable(type(error).__name__)
         fetch = Fetch(duration_s=monotonic() - started, status=status)
+        self._count("robots/fetched")
+        wait_s = asked_s if isinstance(answer, Unreachable) else 0.0
+        rules, left_s = await self._cache.put(authority, answer, at_least_s=wait_s)
         if isinstance(rules, Unreachable):
             self._count("robots/unreachable")
             logger.info("No rules from %s (%s): its URLs wait", authority, rules.reason)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 from crawler.frontier import Entry
 from crawler.items import Page
 from crawler.policy.priority import front_queue, score
-from crawler.policy.url_filter import Scope
 from crawler.scheduler import Scheduler
 from crawler.urls import fingerprint
 
@@ -32,8 +31,8 @@ class Links:
         return item
 
     async def _follow(self, page: Page) -> None:
-        scope: Scope = getattr(self._crawler.spider, "scope", Scope())
         scheduler = Scheduler.of(self._crawler)
+        scope = scheduler.scope
         depth, parent = page.depth + 1, fingerprint(page.url)
         refused: dict[str, int] = {}
         entries: list[Entry] = []

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import zstandard
 from pymongo import UpdateOne
-from pymongo.errors import PyMongoError
+from pymongo.errors import ConnectionFailure
 from scrapy.exceptions import NotConfigured
 
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.items import Page
-from crawler.pipelines.duplicates import Duplicates
 from crawler.policy.url_filter import registered_domain
 from crawler.urls import fingerprint, host_of
 
@@ -68,9 +67,7 @@ class Store:
         if store != "mongo":
             raise ConfigurationError(f"PAGES_STORE is {store!r}; set it to mongo or none.")
         if codec not in _CODECS:
-            raise ConfigurationError(
-                f"PAGES_CODEC is {codec!r}; use one of {', '.join(_CODECS)}."
-            )
+            raise ConfigurationError(f"PAGES_CODEC is {codec!r}; use one of {', '.join(_CODECS)}.")
         return cls(
             crawler,
             database=settings["MONGO_DATABASE"],
@@ -104,17 +101,28 @@ class Store:
             while self._waiting:
                 batch = self._waiting[: self._batch_max]
                 del self._waiting[: self._batch_max]
-                try:
-                    await self._write([page for page, _ in batch])
-                except PyMongoError as error:
-                    logger.error("MongoDB did not take %d pages: %s", len(batch), error)
-                    for _, future in batch:
-                        future.set_exception(error)
-                else:
-                    for _, future in batch:
-                        future.set_result(None)
+                await self._commit(batch)
         finally:
             self._task = None
+
+    async def _commit(self, batch: list[Waiting]) -> None:
+        """Write a batch and tell each item how it went."""
+        try:
+            await self._write([page for page, _ in batch])
+        except Exception as error:  # noqa: BLE001 - whatever it was, the items must not wait
+            if len(batch) > 1 and not isinstance(error, ConnectionFailure):
+                # One page may be at fault; the others must not suffer for it.
+                for one in batch:
+                    await self._commit([one])
+                return
+            logger.error("MongoDB did not take %d pages: %s", len(batch), error)
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+        else:
+            for _, future in batch:
+                if not future.done():
+                    future.set_result(None)
 
     async def _write(self, pages: list[Page]) -> None:
         content = [
@@ -123,24 +131,11 @@ class Store:
         if content:
             await self._content.bulk_write(content, ordered=False)
         await self._metadata.bulk_write([_metadata_of(page) for page in pages], ordered=False)
-        await self._remember_content(pages)
         stats = self._crawler.stats
         stats.inc_value("store/batches")
         stats.inc_value("store/pages", len(content))
         stats.inc_value("store/records", len(pages))
         stats.inc_value("store/bytes", sum(page.size_bytes for page in pages))
-
-    async def _remember_content(self, pages: list[Page]) -> None:
-        duplicates = self._crawler.get_item_pipeline(Duplicates)
-        if duplicates is None:
-            return
-        for page in pages:
-            if page.content_hash and not page.duplicate_of:
-                await duplicates.seen.record(
-                    fingerprint(page.url),
-                    bytes.fromhex(page.content_hash),
-                    int(page.simhash, 16) if page.simhash else None,
-                )
 
     def _content_of(self, page: Page) -> UpdateOne:
         body = self._compress(page.body)

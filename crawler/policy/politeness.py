@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-RETRY_AFTER_MAX_S = 86_400
 OVERLOAD_WAIT_S = 60
 OVERLOAD_STATUSES = frozenset({429, 503})
 
@@ -34,5 +33,5 @@ class Politeness:
             rest = max(rest, self.min_s * 2)
         if fetch.status in OVERLOAD_STATUSES:
             wait = OVERLOAD_WAIT_S if fetch.retry_after_s is None else fetch.retry_after_s
-            rest = max(rest, min(wait, RETRY_AFTER_MAX_S))
+            rest = max(rest, wait)
         return round(rest * 1000)

@@ -11,6 +11,8 @@ BITS = 64
 SHINGLE = 3
 _WORD = re.compile(r"\w+")
 _SHIFTS = np.arange(BITS, dtype=np.uint64)
+# Hashes counted at a time, which bounds the memory: 64 bytes each.
+_CHUNK = 16_384
 # Odd constants that mix the hashes of neighbouring words, so that their order counts.
 _MIX_1 = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -36,8 +38,11 @@ def simhash(words: list[str]) -> int:
 
 def majority(hashes: np.ndarray) -> int:
     """Each bit as most of the hashes have it."""
-    bits = (hashes[:, None] >> _SHIFTS) & np.uint64(1)
-    ones = bits.sum(axis=0, dtype=np.int64)
+    ones = np.zeros(BITS, dtype=np.int64)
+    octets = hashes.astype("<u8").view(np.uint8).reshape(-1, BITS // 8)
+    for start in range(0, len(octets), _CHUNK):
+        bits = np.unpackbits(octets[start : start + _CHUNK], axis=1, bitorder="little")
+        ones += bits.sum(axis=0, dtype=np.int64)
     return int(np.bitwise_or.reduce((ones * 2 > len(hashes)).astype(np.uint64) << _SHIFTS))
 
 

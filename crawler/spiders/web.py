@@ -7,16 +7,16 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from scrapy import Spider
+from scrapy import Request, Spider
 from scrapy.http import Response, TextResponse
 
 from crawler import links, seeds
 from crawler.errors import ConfigurationError
-from crawler.frontier.entry import Entry
+from crawler.frontier import Entry, Lease
 from crawler.items import Page
-from crawler.policy.url_filter import SCOPES, Scope
+from crawler.policy.url_filter import SCOPES
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
 
@@ -36,7 +36,7 @@ class WebSpider(Spider):
     """Crawl pages from seeds. Subclass it and override `extract` to add fields of your own."""
 
     name = "web"
-    custom_settings: ClassVar[dict[str, Any]] = {
+    custom_settings = {  # noqa: RUF012 - declared so by Scrapy
         # Pages with an error status are recorded as well.
         "HTTPERROR_ALLOW_ALL": True,
     }
@@ -44,21 +44,33 @@ class WebSpider(Spider):
     def __init__(
         self,
         seeds: str | None = None,
-        scope: str = "domain",
-        max_depth: str | int = 0,
-        max_pages: str | int = 0,
+        scope: str | None = None,
+        max_depth: str | int | None = None,
+        max_pages: str | int | None = None,
+        max_pages_per_host: str | int | None = None,
+        crawl: str | None = None,
         **arguments: str,
     ) -> None:
         super().__init__()
         if arguments:
-            known = "seeds, scope, max_depth, max_pages"
-            name = sorted(arguments)[0]
+            known = "seeds, scope, max_depth, max_pages, max_pages_per_host, crawl"
+            name = min(arguments)
             raise ConfigurationError(f"The spider has no argument {name!r}; it has {known}.")
-        if scope not in SCOPES:
+        if scope is not None and scope not in SCOPES:
             raise ConfigurationError(f"scope is {scope!r}; use one of {', '.join(SCOPES)}.")
         self.seeds = seeds
-        self.max_pages = _whole_number("max_pages", max_pages)
-        self.scope = Scope(scope=scope, max_depth=_whole_number("max_depth", max_depth))
+        # Those the user gave; the others stay as the crawl has them.
+        self.options: dict[str, Any] = {}
+        if scope is not None:
+            self.options["scope"] = scope
+        for name, value in (
+            ("max_depth", max_depth),
+            ("max_pages", max_pages),
+            ("max_pages_per_host", max_pages_per_host),
+        ):
+            if value is not None:
+                self.options[name] = _whole_number(name, value)
+        self.crawl = crawl
         self.max_outlinks = 0
         if seeds is not None:
             _check_seeds(seeds)
@@ -75,8 +87,9 @@ class WebSpider(Spider):
             reader = seeds.read(self.seeds)
             while batch := await asyncio.to_thread(_next_batch, reader):
                 await self._plant(batch)
-        return
-        yield  # an async generator, as Scrapy wants it
+        nothing: tuple[Request, ...] = ()
+        for request in nothing:
+            yield request  # an async generator, as Scrapy wants it
 
     async def _plant(self, batch: list[Entry | seeds.BadSeed]) -> None:
         good = [seed for seed in batch if isinstance(seed, Entry)]
@@ -86,9 +99,9 @@ class WebSpider(Spider):
                 stats.inc_value("seeds/rejected")
                 if stats.get_value("seeds/rejected") <= _BAD_SEEDS_SHOWN:
                     logger.warning("%s", bad)
-        added = await Scheduler.of(self.crawler).add(good)
-        stats.inc_value("seeds/added", sum(added))
-        stats.inc_value("seeds/known", len(added) - sum(added))
+        added = await Scheduler.of(self.crawler).add(good, "all")
+        stats.inc_value("seeds/added", added.new)
+        stats.inc_value("seeds/known", len(added) - added.new)
 
     async def parse(self, response: Response) -> AsyncIterator[Page]:
         """One response, one page."""
@@ -117,11 +130,12 @@ class WebSpider(Spider):
 
     def _page_of(self, response: Response) -> Page:
         meta = response.meta
-        lease = meta.get(LEASE)
+        lease: Lease | None = meta.get(LEASE)
         redirects = meta.get("redirect_urls", [])
         header = response.headers.get("Content-Type", b"") or b""
         return Page(
-            url=response.url,
+            # The frontier's spelling: what its fingerprint was made of.
+            url=lease.entry.url if lease is not None else response.url,
             final_url=response.url,
             status=response.status,
             crawled_at=datetime.now(UTC),
