@@ -13,6 +13,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
+from crawler.progress.startup_lines import hide_listings
 
 _USAGE = 2
 
@@ -24,6 +25,7 @@ class Command(ScrapyCrawl):
         if len(args) != 1:
             raise UsageError("give the name of one spider: scrapy crawl web -a seeds=…")
         assert self.crawler_process is not None and self.settings is not None
+        hide_listings(self.settings["LOG_LEVEL"])
         servers = Servers.from_settings(self.settings)
         try:
             # In a thread: asyncio.run() would take the loop away from Scrapy's reactor.

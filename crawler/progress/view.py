@@ -1,0 +1,115 @@
+"""Draw a snapshot: the live view for a terminal, one line for a log. Pure."""
+
+from __future__ import annotations
+
+from rich.columns import Columns
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from crawler.frontier import Sizes
+from crawler.progress.figures import Process, Snapshot
+from crawler.progress.text import by_reason, duration, plural, rate
+
+_BAR_WIDTH = 24
+
+
+def live_view(snapshot: Snapshot) -> RenderableType:
+    """What a terminal shows while the crawl runs."""
+    process, crawl = snapshot.process, snapshot.crawl
+    tables: list[RenderableType] = [_process_table(process)]
+    if crawl is None:
+        tables.append(Text("waiting for the frontier …", style="dim"))
+    else:
+        tables.append(_crawl_table(crawl))
+    return Panel(
+        Group(Columns(tables, padding=(0, 4))),
+        title=f"[bold]{escape(snapshot.name)}[/] · {duration(process.elapsed_s)}",
+        subtitle="[dim]Ctrl-C stops and keeps everything[/]",
+        title_align="left",
+        subtitle_align="right",
+        border_style="cyan",
+    )
+
+
+def plain_line(snapshot: Snapshot) -> str:
+    """What a log shows every few seconds."""
+    process, crawl = snapshot.process, snapshot.crawl
+    speed = f"{rate(process.recent_s)}/s now, {rate(process.average_s)}/s on average"
+    parts = [
+        f"{plural(process.pages, 'page')} in {duration(process.elapsed_s)} ({speed})",
+        f"{process.in_flight:,} in flight",
+        f"{process.duplicates_exact:,} + {process.duplicates_near:,} duplicates (exact + near)",
+        f"{process.robots_denied:,} denied by robots.txt",
+        f"{sum(process.retries.values()):,} retries",
+        f"{sum(process.dead.values()):,} dead",
+    ]
+    line = "this process: " + ", ".join(parts)
+    if crawl is None:
+        return line
+    front = " ".join(f"F{number} {count:,}" for number, count in enumerate(crawl.front, start=1))
+    return (
+        f"{line}; whole crawl: {crawl.pages:,} pages, waiting {front} back {crawl.back:,}, "
+        f"{plural(crawl.ready_hosts, 'host')} ready, {crawl.retries:,} to retry, "
+        f"{_processes(crawl)}"
+    )
+
+
+def _process_table(process: Process) -> Table:
+    table = _table("This process, this run")
+    table.add_row("pages", f"[bold green]{process.pages:,}[/]")
+    table.add_row(
+        "pages/s", f"[bold]{rate(process.recent_s)}[/] now · {rate(process.average_s)} on average"
+    )
+    table.add_row("in flight", f"{process.in_flight:,}")
+    table.add_row(
+        "duplicates", f"{process.duplicates_exact:,} exact · {process.duplicates_near:,} near"
+    )
+    table.add_row("robots.txt", f"{process.robots_denied:,} denied")
+    table.add_row("retries", by_reason(process.retries))
+    table.add_row("dead", _alarming(by_reason(process.dead)))
+    table.add_row("errors", _alarming(f"{process.errors:,}"))
+    return table
+
+
+def _crawl_table(crawl: Sizes) -> Table:
+    table = _table(f"The whole crawl, {_processes(crawl)}")
+    most = max(*crawl.front, crawl.back, 1)
+    for number, count in enumerate(crawl.front, start=1):
+        table.add_row(f"F{number}", _bar(count, most, "cyan"))
+    table.add_row("back", _bar(crawl.back, most, "blue"))
+    table.add_row("hosts", f"{crawl.ready_hosts:,} ready · {crawl.leased:,} URLs leased")
+    urls = f"{crawl.pages:,} pages · {crawl.retries:,} to retry · {crawl.dead:,} dead"
+    table.add_row("URLs", urls)
+    return table
+
+
+def _table(title: str) -> Table:
+    table = Table(
+        title=title,
+        title_style="bold",
+        title_justify="left",
+        box=None,
+        show_header=False,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    return table
+
+
+def _bar(count: int, most: int, colour: str) -> str:
+    filled = round(_BAR_WIDTH * count / most)
+    if count and not filled:
+        filled = 1
+    return f"[{colour}]{'━' * filled}[/][dim]{'─' * (_BAR_WIDTH - filled)}[/] {count:,}"
+
+
+def _alarming(text: str) -> str:
+    return text if text == "0" else f"[bold red]{text}[/]"
+
+
+def _processes(crawl: Sizes) -> str:
+    return "1 process" if crawl.owners == 1 else f"{crawl.owners:,} processes"
