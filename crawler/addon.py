@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
+from scrapy.utils.misc import load_object
 
 from crawler import settings as ours
+from crawler.extensions.servers import Servers
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -56,6 +58,6 @@ class FrontierAddon:
         for name in _COMPONENTS:
             for component, order in getattr(ours, name).items():
                 if component not in _KEPT:
-                    settings.setdefault_in_component_priority_dict(name, component, order)
-        servers = "crawler.extensions.servers.Servers"
-        settings.setdefault_in_component_priority_dict("EXTENSIONS", servers, 0)
+                    cls = load_object(component)
+                    settings.setdefault_in_component_priority_dict(name, cls, order)
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", Servers, 0)

@@ -120,7 +120,7 @@ class SettlingErrback:
             self._failures.settle(self._lease, failure)
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException | None) -> str:
     for kinds in (_REASONS, _FINAL):
         for kind, reason in kinds.items():
             if isinstance(error, kind):

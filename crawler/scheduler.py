@@ -1,15 +1,15 @@
 """Scrapy's scheduler on top of the frontier. Never blocks: Redis is spoken to by tasks.
 
 The engine's three synchronous methods touch only memory. Components of this project use the rest:
-`add` for discovered URLs, `release` when a fetch ended, and one of `done`, `retry`, `bury`,
-`hand_back` to settle a lease.
+`add` for discovered URLs, `release` when a fetch ended, and one of `done`, `fail`, `hand_back` to
+settle a lease.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, Spider, signals
@@ -17,16 +17,19 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 
+from crawler import assembly, options
 from crawler.errors import ConfigurationError
-from crawler.extensions.servers import Servers
 from crawler.failures import Failures
-from crawler.frontier import Entry, Frontier, Lease
+from crawler.frontier import Added, Entry, Frontier, Lease, Steering
+from crawler.frontier.health import Health
+from crawler.heartbeat import Heartbeat
 from crawler.known import Known
-from crawler.policy.retry import Bury, Retry, RetryPolicy
+from crawler.outside import Outside
+from crawler.policy.retry import Bury, Retry
+from crawler.policy.url_filter import Scope
 from crawler.requests import LEASE, NotCarried, to_entry, to_request
-from crawler.seeds import parse_pushed
 from crawler.urls import Rejected
-from crawler.workbench import Limits, Workbench
+from crawler.workbench import Demand, Workbench
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -38,43 +41,32 @@ logger = logging.getLogger(__name__)
 class Scheduler(BaseScheduler):
     """The engine's source of requests."""
 
-    def __init__(self, crawler: Crawler, *, crawl: str, limits: Limits) -> None:
-        self.crawl = crawl
+    def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
-        self.thresholds = [int(value) for value in settings.getlist("FRONTIER_THRESHOLDS")]
+        assert crawler.spider is not None
+        self.crawl: str = assembly.crawl_name(settings, crawler.spider)
+        self.thresholds = assembly.numbers(settings, "FRONTIER_THRESHOLDS")
+        self.failures = Failures(self, assembly.retry_policy(settings))
         self.frontier: Frontier
         self.workbench: Workbench
-        self._opened = False
         self._crawler = crawler
-        self._limits = limits
+        self._spider = crawler.spider
+        self._limits = assembly.limits(settings)
+        self._pulse = assembly.pulse(settings)
+        self._tuning = assembly.tuning(settings)
+        self._health = Health(settings.getfloat("REDIS_GIVE_UP"))
         self._concurrency = settings.getint("CONCURRENT_REQUESTS")
-        self.failures = Failures(
-            self,
-            RetryPolicy(
-                times=settings.getint("RETRY_TIMES"),
-                base_s=settings.getfloat("RETRY_BASE"),
-                max_s=settings.getfloat("RETRY_MAX"),
-            ),
-        )
         self._known = Known(settings.getint("KNOWN_CACHE_SIZE"))
-        self._spider: Spider
+        self._options = options.Options()
+        self._scope = self._options.url_filter
+        self._steering: Steering
+        self._outside: Outside
+        self._heartbeat: Heartbeat | None = None
+        self._beats = 0
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        settings = crawler.settings
-        spider = crawler.spider
-        assert spider is not None
-        idle = settings["CRAWL_IDLE"]
-        if idle not in ("close", "wait"):
-            raise ConfigurationError(f"CRAWL_IDLE is {idle!r}; set it to close or wait.")
-        limits = Limits(
-            max_pages=getattr(spider, "max_pages", 0),
-            close_when_done=idle == "close",
-            max_wait_s=settings.getfloat("CRAWL_MAX_WAIT"),
-            lease_ttl_s=settings.getfloat("LEASE_TTL"),
-            reclaim_rest_s=settings.getfloat("DELAY_MIN"),
-        )
-        scheduler = cls(crawler, crawl=settings["CRAWL"] or spider.name, limits=limits)
+        scheduler = cls(crawler)
         crawler.signals.connect(scheduler._spider_idle, signals.spider_idle)
         return scheduler
 
@@ -92,13 +84,16 @@ class Scheduler(BaseScheduler):
     # --- Scrapy's contract ---------------------------------------------------------------------
 
     def open(self, spider: Spider) -> Deferred[None]:
-        return deferred_from_coro(self._open(spider))
+        return deferred_from_coro(self._open())
 
     def close(self, reason: str) -> Deferred[None]:
         return deferred_from_coro(self._close())
 
     def has_pending_requests(self) -> bool:
-        return self.workbench.over is None or self.workbench.held > 0 or not self.workbench.outbox.empty
+        bench = self.workbench
+        if bench.over == "redis_lost":
+            return False
+        return bench.over is None or bench.held > 0 or not bench.outbox.empty
 
     def next_request(self) -> Request | None:
         lease = self.workbench.take()
@@ -116,19 +111,22 @@ class Scheduler(BaseScheduler):
             # A middleware settled the lease and gave its request back to end the fetch quietly.
             return True
         entry = self.entry_of(request)
-        if entry is None:
-            if lease is not None:
-                self.done(lease, page=False)
-            return False
-        # In this order: the outbox sends the new URL before it settles the old one.
-        future = self._send([entry], force=request.dont_filter)
+        if entry is not None:
+            # Never refused: it is a seed, or takes the place of a URL that the frontier has.
+            future = self._send([entry], "force" if request.dont_filter else "all")
+            if future is not None:
+                future.add_done_callback(lambda _: self._wake_engine())
         if lease is not None:
+            # After the new URL: the outbox keeps this order.
             self.done(lease, page=False)
-        if future is not None:
-            future.add_done_callback(lambda _: self._wake_engine())
-        return True
+        return entry is not None
 
     # --- what the components use ---------------------------------------------------------------
+
+    @property
+    def scope(self) -> Scope:
+        """Which links the crawl follows, as the fleet's options are now."""
+        return self._scope
 
     def entry_of(self, request: Request, *, parent: int = 0) -> Entry | None:
         """The entry of a request, or None for one that cannot be crawled: it is counted."""
@@ -151,18 +149,25 @@ class Scheduler(BaseScheduler):
             return None
         return entry
 
+    async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
+        """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or spilled."""
+        future = self._send(entries, mode)
+        if future is None:
+            return Added("0" * len(entries))
+        added = await future
+        refused = [entry for i, entry in enumerate(entries) if added.is_refused(i)]
+        if refused:
+            self._count("frontier/refused", len(refused))
+            await self._outside.keep(refused)
+        return added
+
     def holds(self, lease: Lease) -> bool:
         """Is this lease still to be settled by this process?"""
         return self.workbench.holds(lease)
 
-    async def add(self, entries: Sequence[Entry], *, force: bool = False) -> list[bool]:
-        """Add discovered URLs; says of each whether it is new. Returns when Redis has them."""
-        future = self._send(entries, force=force)
-        return [False] * len(entries) if future is None else await future
-
     def release(self, lease: Lease, rest_ms: int) -> None:
         """A fetch ended."""
-        self.workbench.outbox.release(lease, rest_ms)
+        self.workbench.release(lease, rest_ms)
 
     def done(self, lease: Lease, *, page: bool) -> None:
         """The URL is finished, its links are in the frontier."""
@@ -182,38 +187,57 @@ class Scheduler(BaseScheduler):
 
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         """The URL was not fetched; it is next in line when its host has rested."""
-        self.workbench.outbox.hand_back(lease, rest_ms)
-        self.workbench.settled(lease)
+        self.workbench.hand_back(lease, rest_ms)
 
-    # -------------------------------------------------------------------------------------------
+    # --- life ----------------------------------------------------------------------------------
 
-    async def _open(self, spider: Spider) -> None:
-        self._spider = spider
-        settings = self._crawler.settings
-        servers = Servers.of(self._crawler)
-        self.frontier = Frontier(
-            await servers.redis(),
-            self.crawl,
-            shards=settings.getint("FRONTIER_SHARDS"),
-            weights=_numbers(settings.getlist("FRONTIER_WEIGHTS")),
-            load_weights=_numbers(settings.getlist("FRONTIER_LOAD_WEIGHTS")),
-            load_threshold=settings.getint("FRONTIER_LOAD_THRESHOLD"),
-            parallelism=settings.getint("HOST_PARALLELISM"),
-            dead_max=settings.getint("DEAD_MAX"),
-        )
-        self.workbench = Workbench(
+    async def _open(self) -> None:
+        parts = await assembly.connect(self._crawler, self.crawl, self._tuning)
+        self.frontier = parts.frontier
+        demand = Demand(self._room, self._wake_engine, self._look_outside)
+        self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
+        self._outside = Outside(self.frontier, self._spider.name, self.add, parts.spill)
+        heartbeat = Heartbeat(
             self.frontier,
-            self._limits,
-            room=self._room,
-            wake=self._wake_engine,
-            look_for_seeds=self._take_start_urls,
+            self.workbench,
+            self._health,
+            self._pulse,
+            about=self._about,
+            on_beat=self._on_beat,
+            on_epoch=self._known.clear,
         )
-        await self.workbench.open()
-        self._opened = True
+        await heartbeat.open()
+        self._heartbeat = heartbeat
+        self._steering = await Steering.of(parts.redis, self.crawl)
+        given: dict[str, Any] = getattr(self._spider, "options", {})
+        self._use(await options.share(self._steering, given))
+        self.workbench.open()
 
     async def _close(self) -> None:
-        if self._opened:
+        if self._heartbeat is not None:
             await self.workbench.close()
+            await self._heartbeat.close()
+
+    async def _on_beat(self) -> None:
+        self._beats += 1
+        self._use(await options.follow(self._steering, self._options))
+        if self._beats % 5 == 0:
+            self.frontier.pressed = await self._steering.memory_share() > self._pulse.memory_full
+            if not self.frontier.pressed:
+                await self._look_outside()
+
+    def _use(self, now: options.Options) -> None:
+        self._options = now
+        self._scope = now.url_filter
+        self.workbench.limits.max_pages = now.max_pages
+        self.workbench.limits.host_pages = now.max_pages_per_host
+
+    def _about(self) -> dict[str, Any]:
+        pages = self._crawler.stats.get_value("item_scraped_count", 0)
+        held = self.workbench.held
+        return {**assembly.PROCESS, "pages": pages, "held": held, "shards": self.workbench.shard_order}
+
+    # -------------------------------------------------------------------------------------------
 
     def _room(self) -> int:
         """How many fetches could start now."""
@@ -223,24 +247,30 @@ class Scheduler(BaseScheduler):
             return 0
         return self._concurrency - len(engine.downloader.active)
 
-    def _send(
-        self, entries: Sequence[Entry], *, force: bool
-    ) -> asyncio.Future[list[bool]] | None:
+    def _send(self, entries: Sequence[Entry], mode: str) -> asyncio.Future[Added] | None:
         """Pass URLs to the outbox; None when all of them are known."""
         self._count("frontier/discovered", len(entries))
-        if not force and all(entry.id in self._known for entry in entries):
+        if mode != "force" and all(entry.id in self._known for entry in entries):
             return None
-        future = self.workbench.outbox.add(entries, force=force)
+        future = self.workbench.outbox.add(entries, mode=mode)
         future.add_done_callback(lambda done: self._remember(entries, done))
         return future
 
-    def _remember(self, entries: Sequence[Entry], future: asyncio.Future[list[bool]]) -> None:
+    def _remember(self, entries: Sequence[Entry], future: asyncio.Future[Added]) -> None:
         if future.cancelled():
             return
-        # Only now: a URL that Redis does not have must not be taken for known.
-        for entry in entries:
-            self._known.add(entry.id)
-        self._count("frontier/added", sum(future.result()))
+        added = future.result()
+        for index, entry in enumerate(entries):
+            # Only now: a URL that Redis does not have must not be taken for known.
+            if not added.is_refused(index):
+                self._known.add(entry.id)
+        self._count("frontier/added", added.new)
+
+    async def _look_outside(self) -> int:
+        found = await self._outside.take_in()
+        if found:
+            self._count("frontier/taken_in", found)
+        return found
 
     def _wake_engine(self) -> None:
         # Private, and the only place that uses it: without it the engine looks every 5 s.
@@ -252,27 +282,5 @@ class Scheduler(BaseScheduler):
         if self.workbench.over not in (None, "finished"):
             raise CloseSpider(self.workbench.over)
 
-    async def _take_start_urls(self) -> int:
-        """Add what others pushed to `<spider>:start_urls`: read, add, and only then remove."""
-        name = self._spider.name
-        pushed = await self.frontier.read_start_urls(name)
-        if not pushed:
-            return 0
-        entries = []
-        for raw in pushed:
-            found = parse_pushed(raw)
-            if isinstance(found, Rejected):
-                logger.warning("%s:start_urls: %r is no URL (%s)", name, raw[:200], found.reason)
-            else:
-                entries.append(found)
-        await self.add(entries)
-        await self.frontier.drop_start_urls(name, pushed)
-        self._count("seeds/pushed", len(entries))
-        return len(pushed)
-
     def _count(self, name: str, by: int = 1) -> None:
         self._crawler.stats.inc_value(name, by)
-
-
-def _numbers(values: Iterable[Any]) -> list[int]:
-    return [int(value) for value in values]

@@ -12,13 +12,14 @@ import logging
 import random
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from crawler.frontier import Claim, Frontier, Lease, Sizes
-from crawler.frontier.frontier import OwnerDead, RedisAway
+from crawler.frontier import Claim, Frontier, Lease, OwnerDead, RedisAway, Sizes
+from crawler.frontier.health import GaveUp, Health
 from crawler.frontier.outbox import Outbox
+from crawler.rests import Rests
 
 logger = logging.getLogger(__name__)
 
@@ -26,71 +27,105 @@ logger = logging.getLogger(__name__)
 _CLAIM_GAP_S = 0.01
 _IDLE_MAX_S = 1.0
 _BACKOFF_MAX_S = 5.0
+# On several masters, one may fall back by a second; see Outbox.
+_DONE_AFTER_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Limits:
-    """When a process stops, and when another one is taken for dead."""
+    """When a process stops. The first two may change while the crawl runs."""
 
     max_pages: int = 0
+    host_pages: int = 0
     # False: stay when nothing is left, and wait for seeds.
     close_when_done: bool = True
     max_wait_s: float = 60.0
-    lease_ttl_s: float = 30.0
-    # Rest of a host whose worker died in the middle of a fetch.
-    reclaim_rest_s: float = 1.0
+
+
+@dataclass(slots=True)
+class Demand:
+    """What the workbench asks of its surroundings."""
+
+    # How many fetches could start now.
+    room: Callable[[], int]
+    # Tell the engine that leases are ready, or that the crawl is over.
+    wake: Callable[[], None]
+    # Take in seeds and URLs that wait outside the frontier; says how many there were.
+    look_outside: Callable[[], Awaitable[int]]
+
+
+@dataclass(slots=True)
+class _Round:
+    """What one round of claims over the shards brought."""
+
+    leases: int = 0
+    more: bool = False
+    due: bool = False
+    states: set[str] = field(default_factory=set)
+    waits_s: list[float] = field(default_factory=list)
+
+    def take(self, claim: Claim) -> None:
+        self.leases += len(claim.leases)
+        self.more |= claim.more
+        self.due |= claim.delayed_ms == 0
+        self.states.add(claim.state)
+        waits = (claim.wait_ms, claim.delayed_ms)
+        self.waits_s += [ms / 1000 for ms in waits if ms is not None]
 
 
 class Workbench:
     """The leases of one process."""
 
     def __init__(
-        self,
-        frontier: Frontier,
-        limits: Limits,
-        *,
-        room: Callable[[], int],
-        wake: Callable[[], None],
-        look_for_seeds: Callable[[], Awaitable[int]],
+        self, frontier: Frontier, health: Health, limits: Limits, demand: Demand
     ) -> None:
-        self._changed = asyncio.Event()
-        self.outbox = Outbox(frontier, on_flushed=self._changed.set)
-        # Why the crawl is over for this process: "finished", "max_pages", "waiting"; else None.
+        self.limits = limits
+        # Why the crawl is over for this process: "finished", "max_pages", "waiting", "redis_lost".
         self.over: str | None = None
         # Seconds to the earliest waiting URL when the reason is "waiting".
         self.waits_s: float | None = None
+        # The order in which shards are asked.
+        self.shard_order: list[int] = list(range(frontier.shards))
+        # Held while leases change hands, so that a heartbeat does not miss those on their way.
+        self.lock = asyncio.Lock()
+        self.rests = Rests()
+        self._changed = asyncio.Event()
+        self.outbox = Outbox(
+            frontier,
+            health,
+            self._changed.set,
+            done_after_s=_DONE_AFTER_S if frontier.shards > 1 else 0.0,
+        )
         self._frontier = frontier
-        self._limits = limits
-        self._room = room
-        self._wake = wake
-        self._look_for_seeds = look_for_seeds
+        self._health = health
+        self._demand = demand
         self._ready: deque[Lease] = deque()
-        self._held: dict[bytes, Lease] = {}
-        self._request_id = ""
+        self._held: dict[tuple[int, bytes], Lease] = {}
+        self._request_ids: dict[int, str] = {}
         self._last_sizes: Sizes | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._task: asyncio.Task[None] | None = None
 
     # --- life ----------------------------------------------------------------------------------
 
-    async def open(self) -> None:
-        """Start claiming and beating."""
-        await self._frontier.open()
-        loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._claim_forever()), loop.create_task(self._beat())]
+    def open(self) -> None:
+        """Start claiming."""
+        self._task = asyncio.get_running_loop().create_task(self._claim_forever())
 
     async def close(self) -> None:
-        """Hand back what is not settled, and sign off."""
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
+        """Hand back what is not settled, and send all that waits."""
+        if self._task is not None:
+            self._task.cancel()
             with suppress(asyncio.CancelledError):
-                await task
-        for lease in self._held.values():
-            self.outbox.hand_back(lease, 0)
-        self._held.clear()
+                await self._task
+        for lease in list(self._held.values()):
+            self.hand_back(lease, 0)
         await self.outbox.drain()
-        with suppress(*RedisAway):
-            await self._frontier.leave()
+
+    def drop_all(self) -> None:
+        """This instance was declared dead: what it held belongs to others."""
+        self._ready.clear()
+        self._held.clear()
+        self._request_ids.clear()
 
     # --- leases --------------------------------------------------------------------------------
 
@@ -101,18 +136,39 @@ class Workbench:
         self._changed.set()
         return None
 
+    def release(self, lease: Lease, rest_ms: int) -> None:
+        """A fetch ended; its host rests."""
+        self.rests.add(lease.entry.host, rest_ms)
+        self.outbox.release(lease, rest_ms)
+
+    def hand_back(self, lease: Lease, rest_ms: int) -> None:
+        """The URL was not fetched; it is next in line when its host has rested."""
+        if rest_ms:
+            self.rests.add(lease.entry.host, rest_ms)
+        self.outbox.hand_back(lease, rest_ms)
+        self.settled(lease)
+
     def settled(self, lease: Lease) -> None:
         """A lease was passed to the outbox for good."""
-        self._held.pop(lease.token, None)
+        self._held.pop(lease.key, None)
 
     def holds(self, lease: Lease) -> bool:
         """Is this lease still to be settled by this process?"""
-        return lease.token in self._held
+        return lease.key in self._held
 
     @property
     def held(self) -> int:
         """Leases claimed and not yet settled."""
         return len(self._held)
+
+    @property
+    def known_leases(self) -> Iterable[Lease]:
+        """Leases that this process has not lost sight of: held, or being settled."""
+        return [*self._held.values(), *self.outbox.unsettled]
+
+    def news(self) -> None:
+        """Something changed that makes another claim worth while."""
+        self._changed.set()
 
     # --- claiming ------------------------------------------------------------------------------
 
@@ -121,42 +177,72 @@ class Workbench:
         while True:
             try:
                 pause = await self._claim_once()
+                self._health.worked()
                 backoff = _CLAIM_GAP_S
             except OwnerDead:
-                await self._start_over()
-                continue
+                # The heartbeat takes a new name.
+                pause = _IDLE_MAX_S
             except RedisAway as error:
-                if backoff == _CLAIM_GAP_S:
-                    logger.warning("Redis is away (%s); nothing new is started until it is back", error)
+                try:
+                    self._health.failed(error)
+                except GaveUp:
+                    self._finish("redis_lost")
+                    return
                 pause = backoff = min(backoff * 2 * (1 + random.random()), _BACKOFF_MAX_S)
             await self._sleep(pause)
 
     async def _claim_once(self) -> float:
         """Claim once; returns the seconds until it makes sense to claim again."""
         self._changed.clear()
-        room = self._room() - len(self._ready)
-        if room <= 0:
+        room = self._demand.room() - len(self._ready)
+        if room <= 0 or self.over is not None:
             return _IDLE_MAX_S
-        # The same request id until an answer came: a claim whose reply was lost is not lost.
-        self._request_id = self._request_id or uuid.uuid4().hex[:12]
-        claim = await self._frontier.claim(
-            room, self._request_id, max_pages=self._limits.max_pages
-        )
-        self._request_id = ""
-        if claim.leases:
+        round_ = await self._claim_round(room)
+        if round_.leases:
             self._last_sizes = None
-            self._held.update((lease.token, lease) for lease in claim.leases)
-            self._ready.extend(claim.leases)
-            self._wake()
-        if claim.delayed_ms == 0:
+            self._demand.wake()
+        if round_.due:
             await self._frontier.promote()
             return 0
-        if claim.more:
+        if round_.more:
             return 0
-        if not claim.leases and not self._held and self.outbox.empty:
-            await self._look_for_end(claim)
-        due = [ms / 1000 for ms in (claim.wait_ms, claim.delayed_ms) if ms is not None]
-        return min([_IDLE_MAX_S, *due])
+        if not round_.leases and not self._held and self.outbox.empty:
+            await self._look_for_end(round_)
+        return min([_IDLE_MAX_S, *round_.waits_s])
+
+    async def _claim_round(self, room: int) -> _Round:
+        round_ = _Round()
+        max_pages = self.limits.max_pages
+        if max_pages and self._frontier.shards > 1:
+            # A shard cannot count the others' pages, so a fleet on a cluster may pass the limit
+            # by what its processes claim at the same moment.
+            sizes = await self._frontier.sizes()
+            if sizes.pages >= max_pages:
+                round_.states.add("limit")
+                return round_
+            room, max_pages = min(room, max_pages - sizes.pages - sizes.leased), 0
+        for shard in self.shard_order:
+            if round_.leases >= room:
+                break
+            async with self.lock:
+                claim = await self._claim(shard, room - round_.leases, max_pages)
+                self._held.update((lease.key, lease) for lease in claim.leases)
+                self._ready.extend(claim.leases)
+            round_.take(claim)
+        return round_
+
+    async def _claim(self, shard: int, n: int, max_pages: int) -> Claim:
+        # The same request id until an answer came: a claim whose reply was lost is not lost.
+        request_id = self._request_ids.setdefault(shard, uuid.uuid4().hex[:12])
+        claim = await self._frontier.claim(
+            n,
+            request_id,
+            shard=shard,
+            max_pages=max_pages,
+            host_pages=self.limits.host_pages,
+        )
+        del self._request_ids[shard]
+        return claim
 
     async def _sleep(self, pause: float) -> None:
         await asyncio.sleep(min(pause, _CLAIM_GAP_S))
@@ -164,59 +250,29 @@ class Workbench:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), pause - _CLAIM_GAP_S)
 
-    async def _start_over(self) -> None:
-        logger.warning(
-            "This process was silent too long and its leases went to others; it goes on under a "
-            "new name"
-        )
-        self._ready.clear()
-        self._held.clear()
-        self._request_id = ""
-        await self._frontier.register()
-
     # --- the end of the crawl ------------------------------------------------------------------
 
-    async def _look_for_end(self, claim: Claim) -> None:
-        if await self._look_for_seeds():
+    async def _look_for_end(self, round_: _Round) -> None:
+        if await self._demand.look_outside() or round_.states & {"paused", "grace"}:
             return
-        if claim.limit_reached:
+        if round_.states == {"limit"}:
             self._finish("max_pages")
             return
         sizes = await self._frontier.sizes()
         before, self._last_sizes = self._last_sizes, sizes
         if sizes.unfinished == 0:
             # Two readings, since another process may move a URL between two parts of one.
-            if before is not None and before.unfinished == 0 and before.added == sizes.added:
-                self._finish("finished")
-            else:
+            if before is None or before.unfinished or before.added != sizes.added:
                 self._changed.set()
+            else:
+                self._finish("finished")
             return
-        due = [ms / 1000 for ms in (claim.wait_ms, claim.delayed_ms) if ms is not None]
-        if sizes.leased == 0 and due and min(due) > self._limits.max_wait_s:
-            self.waits_s = min(due)
+        earliest_s = min(round_.waits_s, default=0.0)
+        if sizes.leased == 0 and earliest_s > self.limits.max_wait_s:
+            self.waits_s = earliest_s
             self._finish("waiting")
 
     def _finish(self, reason: str) -> None:
-        if self._limits.close_when_done and self.over is None:
+        if self.over is None and (self.limits.close_when_done or reason == "redis_lost"):
             self.over = reason
-            self._wake()
-
-    # --- heartbeat -----------------------------------------------------------------------------
-
-    async def _beat(self) -> None:
-        ttl_s = self._limits.lease_ttl_s
-        while True:
-            try:
-                await self._frontier.beat()
-                taken = await self._frontier.reclaim(
-                    silence_ms=round(ttl_s * 1000),
-                    delay_ms=round(self._limits.reclaim_rest_s * 1000),
-                )
-                if taken:
-                    logger.info("Took back %d leases of processes that died", taken)
-                    self._changed.set()
-            except OwnerDead:
-                self._changed.set()
-            except RedisAway as error:
-                logger.debug("No beat: %s", error)
-            await asyncio.sleep(ttl_s / 6)
+            self._demand.wake()

@@ -18,10 +18,10 @@ from scrapy import signals
 
 from crawler.embedded import EmbeddedServers
 from crawler.errors import ConfigurationError
-from crawler.frontier.connection import connect
+from crawler.frontier import persistence
+from crawler.frontier.connection import Client, connect
 
 if TYPE_CHECKING:
-    from redis.asyncio import Redis
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
@@ -38,12 +38,14 @@ class Servers:
         redis_url: str | None,
         redis_params: dict[str, Any],
         mongo_uri: str | None,
+        require_persistence: bool = True,
     ) -> None:
         self._embedded = EmbeddedServers(folder)
         self._redis_url = redis_url
         self._redis_params = redis_params
         self._mongo_uri = mongo_uri
-        self._redis: Redis | None = None
+        self._require_persistence = require_persistence
+        self._redis: Client = None
         self._mongo: AsyncMongoClient[dict[str, Any]] | None = None
         self._lock = asyncio.Lock()
 
@@ -54,6 +56,7 @@ class Servers:
             redis_url=settings["REDIS_URL"],
             redis_params=settings.getdict("REDIS_PARAMS"),
             mongo_uri=settings["MONGO_URI"],
+            require_persistence=settings.getbool("REQUIRE_PERSISTENCE"),
         )
 
     @classmethod
@@ -72,12 +75,14 @@ class Servers:
             )
         return servers
 
-    async def redis(self) -> Redis:
+    async def redis(self) -> Client:
         """The connection to Redis, or ConfigurationError with what to do."""
         async with self._lock:
             if self._redis is None:
                 url = self._redis_url or await self._start(self._embedded.redis_url)
                 self._redis = await connect(url, self._redis_params)
+                if self._require_persistence:
+                    await persistence.check(self._redis)
             return self._redis
 
     async def mongo(self) -> AsyncMongoClient[dict[str, Any]]:

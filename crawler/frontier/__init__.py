@@ -4,6 +4,23 @@ The only package that touches frontier keys. One Lua script per verb, one method
 """
 
 from crawler.frontier.entry import Entry
-from crawler.frontier.frontier import Claim, Frontier, Lease, Sizes
+from crawler.frontier.errors import OwnerDead, RedisAway
+from crawler.frontier.frontier import ADD_MAX, Frontier, Tuning
+from crawler.frontier.records import Added, Claim, HostState, Lease, Letter, Sizes
+from crawler.frontier.steering import Steering
 
-__all__ = ["Claim", "Entry", "Frontier", "Lease", "Sizes"]
+__all__ = [
+    "ADD_MAX",
+    "Added",
+    "Claim",
+    "Entry",
+    "Frontier",
+    "HostState",
+    "Lease",
+    "Letter",
+    "OwnerDead",
+    "RedisAway",
+    "Sizes",
+    "Steering",
+    "Tuning",
+]

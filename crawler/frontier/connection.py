@@ -1,20 +1,30 @@
-"""Connect to Redis and say in one line what is wrong when that fails."""
+"""Connect to Redis (a server, Sentinel or a cluster) and say in one line what is wrong."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
-from redis.asyncio import Redis
+from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from crawler.errors import ConfigurationError
 
+# A server's or a cluster's client. Any: redis-py types every answer as bytes or str, and without
+# decode_responses it is bytes.
+Client = Any
+
 MIN_VERSION = (6, 2)
-_CONNECT_TIMEOUT_S = 5
+_SENTINEL = "redis+sentinel"
+_WAYS = (
+    "Use redis://host:6379/0, rediss://…, unix:///path or "
+    "redis+sentinel://host:26379,host:26379/service/0."
+)
 
 
 def masked(url: str) -> str:
@@ -22,27 +32,29 @@ def masked(url: str) -> str:
     return re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", url)
 
 
-async def connect(url: str, params: Mapping[str, Any] | None = None) -> Redis:
-    """A client that answered a ping, or ConfigurationError.
+async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
+    """A client that answered, or ConfigurationError.
 
-    Commands are not retried by the client: the frontier repeats what is safe to repeat.
+    Commands are not repeated by the client: the frontier repeats what is safe to repeat.
     """
     where = masked(url)
+    options: dict[str, Any] = {
+        "socket_connect_timeout": 5,
+        "socket_timeout": 30,
+        "retry": Retry(NoBackoff(), 0),
+        **(params or {}),
+    }
     try:
-        options = {
-            "socket_connect_timeout": _CONNECT_TIMEOUT_S,
-            "socket_timeout": 30,
-            "retry": Retry(NoBackoff(), 0),
-            "health_check_interval": 0,
-            **(params or {}),
-        }
-        client = Redis.from_url(url, **options)
+        client = _client(url, options)
     except (ValueError, TypeError) as error:
-        raise ConfigurationError(
-            f"REDIS_URL is {where!r}: {error}. Use redis://host:6379/0, rediss://… or unix:///path."
-        ) from error
+        raise ConfigurationError(f"REDIS_URL is {where!r}: {error}. {_WAYS}") from error
     try:
-        await _check(client, where)
+        info = await client.info("server")
+        _check_version(str(info["redis_version"]), where)
+        if info.get("redis_mode") == "cluster":
+            await client.aclose()
+            options.pop("retry")
+            return await RedisCluster.from_url(url, **options)
     except (RedisError, OSError) as error:
         await client.aclose()
         raise ConfigurationError(
@@ -55,10 +67,23 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Redis:
     return client
 
 
-async def _check(client: Redis, where: str) -> None:
-    info = await client.info("server")
-    version = tuple(int(part) for part in str(info["redis_version"]).split(".")[:2])
-    if version < MIN_VERSION:
-        raise ConfigurationError(
-            f"Redis at {where} is version {info['redis_version']}; 6.2 or later is needed."
-        )
+def _client(url: str, options: dict[str, Any]) -> Client:
+    if not url.startswith(f"{_SENTINEL}://"):
+        return Redis.from_url(url, **options)
+    parts = urlsplit(url)
+    service, _, database = parts.path.strip("/").partition("/")
+    if not service:
+        raise ValueError("the name of the service is missing")
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    addresses = [(host, int(port or 26379)) for host, _, port in (h.partition(":") for h in hosts)]
+    if parts.password:
+        options |= {"username": parts.username or None, "password": parts.password}
+    sentinel: Any = Sentinel(  # type: ignore[no-untyped-call]
+        addresses, socket_connect_timeout=options["socket_connect_timeout"]
+    )
+    return sentinel.master_for(service, db=int(database or 0), **options)
+
+
+def _check_version(text: str, where: str) -> None:
+    if tuple(int(part) for part in text.split(".")[:2]) < MIN_VERSION:
+        raise ConfigurationError(f"Redis at {where} is version {text}; 6.2 or later is needed.")

@@ -1,117 +1,43 @@
-"""The frontier's verbs as typed methods, one per Lua script. See lua/ for their contracts."""
+"""The verbs of a crawl at work as typed methods, one per Lua script. See lua/ for their contracts."""
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgpack
-import xxhash
-from redis.asyncio import Redis
-from redis.commands.core import AsyncScript
-from redis.exceptions import (
-    ClusterDownError,
-    MasterDownError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    TryAgainError,
-)
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from crawler.errors import ConfigurationError
-from crawler.frontier import keys, scripts
-from crawler.frontier.entry import Entry, decode, encode
+from crawler.frontier import keys, meta
+from crawler.frontier.connection import Client
+from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
+from crawler.frontier.errors import OwnerDead
+from crawler.frontier.records import Added, Claim, Lease, Sizes
+from crawler.frontier.scripts import Scripts
+from crawler.frontier.seen import Intset, UrlSeen
+from crawler.frontier.shards import shard_of, tags
 from crawler.policy.turns import turns
 
-DATA_MODEL = 1
 ADD_MAX = 1000
-# The server keeps a set of integers compact up to this many members (set-max-intset-entries).
-BUCKET_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
-    """The right to fetch one URL, until it is settled or its owner dies."""
+class Tuning:
+    """How a frontier serves its queues. Times in milliseconds."""
 
-    shard: int
-    token: bytes
-    entry: Entry
-
-    @property
-    def id(self) -> bytes:
-        return self.entry.id.to_bytes(8, "big")
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a claim brought, and when the next one makes sense."""
-
-    leases: list[Lease]
-    # Milliseconds until the next host is due, None when no host waits.
-    wait_ms: int | None
-    # Milliseconds until the delay queue's next URLs are due, None when it is empty.
-    delayed_ms: int | None
-    # Routing stopped at its limit: claim again at once.
-    more: bool
-    # Every page the crawl may have is crawled or being crawled.
-    limit_reached: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How many URLs are in each state, and what the counters say."""
-
-    front: tuple[int, ...]
-    back: int
-    leased: int
-    retries: int
-    added: int
-    done: int
-    pages: int
-    dead: int
-    claimed: int
-    reclaimed: int
-    retried: int
-    ready_hosts: int
-    owners: int
-
-    @property
-    def waiting(self) -> int:
-        return sum(self.front) + self.back
-
-    @property
-    def unfinished(self) -> int:
-        """URLs that still have to be crawled; recrawls do not count."""
-        return self.waiting + self.leased + self.retries
-
-    def __add__(self, other: Self) -> Sizes:
-        front = tuple(a + b for a, b in zip(self.front, other.front, strict=True))
-        rest = [getattr(self, name) + getattr(other, name) for name in _SIZES]
-        return Sizes(front, *rest)
-
-
-_SIZES = tuple(Sizes.__dataclass_fields__)[1:]
-
-
-# What a call raises while the server is away, failing over or full: worth sending again.
-RedisAway = (
-    RedisConnectionError,
-    RedisTimeoutError,
-    ReadOnlyError,
-    MasterDownError,
-    ClusterDownError,
-    TryAgainError,
-    OutOfMemoryError,
-    OSError,
-)
-
-
-class OwnerDead(Exception):
-    """This instance was declared dead: its leases belong to others now."""
+    weights: Sequence[int] = (40, 30, 20, 7, 3)
+    load_weights: Sequence[int] = (60, 25, 10, 4, 1)
+    load_threshold: int = 100_000
+    parallelism: int = 1
+    dead_max: int = 100_000
+    # Discoveries for queues 4 and 5 are refused from this number of waiting URLs on; 0: never.
+    full_at: int = 0
+    # Claims rest so long after a restart of the server: every instance has beaten by then.
+    grace_ms: int = 10_000
+    url_seen: UrlSeen = field(default_factory=Intset)
 
 
 class Frontier:
@@ -119,101 +45,136 @@ class Frontier:
 
     def __init__(
         self,
-        redis: Redis,
+        redis: Client,
         crawl: str,
         *,
         shards: int = 1,
-        weights: Sequence[int] = (40, 30, 20, 7, 3),
-        load_weights: Sequence[int] = (60, 25, 10, 4, 1),
-        load_threshold: int = 100_000,
-        parallelism: int = 1,
-        dead_max: int = 100_000,
+        tuning: Tuning | None = None,
     ) -> None:
         self.crawl = crawl
         self.shards = shards
+        self.tuning = tuning or Tuning()
         self.owner = ""
+        # Set while Redis is nearly full: then discoveries of low priority are refused.
+        self.pressed = False
         self._redis = redis
-        self._tags = [keys.shard_tag(crawl, shard) for shard in range(shards)]
-        self._order = turns(weights)
-        self._load_order = turns(load_weights)
-        self._load_threshold = load_threshold
-        self._parallelism = parallelism
-        self._dead_max = dead_max
-        self._scripts: dict[str, AsyncScript] = {
-            verb: redis.register_script(scripts.source(verb)) for verb in scripts.VERBS
-        }
+        self._scripts = Scripts(redis, self.tuning.url_seen.name)
+        self._seen_argument = self.tuning.url_seen.argument
+        self._tags = tags(crawl, shards)
+        self._order = turns(self.tuning.weights)
+        self._load_order = turns(self.tuning.load_weights)
 
     # --- life of an instance -------------------------------------------------------------------
 
-    async def open(self) -> None:
-        """Check the data model, and register this process under a new name."""
-        key = keys.crawl_meta(self.crawl)
-        await self._redis.hsetnx(key, "version", str(DATA_MODEL))
-        await self._redis.hsetnx(key, "shards", str(self.shards))
-        version, shards = await self._redis.hmget(key, "version", "shards")
-        if int(version) != DATA_MODEL:
-            raise ConfigurationError(
-                f"The crawl {self.crawl!r} in Redis has data model {int(version)}, this program "
-                f"has {DATA_MODEL}. Finish it with the version that began it, or choose another "
-                "name with CRAWL."
-            )
-        if int(shards) != self.shards:
-            raise ConfigurationError(
-                f"FRONTIER_SHARDS is {self.shards}; the crawl {self.crawl!r} was created with "
-                f"{int(shards)}, which cannot change. Set it to that."
-            )
-        await self.register()
+    async def open(self, about: Mapping[str, Any] | None = None) -> int:
+        """Check that this program may work on the crawl, and register; returns the epoch."""
+        found = await meta.create_or_check(
+            self._redis, self.crawl, self.shards, self.tuning.url_seen
+        )
+        self._seen_argument = found.seen_argument
+        return await self.register(about)
 
-    async def register(self) -> None:
+    async def register(self, about: Mapping[str, Any] | None = None) -> int:
         """Take a new name; an instance that was declared dead must not use its old one."""
         self.owner = uuid.uuid4().hex[:16]
-        for tag in self._tags:
-            await self._run("beat", tag, self.owner, 0, 1)
+        args = (self.owner, 0, 1, json.dumps(about or {}), self.tuning.grace_ms, b"")
+        return sum([(await self._run("beat", tag, *args))[1] for tag in self._tags])
 
-    async def beat(self) -> None:
-        """Say that this instance is alive, or learn by OwnerDead that it is not."""
-        for tag in self._tags:
-            if not await self._run("beat", tag, self.owner, 0, 0):
+    async def beat(
+        self,
+        held: Iterable[Lease] = (),
+        about: Mapping[str, Any] | None = None,
+        *,
+        now_ms: int = 0,
+    ) -> tuple[int, list[Lease]]:
+        """Say that this instance is alive and what it holds.
+
+        Returns the epoch and the leases that Redis knows and the instance does not, as after a lost
+        reply; raises OwnerDead when it was declared dead.
+        """
+        named: dict[int, list[bytes]] = defaultdict(list)
+        for lease in held:
+            named[lease.shard].append(lease.id)
+        epochs, unknown = 0, []
+        said = json.dumps(about or {})
+        for shard, tag in enumerate(self._tags):
+            ids = b"".join(named[shard])
+            alive, epoch, strays = await self._run(
+                "beat", tag, self.owner, now_ms, 0, said, self.tuning.grace_ms, ids
+            )
+            if not alive:
                 raise OwnerDead(self.owner)
+            epochs += epoch
+            unknown += await self._leases(shard, strays)
+        return epochs, unknown
+
+    async def reassert(
+        self, flights: Iterable[Lease], rests: Mapping[str, int], *, now_ms: int = 0
+    ) -> None:
+        """After a restart of the server: repeat which hosts are in flight, and which rest."""
+        per_shard: dict[int, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
+        for lease in flights:
+            per_shard[lease.shard][0].extend((lease.entry.host, lease.token))
+        for host, rest_ms in rests.items():
+            per_shard[shard_of(host, self.shards)][1].extend((host, rest_ms))
+        for shard, (in_flight, resting) in per_shard.items():
+            count = len(in_flight) // 2
+            args = (now_ms, self.tuning.parallelism, count, *in_flight, *resting)
+            await self._run("reassert", self._tags[shard], *args)
 
     async def leave(self) -> None:
         """Sign off. Leases that are still held come back when this instance is found dead."""
         for tag in self._tags:
             await self._run("leave", tag, self.owner)
 
+    async def live(self) -> list[str]:
+        """Names of the instances that beat."""
+        found = await self._redis.zrange(keys.owners(self._tags[0]), 0, -1)
+        return [name.decode() for name in found]
+
     # --- URLs in -------------------------------------------------------------------------------
 
-    async def add(self, entries: Sequence[Entry], *, force: bool = False) -> list[bool]:
-        """Put unseen URLs into their front queues; says of each whether it was added.
+    async def add(self, entries: Sequence[Entry], *, mode: str = "new") -> Added:
+        """Put unseen URLs into their front queues.
 
-        `force` adds known ones too, for requests with dont_filter.
+        Mode "force" adds known ones too, for requests with dont_filter; "all" refuses none, for
+        seeds and redirects.
         """
-        answers = [False] * len(entries)
-        for shard, indexes in self._by_shard(entry.host for entry in entries).items():
+        answers = bytearray(b"0" * len(entries))
+        full_at = 1 if self.pressed else self.tuning.full_at
+        by_shard: dict[int, list[int]] = defaultdict(list)
+        for index, entry in enumerate(entries):
+            by_shard[shard_of(entry.host, self.shards)].append(index)
+        for shard, indexes in by_shard.items():
             for start in range(0, len(indexes), ADD_MAX):
                 part = indexes[start : start + ADD_MAX]
                 # Redis' own msgpack knows strings only, no binary type.
                 blob = msgpack.packb([encode(entries[i]) for i in part], use_bin_type=False)
-                args = (blob, BUCKET_MAX, int(force))
+                args = (blob, mode, full_at, self._seen_argument)
                 answer = await self._run("add", self._tags[shard], *args)
                 for index, character in zip(part, answer, strict=True):
-                    answers[index] = character == ord("1")
-        return answers
+                    answers[index] = character
+        return Added(answers.decode())
 
     async def promote(self, limit: int = 1000, *, now_ms: int = 0) -> int:
         """Move delayed URLs that are due to their front queues; says how many."""
-        moved = 0
-        for tag in self._tags:
-            moved += await self._run("promote", tag, now_ms, limit)
-        return moved
+        return sum([await self._run("promote", tag, now_ms, limit) for tag in self._tags])
 
     # --- URLs out ------------------------------------------------------------------------------
 
     async def claim(
-        self, n: int, request_id: str, *, shard: int = 0, max_pages: int = 0, now_ms: int = 0
+        self,
+        n: int,
+        request_id: str,
+        *,
+        shard: int = 0,
+        max_pages: int = 0,
+        host_pages: int = 0,
+        now_ms: int = 0,
     ) -> Claim:
-        """Lease up to `n` URLs. The same request id again brings the same leases."""
-        state, leases, wait, delayed, more = await self._run(
+        """Lease up to `n` URLs of a shard. The same request id again brings the same leases."""
+        tuning = self.tuning
+        state, leases, wait, delayed, more, epoch = await self._run(
             "claim",
             self._tags[shard],
             self.owner,
@@ -222,24 +183,28 @@ class Frontier:
             now_ms,
             self._order,
             self._load_order,
-            self._load_threshold,
-            self._parallelism,
+            tuning.load_threshold,
+            tuning.parallelism,
             max_pages,
+            host_pages,
+            tuning.grace_ms,
+            tuning.dead_max,
         )
         if state == b"dead":
             raise OwnerDead(self.owner)
         return Claim(
-            leases=[self._lease(shard, lease) for lease in leases],
-            wait_ms=None if wait < 0 else int(wait),
-            delayed_ms=None if delayed < 0 else int(delayed),
+            leases=await self._leases(shard, leases),
+            state=state.decode(),
+            wait_ms=None if int(wait) < 0 else int(wait),
+            delayed_ms=None if int(delayed) < 0 else int(delayed),
             more=bool(more),
-            limit_reached=state == b"limit",
+            epoch=epoch,
         )
 
     async def release(self, fetches: Sequence[tuple[Lease, int]], *, now_ms: int = 0) -> None:
         """Fetches ended; their hosts rest for so many milliseconds."""
         for tag, args in self._batches(
-            (lease.shard, (lease.entry.host, lease.token, delay_ms)) for lease, delay_ms in fetches
+            (lease.shard, (lease.entry.host, lease.token, rest_ms)) for lease, rest_ms in fetches
         ):
             await self._run("release", tag, now_ms, *args)
 
@@ -251,26 +216,30 @@ class Frontier:
             await self._run("done", tag, self.owner, *args)
 
     async def retry(
-        self, retries: Sequence[tuple[Lease, int, Entry]], *, now_ms: int = 0
+        self,
+        retries: Sequence[tuple[Lease, int, Entry]],
+        *,
+        recrawl: bool = False,
+        now_ms: int = 0,
     ) -> None:
         """Put leased URLs off by so many milliseconds, to come back as the given entry."""
         for tag, args in self._batches(
             (lease.shard, (lease.id, lease.token, wait_ms, encode(entry)))
             for lease, wait_ms, entry in retries
         ):
-            await self._run("retry", tag, self.owner, now_ms, *args)
+            await self._run("retry", tag, self.owner, now_ms, "c" if recrawl else "r", *args)
 
-    async def bury(self, leases: Sequence[tuple[Lease, str]]) -> None:
+    async def bury(self, leases: Sequence[tuple[Lease, str]], *, now_ms: int = 0) -> None:
         """Move leased URLs to the dead-letter queue, with the reason."""
         for tag, args in self._batches(
             (lease.shard, (lease.id, lease.token, reason)) for lease, reason in leases
         ):
-            await self._run("bury", tag, self.owner, self._dead_max, *args)
+            await self._run("bury", tag, self.owner, now_ms, self.tuning.dead_max, *args)
 
     async def hand_back(self, leases: Sequence[tuple[Lease, int]], *, now_ms: int = 0) -> None:
         """Give leases back unfetched; their hosts rest for so many milliseconds."""
         for tag, args in self._batches(
-            (lease.shard, (lease.id, lease.token, wait_ms)) for lease, wait_ms in leases
+            (lease.shard, (lease.id, lease.token, rest_ms)) for lease, rest_ms in leases
         ):
             await self._run("hand_back", tag, self.owner, now_ms, *args)
 
@@ -278,65 +247,59 @@ class Frontier:
         self,
         *,
         silence_ms: int,
-        delay_ms: int,
+        rest_ms: int,
         limit: int = 100,
         poison: int = 3,
         now_ms: int = 0,
     ) -> int:
         """Take back leases of instances silent for so long; says how many."""
-        taken = 0
-        for tag in self._tags:
-            args = (now_ms, silence_ms, limit, poison, delay_ms, self._dead_max)
-            taken += await self._run("reclaim", tag, *args)
-        return taken
+        args = (now_ms, silence_ms, limit, poison, rest_ms, self.tuning.dead_max)
+        return sum([await self._run("reclaim", tag, *args) for tag in self._tags])
 
     async def sizes(self) -> Sizes:
         """How many URLs are in each state, over all shards."""
-        total: Sizes | None = None
-        for tag in self._tags:
-            numbers = await self._run("sizes", tag)
-            part = Sizes(tuple(numbers[:5]), *numbers[5:])
-            total = part if total is None else total + part
-        assert total is not None
-        return total
+        parts = [Sizes.of(await self._run("sizes", tag)) for tag in self._tags]
+        return sum(parts[1:], parts[0])
+
+    async def waiting_by_shard(self) -> list[int]:
+        """How many URLs wait in each shard."""
+        return [Sizes.of(await self._run("sizes", tag)).waiting for tag in self._tags]
 
     # --- seeds that others push ----------------------------------------------------------------
 
-    async def read_start_urls(self, name: str, limit: int = 1000) -> list[bytes]:
+    async def read_start_urls(self, name: str, limit: int = ADD_MAX) -> list[bytes]:
         """The next URLs of the list `<name>:start_urls`; they stay there until dropped."""
-        return await self._redis.lrange(keys.start_urls(name), 0, limit - 1)
+        return list(await self._redis.lrange(keys.start_urls(name), 0, limit - 1))
 
     async def drop_start_urls(self, name: str, urls: Iterable[bytes]) -> None:
-        """Remove URLs that were read and added. By value: others push at the same end."""
-        pipeline = self._redis.pipeline(transaction=False)
+        """Remove URLs that were read and added. By value: others push at the same time."""
+        pipeline = self._redis.pipeline()
         for url in urls:
             pipeline.lrem(keys.start_urls(name), 1, url)
         await pipeline.execute()
 
     # -------------------------------------------------------------------------------------------
 
-    def shard_of(self, host: str) -> int:
-        """A host belongs to one shard for the life of the crawl."""
-        return xxhash.xxh3_64_intdigest(host.encode()) % self.shards if self.shards > 1 else 0
-
     async def _run(self, verb: str, tag: str, *args: Any) -> Any:
-        return await self._scripts[verb](keys=[tag], args=args)
-
-    def _by_shard(self, hosts: Iterable[str]) -> dict[int, list[int]]:
-        indexes: dict[int, list[int]] = defaultdict(list)
-        for index, host in enumerate(hosts):
-            indexes[self.shard_of(host)].append(index)
-        return indexes
+        return await self._scripts.run(verb, tag, *args)
 
     def _batches(
         self, items: Iterable[tuple[int, tuple[Any, ...]]]
-    ) -> Iterable[tuple[str, list[Any]]]:
+    ) -> list[tuple[str, list[Any]]]:
         """Arguments of a script call per shard, so that one call serves many leases."""
         arguments: dict[int, list[Any]] = defaultdict(list)
         for shard, values in items:
             arguments[shard].extend(values)
         return [(self._tags[shard], args) for shard, args in arguments.items()]
 
-    def _lease(self, shard: int, record: bytes) -> Lease:
-        token, _request, data = record.split(b" ", 2)
-        return Lease(shard, token, decode(data))
+    async def _leases(self, shard: int, records: Iterable[bytes]) -> list[Lease]:
+        """Read leases; one whose entry is damaged is buried with its bytes and stops nothing."""
+        leases = []
+        for record in records:
+            token, _request, data = record.split(b" ", 2)
+            try:
+                leases.append(Lease(shard, token, decode(data)))
+            except DamagedEntry as error:
+                args = (0, self.tuning.dead_max, data[5:13], token, f"damaged: {error}")
+                await self._run("bury", self._tags[shard], self.owner, *args)
+        return leases

@@ -1,22 +1,42 @@
-"""Names of the frontier's keys. No other Python module builds one; lua/shard.lua mirrors it.
+"""Names of keys outside the shards. No other Python module builds a name of the frontier's.
 
-Every key of a shard starts with the shard's hash tag, so that one script's keys share a slot of
-Redis Cluster.
+The keys of a shard are built by lua/shard.lua, and start with the shard's hash tag (shards.py), so
+that one script's keys share a slot of Redis Cluster.
 """
 
 from __future__ import annotations
 
 
-def shard_tag(crawl: str, shard: int) -> str:
-    """Prefix of every key of a shard, and the key that routes a script to its node."""
-    return f"{{{crawl}:{shard}}}"
-
-
 def crawl_meta(crawl: str) -> str:
-    """Hash: version of the data model, number of shards, options of the crawl."""
+    """Hash: version of the data model, number of shards, form of URL-seen."""
     return f"{{{crawl}}}:crawl"
+
+
+def options(crawl: str) -> str:
+    """Hash: options that the whole fleet follows, each as JSON."""
+    return f"{{{crawl}}}:options"
+
+
+def owners(tag: str) -> str:
+    """Sorted set of a shard: instance -> last beat."""
+    return f"{tag}:owners"
+
+
+def instances(tag: str) -> str:
+    """Hash of a shard: instance -> what it says of itself."""
+    return f"{tag}:instances"
+
+
+def dead(tag: str) -> str:
+    """Stream of a shard: dead letters."""
+    return f"{tag}:dead"
 
 
 def start_urls(name: str) -> str:
     """List of seeds that anyone may push, named as scrapy-redis users know it."""
     return f"{name}:start_urls"
+
+
+def probe(tag: str) -> str:
+    """Set that is made and removed while a crawl is created."""
+    return f"{tag}:probe"

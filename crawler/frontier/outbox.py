@@ -10,30 +10,48 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from itertools import islice
+from time import monotonic
 
 from crawler.frontier.entry import Entry
-from crawler.frontier.frontier import Frontier, Lease, RedisAway
+from crawler.frontier.errors import RedisAway
+from crawler.frontier.frontier import Frontier
+from crawler.frontier.health import GaveUp, Health
+from crawler.frontier.records import Added, Lease
 
 logger = logging.getLogger(__name__)
 
 _BACKOFF_S = 0.1
 _BACKOFF_MAX_S = 5.0
 
-Add = tuple[Sequence[Entry], bool, "asyncio.Future[list[bool]]"]
+Add = tuple[Sequence[Entry], str, "asyncio.Future[Added]"]
+Call = Callable[[], Awaitable[None]]
 
 
 class Outbox:
     """Adds and settlements on their way to Redis."""
 
-    def __init__(self, frontier: Frontier, on_flushed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        frontier: Frontier,
+        health: Health,
+        on_flushed: Callable[[], None],
+        *,
+        done_after_s: float = 0.0,
+    ) -> None:
         self._frontier = frontier
+        self._health = health
         # Called after each flush: hosts and URLs may have become claimable.
         self._on_flushed = on_flushed
-        self._clear()
+        # On several masters a URL is done some time after its links were acknowledged: a master
+        # that falls back to its last second alone must not have lost them.
+        self._done_after_s = done_after_s
+        # Leases that Redis does not know to be settled yet.
+        self._unsettled: dict[tuple[int, bytes], Lease] = {}
+        self._ripening: list[tuple[float, Lease, bool]] = []
         self._task: asyncio.Task[None] | None = None
+        self._clear()
 
     def _clear(self) -> None:
         self._adds: list[Add] = []
@@ -46,17 +64,20 @@ class Outbox:
     @property
     def empty(self) -> bool:
         """Nothing waits and nothing is on its way."""
-        return self._task is None
+        return self._task is None and not self._ripening
 
-    def add(
-        self, entries: Sequence[Entry], *, force: bool = False
-    ) -> asyncio.Future[list[bool]]:
-        """Add URLs; the future says of each whether it was new, when Redis has them.
+    @property
+    def unsettled(self) -> Iterable[Lease]:
+        """Leases whose settlement Redis has not acknowledged."""
+        return self._unsettled.values()
+
+    def add(self, entries: Sequence[Entry], *, mode: str = "new") -> asyncio.Future[Added]:
+        """Add URLs; the future says what became of each, when Redis has them.
 
         What is passed here before a settlement reaches Redis before it.
         """
-        future: asyncio.Future[list[bool]] = asyncio.get_running_loop().create_future()
-        self._adds.append((entries, force, future))
+        future: asyncio.Future[Added] = asyncio.get_running_loop().create_future()
+        self._adds.append((entries, mode, future))
         self._flush_soon()
         return future
 
@@ -66,29 +87,39 @@ class Outbox:
         self._flush_soon()
 
     def done(self, lease: Lease, *, page: bool) -> None:
-        """The URL is finished. Call it after its links were acknowledged."""
-        self._done.append((lease, page))
+        """The URL is finished. Call it after its links were acknowledged or passed to add()."""
+        self._unsettled[lease.key] = lease
+        if self._done_after_s:
+            self._ripening.append((monotonic() + self._done_after_s, lease, page))
+        else:
+            self._done.append((lease, page))
         self._flush_soon()
 
     def retry(self, lease: Lease, wait_ms: int, entry: Entry) -> None:
         """The URL comes back later as `entry`."""
+        self._unsettled[lease.key] = lease
         self._retries.append((lease, wait_ms, entry))
         self._flush_soon()
 
     def bury(self, lease: Lease, reason: str) -> None:
         """The URL goes to the dead-letter queue."""
+        self._unsettled[lease.key] = lease
         self._buried.append((lease, reason))
         self._flush_soon()
 
-    def hand_back(self, lease: Lease, wait_ms: int) -> None:
+    def hand_back(self, lease: Lease, rest_ms: int) -> None:
         """The URL was not fetched; its host rests, and it is next in line."""
-        self._handed_back.append((lease, wait_ms))
+        self._unsettled[lease.key] = lease
+        self._handed_back.append((lease, rest_ms))
         self._flush_soon()
 
     async def drain(self) -> None:
-        """Return when Redis has acknowledged all of it."""
-        while self._task is not None:
-            await asyncio.wait([self._task])
+        """Return when Redis has acknowledged all of it, or was given up on."""
+        while not self.empty:
+            if self._task is not None:
+                await asyncio.wait([self._task])
+            else:
+                self._flush_soon()
 
     def _flush_soon(self) -> None:
         if self._task is None:
@@ -96,50 +127,80 @@ class Outbox:
 
     async def _flush(self) -> None:
         try:
-            while batch := self._take():
-                for send in batch:
-                    await self._insist(send)
+            while True:
+                calls = self._take()
+                if not calls:
+                    if not self._ripening:
+                        break
+                    await asyncio.sleep(min(0.1, max(0.0, self._ripening[0][0] - monotonic())))
+                    continue
+                for call in calls:
+                    await self._insist(call)
                 self._on_flushed()
+        except GaveUp as error:
+            logger.error("%s; what was not sent comes back when this process is found dead", error)
+            for _, _, future in self._adds:
+                future.cancel()
+            self._clear()
+            self._ripening = []
         finally:
             self._task = None
 
-    def _take(self) -> list[Callable[[], Awaitable[None]]]:
+    def _take(self) -> list[Call]:
         """All that waits, as calls in the order they must reach Redis: adds come first."""
+        now = monotonic()
+        while self._ripening and self._ripening[0][0] <= now:
+            _, lease, page = self._ripening.pop(0)
+            self._done.append((lease, page))
         frontier = self._frontier
-        calls: list[Callable[[], Awaitable[None]]] = []
-        for force in (False, True):
-            adds = [add for add in self._adds if add[1] is force]
-            if adds:
-                calls.append(partial(self._send_adds, adds, force))
-        for send, waiting in (
-            (frontier.release, self._releases),
-            (frontier.done, self._done),
-            (frontier.retry, self._retries),
-            (frontier.bury, self._buried),
-            (frontier.hand_back, self._handed_back),
-        ):
-            if waiting:
-                calls.append(partial(send, waiting))  # type: ignore[arg-type]
+        calls: list[Call] = []
+        for mode in {mode for _, mode, _ in self._adds}:
+            adds = [add for add in self._adds if add[1] == mode]
+            calls.append(partial(self._send_adds, adds, mode))
+        if self._releases:
+            calls.append(partial(frontier.release, self._releases))
+        if self._done:
+            calls.append(partial(frontier.done, self._done))
+        if self._retries:
+            calls.append(partial(frontier.retry, self._retries))
+        if self._buried:
+            calls.append(partial(frontier.bury, self._buried))
+        if self._handed_back:
+            calls.append(partial(frontier.hand_back, self._handed_back))
+        settled: list[Lease] = [
+            *(lease for lease, _ in self._done),
+            *(lease for lease, _, _ in self._retries),
+            *(lease for lease, _ in self._buried),
+            *(lease for lease, _ in self._handed_back),
+        ]
+        if settled:
+            calls.append(partial(self._forget, settled))
         self._clear()
         return calls
 
-    async def _send_adds(self, adds: list[Add], force: bool) -> None:
-        entries = [entry for part, _, _ in adds for entry in part]
-        answers = iter(await self._frontier.add(entries, force=force))
-        for part, _, future in adds:
-            answer = list(islice(answers, len(part)))
-            if not future.done():
-                future.set_result(answer)
+    async def _forget(self, settled: list[Lease]) -> None:
+        for lease in settled:
+            self._unsettled.pop(lease.key, None)
 
-    async def _insist(self, call: Callable[[], Awaitable[None]]) -> None:
+    async def _send_adds(self, adds: list[Add], mode: str) -> None:
+        entries = [entry for part, _, _ in adds for entry in part]
+        added = await self._frontier.add(entries, mode=mode)
+        start = 0
+        for part, _, future in adds:
+            if not future.done():
+                future.set_result(Added(added.answers[start : start + len(part)]))
+            start += len(part)
+
+    async def _insist(self, call: Call) -> None:
         """Repeat a call until Redis has taken it."""
         backoff = _BACKOFF_S
         while True:
             try:
                 await call()
-                return
             except RedisAway as error:
-                if backoff == _BACKOFF_S:
-                    logger.warning("Redis does not take what was sent (%s); sending again", error)
+                self._health.failed(error)
                 await asyncio.sleep(backoff * (1 + random.random()))
                 backoff = min(backoff * 2, _BACKOFF_MAX_S)
+            else:
+                self._health.worked()
+                return

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Self
 
-from pydispatch.dispatcher import Any as AnySender
-from pydispatch.dispatcher import getAllReceivers
+from pydispatch.dispatcher import getAllReceivers  # type: ignore[import-untyped]
 from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider, IgnoreRequest
 from twisted.python.failure import Failure
 
-from crawler.frontier import Entry, Lease
-from crawler.frontier.frontier import ADD_MAX
+from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
 
@@ -45,7 +43,7 @@ class Leases:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         # Bounded by the leases a process holds.
-        self._accounts: dict[bytes, _Account] = {}
+        self._accounts: dict[tuple[int, bytes], _Account] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -86,10 +84,10 @@ class Leases:
         lease: Lease | None = response.meta.get(LEASE)
         if lease is None or not Scheduler.of(self._crawler).holds(lease):
             return None
-        account = self._accounts.get(lease.token)
+        account = self._accounts.get(lease.key)
         if account is None:
             account = _Account(lease, page=200 <= response.status < 300)
-            self._accounts[lease.token] = account
+            self._accounts[lease.key] = account
         return account
 
     # --- requests ------------------------------------------------------------------------------
@@ -97,7 +95,7 @@ class Leases:
     async def _add(self, requests: list[Request], account: _Account | None) -> None:
         scheduler = Scheduler.of(self._crawler)
         parent = account.lease.entry.id if account is not None else 0
-        listened = bool(list(getAllReceivers(AnySender, signals.request_scheduled)))
+        listened = bool(list(getAllReceivers(self._crawler, signals.request_scheduled)))
         plain: list[Entry] = []
         forced: list[Entry] = []
         for request in requests:
@@ -111,7 +109,7 @@ class Leases:
         if plain:
             await scheduler.add(plain)
         if forced:
-            await scheduler.add(forced, force=True)
+            await scheduler.add(forced, "force")
 
     def _ignored(self, request: Request) -> bool:
         """Do what the engine does for each request: others may veto it."""
@@ -143,7 +141,7 @@ class Leases:
     def _account_of(self, response: Response | Failure | None) -> _Account | None:
         request = getattr(response, "request", None)
         lease = request.meta.get(LEASE) if request is not None else None
-        return self._accounts.get(lease.token) if lease is not None else None
+        return self._accounts.get(lease.key) if lease is not None else None
 
     # --- settlement ----------------------------------------------------------------------------
 
@@ -158,7 +156,7 @@ class Leases:
     def _settle_if_finished(self, account: _Account) -> None:
         if not account.exhausted or account.open_items > 0:
             return
-        self._accounts.pop(account.lease.token, None)
+        self._accounts.pop(account.lease.key, None)
         scheduler = Scheduler.of(self._crawler)
         if not scheduler.holds(account.lease):
             return

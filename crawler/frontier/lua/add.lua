@@ -2,34 +2,29 @@
 --
 -- KEYS[1]  shard
 -- ARGV[1]  msgpack array of entries, at most 1,000
--- ARGV[2]  how many members a URL-seen bucket may have
--- ARGV[3]  '1' to push known URLs too (dont_filter); they are marked seen all the same
--- Returns  a string of '1' (added) and '0' (known), one character an entry
+-- ARGV[2]  'new', or 'force' to push known URLs too (dont_filter), or 'all' to refuse none (seeds)
+-- ARGV[3]  waiting URLs from which on discoveries for queues 4 and 5 are refused (0 = no limit)
+-- ARGV[4]  form of URL-seen, see seen_intset.lua and seen_bloom.lua
+-- Returns  a string, one character an entry: '1' added, '0' known, '2' refused and not marked seen
 
-local FIRST_BITS = 12  -- 4,096 buckets in the first generation, eight times as many in each next one
 local entries = cmsgpack.unpack(ARGV[1])
-local limit = tonumber(ARGV[2])
-local force = ARGV[3] == '1'
-
--- A bucket that is not full has nothing in later generations, so the search may stop there.
-local function mark_seen(entry)
-  local high, low = struct.unpack('>I4i4', entry, 6)
-  local generation, buckets = 0, 2 ^ FIRST_BITS
-  while true do
-    local key = shard .. 'url_seen:' .. generation .. ':' .. (high % buckets)
-    if redis.call('SISMEMBER', key, low) == 1 then return false end
-    if redis.call('SCARD', key) < limit then
-      redis.call('SADD', key, low)
-      return true
-    end
-    generation, buckets = generation + 1, buckets * 8
-  end
+local force, limit = ARGV[2] == 'force', tonumber(ARGV[3])
+local full = false
+if limit > 0 and ARGV[2] == 'new' then
+  local waiting = tonumber(redis.call('HGET', STATS, 'back') or 0)
+  for number = 1, 5 do waiting = waiting + redis.call('LLEN', shard .. 'front:' .. number) end
+  full = waiting >= limit
 end
 
-local queues, answer, added = {{}, {}, {}, {}, {}}, {}, 0
+local queues, answer, added, refused = {{}, {}, {}, {}, {}}, {}, 0, 0
 for i, entry in ipairs(entries) do
-  if mark_seen(entry) or force then
-    local queue = queues[queue_of(entry)]
+  local number, id = queue_of(entry), entry_id(entry)
+  if full and number >= 4 then
+    local known = is_seen(id)
+    answer[i] = known and '0' or '2'
+    if not known then refused = refused + 1 end
+  elseif mark_seen(id) or force then
+    local queue = queues[number]
     queue[#queue + 1] = entry
     answer[i], added = '1', added + 1
   else
@@ -39,5 +34,7 @@ end
 for number, queue in ipairs(queues) do
   if #queue > 0 then redis.call('RPUSH', shard .. 'front:' .. number, unpack(queue)) end
 end
+account_seen()
 count('added', added)
+count('refused', refused)
 return table.concat(answer)

@@ -1,12 +1,25 @@
--- An instance says that it is alive.
+-- An instance says that it is alive and what it holds; learns which of its leases it lost sight of.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  owner
 -- ARGV[2]  now, ms (0 = the server's clock)
 -- ARGV[3]  '1' to register a new instance
--- Returns  1, or 0 when the instance was declared dead: it must take a new name
+-- ARGV[4]  what it says of itself, for people
+-- ARGV[5]  ms that claims rest after a restart of the server
+-- ARGV[6]  ids of the leases it holds, eight bytes each
+-- Returns  {alive, epoch, unknown leases}
+--          alive: 0 when the instance was declared dead and must take a new name
+--          unknown leases: held here by this owner and not named by it, as claim returns them
 
 local now = now_ms(ARGV[2])
-if ARGV[3] ~= '1' and not redis.call('ZSCORE', shard .. 'owners', ARGV[1]) then return 0 end
-redis.call('ZADD', shard .. 'owners', now, ARGV[1])
-return 1
+local current = epoch(now, tonumber(ARGV[5]))
+if ARGV[3] ~= '1' and not redis.call('ZSCORE', OWNERS, ARGV[1]) then return {0, current, {}} end
+redis.call('ZADD', OWNERS, now, ARGV[1])
+redis.call('HSET', shard .. 'instances', ARGV[1], ARGV[4])
+local named, unknown = {}, {}
+for start = 1, #ARGV[6], 8 do named[string.sub(ARGV[6], start, start + 7)] = true end
+local held = redis.call('HGETALL', shard .. 'leases:' .. ARGV[1])
+for i = 1, #held, 2 do
+  if not named[held[i]] then unknown[#unknown + 1] = held[i + 1] end
+end
+return {1, current, unknown}

@@ -2,17 +2,17 @@
 --
 -- KEYS[1]  shard
 -- ARGV[1]  owner
--- ARGV[2]  how many dead letters are kept; older ones are trimmed
--- ARGV[3…] entry id, token, reason: three arguments a lease
+-- ARGV[2]  now, ms (0 = the server's clock)
+-- ARGV[3]  dead letters kept; older ones are trimmed and counted
+-- ARGV[4…] entry id, token, reason: three arguments a lease
 -- Returns  how many leases were settled; a stale token is passed over
 
-local settled = 0
-for i = 3, #ARGV, 3 do
+local now, settled = now_ms(ARGV[2]), 0
+for i = 4, #ARGV, 3 do
   local entry = take_lease(ARGV[1], ARGV[i], ARGV[i + 1])
   if entry then
-    redis.call('XADD', shard .. 'dead', 'MAXLEN', '~', ARGV[2], '*', 'entry', entry, 'reason', ARGV[i + 2])
+    bury_entry(entry, ARGV[i + 2], now, ARGV[3])
     settled = settled + 1
   end
 end
-count('dead', settled)
 return settled

@@ -10,14 +10,16 @@ local delayed = shard .. 'delayed'
 while moved < limit do
   local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, 1)[1]
   if not due then break end
-  local records = redis.call('LPOP', delayed .. ':' .. due, limit - moved) or {}
+  local bucket = delayed .. ':' .. due
+  local records = redis.call('LPOP', bucket, limit - moved) or {}
   for _, record in ipairs(records) do
     local entry = string.sub(record, 2)
     redis.call('RPUSH', shard .. 'front:' .. queue_of(entry), entry)
     if string.sub(record, 1, 1) == 'r' then retries = retries + 1 end
   end
   moved = moved + #records
-  if redis.call('EXISTS', delayed .. ':' .. due) == 0 then redis.call('ZREM', delayed, due) end
+  if redis.call('EXISTS', bucket) == 0 then redis.call('ZREM', delayed, due) end
 end
 count('retries', -retries)
+count('recrawls', retries - moved)
 return moved

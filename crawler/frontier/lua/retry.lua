@@ -3,10 +3,11 @@
 -- KEYS[1]  shard
 -- ARGV[1]  owner
 -- ARGV[2]  now, ms (0 = the server's clock)
--- ARGV[3…] entry id, token, wait in ms, the entry to keep: four arguments a lease
+-- ARGV[3]  'r' for retries, which a crawl waits for, 'c' for recrawls, which it does not
+-- ARGV[4…] entry id, token, wait in ms, the entry to keep: four arguments a lease
 -- Returns  how many leases were settled; a stale token is passed over
 
-local now, settled = now_ms(ARGV[2]), 0
+local now, kind, settled = now_ms(ARGV[2]), ARGV[3], 0
 
 -- Buckets are coarser the further away they are; rounding up never makes a URL early.
 local function bucket(wait)
@@ -14,14 +15,20 @@ local function bucket(wait)
   return string.format('%.0f', math.ceil((now + wait) / grain) * grain)
 end
 
-for i = 3, #ARGV, 4 do
+for i = 4, #ARGV, 4 do
   if take_lease(ARGV[1], ARGV[i], ARGV[i + 1]) then
     local due = bucket(tonumber(ARGV[i + 2]))
-    redis.call('RPUSH', shard .. 'delayed:' .. due, 'r' .. ARGV[i + 3])
+    redis.call('RPUSH', shard .. 'delayed:' .. due, kind .. ARGV[i + 3])
     redis.call('ZADD', shard .. 'delayed', due, due)
     settled = settled + 1
   end
 end
-count('retries', settled)
-count('retried', settled)
+if kind == 'r' then
+  count('retries', settled)
+  count('retried', settled)
+else
+  count('recrawls', settled)
+  count('done', settled)
+  count('pages', settled)
+end
 return settled

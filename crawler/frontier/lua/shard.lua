@@ -5,25 +5,32 @@
 --   front:<1..5>             list   waiting URLs by priority
 --   back:<host>:<1..5>       list   URLs of a host that is active
 --   host_heap                zset   active host with a free slot -> earliest next contact, ms
---   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn
+--   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn; set by people:
+--                                   cut, queue, excluded, budget, blocked, keep (never expires)
 --   leases:<owner>           hash   entry id -> "<token> <request id> <entry>"
 --   owners                   zset   instance -> last beat, ms
+--   instances                hash   instance -> what it says of itself
 --   claims                   hash   instance -> id of its last claim
 --   delayed                  zset   due time of a bucket, ms -> the same
 --   delayed:<ms>             list   "r" (retry) or "c" (recrawl) .. entry
 --   url_seen:<gen>:<bucket>  set    32 bits of the fingerprints in this bucket
---   dead                     stream entry, reason, time
+--   bloom:<n>                string bitmap, where the crawl uses Bloom filters
+--   dead                     stream entry, reason, at
 --   pages                    hash   host -> pages crawled
---   stats                    hash   counters, the last token, the last time, turn of the front queues
+--   stats                    hash   counters; last token, time and turn; run id, epoch, pause
 
 local shard = KEYS[1] .. ':'
 local STATS = shard .. 'stats'
 local HEAP = shard .. 'host_heap'
+local OWNERS = shard .. 'owners'
 -- A forgotten clock would let an idle host be contacted too soon, so it is kept for an hour more.
 local HOST_TTL_MS = 3600000
 
 -- Time never runs backwards, not even when the server's clock does. `given` is for tests, 0 = now.
 local function now_ms(given)
+  -- A removal first: at maxmemory Redis lets a script write only after one, and what frees memory
+  -- must still run then.
+  redis.call('HDEL', STATS, '')
   local now = tonumber(given)
   if now == 0 then
     local time = redis.call('TIME')
@@ -43,8 +50,24 @@ local function entry_id(entry) return string.sub(entry, 6, 13) end
 
 local function queue_of(entry) return math.floor(string.byte(entry, 3) / 32) end
 
+-- The politeness group of an entry, or nil for bytes that are no entry.
 local function host_of(entry)
-  return string.match(entry, '^[^/]*', 22 + string.byte(entry, 5))
+  if #entry < 23 then return nil end
+  local host, slash = string.match(entry, '^([^/\n]+)(/)', 22 + string.byte(entry, 5))
+  local queue = queue_of(entry)
+  return slash and queue >= 1 and queue <= 5 and host or nil
+end
+
+local function tokens_in(tokens)
+  local _, number = string.gsub(tokens or '', '%d+', '')
+  return number
+end
+
+local function bury_entry(entry, reason, now, keep)
+  local key = shard .. 'dead'
+  redis.call('XADD', key, '*', 'entry', entry, 'reason', reason, 'at', now)
+  count('dead', 1)
+  count('trimmed', redis.call('XTRIM', key, 'MAXLEN', '~', keep))
 end
 
 -- The entry of a lease that is still held with this token, or nil: a stale verb is a no-op.
@@ -62,7 +85,7 @@ end
 -- Without the token in flight this does nothing, so that it may be repeated.
 local function free_slot(host, token, next_contact, delay)
   local key = shard .. 'host:' .. host
-  local state = redis.call('HMGET', key, 'tokens', 'clock', 'waiting')
+  local state = redis.call('HMGET', key, 'tokens', 'clock', 'waiting', 'keep')
   local left, found = {}, false
   for held in string.gmatch(state[1] or '', '%d+') do
     if held == token then found = true else left[#left + 1] = held end
@@ -72,7 +95,24 @@ local function free_slot(host, token, next_contact, delay)
   redis.call('HSET', key, 'tokens', table.concat(left, ' '), 'clock', clock, 'delay', delay)
   if tonumber(state[3] or 0) > 0 then
     redis.call('ZADD', HEAP, clock, host)
-  elseif #left == 0 then
+  elseif #left == 0 and not state[4] then
     redis.call('PEXPIREAT', key, clock + HOST_TTL_MS)
   end
+end
+
+-- Another run id means that the server restarted or failed over and may have lost its last writes:
+-- a new epoch begins, and claims wait until every instance has told what it has in flight.
+local function epoch(now, grace)
+  local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  local known = redis.call('HGET', STATS, 'run_id')
+  if known ~= run then
+    redis.call('HSET', STATS, 'run_id', run)
+    if known then
+      redis.call('HINCRBY', STATS, 'epoch', 1)
+      if redis.call('EXISTS', OWNERS) == 1 then
+        redis.call('HSET', STATS, 'claims_from', now + grace)
+      end
+    end
+  end
+  return tonumber(redis.call('HGET', STATS, 'epoch') or 0)
 end

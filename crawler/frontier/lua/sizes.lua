@@ -1,14 +1,16 @@
 -- How many URLs are in each state. O(owners), whatever the number of URLs.
 --
 -- KEYS[1]  shard
--- Returns  {front 1..5, back, leased, retries, added, done, pages, dead, claimed, reclaimed, retried,
---          active hosts with a free slot, owners}
+-- Returns  {front 1..5, back, leased, retries, recrawls, added, done, pages, dead, trimmed, claimed,
+--          reclaimed, retried, dropped excluded, purged, budget, refused, hosts on the heap, owners,
+--          paused}
 
 local answer = {}
 for number = 1, 5 do answer[number] = redis.call('LLEN', shard .. 'front:' .. number) end
-local names = {'back', 'retries', 'added', 'done', 'pages', 'dead', 'claimed', 'reclaimed', 'retried'}
+local names = {'back', 'retries', 'recrawls', 'added', 'done', 'pages', 'dead', 'trimmed', 'claimed',
+  'reclaimed', 'retried', 'dropped_excluded', 'dropped_purged', 'dropped_budget', 'refused'}
 local values = redis.call('HMGET', STATS, unpack(names))
-local leased, owners = 0, redis.call('ZRANGE', shard .. 'owners', 0, -1)
+local leased, owners = 0, redis.call('ZRANGE', OWNERS, 0, -1)
 for _, owner in ipairs(owners) do
   leased = leased + redis.call('HLEN', shard .. 'leases:' .. owner)
 end
@@ -16,4 +18,5 @@ answer[6], answer[7] = tonumber(values[1] or 0), leased
 for i = 2, #names do answer[6 + i] = tonumber(values[i] or 0) end
 answer[#answer + 1] = redis.call('ZCARD', HEAP)
 answer[#answer + 1] = #owners
+answer[#answer + 1] = redis.call('HEXISTS', STATS, 'paused')
 return answer

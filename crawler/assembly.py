@@ -1,0 +1,139 @@
+"""Read the settings of the scheduler's parts, and put the parts together."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from crawler.errors import ConfigurationError
+from crawler.extensions.servers import Servers
+from crawler.frontier import Frontier, Tuning
+from crawler.frontier.connection import Client
+from crawler.frontier.seen import Bloom, Intset, UrlSeen
+from crawler.heartbeat import STRATEGIES, Pulse
+from crawler.policy.retry import RetryPolicy
+from crawler.spill import Spill
+from crawler.workbench import Limits
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+# What an instance tells of itself, beside its numbers.
+PROCESS = {"machine": socket.gethostname(), "pid": os.getpid()}
+# A frontier is full from this share of its limits on; the rest is for what may not be refused.
+_FULL = 0.8
+_CLUSTER_SHARDS_PER_MASTER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a scheduler works with."""
+
+    redis: Client
+    frontier: Frontier
+    spill: Spill | None
+
+
+async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
+    """Connect to the servers and make the frontier."""
+    settings = crawler.settings
+    servers = Servers.of(crawler)
+    redis = await servers.redis()
+    shards = settings.getint("FRONTIER_SHARDS") or _default_shards(redis)
+    spill = None
+    if settings["PAGES_STORE"] == "mongo":
+        collection = (await servers.mongo())[settings["MONGO_DATABASE"]]["spilled"]
+        await collection.create_index("crawl")
+        spill = Spill(collection, crawl)
+    return Parts(redis, Frontier(redis, crawl, shards=shards, tuning=tuning), spill)
+
+
+def crawl_name(settings: BaseSettings, spider: Spider) -> str:
+    """Name under which processes share a crawl."""
+    name = str(getattr(spider, "crawl", None) or settings["CRAWL"] or spider.name)
+    if any(character in name for character in "{}: \n"):
+        raise ConfigurationError(
+            f"CRAWL is {name!r}; use a name without braces, colons and blanks."
+        )
+    return name
+
+
+def limits(settings: BaseSettings) -> Limits:
+    """When this process stops."""
+    idle = _one_of(settings, "CRAWL_IDLE", ("close", "wait"))
+    max_wait_s = settings.getfloat("CRAWL_MAX_WAIT")
+    return Limits(close_when_done=idle == "close", max_wait_s=max_wait_s)
+
+
+def pulse(settings: BaseSettings) -> Pulse:
+    """How this process takes part in the fleet."""
+    return Pulse(
+        lease_ttl_s=settings.getfloat("LEASE_TTL"),
+        beat_s=min(2.0, settings.getfloat("LEASE_TTL") / 5),
+        reclaim_rest_s=settings.getfloat("DELAY_MIN"),
+        strategy=_one_of(settings, "FLEET_STRATEGY", STRATEGIES),
+        memory_full=_FULL,
+    )
+
+
+def tuning(settings: BaseSettings) -> Tuning:
+    """How the frontier serves its queues."""
+    return Tuning(
+        weights=numbers(settings, "FRONTIER_WEIGHTS", 5),
+        load_weights=numbers(settings, "FRONTIER_LOAD_WEIGHTS", 5),
+        load_threshold=settings.getint("FRONTIER_LOAD_THRESHOLD"),
+        parallelism=settings.getint("HOST_PARALLELISM"),
+        dead_max=settings.getint("DEAD_MAX"),
+        full_at=round(settings.getint("FRONTIER_MAX_WAITING") * _FULL),
+        url_seen=_url_seen(settings),
+    )
+
+
+def retry_policy(settings: BaseSettings) -> RetryPolicy:
+    """How failed fetches are repeated."""
+    return RetryPolicy(
+        times=settings.getint("RETRY_TIMES"),
+        base_s=settings.getfloat("RETRY_BASE"),
+        max_s=settings.getfloat("RETRY_MAX"),
+    )
+
+
+def numbers(settings: BaseSettings, name: str, count: int = 4) -> list[int]:
+    """A setting that is a list of so many whole numbers."""
+    values = settings.getlist(name)
+    try:
+        found = [int(value) for value in values]
+    except (TypeError, ValueError):
+        found = []
+    if len(found) != count:
+        raise ConfigurationError(f"{name} is {values!r}; give {count} whole numbers.")
+    return found
+
+
+def _url_seen(settings: BaseSettings) -> UrlSeen:
+    if _one_of(settings, "URL_SEEN", ("intset", "bloom")) == "intset":
+        return Intset()
+    capacity, chance = settings.getint("BLOOM_CAPACITY"), settings.getfloat("BLOOM_ERROR")
+    if capacity < 1 or not 0 < chance < 1:
+        raise ConfigurationError(
+            f"BLOOM_CAPACITY is {capacity} and BLOOM_ERROR {chance}; give 1 or more, and a number "
+            "between 0 and 1."
+        )
+    return Bloom(capacity, chance)
+
+
+def _one_of(settings: BaseSettings, name: str, choices: Sequence[str]) -> str:
+    value = settings[name]
+    if value not in choices:
+        raise ConfigurationError(f"{name} is {value!r}; use one of {', '.join(choices)}.")
+    return str(value)
+
+
+def _default_shards(redis: Client) -> int:
+    masters = len(redis.get_primaries()) if hasattr(redis, "get_primaries") else 0
+    return _CLUSTER_SHARDS_PER_MASTER * masters or 1

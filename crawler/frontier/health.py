@@ -1,0 +1,41 @@
+"""Know whether Redis answers: one log line when it goes away, one when it is back."""
+
+from __future__ import annotations
+
+import logging
+from time import monotonic
+
+logger = logging.getLogger(__name__)
+
+
+class GaveUp(Exception):
+    """Redis was away longer than REDIS_GIVE_UP."""
+
+
+class Health:
+    """Shared by all that talk to Redis in this process."""
+
+    def __init__(self, give_up_s: float = 0.0) -> None:
+        self._give_up_s = give_up_s
+        self._away_since: float | None = None
+
+    @property
+    def away(self) -> bool:
+        return self._away_since is not None
+
+    def failed(self, error: BaseException) -> None:
+        """A call got no answer. Raises GaveUp when that lasts too long."""
+        now = monotonic()
+        if self._away_since is None:
+            self._away_since = now
+            logger.warning(
+                "Redis is away (%s); fetches in flight finish, nothing new is started", error
+            )
+        elif self._give_up_s and now - self._away_since > self._give_up_s:
+            raise GaveUp(f"Redis was away for {now - self._away_since:.0f} s")
+
+    def worked(self) -> None:
+        """A call was answered."""
+        if self._away_since is not None:
+            logger.warning("Redis is back after %.1f s", monotonic() - self._away_since)
+            self._away_since = None

@@ -1,0 +1,8 @@
+-- Pause or resume the crawl: while paused nothing is leased; what is in flight finishes.
+--
+-- KEYS[1]  shard
+-- ARGV[1]  '1' to pause, '0' to resume
+-- Returns  nothing
+
+redis.call('HDEL', STATS, 'paused')
+if ARGV[1] == '1' then redis.call('HSET', STATS, 'paused', 1) end

@@ -1,0 +1,38 @@
+-- After a restart of the server: an instance repeats what may be lost, so that no host is contacted
+-- by two, or too soon.
+--
+-- KEYS[1]  shard
+-- ARGV[1]  now, ms (0 = the server's clock)
+-- ARGV[2]  fetches a host may have in flight
+-- ARGV[3]  how many fetches follow
+-- ARGV[4…] host, token: a fetch in flight; then host, ms it still rests: a recent contact
+-- Returns  nothing
+
+local now, parallel, flights = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local highest = tonumber(redis.call('HGET', STATS, 'token') or 0)
+for i = 4, #ARGV, 2 do
+  local host, key = ARGV[i], shard .. 'host:' .. ARGV[i]
+  local tokens, clock, waiting = unpack(redis.call('HMGET', key, 'tokens', 'clock', 'waiting'))
+  if i < 4 + 2 * flights then
+    local token = ARGV[i + 1]
+    highest = math.max(highest, tonumber(token))
+    if not string.find(' ' .. (tokens or '') .. ' ', ' ' .. token .. ' ', 1, true) then
+      tokens = tokens and tokens ~= '' and tokens .. ' ' .. token or token
+      redis.call('HSET', key, 'tokens', tokens)
+      redis.call('PERSIST', key)
+    end
+    if tokens_in(tokens) >= parallel then redis.call('ZREM', HEAP, host) end
+  else
+    local rest = now + tonumber(ARGV[i + 1])
+    if rest > tonumber(clock or 0) then
+      redis.call('HSET', key, 'clock', rest)
+      if tonumber(waiting or 0) > 0 then
+        redis.call('ZADD', HEAP, 'XX', rest, host)
+      elseif (tokens or '') == '' then
+        redis.call('PEXPIREAT', key, rest + HOST_TTL_MS)
+      end
+    end
+  end
+end
+-- Tokens of fetches that began just before the restart must not be given out again.
+redis.call('HSET', STATS, 'token', highest)

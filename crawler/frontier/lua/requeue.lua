@@ -1,0 +1,33 @@
+-- Give dead URLs another life: back to their front queues with a clean record.
+--
+-- KEYS[1]  shard
+-- ARGV[1]  stream id to begin after ('-' = the first)
+-- ARGV[2]  how many letters to look at, at the most
+-- ARGV[3]  only this reason ('' = any)
+-- ARGV[4]  only this host ('' = any)
+-- ARGV[5]  'requeue', or 'purge' to delete them
+-- Returns  {last stream id looked at ('' = the end), how many were requeued or purged}
+
+local dead = shard .. 'dead'
+local start = ARGV[1] == '-' and '-' or '(' .. ARGV[1]
+local letters, taken, last = redis.call('XRANGE', dead, start, '+', 'COUNT', ARGV[2]), 0, ''
+for _, letter in ipairs(letters) do
+  last = letter[1]
+  local fields = letter[2]
+  local entry, reason = fields[2], fields[4]
+  local host = host_of(entry)
+  if (ARGV[3] == '' or ARGV[3] == reason) and (ARGV[4] == '' or ARGV[4] == host) then
+    redis.call('XDEL', dead, last)
+    if ARGV[5] == 'purge' then
+      taken = taken + 1
+    elseif host then
+      local queue = queue_of(entry)
+      entry = string.sub(entry, 1, 2) .. string.char(queue * 32, 0) .. string.sub(entry, 5)
+      redis.call('RPUSH', shard .. 'front:' .. queue, entry)
+      taken = taken + 1
+    end
+  end
+end
+count('dead', -taken)
+if #letters < tonumber(ARGV[2]) then last = '' end
+return {last, taken}

@@ -1,0 +1,84 @@
+"""What is fixed when a crawl is created: data model, shards, form of URL-seen. Checked at start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crawler.errors import ConfigurationError, CrawlerError
+from crawler.frontier import keys
+from crawler.frontier.connection import Client
+from crawler.frontier.seen import Intset, UrlSeen
+from crawler.frontier.shards import tags
+
+DATA_MODEL = 2
+_COMPACT_SETS = (512, 256, 128, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """How a crawl lies in Redis."""
+
+    shards: int
+    # "intset" or "bloom", and its parameters as the scripts take them.
+    seen: str
+    seen_argument: str
+
+
+async def create_or_check(redis: Client, crawl: str, shards: int, url_seen: UrlSeen) -> Meta:
+    """Create the crawl, or make sure that this program may work on it."""
+    key = keys.crawl_meta(crawl)
+    if not await redis.exists(key):
+        argument = url_seen.argument
+        if isinstance(url_seen, Intset):
+            argument = str(await _compact_set_size(redis, tags(crawl, shards)[0]))
+        # One by one and only where nothing is: another process may create it at the same time.
+        for name, value in (
+            ("version", DATA_MODEL),
+            ("shards", shards),
+            ("seen", url_seen.name),
+            ("seen_argument", argument),
+        ):
+            await redis.hsetnx(key, name, value)
+    meta = await read(redis, crawl)
+    for setting, wanted, found in (
+        ("FRONTIER_SHARDS", str(shards), str(meta.shards)),
+        ("URL_SEEN", url_seen.name, meta.seen),
+    ):
+        if wanted != found:
+            raise ConfigurationError(
+                f"{setting} is {wanted}; the crawl {crawl!r} was created with {found}, which "
+                "cannot change. Set it to that, or choose another name with CRAWL."
+            )
+    return meta
+
+
+async def read(redis: Client, crawl: str) -> Meta:
+    """The crawl's own account of itself, or an error when there is none or it is too new or old."""
+    found = await redis.hgetall(keys.crawl_meta(crawl))
+    values = {name.decode(): value.decode() for name, value in found.items()}
+    if "version" not in values:
+        raise CrawlerError(f"There is no crawl {crawl!r} in this Redis.")
+    if values["version"] != str(DATA_MODEL):
+        raise ConfigurationError(
+            f"The crawl {crawl!r} in Redis has data model {values['version']}, this program has "
+            f"{DATA_MODEL}. Finish it with the version that began it, or choose another name with "
+            "CRAWL."
+        )
+    return Meta(int(values["shards"]), values["seen"], values["seen_argument"])
+
+
+async def _compact_set_size(redis: Client, tag: str) -> int:
+    """How many integers this server keeps as a compact set (set-max-intset-entries)."""
+    key = keys.probe(tag)
+    try:
+        for size in _COMPACT_SETS:
+            await redis.sadd(key, *range(size))
+            if await redis.object("ENCODING", key) == b"intset":
+                return size
+            await redis.delete(key)
+    finally:
+        await redis.delete(key)
+    raise ConfigurationError(
+        "This Redis keeps no compact sets of 64 integers; set set-max-intset-entries to 512, or "
+        "use URL_SEEN=bloom."
+    )

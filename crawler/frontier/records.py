@@ -1,0 +1,138 @@
+"""What the frontier's verbs take and return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from crawler.frontier.entry import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to fetch one URL, until it is settled or its owner dies."""
+
+    shard: int
+    token: bytes
+    entry: Entry
+
+    @property
+    def id(self) -> bytes:
+        return self.entry.id.to_bytes(8, "big")
+
+    @property
+    def key(self) -> tuple[int, bytes]:
+        """What tells this lease from every other: tokens count per shard."""
+        return self.shard, self.token
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a claim brought, and when the next one makes sense."""
+
+    leases: list[Lease]
+    # "ok", "paused", "grace" (the server restarted), "limit" (no page is left to crawl)
+    state: str
+    # Milliseconds until the next host is due, None when no host waits.
+    wait_ms: int | None
+    # Milliseconds until the delay queue's next URLs are due, None when it is empty.
+    delayed_ms: int | None
+    # Routing stopped at its limit: claim again at once.
+    more: bool
+    # Rises when the server restarted or failed over.
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of URLs that were added, each in its place: '1' new, '0' known, '2' refused."""
+
+    answers: str
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @property
+    def new(self) -> int:
+        return self.answers.count("1")
+
+    def is_new(self, index: int) -> bool:
+        return self.answers[index] == "1"
+
+    def is_refused(self, index: int) -> bool:
+        """There was no room; the URL was not marked as seen."""
+        return self.answers[index] == "2"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many URLs are in each state, and what the counters say."""
+
+    front: tuple[int, ...]
+    back: int
+    leased: int
+    retries: int
+    recrawls: int
+    added: int
+    done: int
+    pages: int
+    dead: int
+    trimmed: int
+    claimed: int
+    reclaimed: int
+    retried: int
+    dropped_excluded: int
+    dropped_purged: int
+    dropped_budget: int
+    refused: int
+    hosts: int
+    owners: int
+    paused: int
+
+    @classmethod
+    def of(cls, numbers: list[int]) -> Sizes:
+        return cls(tuple(numbers[:5]), *numbers[5:])
+
+    @property
+    def waiting(self) -> int:
+        return sum(self.front) + self.back
+
+    @property
+    def unfinished(self) -> int:
+        """URLs that still have to be crawled; recrawls do not count."""
+        return self.waiting + self.leased + self.retries
+
+    def __add__(self, other: Sizes) -> Sizes:
+        front = tuple(a + b for a, b in zip(self.front, other.front, strict=True))
+        rest: list[Any] = [
+            getattr(self, field.name) + getattr(other, field.name) for field in fields(self)[1:]
+        ]
+        return Sizes(front, *rest)
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """What the frontier keeps of one host. Times are the server's, in ms."""
+
+    host: str
+    clock_ms: int
+    delay_ms: int
+    waiting: int
+    in_flight: int
+    pages: int
+    blocked_until_ms: int
+    excluded: bool
+    queue: int
+    budget: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One URL of the dead-letter queue."""
+
+    id: str
+    reason: str
+    at_ms: int
+    # None when the bytes are no entry; they are kept in `data`.
+    entry: Entry | None
+    data: bytes

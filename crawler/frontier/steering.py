@@ -1,0 +1,230 @@
+"""What people do to a crawl while it runs: hosts, dead letters, single URLs, pause, options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self
+
+
+from crawler.errors import CrawlerError
+from crawler.frontier import keys
+from crawler.frontier.connection import Client
+from crawler.frontier.entry import DamagedEntry, Entry, decode
+from crawler.frontier.meta import Meta, read
+from crawler.frontier.records import HostState, Letter, Sizes
+from crawler.frontier.scripts import Scripts
+from crawler.frontier.shards import shard_of, tags
+from crawler.urls import fingerprint, host_of
+
+_BATCH = 500
+
+
+class Steering:
+    """Commands on one crawl. Each is O(1), or works in bounded batches."""
+
+    def __init__(self, redis: Client, crawl: str, how: Meta) -> None:
+        self._redis = redis
+        self._crawl = crawl
+        self._seen_argument = how.seen_argument
+        self._scripts = Scripts(redis, how.seen)
+        self._tags = tags(crawl, how.shards)
+
+    @classmethod
+    async def of(cls, redis: Client, crawl: str) -> Self:
+        """Steer a crawl that exists."""
+        return cls(redis, crawl, await read(redis, crawl))
+
+    # --- the crawl -----------------------------------------------------------------------------
+
+    async def pause(self) -> None:
+        """Lease nothing until resume; what is in flight finishes."""
+        await self._pause("1")
+
+    async def resume(self) -> None:
+        """Lease again."""
+        await self._pause("0")
+
+    async def _pause(self, flag: str) -> None:
+        for tag in self._tags:
+            await self._scripts.run("pause", tag, flag)
+
+    async def sizes(self) -> Sizes:
+        """How many URLs are in each state."""
+        parts = [Sizes.of(await self._scripts.run("sizes", tag)) for tag in self._tags]
+        return sum(parts[1:], parts[0])
+
+    async def memory_share(self) -> float:
+        """Used share of the server's maxmemory; of a cluster's fullest node; 0 without a limit."""
+        answer = await self._redis.info("memory")
+        nodes = [answer] if "used_memory" in answer else answer.values()
+        return max(
+            (node["used_memory"] / node["maxmemory"] for node in nodes if node["maxmemory"]),
+            default=0.0,
+        )
+
+    async def instances(self) -> dict[str, dict[str, Any]]:
+        """The live instances, by name, and what each says of itself."""
+        found = await self._redis.hgetall(keys.instances(self._tags[0]))
+        return {name.decode(): json.loads(about) for name, about in found.items()}
+
+    async def options(self) -> dict[str, Any]:
+        """Options that the whole fleet follows."""
+        found = await self._redis.hgetall(keys.options(self._crawl))
+        return {name.decode(): json.loads(value) for name, value in found.items()}
+
+    async def set_options(self, values: Mapping[str, Any]) -> None:
+        """Change options for the whole fleet; None removes one."""
+        key = keys.options(self._crawl)
+        for name, value in values.items():
+            if value is None:
+                await self._redis.hdel(key, name)
+            else:
+                await self._redis.hset(key, name, json.dumps(value))
+
+    async def delete(self) -> AsyncIterator[int]:
+        """Delete the crawl, in batches; yields how many keys are gone so far.
+
+        Refused while an instance works on it.
+        """
+        if any([await self._redis.zcard(keys.owners(tag)) for tag in self._tags]):
+            raise CrawlerError(
+                f"The crawl {self._crawl!r} is being worked on; stop its processes first."
+            )
+        gone = 0
+        names: list[bytes] = []
+        for tag in (*self._tags, f"{{{self._crawl}}}"):
+            async for name in self._redis.scan_iter(match=f"{_literal(tag)}:*", count=_BATCH):
+                names.append(name)
+                if len(names) >= _BATCH:
+                    gone += await self._unlink(names)
+                    names = []
+                    yield gone
+        gone += await self._unlink(names)
+        yield gone
+
+    async def _unlink(self, names: list[bytes]) -> int:
+        pipeline = self._redis.pipeline()
+        for name in names:
+            pipeline.unlink(name)
+        return sum(await pipeline.execute()) if names else 0
+
+    # --- hosts ---------------------------------------------------------------------------------
+
+    async def host(self, host: str, **changes: Any) -> HostState:
+        """Read or change one host: block=until_ms, exclude, purge, queue, budget."""
+        pairs: list[Any] = []
+        for name, value in changes.items():
+            if isinstance(value, bool):
+                value = int(value)
+            pairs += [name, "" if value is None else value]
+        found = await self._scripts.run("host", self._tag(host), host, 0, *pairs)
+        *numbers, budget = found
+        clock, delay, waiting, in_flight, pages, blocked, excluded, queue = map(int, numbers)
+        return HostState(
+            host=host,
+            clock_ms=clock,
+            delay_ms=delay,
+            waiting=waiting,
+            in_flight=in_flight,
+            pages=pages,
+            blocked_until_ms=blocked,
+            excluded=bool(excluded),
+            queue=queue,
+            budget=int(budget) if budget else None,
+        )
+
+    async def hosts(self, *, shard: int = 0, offset: int = 0, limit: int = 100) -> list[HostState]:
+        """Hosts of a shard that wait for their turn, the next due first."""
+        flat = await self._scripts.run("hosts", self._tags[shard], offset, limit)
+        return [
+            HostState(
+                host=flat[i].decode(),
+                clock_ms=int(float(flat[i + 1])),
+                waiting=int(flat[i + 2]),
+                delay_ms=int(flat[i + 3]),
+                pages=int(flat[i + 4]),
+                in_flight=0,
+                blocked_until_ms=0,
+                excluded=False,
+                queue=0,
+                budget=None,
+            )
+            for i in range(0, len(flat), 5)
+        ]
+
+    # --- URLs ----------------------------------------------------------------------------------
+
+    async def forget(self, url: str) -> bool:
+        """Forget that a canonical URL was seen; says whether it was."""
+        args = (fingerprint(url).to_bytes(8, "big"), self._seen_argument)
+        return bool(await self._scripts.run("forget", self._tag(host_of(url)), *args))
+
+    async def status(self, url: str) -> tuple[str, str, Entry | None]:
+        """State of a canonical URL ("unseen", "known", "leased"), its owner and entry if leased."""
+        args = (fingerprint(url).to_bytes(8, "big"), self._seen_argument)
+        known, owner, data = await self._scripts.run("status", self._tag(host_of(url)), *args)
+        if owner:
+            return "leased", owner.decode(), decode(data)
+        return ("known" if known else "unseen"), "", None
+
+    # --- dead letters --------------------------------------------------------------------------
+
+    async def dead(
+        self, *, reason: str = "", host: str = "", limit: int = 100
+    ) -> list[Letter]:
+        """The newest dead letters, by reason and host."""
+        letters: list[Letter] = []
+        for tag in self._tags:
+            end = "+"
+            while len(letters) < limit:
+                page = await self._redis.xrevrange(keys.dead(tag), end, "-", count=_BATCH)
+                for name, fields in page:
+                    letter = _letter(name, fields)
+                    letter_host = letter.entry.host if letter.entry is not None else ""
+                    if reason in ("", letter.reason) and host in ("", letter_host):
+                        letters.append(letter)
+                if len(page) < _BATCH:
+                    break
+                end = "(" + page[-1][0].decode()
+        return letters[:limit]
+
+    async def requeue(self, *, reason: str = "", host: str = "") -> int:
+        """Give dead URLs another life, by reason and host; says how many."""
+        return await self._walk_dead("requeue", reason, host)
+
+    async def purge_dead(self, *, reason: str = "", host: str = "") -> int:
+        """Delete dead letters, by reason and host; says how many."""
+        return await self._walk_dead("purge", reason, host)
+
+    async def _walk_dead(self, what: str, reason: str, host: str) -> int:
+        total = 0
+        for tag in self._tags:
+            after = "-"
+            while after:
+                last, taken = await self._scripts.run(
+                    "requeue", tag, after, _BATCH, reason, host, what
+                )
+                after = last.decode()
+                total += taken
+        return total
+
+    # -------------------------------------------------------------------------------------------
+
+    def _tag(self, host: str) -> str:
+        return self._tags[shard_of(host, len(self._tags))]
+
+
+def _letter(name: bytes, fields: Mapping[bytes, bytes]) -> Letter:
+    data = fields[b"entry"]
+    try:
+        entry: Entry | None = decode(data)
+    except DamagedEntry:
+        entry = None
+    reason, at_ms = fields[b"reason"].decode(), int(float(fields[b"at"]))
+    return Letter(id=name.decode(), reason=reason, at_ms=at_ms, entry=entry, data=data)
+
+
+def _literal(text: str) -> str:
+    """A pattern for SCAN that matches this text and nothing else."""
+    return "".join(f"\\{char}" if char in "*?[]\\^-" else char for char in text)

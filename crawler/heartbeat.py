@@ -1,0 +1,143 @@
+"""Keep a process known to the fleet: beat, follow the fleet's options, clear up after the dead."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from crawler.frontier import Frontier, OwnerDead, RedisAway
+from crawler.frontier.health import GaveUp, Health
+from crawler.frontier.shards import preferred
+from crawler.workbench import Workbench
+
+logger = logging.getLogger(__name__)
+
+STRATEGIES = ("sticky", "balanced", "any")
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """How often a process beats, and when another one is taken for dead. Seconds."""
+
+    beat_s: float = 2.0
+    lease_ttl_s: float = 30.0
+    # Rest of a host whose worker died in the middle of a fetch.
+    reclaim_rest_s: float = 1.0
+    strategy: str = "sticky"
+    # Share of Redis' maxmemory from which on discoveries of low priority are refused.
+    memory_full: float = 0.8
+
+
+class Heartbeat:
+    """Beats until it is closed."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        workbench: Workbench,
+        health: Health,
+        pulse: Pulse,
+        *,
+        about: Callable[[], dict[str, Any]],
+        on_beat: Callable[[], Any],
+        on_epoch: Callable[[], None],
+    ) -> None:
+        self._frontier = frontier
+        self._workbench = workbench
+        self._health = health
+        self._pulse = pulse
+        self._about = about
+        # Awaited after each beat: the scheduler follows options and memory there.
+        self._on_beat = on_beat
+        # Called when the server restarted and may have forgotten what it acknowledged.
+        self._on_epoch = on_epoch
+        self._epoch = 0
+        self._turn = 0
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Register, and beat from now on."""
+        self._epoch = await self._frontier.open(self._about())
+        await self._order_shards()
+        self._task = asyncio.get_running_loop().create_task(self._beat_forever())
+
+    async def close(self) -> None:
+        """Sign off."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        with suppress(*RedisAway):
+            await self._frontier.leave()
+
+    async def _beat_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._pulse.beat_s)
+            try:
+                await self._beat()
+                self._health.worked()
+            except OwnerDead:
+                await self._start_over()
+            except RedisAway as error:
+                with suppress(GaveUp):
+                    self._health.failed(error)
+
+    async def _beat(self) -> None:
+        self._turn += 1
+        async with self._workbench.lock:
+            epoch, strays = await self._frontier.beat(self._workbench.known_leases, self._about())
+        if epoch != self._epoch:
+            await self._reassert()
+        self._epoch = epoch
+        if strays:
+            # Leases of a claim whose reply never came.
+            await self._frontier.hand_back([(lease, 0) for lease in strays])
+        if self._turn % 3 == 0:
+            await self._reclaim()
+            await self._order_shards()
+        await self._on_beat()
+
+    async def _reassert(self) -> None:
+        logger.warning("Redis restarted or failed over; telling it again what is in flight")
+        self._on_epoch()
+        await self._frontier.reassert(
+            self._workbench.known_leases, self._workbench.rests.left_ms()
+        )
+
+    async def _reclaim(self) -> None:
+        taken = await self._frontier.reclaim(
+            silence_ms=round(self._pulse.lease_ttl_s * 1000),
+            rest_ms=round(self._pulse.reclaim_rest_s * 1000),
+        )
+        if taken:
+            logger.info("Took back %d leases of processes that died", taken)
+            self._workbench.news()
+
+    async def _start_over(self) -> None:
+        logger.warning(
+            "This process was silent for too long and its leases went to others; it goes on under "
+            "a new name"
+        )
+        self._workbench.drop_all()
+        with suppress(*RedisAway):
+            self._epoch = await self._frontier.register(self._about())
+
+    async def _order_shards(self) -> None:
+        """In which order the shards are asked, by the strategy."""
+        shards = self._frontier.shards
+        if shards == 1:
+            return
+        if self._pulse.strategy == "sticky":
+            live = await self._frontier.live()
+            order = preferred(shards, self._frontier.owner, live)
+        elif self._pulse.strategy == "balanced":
+            # The fullest first, so that all of them end at the same time.
+            waiting = await self._frontier.waiting_by_shard()
+            order = sorted(range(shards), key=lambda shard: -waiting[shard])
+        else:
+            order = [(self._turn + shard) % shards for shard in range(shards)]
+        self._workbench.shard_order = order

@@ -1,0 +1,70 @@
+"""URLs that wait outside the frontier: pushed by others to Redis, or spilled for want of room."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from crawler.frontier import ADD_MAX, Added, Entry, Frontier
+from crawler.seeds import parse_pushed
+from crawler.spill import Spill
+from crawler.urls import Rejected
+
+logger = logging.getLogger(__name__)
+
+Add = Callable[[Sequence[Entry], str], Awaitable[Added]]
+
+
+class Outside:
+    """Takes in what waits outside: read, add, and only then remove."""
+
+    def __init__(self, frontier: Frontier, name: str, add: Add, spill: Spill | None) -> None:
+        self._frontier = frontier
+        self._name = name
+        self._add = add
+        self._spill = spill
+        self._warned = False
+
+    async def take_in(self) -> int:
+        """Take in some of what waits; says how much there was."""
+        return await self._take_pushed() + await self._take_spilled()
+
+    async def keep(self, entries: Sequence[Entry]) -> None:
+        """Keep URLs that the frontier refused; without MongoDB they are only counted."""
+        if self._spill is not None:
+            await self._spill.put(entries)
+        elif not self._warned:
+            self._warned = True
+            logger.warning(
+                "The frontier is full: links of low priority are left out and counted as "
+                "frontier/refused; with PAGES_STORE=mongo they would be kept there"
+            )
+
+    async def _take_pushed(self) -> int:
+        pushed = await self._frontier.read_start_urls(self._name)
+        entries = []
+        for raw in pushed:
+            found = parse_pushed(raw)
+            if isinstance(found, Rejected):
+                logger.warning(
+                    "%s:start_urls: %r is no URL (%s)", self._name, raw[:200], found.reason
+                )
+            else:
+                entries.append(found)
+        if entries:
+            await self._add(entries, "all")
+        if pushed:
+            await self._frontier.drop_start_urls(self._name, pushed)
+        return len(pushed)
+
+    async def _take_spilled(self) -> int:
+        if self._spill is None:
+            return 0
+        entries = await self._spill.some(ADD_MAX)
+        if not entries:
+            return 0
+        added = await self._add(entries, "new")
+        taken = [entry for i, entry in enumerate(entries) if not added.is_refused(i)]
+        if taken:
+            await self._spill.drop(taken)
+        return len(taken)

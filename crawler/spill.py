@@ -1,0 +1,56 @@
+"""Keep discoveries that the frontier has no room for in MongoDB, and give them back later.
+
+The fleet shares the collection. A URL is written before its page's lease is settled, and removed
+after the frontier has it, so that it is never in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pymongo import ReplaceOne
+
+from crawler.frontier.entry import Entry, decode, encode
+
+if TYPE_CHECKING:
+    from pymongo.asynchronous.collection import AsyncCollection
+
+
+class Spill:
+    """URLs of one crawl that wait outside Redis."""
+
+    def __init__(self, collection: AsyncCollection[dict[str, Any]], crawl: str) -> None:
+        self._collection = collection
+        self._crawl = crawl
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        """Keep URLs; one that is kept already is not kept twice."""
+        await self._collection.bulk_write(
+            [
+                ReplaceOne(
+                    {"_id": self._id(entry)},
+                    {"_id": self._id(entry), "crawl": self._crawl, "entry": encode(entry)},
+                    upsert=True,
+                )
+                for entry in entries
+            ],
+            ordered=False,
+        )
+
+    async def some(self, limit: int) -> list[Entry]:
+        """Some of the URLs kept; they stay until dropped."""
+        found = self._collection.find({"crawl": self._crawl}, limit=limit)
+        return [decode(document["entry"]) async for document in found]
+
+    async def drop(self, entries: Sequence[Entry]) -> None:
+        """The frontier has these."""
+        ids = [self._id(entry) for entry in entries]
+        await self._collection.delete_many({"_id": {"$in": ids}})
+
+    async def waiting(self) -> bool:
+        """Is any URL kept?"""
+        return await self._collection.find_one({"crawl": self._crawl}, {"_id": 1}) is not None
+
+    def _id(self, entry: Entry) -> str:
+        return f"{self._crawl}:{entry.id:016x}"
