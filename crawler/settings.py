@@ -19,10 +19,6 @@ USER_AGENT = "crawler/0.1 (+https://example.org/crawler)"
 REDIS_URL = os.environ.get("REDIS_URL") or None
 # More arguments for the Redis client, by the names redis-py has for them.
 REDIS_PARAMS: dict[str, object] = {}
-# Seconds without Redis after which a process gives up and exits with an error; 0: never.
-REDIS_GIVE_UP = 0.0
-# Refuse a Redis that would lose or evict the frontier.
-REQUIRE_PERSISTENCE = True
 MONGO_URI = os.environ.get("MONGO_URI") or None
 MONGO_DATABASE = "crawler"
 CRAWL_DIR = os.environ.get("CRAWL_DIR") or ".crawl"
@@ -37,18 +33,8 @@ CRAWL_IDLE = "close"
 CRAWL_MAX_WAIT = 60.0
 
 # --- The frontier -------------------------------------------------------------------------------
-# Parts of a crawl in Redis, fixed when it is created. 0: one on a server, 4 a master on a cluster.
-FRONTIER_SHARDS = 0
-# From which shards a process claims first: "sticky" (its own), "balanced" (the fullest), "any".
-FLEET_STRATEGY = "sticky"
-# Waiting URLs a shard may have, 0 for no limit. From 80% on (and from 80% of Redis' maxmemory)
-# links for queues 4 and 5 wait in MongoDB instead.
-FRONTIER_MAX_WAITING = 0
-# How seen URLs are kept: "intset" (4.5 bytes a URL, exact to 1e-7), or "bloom" (1.8 bytes, loses
-# BLOOM_ERROR of the new URLs, made for BLOOM_CAPACITY of them at a time).
-URL_SEEN = "intset"
-BLOOM_CAPACITY = 10_000_000
-BLOOM_ERROR = 0.001
+# Parts of a crawl in Redis, fixed when it is created; more than one only on a Redis Cluster.
+FRONTIER_SHARDS = 1
 # Score from which a URL belongs to front queue 1, 2, 3, 4; the rest to 5.
 FRONTIER_THRESHOLDS = [80, 60, 40, 20]
 # Turns of the five queues in a hundred, and the same when more URLs wait than the threshold.
