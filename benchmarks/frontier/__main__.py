@@ -4,13 +4,15 @@ import sys
 
 from benchmarks import command
 from benchmarks.frontier import __doc__ as about
-from benchmarks.frontier import add, cycle, growth, memory
+from benchmarks.frontier import add, cycle, growth, idle, memory, politeness
 
 PARTS = {
     "add": add.measure,
     "cycle": cycle.measure,
     "growth": growth.measure,
     "memory": memory.measure,
+    "idle": idle.measure,
+    "politeness": politeness.measure,
 }
 
 if __name__ == "__main__":
