@@ -1,0 +1,112 @@
+"""Rules of robots.txt after RFC 9309, from an answer to a decision."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.policy.robots import MAX_BYTES, Rules, Unreachable, judge, text_of
+from demo.robots_kinds import DEMO_KINDS, FULL_KINDS, RobotsKind
+
+HOST = "http://h.test"
+# The others are decided by how they are fetched.
+READ_KINDS = [kind for kind in DEMO_KINDS + FULL_KINDS if kind.access != "may" and not kind.fault]
+
+
+def allows(body: bytes, path: str, agent: str = "crawler") -> bool:
+    return Rules(body, agent).allows(HOST + path)
+
+
+@pytest.mark.parametrize("status", [200, 204, 299])
+def test_a_success_speaks_for_itself(status: int) -> None:
+    assert judge(status, b"rules") == b"rules"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451, 301, 304])
+def test_an_answer_without_rules_allows_everything(status: int) -> None:
+    assert judge(status, b"User-agent: *\nDisallow: /") == b""
+    assert allows(b"", "/private")
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
+def test_a_server_in_trouble_allows_nothing(status: int) -> None:
+    assert judge(status, b"") == Unreachable(f"status {status}")
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "allowed"),
+    [
+        (b"User-agent: *\nDisallow: /", "/", False),
+        (b"User-agent: *\nDisallow:", "/x", True),
+        (b"User-agent: *\nDisallow: /a", "/ab", False),
+        (b"User-agent: *\nDisallow: /a", "/A", True),
+        (b"User-agent: *\nDisallow: /a\nAllow: /a/b", "/a/b", True),
+        (b"User-agent: *\nAllow: /a/b\nDisallow: /a", "/a/b", True),
+        (b"User-agent: *\nDisallow: /a\nAllow: /a", "/a", True),
+        (b"User-agent: *\nDisallow: /*.php$", "/x/y.php", False),
+        (b"User-agent: *\nDisallow: /*.php$", "/x/y.php?z", True),
+        (b"User-agent: *\nDisallow: /*?id=", "/x?id=1", False),
+        (b"User-agent: crawler\nDisallow: /\n\nUser-agent: *\nDisallow:", "/", False),
+        (b"User-agent: CRAWLER\nDisallow: /\n\nUser-agent: *\nDisallow:", "/", False),
+        (b"User-agent: other\nDisallow: /", "/", True),
+        (b"User-agent: crawler\nAllow: /\n\nUser-agent: *\nDisallow: /", "/", True),
+        (b"User-agent: a\nUser-agent: crawler\nDisallow: /", "/", False),
+        (b"User-agent: crawler\nDisallow: /a\n\nUser-agent: crawler\nDisallow: /b", "/a", False),
+        (b"User-agent: crawler\nDisallow: /a\n\nUser-agent: crawler\nDisallow: /b", "/b", False),
+        (b"\xef\xbb\xbfUser-agent: *\nDisallow: /", "/", False),
+        (b"User-agent: *\rDisallow: /", "/", False),
+        (b"User-agent: *\r\nDisallow: /", "/", False),
+        (b"User-agent: *\nDisallow: /\xff\xfe", "/", True),
+        (b"user-agent:*#all\nDISALLOW:/x#y", "/x", False),
+        (b"Disallow: /", "/", True),
+        (b"<html>no rules</html>", "/", True),
+        (b"\0\0\0", "/", True),
+    ],
+)
+def test_rules_are_read_as_the_standard_says(body: bytes, path: str, allowed: bool) -> None:
+    assert allows(body, path) is allowed
+
+
+@pytest.mark.parametrize("kind", READ_KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("agent", ["crawler", "otherbot", "stranger"])
+def test_every_kind_of_the_synthetic_web_means_what_its_table_says(
+    kind: RobotsKind, agent: str
+) -> None:
+    body = judge(200 if kind.redirect else kind.status, kind.body)
+    if isinstance(body, Unreachable):
+        assert kind.access == "deny"
+        return
+    rules = Rules(body, agent)
+    for path in {*kind.probes, "/other"}:
+        assert rules.allows(HOST + path) is (kind.decide(path, agent) == "allow"), path
+    assert rules.crawl_delay_s == kind.crawl_delay_s(agent)
+
+
+def test_a_body_is_cut_at_the_last_whole_line_within_the_limit() -> None:
+    line = b"Disallow: /0123456789\n"
+    body = b"User-agent: *\n" + line * (MAX_BYTES // len(line) + 10)
+    text = text_of(body)
+    assert len(text) <= MAX_BYTES
+    assert text.endswith("Disallow: /0123456789\n")
+
+
+def test_a_rule_that_the_limit_cuts_in_two_does_not_count() -> None:
+    filler = b"#" * (MAX_BYTES - 30) + b"\n"
+    body = b"User-agent: *\n" + filler + b"Disallow: /private-and-long"
+    assert allows(body, "/privateer")
+
+
+@pytest.mark.parametrize("value", [b"nan", b"inf", b"-5", b"1e999", b"many", b""])
+def test_a_senseless_crawl_delay_is_none(value: bytes) -> None:
+    assert Rules(b"User-agent: *\nCrawl-delay: " + value, "crawler").crawl_delay_s == 0.0
+
+
+def test_a_hostile_pattern_is_matched_in_no_time() -> None:
+    body = b"User-agent: *\nDisallow: /" + b"*a" * 40 + b"b\n"
+    assert allows(body, "/" + "a" * 2000)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_rules(body: bytes) -> None:
+    rules = Rules(body, "crawler")
+    assert rules.allows(HOST + "/x") in (True, False)
+    assert rules.crawl_delay_s >= 0

@@ -1,0 +1,62 @@
+"""SimHash: near for near texts, and the same as the simhash package's for the same features."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simhash import Simhash
+
+from crawler.policy.similarity import BITS, distance, majority, simhash, words_of
+
+WORDS = [f"word{number}" for number in range(2000)]
+
+
+def text(seed: int, length: int = 400) -> list[str]:
+    return random.Random(seed).choices(WORDS, k=length)
+
+
+@given(st.sets(st.integers(0, 2**64 - 1), min_size=1, max_size=40))
+def test_the_majority_is_what_the_simhash_package_makes_of_the_same_hashes(
+    hashes: set[int],
+) -> None:
+    def its_own_number(feature: bytes) -> int:
+        return int(feature) if feature.isdigit() else 0  # the package tries it on b"test"
+
+    oracle = Simhash([str(value) for value in hashes], f=BITS, hashfunc=its_own_number)
+    assert majority(np.array(sorted(hashes), dtype=np.uint64)) == oracle.value
+
+
+def test_counting_in_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = text(1, 5000)
+    whole = simhash(words)
+    monkeypatch.setattr("crawler.policy.similarity._CHUNK", 7)
+    assert simhash(words) == whole
+
+
+def test_equal_texts_have_equal_hashes_and_the_order_of_words_counts() -> None:
+    assert simhash(text(1)) == simhash(text(1))
+    assert distance(simhash(["a", "b", "c"]), simhash(["c", "b", "a"])) > 3
+
+
+def test_texts_that_differ_in_a_word_of_a_thousand_are_near() -> None:
+    near = 0
+    for seed in range(20):
+        words = text(seed, 1000)
+        other = [*words[:500], "changed", *words[501:]]
+        near += distance(simhash(words), simhash(other)) <= 6
+    assert near == 20
+
+
+def test_texts_with_nothing_in_common_are_far() -> None:
+    assert all(distance(simhash(text(seed)), simhash(text(seed + 1000))) > 12 for seed in range(20))
+
+
+def test_words_are_compared_without_case_and_punctuation() -> None:
+    assert words_of("Ein Bär, ein BÄR! – 3.5") == ["ein", "bär", "ein", "bär", "3", "5"]
+
+
+@pytest.mark.parametrize(("a", "b", "bits"), [(0, 0, 0), (0, 2**64 - 1, 64), (0b1010, 0b0110, 2)])
+def test_distance_counts_the_bits_that_differ(a: int, b: int, bits: int) -> None:
+    assert distance(a, b) == bits

@@ -1,0 +1,165 @@
+"""What a page says of itself, and where it points to, however it is written."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.links import MAX_TAGS, Document, read
+
+URL = "http://h.test/dir/page?q"
+
+
+def document(html: str, max_links: int = 100) -> Document:
+    return read(html, URL, max_links=max_links)
+
+
+def links(html: str, max_links: int = 100) -> list[str]:
+    return document(html, max_links).links
+
+
+def test_links_are_canonical_once_each_and_in_page_order() -> None:
+    html = """<a href="/b">1</a> <a href="a#x">2</a> <a href="/dir/a">3</a>
+        <a href="http://H.TEST:80/b">4</a> <map><area href="//other.test"></map>"""
+    assert links(html) == ["http://h.test/b", "http://h.test/dir/a", "http://other.test/"]
+
+
+@pytest.mark.parametrize(
+    "href",
+    ["", "#top", "javascript:void(0)", "mailto:a@h.test", "tel:1", "data:,x", "http://[::", "//"],
+)
+def test_what_leads_to_no_page_is_no_link(href: str) -> None:
+    assert links(f'<a href="{href}">x</a>') == []
+
+
+def test_an_anchor_without_href_is_no_link() -> None:
+    assert links("<a name='x'>x</a><a href>y</a>") == []
+
+
+@pytest.mark.parametrize("rel", ["nofollow", "NoFollow", "noopener nofollow", "nofollow,ugc"])
+def test_a_nofollow_link_is_not_followed(rel: str) -> None:
+    assert links(f'<a rel="{rel}" href="/a">x</a><a rel="noopener" href="/b">y</a>') == [
+        "http://h.test/b"
+    ]
+
+
+def test_a_link_that_is_also_given_without_nofollow_is_followed() -> None:
+    assert links('<a rel="nofollow" href="/a">x</a><a href="/a">y</a>') == ["http://h.test/a"]
+
+
+@pytest.mark.parametrize(
+    ("base", "found"),
+    [
+        ("http://other.test", ["http://other.test/x", "http://other.test/y"]),
+        ("http://other.test/sub/page", ["http://other.test/sub/x", "http://other.test/y"]),
+        ("sub/", ["http://h.test/dir/sub/x", "http://h.test/y"]),
+        ("/", ["http://h.test/x", "http://h.test/y"]),
+        ("//other.test", ["http://other.test/x", "http://other.test/y"]),
+        ("mailto:a@h.test", ["http://h.test/dir/x", "http://h.test/y"]),
+        ("javascript:1", ["http://h.test/dir/x", "http://h.test/y"]),
+        ("", ["http://h.test/dir/x", "http://h.test/y"]),
+        ("http://[::", ["http://h.test/dir/x", "http://h.test/y"]),
+    ],
+)
+def test_a_base_moves_relative_links(base: str, found: list[str]) -> None:
+    assert links(f'<base href="{base}"><a href="x">x</a><a href="/y">y</a>') == found
+
+
+def test_the_first_base_with_an_address_counts() -> None:
+    html = '<base target="_top"><base href="/one/"><base href="/two/"><a href="x">x</a>'
+    assert links(html) == ["http://h.test/one/x"]
+
+
+@pytest.mark.parametrize(
+    ("content", "noindex", "nofollow"),
+    [
+        ("noindex", True, False),
+        ("nofollow", False, True),
+        ("NOINDEX, NoFollow", True, True),
+        ("none", True, True),
+        ("index, follow", False, False),
+        ("all", False, False),
+        ("max-image-preview:none", False, False),
+        ("noindex,nofollow", True, True),
+        ("", False, False),
+    ],
+)
+def test_meta_robots_is_obeyed(content: str, noindex: bool, nofollow: bool) -> None:
+    found = document(f'<meta name="ROBOTS" content="{content}"><a href="/a">x</a>')
+    assert (found.noindex, found.nofollow) == (noindex, nofollow)
+    assert found.links == ([] if nofollow else ["http://h.test/a"])
+
+
+def test_several_meta_robots_add_up() -> None:
+    found = document('<meta name=robots content=noindex><meta name=robots content="nofollow">')
+    assert found.noindex
+    assert found.nofollow
+
+
+def test_a_page_says_who_it_is() -> None:
+    found = document(
+        """<!doctype html><html lang="de-AT"><head><title> A &amp; B </title><title>C</title>
+        <meta name="Description" content=" what it is ">
+        <link rel="stylesheet" href="/x"><link rel="CANONICAL" href="/one?utm_source=a">
+        <style>p {}</style></head><body><p>Some<br>text</p><script>no()</script>
+        <noscript>none</noscript><template>later</template>  and  <b>more</b></body></html>"""
+    )
+    assert found.title == "A & B"
+    assert found.description == "what it is"
+    assert found.language == "de-AT"
+    assert found.canonical == "http://h.test/one"
+    assert found.text == "Some text and more"
+
+
+@pytest.mark.parametrize("href", ["", "mailto:x", "http://[::"])
+def test_a_senseless_canonical_link_is_none(href: str) -> None:
+    assert document(f'<link rel="canonical" href="{href}">').canonical == ""
+
+
+@pytest.mark.parametrize("max_links", [0, 1, 3, 5])
+def test_no_more_links_than_asked_for(max_links: int) -> None:
+    html = "".join(f'<a href="/{number}">x</a>' for number in range(4))
+    assert links(html, max_links) == [f"http://h.test/{n}" for n in range(4)][:max_links]
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "",
+        "no tags at all",
+        "<",
+        "<a",
+        "<a href",
+        "<a href='",
+        "</html></body>",
+        "<a href=/a><a href=/b>",
+        "<table><a href=/a><tr><a href=/b>",
+        "<frameset><frame src=/x></frameset>",
+        "<!-- <a href=/a> ",
+        "<svg><a href=/x></svg>",
+        "\0<a href='/a\0b'>x</a>",
+        "<title>",
+        "<script><a href=/a>",
+    ],
+)
+def test_malformed_pages_are_read(html: str) -> None:
+    assert isinstance(document(html), Document)
+
+
+@given(st.text())
+def test_any_text_is_a_page(html: str) -> None:
+    assert isinstance(document("<a href='x'>" + html), Document)
+
+
+@pytest.mark.parametrize("tag", ["<div>", "<span></x>"])
+def test_a_page_nested_without_end_is_read_in_seconds(tag: str) -> None:
+    started = time.monotonic()
+    found = document("<a href='/first'>x</a>" + tag * 400_000 + "<a href='/last'>x</a>")
+    assert found.links == ["http://h.test/first"]
+    assert time.monotonic() - started < 30  # without a bound it takes hours
+
+
+def test_a_page_within_the_bound_is_read_whole() -> None:
+    html = "<p>x</p>" * (MAX_TAGS // 2 - 1) + "<a href='/last'>x</a>"
+    assert links(html) == ["http://h.test/last"]
