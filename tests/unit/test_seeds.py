@@ -1,0 +1,151 @@
+"""Seeds: URLs, files, standard input, pushed ones, and every mistake told in one line."""
+
+import io
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.errors import ConfigurationError
+from crawler.frontier import Entry
+from crawler.seeds import BadSeed, check, parse_pushed, read
+from crawler.urls import Rejected
+
+
+def urls(seeds: str) -> list[str]:
+    return [seed.url for seed in read(seeds) if isinstance(seed, Entry)]
+
+
+def bad(seeds: str) -> list[BadSeed]:
+    return [seed for seed in read(seeds) if isinstance(seed, BadSeed)]
+
+
+@pytest.mark.parametrize("seeds", [None, "", "  ", ",", " , ,\n"])
+def test_no_seeds_at_all_is_a_mistake(seeds: str | None) -> None:
+    with pytest.raises(ConfigurationError, match=r"seeds is empty; .*-a seeds=https://"):
+        check(seeds)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "text"),
+    [
+        ("not a url", "'not' is neither a URL (http:// or https://) nor a file"),
+        ("/no/such/file", "'/no/such/file' is neither a URL"),
+        ("example.com", "'example.com' is neither a URL"),
+        ("x" * 5000, "is neither a URL"),
+        ("ftp://h.test", "'ftp://h.test': only http and https are crawled"),
+        ("http://", "'http://': it is no valid URL"),
+        ("http://user:pw@h.test", "a URL with a user name or password is not crawled"),
+        ("http://h.test/" + "a" * 3000, "it is too long"),
+        ("http://h.test ftp://h.test", "'ftp://h.test'"),
+    ],
+)
+def test_a_mistake_is_named(seeds: str, text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        check(seeds)
+    assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="neither a URL"):
+        check(str(tmp_path))
+
+
+def test_urls_are_separated_by_commas_and_blanks() -> None:
+    assert urls("http://a.test,http://b.test \n http://c.test,,") == [
+        "http://a.test/",
+        "http://b.test/",
+        "http://c.test/",
+    ]
+
+
+def test_a_seed_is_of_the_first_queue_at_depth_0_without_a_parent() -> None:
+    (seed,) = read("HTTP://A.test#x")
+    assert isinstance(seed, Entry)
+    assert (seed.url, seed.queue, seed.depth, seed.parent) == ("http://a.test/", 1, 0, 0)
+
+
+def test_a_file_has_one_url_a_line_with_comments_and_blank_lines(tmp_path: Path) -> None:
+    file = tmp_path / "seeds.txt"
+    file.write_bytes(
+        b"\xef\xbb\xbfhttp://a.test\r\n# a comment\n\n  http://b.test/x  \n"
+        b"ftp://c.test\nnonsense\nhttp://caf\xe9.test/\nhttp://d.test"
+    )
+    assert urls(str(file))[:2] == ["http://a.test/", "http://b.test/x"]
+    assert urls(str(file))[-1] == "http://d.test/"
+    first, second, *_ = map(str, bad(str(file)))
+    assert first == f"{file}, line 5: 'ftp://c.test' was left out: only http and https are crawled."
+    assert f"{file}, line 6: 'nonsense' was left out" in second
+
+
+def test_the_name_of_a_file_may_contain_blanks_and_commas(tmp_path: Path) -> None:
+    file = tmp_path / "my seeds, all.txt"
+    file.write_text("http://a.test\n")
+    assert urls(str(file)) == ["http://a.test/"]
+
+
+def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "none.txt"
+    file.touch()
+    assert list(read(str(file))) == []
+
+
+def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("http://a.test\n",))
+    writer.start()
+    assert urls(str(pipe)) == ["http://a.test/"]
+    writer.join()
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "seeds.txt"
+    file.touch()
+    reader = read(f"http://a.test {file}")
+    assert isinstance(next(reader), Entry)
+    file.unlink()
+    with pytest.raises(ConfigurationError, match=r"seeds.txt cannot be read: No such file"):
+        next(reader)
+
+
+def test_standard_input_and_the_rest_mix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("http://in.test\nnonsense\n"))
+    file = tmp_path / "seeds.txt"
+    file.write_text("http://file.test\n")
+    found = list(read(f"http://a.test,- {file}"))
+    assert [seed.url for seed in found if isinstance(seed, Entry)] == [
+        "http://a.test/",
+        "http://in.test/",
+        "http://file.test/",
+    ]
+    assert [seed.where for seed in found if isinstance(seed, BadSeed)] == ["standard input, line 2"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        (b"http://a.test", "http://a.test/"),
+        (b'  {"url": "http://a.test", "meta": {"x": 1}}', "http://a.test/"),
+        (b"nonsense", "no_scheme"),
+        (b"ftp://a.test", "scheme"),
+        (b"{", "malformed"),
+        (b'{"link": "http://a.test"}', "malformed"),
+        (b'{"url": null}', "no_scheme"),
+        (b'{"url": ' + b"[" * 100_000, "malformed"),
+        (b"\xff\xfe", "no_scheme"),
+        (b"", "no_scheme"),
+    ],
+)
+def test_what_others_push_is_a_url_or_json_with_one(raw: bytes, found: str) -> None:
+    seed = parse_pushed(raw)
+    assert (seed.reason if isinstance(seed, Rejected) else seed.url) == found
+
+
+@given(st.one_of(st.binary(), st.binary().map(lambda tail: b"{" + tail)))
+def test_anything_may_be_pushed(raw: bytes) -> None:
+    assert isinstance(parse_pushed(raw), Entry | Rejected)
