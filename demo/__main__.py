@@ -1,4 +1,4 @@
-"""`python -m demo`: serve the synthetic web, print its truth, judge a crawl, measure the server."""
+"""`python -m demo`: crawl the synthetic web, serve it, print its truth, judge a crawl, measure."""
 
 import sys
 

@@ -58,7 +58,15 @@ def build_parser() -> Parser:
     """Return the parser of all commands."""
     parser = Parser(prog="demo", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    serve = commands.add_parser("serve", help="serve the web until SIGINT or SIGTERM")
+    crawl = commands.add_parser(
+        "crawl",
+        help="crawl the web, and judge the crawl; other arguments go to `scrapy crawl`",
+        allow_abbrev=False,
+    )
+    _add_web(crawl)
+    serve = commands.add_parser(
+        "serve", aliases=["web"], help="serve the web until SIGINT or SIGTERM"
+    )
     _add_web(serve)
     serve.add_argument("--port", type=_number(0, 65535, int), default=0, help="0: any free port")
     serve.add_argument("--log", metavar="FILE", help="append an access log")

@@ -13,6 +13,7 @@ from demo import event_loop
 from demo.arguments import build_parser, web_options
 from demo.bench import bench
 from demo.clock import Clock
+from demo.crawl import DemoCrawl
 from demo.judge import judge
 from demo.server import serve
 from demo.truth import Truth, truth
@@ -94,9 +95,15 @@ def _judge(arguments: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    arguments = build_parser().parse_args(argv)
+    parser = build_parser()
+    typed = list(sys.argv[1:] if argv is None else argv)
+    arguments, others = parser.parse_known_args(typed)
+    if others and arguments.command != "crawl":
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
     try:
-        if arguments.command == "serve":
+        if arguments.command == "crawl":
+            return DemoCrawl(web_options(arguments), others, typed[1:]).run()
+        if arguments.command in {"serve", "web"}:
             return event_loop.run(_serve(arguments))
         if arguments.command == "truth":
             return _print_truth(arguments)

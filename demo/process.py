@@ -10,7 +10,7 @@ from typing import Final
 from demo.web import WebOptions
 
 _STOP_S: Final = 10.0
-_ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parent.parent
 
 
 class DemoServer:
@@ -47,8 +47,9 @@ class DemoServer:
 
     def start(self) -> None:
         """Start the process and wait until it listens."""
+        # A session of its own: Ctrl-C is meant for the crawler, which has fetches to end.
         self._process = subprocess.Popen(
-            self._command, cwd=_ROOT, stdout=subprocess.PIPE, text=True
+            self._command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
         assert self._process.stdout is not None
         ready = self._process.stdout.readline()

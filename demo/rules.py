@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from demo.access_log import Entry
-from demo.robots_answer import PATH
+from demo.robots_answer import MOVED, PATH
 from demo.truth import Truth
 
 TOLERANCE_S: Final = 0.005
@@ -64,12 +64,22 @@ def repeated(crawl: Crawl) -> Iterator[str]:
         forgiven = max(0, forgiven - max(0, excess))
 
 
+def _follows_rules(last: Entry, entry: Entry) -> bool:
+    """Say whether a request follows the redirect of robots.txt.
+
+    A redirected robots.txt is one exchange: until its end the crawler knows no rules and no
+    crawl-delay, and the host waits for the very next request (RFC 9309, 2.3.1.2).
+    """
+    return last.target == PATH and 300 <= last.status < 400 and entry.target in {PATH, MOVED}
+
+
 def _neighbours(crawl: Crawl) -> Iterator[tuple[Entry, Entry]]:
     """Yield each request with the one to the same host that ended last before it."""
     for entries in crawl.by_host.values():
         last = entries[0]
         for entry in islice(entries, 1, None):
-            yield last, entry
+            if not _follows_rules(last, entry):
+                yield last, entry
             if entry.end_s >= last.end_s:
                 last = entry
 

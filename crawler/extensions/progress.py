@@ -19,8 +19,7 @@ from scrapy import signals
 
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
-from crawler.frontier import Sizes
-from crawler.frontier.frontier import RedisAway
+from crawler.frontier import RedisAway, Sizes
 from crawler.items import Page
 from crawler.progress import next_steps
 from crawler.progress.figures import RecentRate, Snapshot, process_figures
@@ -178,7 +177,12 @@ class Progress:
             waits_s=scheduler.workbench.waits_s,
             frontier_at=next_steps.frontier_at(settings, scheduler.crawl),
             pages_at=next_steps.pages_at(settings),
-            commands=next_steps.commands(settings, page_url=self._page_url, argv=sys.argv),
+            commands=next_steps.commands(
+                settings,
+                page_url=self._page_url,
+                argv=sys.argv,
+                program=next_steps.scrapy_program(sys.prefix, str(Path.cwd()), os.environ),
+            ),
         )
 
     async def _any_page(self) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -37,17 +37,28 @@ def pages_at(settings: BaseSettings) -> str:
     )
 
 
-def commands(settings: BaseSettings, *, page_url: str | None, argv: Sequence[str]) -> Commands:
+def scrapy_program(prefix: str, folder: str, environment: Mapping[str, str]) -> str:
+    """How to call scrapy: by its path if its environment is in `folder` and not activated."""
+    if "VIRTUAL_ENV" in environment or not PurePath(prefix).is_relative_to(folder):
+        return "scrapy"
+    return str(PurePath(prefix).relative_to(folder) / "bin" / "scrapy")
+
+
+def commands(
+    settings: BaseSettings, *, page_url: str | None, argv: Sequence[str], program: str
+) -> Commands:
     """What to type next; `argv` is how this process was started, without the word crawl."""
     look = ""
     if page_url is not None and settings["PAGES_STORE"] != "none":
         options = "".join(f" -s {shlex.quote(option)}" for option in _page_options(settings))
-        look = f"scrapy pages get {shlex.quote(page_url)}{options}"
+        look = f"{program} pages get {shlex.quote(page_url)}{options}"
     folder = settings["CRAWL_DIR"]
     forget = "make clean-data"
     if folder != _DEFAULT_FOLDER:
         forget += f" CRAWL_DIR={shlex.quote(folder)}"
-    return Commands(look=look, resume=settings["RESUME_COMMAND"] or _resume(argv), forget=forget)
+    return Commands(
+        look=look, resume=settings["RESUME_COMMAND"] or _resume(argv, program), forget=forget
+    )
 
 
 def _page_options(settings: BaseSettings) -> list[str]:
@@ -64,8 +75,8 @@ def _page_options(settings: BaseSettings) -> list[str]:
     return options
 
 
-def _resume(argv: Sequence[str]) -> str:
+def _resume(argv: Sequence[str], program: str) -> str:
     if argv and PurePath(argv[0]).name == "scrapy":
         # Scrapy took the word "crawl" out of the arguments.
-        return masked(shlex.join(["scrapy", "crawl", *argv[1:]]))
+        return masked(shlex.join([program, "crawl", *argv[1:]]))
     return "start it again as before"

@@ -52,7 +52,7 @@ def plain_line(snapshot: Snapshot) -> str:
     front = " ".join(f"F{number} {count:,}" for number, count in enumerate(crawl.front, start=1))
     return (
         f"{line}; whole crawl: {crawl.pages:,} pages, waiting {front} back {crawl.back:,}, "
-        f"{plural(crawl.ready_hosts, 'host')} ready, {crawl.retries:,} to retry, "
+        f"{plural(crawl.hosts, 'host')} ready, {crawl.retries:,} to retry, "
         f"{_processes(crawl)}"
     )
 
@@ -80,7 +80,7 @@ def _crawl_table(crawl: Sizes) -> Table:
     for number, count in enumerate(crawl.front, start=1):
         table.add_row(f"F{number}", _bar(count, most, "cyan"))
     table.add_row("back", _bar(crawl.back, most, "blue"))
-    table.add_row("hosts", f"{crawl.ready_hosts:,} ready · {crawl.leased:,} URLs leased")
+    table.add_row("hosts", f"{crawl.hosts:,} ready · {crawl.leased:,} URLs leased")
     urls = f"{crawl.pages:,} pages · {crawl.retries:,} to retry · {crawl.dead:,} dead"
     table.add_row("URLs", urls)
     return table
