@@ -90,12 +90,12 @@ class Heartbeat:
         self._turn += 1
         async with self._workbench.lock:
             epoch, strays = await self._frontier.beat(self._workbench.known_leases, self._about())
+            if strays:
+                # Leases of a claim whose reply never came, or of a settlement that was lost.
+                await self._frontier.hand_back([(lease, 0) for lease in strays])
         if epoch != self._epoch:
             await self._reassert()
         self._epoch = epoch
-        if strays:
-            # Leases of a claim whose reply never came.
-            await self._frontier.hand_back([(lease, 0) for lease in strays])
         if self._turn % 3 == 0:
             await self._reclaim()
             await self._order_shards()
@@ -104,8 +104,11 @@ class Heartbeat:
     async def _reassert(self) -> None:
         logger.warning("Redis restarted or failed over; telling it again what is in flight")
         self._on_epoch()
+        rests = self._workbench.rests.left()
+        # A slot whose release was lost would stay taken for ever.
+        await self._frontier.release(rests)
         await self._frontier.reassert(
-            self._workbench.known_leases, self._workbench.rests.left_ms()
+            self._workbench.in_flight, {lease.entry.host: left_ms for lease, left_ms in rests}
         )
 
     async def _reclaim(self) -> None:

@@ -12,7 +12,7 @@ def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Page:
     """One fetched URL. `links` are its outlinks to follow, canonical and in order."""
 
@@ -40,6 +40,10 @@ class Page:
     stored: bool = True
     links: list[str] = field(default_factory=list)
     text: str = ""
-    body: bytes = field(default=b"", repr=False, metadata={"serializer": _text})
+    body: bytes = field(default=b"", metadata={"serializer": _text})
     # What `extract` of a subclass of the web spider adds.
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        # Short: Scrapy logs items that fail, and a page may have megabytes.
+        return f"<Page {self.status} {self.url}>"

@@ -101,6 +101,8 @@ class Workbench:
         self._demand = demand
         self._ready: deque[Lease] = deque()
         self._held: dict[tuple[int, bytes], Lease] = {}
+        # Those of them whose hosts have a slot taken: claimed, and not released yet.
+        self._in_flight: dict[tuple[int, bytes], Lease] = {}
         self._request_ids: dict[int, str] = {}
         self._last_sizes: Sizes | None = None
         self._task: asyncio.Task[None] | None = None
@@ -125,6 +127,7 @@ class Workbench:
         """This instance was declared dead: what it held belongs to others."""
         self._ready.clear()
         self._held.clear()
+        self._in_flight.clear()
         self._request_ids.clear()
 
     # --- leases --------------------------------------------------------------------------------
@@ -138,13 +141,15 @@ class Workbench:
 
     def release(self, lease: Lease, rest_ms: int) -> None:
         """A fetch ended; its host rests."""
-        self.rests.add(lease.entry.host, rest_ms)
+        self._in_flight.pop(lease.key, None)
+        self.rests.add(lease, rest_ms)
         self.outbox.release(lease, rest_ms)
 
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         """The URL was not fetched; it is next in line when its host has rested."""
+        self._in_flight.pop(lease.key, None)
         if rest_ms:
-            self.rests.add(lease.entry.host, rest_ms)
+            self.rests.add(lease, rest_ms)
         self.outbox.hand_back(lease, rest_ms)
         self.settled(lease)
 
@@ -165,6 +170,11 @@ class Workbench:
     def known_leases(self) -> Iterable[Lease]:
         """Leases that this process has not lost sight of: held, or being settled."""
         return [*self._held.values(), *self.outbox.unsettled]
+
+    @property
+    def in_flight(self) -> Iterable[Lease]:
+        """Leases whose hosts this process occupies."""
+        return list(self._in_flight.values())
 
     def news(self) -> None:
         """Something changed that makes another claim worth while."""
@@ -226,7 +236,8 @@ class Workbench:
                 break
             async with self.lock:
                 claim = await self._claim(shard, room - round_.leases, max_pages)
-                self._held.update((lease.key, lease) for lease in claim.leases)
+                for lease in claim.leases:
+                    self._held[lease.key] = self._in_flight[lease.key] = lease
                 self._ready.extend(claim.leases)
             round_.take(claim)
         return round_

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from redis.asyncio import Redis, RedisCluster
+from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
@@ -20,6 +20,7 @@ from crawler.errors import ConfigurationError
 Client = Any
 
 MIN_VERSION = (6, 2)
+_CONNECTIONS = 32
 _SENTINEL = "redis+sentinel"
 _WAYS = (
     "Use redis://host:6379/0, rediss://…, unix:///path or "
@@ -69,7 +70,9 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
 
 def _client(url: str, options: dict[str, Any]) -> Client:
     if not url.startswith(f"{_SENTINEL}://"):
-        return Redis.from_url(url, **options)
+        # Waits for a free connection; the plain pool would fail when many calls come at once.
+        pool = BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, **options)
+        return Redis.from_pool(pool)
     parts = urlsplit(url)
     service, _, database = parts.path.strip("/").partition("/")
     if not service:

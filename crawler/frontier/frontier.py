@@ -158,7 +158,8 @@ class Frontier:
 
     async def promote(self, limit: int = 1000, *, now_ms: int = 0) -> int:
         """Move delayed URLs that are due to their front queues; says how many."""
-        return sum([await self._run("promote", tag, now_ms, limit) for tag in self._tags])
+        args = (now_ms, limit, self.tuning.dead_max)
+        return sum([await self._run("promote", tag, *args) for tag in self._tags])
 
     # --- URLs out ------------------------------------------------------------------------------
 

@@ -64,13 +64,16 @@ local order = waiting > tonumber(ARGV[7]) and ARGV[6] or ARGV[5]
 waiting = route(n, now, order, sizes, waiting, parallel, budget, tonumber(ARGV[12]))
 
 local token = tonumber(redis.call('HGET', STATS, 'token') or 0)
-for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', now, 'LIMIT', 0, n)) do
+
+local function lease_from(host)
   local key = shard .. 'host:' .. host
-  local tokens, turn, held, delay = unpack(redis.call('HMGET', key, 'tokens', 'turn', 'waiting', 'delay'))
-  for number = 1, 5 do sizes[number] = redis.call('LLEN', shard .. 'back:' .. host .. ':' .. number) end
-  turn = tonumber(turn or 0)
-  local entry = redis.call('LPOP', shard .. 'back:' .. host .. ':' .. next_queue(order, turn, sizes))
-  token = token + 1
+  local tokens, turn, held, delay, own = unpack(redis.call('HMGET', key, 'tokens', 'turn', 'waiting',
+    'delay', 'budget'))
+  if over_budget(host, own, budget) then return drop_waiting(host, 'budget') end
+  local back = shard .. 'back:' .. host .. ':'
+  for number = 1, 5 do sizes[number] = redis.call('LLEN', back .. number) end
+  turn, token = tonumber(turn or 0), token + 1
+  local entry = redis.call('LPOP', back .. next_queue(order, turn, sizes))
   local lease = token .. ' ' .. request .. ' ' .. entry
   redis.call('HSET', leases_key, entry_id(entry), lease)
   leases[#leases + 1] = lease
@@ -81,6 +84,10 @@ for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', now, 'LIMIT', 0,
   else
     redis.call('ZREM', HEAP, host)
   end
+end
+
+for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', now, 'LIMIT', 0, n)) do
+  lease_from(host)
 end
 if #leases > 0 then
   redis.call('HSET', STATS, 'token', token)

@@ -12,7 +12,7 @@ for i = 2, #ARGV, 3 do
     settled = settled + 1
     if ARGV[i + 2] == '1' then
       pages = pages + 1
-      redis.call('HINCRBY', shard .. 'pages', host_of(entry), 1)
+      redis.call('HINCRBY', shard .. 'pages', host_of(entry) or '', 1)
     end
   end
 end

@@ -16,6 +16,9 @@ for i = 3, #ARGV, 3 do
     redis.call('HINCRBY', key, 'waiting', 1)
     redis.call('PERSIST', key)
     free_slot(host, ARGV[i + 1], now + wait, wait)
+    -- A fetch that ended before its URL was handed back has left no slot to free.
+    local tokens, clock = unpack(redis.call('HMGET', key, 'tokens', 'clock'))
+    if tokens_in(tokens) == 0 then redis.call('ZADD', HEAP, 'NX', tonumber(clock or 0), host) end
     settled = settled + 1
   end
 end

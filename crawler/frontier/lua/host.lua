@@ -11,15 +11,6 @@
 local host, now = ARGV[1], now_ms(ARGV[2])
 local key = shard .. 'host:' .. host
 
-local function drop_waiting(why)
-  local waiting = tonumber(redis.call('HGET', key, 'waiting') or 0)
-  for number = 1, 5 do redis.call('UNLINK', shard .. 'back:' .. host .. ':' .. number) end
-  redis.call('HDEL', key, 'waiting')
-  redis.call('ZREM', HEAP, host)
-  count('back', -waiting)
-  count('dropped_' .. why, waiting)
-end
-
 local change = {}
 function change.block(value)
   local until_ms = tonumber(value)
@@ -35,11 +26,11 @@ function change.block(value)
 end
 function change.exclude(value)
   if value ~= '1' then return redis.call('HDEL', key, 'excluded') end
-  drop_waiting('excluded')
+  drop_waiting(host, 'excluded')
   redis.call('HSET', key, 'excluded', 1, 'keep', 1)
 end
 function change.purge()
-  drop_waiting('purged')
+  drop_waiting(host, 'purged')
   local cut = {}
   for number = 1, 5 do
     cut[number] = tonumber(redis.call('HGET', STATS, 'out' .. number) or 0)

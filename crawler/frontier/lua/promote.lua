@@ -3,6 +3,7 @@
 -- KEYS[1]  shard
 -- ARGV[1]  now, ms (0 = the server's clock)
 -- ARGV[2]  how many at the most
+-- ARGV[3]  dead letters kept
 -- Returns  how many were moved
 
 local now, limit, moved, retries = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0
@@ -14,7 +15,11 @@ while moved < limit do
   local records = redis.call('LPOP', bucket, limit - moved) or {}
   for _, record in ipairs(records) do
     local entry = string.sub(record, 2)
-    redis.call('RPUSH', shard .. 'front:' .. queue_of(entry), entry)
+    if host_of(entry) then
+      redis.call('RPUSH', shard .. 'front:' .. queue_of(entry), entry)
+    else
+      bury_entry(entry, 'damaged', now, ARGV[3])
+    end
     if string.sub(record, 1, 1) == 'r' then retries = retries + 1 end
   end
   moved = moved + #records

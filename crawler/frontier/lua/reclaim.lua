@@ -18,6 +18,7 @@ local function take_back(key, id, lease)
   entry = string.sub(entry, 1, 3) .. string.char(math.min(reclaims, 255)) .. string.sub(entry, 5)
   local host = host_of(entry)
   redis.call('HDEL', key, id)
+  if not host then return bury_entry(entry, 'damaged', now, ARGV[6]) end
   local delay = tonumber(redis.call('HGET', shard .. 'host:' .. host, 'delay') or ARGV[5])
   free_slot(host, token, now + delay, delay)
   if reclaims >= tonumber(ARGV[4]) then

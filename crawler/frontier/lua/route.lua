@@ -13,16 +13,13 @@ end
 -- What people said of a host decides in O(1) a URL, however many URLs wait.
 -- Returns the queue to use, or nil and the reason to drop the URL.
 local function host_rules(state, number, popped, host, budget)
-  local cut, queue, excluded, own_budget = state[3], tonumber(state[4]), state[5], tonumber(state[6])
+  local cut, queue, excluded = state[3], tonumber(state[4]), state[5]
   if excluded then return nil, 'excluded' end
   if cut then
     local purged = tonumber(string.match(cut, string.rep('%d+ ', number - 1) .. '(%d+)'))
     if popped <= purged then return nil, 'purged' end
   end
-  budget = own_budget or budget
-  if budget > 0 and tonumber(redis.call('HGET', shard .. 'pages', host) or 0) >= budget then
-    return nil, 'budget'
-  end
+  if over_budget(host, state[6], budget) then return nil, 'budget' end
   return queue or number
 end
 

@@ -92,12 +92,30 @@ local function free_slot(host, token, next_contact, delay)
   end
   if not found then return end
   local clock = math.max(next_contact, tonumber(state[2] or 0))
-  redis.call('HSET', key, 'tokens', table.concat(left, ' '), 'clock', clock, 'delay', delay)
+  redis.call('HSET', key, 'tokens', table.concat(left, ' '), 'clock', clock)
+  if delay > 0 then redis.call('HSET', key, 'delay', delay) end
   if tonumber(state[3] or 0) > 0 then
     redis.call('ZADD', HEAP, clock, host)
   elseif #left == 0 and not state[4] then
     redis.call('PEXPIREAT', key, clock + HOST_TTL_MS)
   end
+end
+
+-- Forget what waits in a host's back queues.
+local function drop_waiting(host, why)
+  local key = shard .. 'host:' .. host
+  local waiting = tonumber(redis.call('HGET', key, 'waiting') or 0)
+  for number = 1, 5 do redis.call('UNLINK', shard .. 'back:' .. host .. ':' .. number) end
+  redis.call('HDEL', key, 'waiting')
+  redis.call('ZREM', HEAP, host)
+  count('back', -waiting)
+  count('dropped_' .. why, waiting)
+end
+
+-- Has the host given all the pages it may give? `own` is a budget set for it alone.
+local function over_budget(host, own, budget)
+  budget = tonumber(own) or budget
+  return budget > 0 and tonumber(redis.call('HGET', shard .. 'pages', host) or 0) >= budget
 end
 
 -- Another run id means that the server restarted or failed over and may have lost its last writes:
