@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks.servers import PrivateRedis
 from crawler.errors import CrawlerError
 from crawler.frontier import keys
+from crawler.frontier.shards import tags
 
 _ROOT = Path(__file__).parent.parent
 _START_S = 30.0
@@ -53,7 +54,7 @@ def crawl_processes(
 
 def _wait_for(server: PrivateRedis, running: list[subprocess.Popen[bytes]], log: Path) -> None:
     """Until every process has signed on at the frontier."""
-    owners = f"{keys.shard_tag('web', 0)}:owners"
+    owners = keys.owners(tags("web", 1)[0])
     deadline = time.monotonic() + _START_S
     while server.client.zcard(owners) < len(running):
         failed = any(process.poll() is not None for process in running)

@@ -31,8 +31,9 @@ from benchmarks.frontier.client import (
 from benchmarks.frontier.links import KNOWN_SHARE, LINKS_A_PAGE, entry, page_links, url
 from benchmarks.servers import PrivateRedis, on_the_client_core, private_redis
 from crawler.frontier import Frontier
+from crawler.frontier.health import Health
 from crawler.scheduler import Scheduler
-from crawler.workbench import Limits, Workbench
+from crawler.workbench import Demand, Limits, Workbench
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -142,16 +143,17 @@ def _settings() -> Settings:
 
 def _scheduler(frontier: Frontier) -> Scheduler:
     """A scheduler that adds and never claims: no engine runs here."""
-    crawler = SimpleNamespace(settings=_settings(), stats=_NoStats())
-    scheduler = Scheduler(cast("Crawler", crawler), crawl="bench", limits=Limits())
-    scheduler.frontier = frontier
-    scheduler.workbench = Workbench(
-        frontier, Limits(), room=lambda: 0, wake=lambda: None, look_for_seeds=_no_seeds
+    crawler = SimpleNamespace(
+        settings=_settings(), stats=_NoStats(), spider=SimpleNamespace(name="bench")
     )
+    scheduler = Scheduler(cast("Crawler", crawler))
+    scheduler.frontier = frontier
+    demand = Demand(room=lambda: 0, wake=lambda: None, look_outside=_nothing_outside)
+    scheduler.workbench = Workbench(frontier, Health(60), Limits(), demand)
     return scheduler
 
 
-async def _no_seeds() -> int:
+async def _nothing_outside() -> int:
     return 0
 
 

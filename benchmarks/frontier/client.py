@@ -11,7 +11,7 @@ from itertools import islice
 
 from benchmarks.frontier.links import LINKS_A_PAGE, entry
 from benchmarks.servers import PrivateRedis
-from crawler.frontier import Entry, Frontier
+from crawler.frontier import Entry, Frontier, Tuning
 from crawler.frontier.connection import connect
 
 # Ten pages a call: what a process finds while the last call is on its way.
@@ -59,11 +59,13 @@ class Stopwatch:
 
 
 @asynccontextmanager
-async def open_frontier(server: PrivateRedis, crawl: str = "bench") -> AsyncIterator[Frontier]:
+async def open_frontier(
+    server: PrivateRedis, tuning: Tuning | None = None
+) -> AsyncIterator[Frontier]:
     """A frontier on this server, with the defaults of a crawl."""
     client = await connect(server.url)
     try:
-        frontier = Frontier(client, crawl)
+        frontier = Frontier(client, "bench", tuning=tuning)
         await frontier.open()
         yield frontier
     finally:
@@ -78,8 +80,8 @@ async def add_all(frontier: Frontier, batches: Iterable[Sequence[Entry]]) -> int
     async def work() -> None:
         nonlocal added
         for batch in waiting:
-            answers = await frontier.add(batch)
-            added += sum(answers)
+            answer = await frontier.add(batch)
+            added += answer.new
 
     async with asyncio.TaskGroup() as group:
         for _ in range(IN_FLIGHT):
