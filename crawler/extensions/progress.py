@@ -126,7 +126,8 @@ class Progress:
             in_flight=len(self._crawler.engine.downloader.active),
             recent_s=self._rate.add(now_s, process.pages),
         )
-        return Snapshot(Scheduler.of(self._crawler).crawl, process, self._sizes)
+        scheduler = Scheduler.of(self._crawler)
+        return Snapshot(scheduler.crawl, process, self._sizes, scheduler.frontier.shards)
 
     async def _read_sizes(self) -> None:
         # An old reading is better than none; the workbench says that Redis is away.

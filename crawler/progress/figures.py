@@ -58,6 +58,12 @@ class Snapshot:
     name: str
     process: Process
     crawl: Sizes | None = None
+    # Every process is an owner in each shard of the frontier.
+    shards: int = 1
+
+    @property
+    def processes(self) -> int:
+        return self.crawl.owners // self.shards if self.crawl is not None else 0
 
 
 def process_figures(

@@ -77,13 +77,15 @@ class Summary:
             seeds = plural(self.seeds_known, "seed")
             known = "is" if self.seeds_known == 1 else "are"
             return (
-                f"nothing left to crawl: {seeds} {known} known, {pages} stored; "
+                f"nothing left to crawl: {seeds} {known} known, {pages} crawled; "
                 f"`{self.commands.forget}` forgets"
             )
         if self.reason == "finished":
             return "finished: nothing is left to crawl"
         if self.reason == "max_pages":
             return f"max_pages is reached; {waits}"
+        if self.reason == "redis_lost":
+            return "Redis was away for longer than REDIS_GIVE_UP; what it has is kept"
         if self.reason == "shutdown":
             return f"stopped by Ctrl-C or a signal; {waits}"
         if self.reason == "waiting" and self.waits_s is not None:
@@ -163,6 +165,9 @@ def _crawl_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     assert sizes is not None
     yield "pages crawled", f"{sizes.pages:,}"
     yield "URLs", f"{sizes.added:,} found, {sizes.done:,} done, {sizes.dead:,} given up"
+    dropped = sizes.dropped_excluded + sizes.dropped_purged + sizes.dropped_budget + sizes.refused
+    if dropped:
+        yield "dropped", f"{dropped:,} (excluded, purged, over a budget, or no room)"
     if sizes.unfinished:
         left = f"{sizes.waiting:,} waiting, {sizes.retries:,} to retry"
         yield "left", f"{left}, {sizes.leased:,} in other processes"

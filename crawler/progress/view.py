@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rich.columns import Columns
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
@@ -13,20 +12,25 @@ from crawler.frontier import Sizes
 from crawler.progress.figures import Process, Snapshot
 from crawler.progress.text import by_reason, duration, plural, rate
 
-_BAR_WIDTH = 24
+_BAR_WIDTH = 16
 
 
 def live_view(snapshot: Snapshot) -> RenderableType:
     """What a terminal shows while the crawl runs."""
     process, crawl = snapshot.process, snapshot.crawl
-    tables: list[RenderableType] = [_process_table(process)]
-    if crawl is None:
-        tables.append(Text("waiting for the frontier …", style="dim"))
-    else:
-        tables.append(_crawl_table(crawl))
+    both = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    # Two halves of fixed width: a view that jumps cannot be read.
+    both.add_column(ratio=1)
+    both.add_column(ratio=1)
+    waiting = Text("waiting for the frontier …", style="dim")
+    both.add_row(
+        _process_table(process),
+        waiting if crawl is None else _crawl_table(crawl, snapshot.processes),
+    )
+    paused = " · [yellow]paused[/]" if crawl is not None and crawl.paused else ""
     return Panel(
-        Group(Columns(tables, padding=(0, 4))),
-        title=f"[bold]{escape(snapshot.name)}[/] · {duration(process.elapsed_s)}",
+        both,
+        title=f"[bold]{escape(snapshot.name)}[/] · {duration(process.elapsed_s)}{paused}",
         subtitle="[dim]Ctrl-C stops and keeps everything[/]",
         title_align="left",
         subtitle_align="right",
@@ -53,7 +57,7 @@ def plain_line(snapshot: Snapshot) -> str:
     return (
         f"{line}; whole crawl: {crawl.pages:,} pages, waiting {front} back {crawl.back:,}, "
         f"{plural(crawl.hosts, 'host')} ready, {crawl.retries:,} to retry, "
-        f"{_processes(crawl)}"
+        f"{_processes(snapshot.processes)}"
     )
 
 
@@ -74,8 +78,8 @@ def _process_table(process: Process) -> Table:
     return table
 
 
-def _crawl_table(crawl: Sizes) -> Table:
-    table = _table(f"The whole crawl, {_processes(crawl)}")
+def _crawl_table(crawl: Sizes, processes: int) -> Table:
+    table = _table(f"The whole crawl, {_processes(processes)}")
     most = max(*crawl.front, crawl.back, 1)
     for number, count in enumerate(crawl.front, start=1):
         table.add_row(f"F{number}", _bar(count, most, "cyan"))
@@ -111,5 +115,5 @@ def _alarming(text: str) -> str:
     return text if text == "0" else f"[bold red]{text}[/]"
 
 
-def _processes(crawl: Sizes) -> str:
-    return "1 process" if crawl.owners == 1 else f"{crawl.owners:,} processes"
+def _processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count:,} processes"

@@ -1,0 +1,95 @@
+"""The summary: its words, its JSON, its file."""
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crawler.extensions.progress import write_summary
+from crawler.progress.figures import Process
+from crawler.progress.summary import summary_text
+from tests.unit.progress.snapshots import EMPTY, SIZES, summary
+
+
+def test_a_finished_crawl_needs_no_resuming() -> None:
+    text = summary_text(summary()).plain
+    assert "finished: nothing is left to crawl" in text
+    assert "scrapy pages get http://a.test/" in text
+    assert "resume" not in text
+
+
+def test_this_run_and_the_whole_crawl_are_apart() -> None:
+    run, crawl = summary_text(summary()).plain.split("The whole crawl, all runs and processes")
+    assert "pages stored      2,000 (66.8 MB read)" in run
+    assert "duplicates        30 exact, 4 near" in run
+    assert "not kept          66 " in run
+    assert "retried           12 (timeout 9, status_503 3)" in run
+    assert "given up          2 (dns 2)" in run
+    assert "pages crawled     7,000" in crawl
+
+
+def test_a_stopped_run_says_how_to_go_on() -> None:
+    text = summary_text(summary(reason="shutdown", sizes=SIZES)).plain
+    assert "stopped by Ctrl-C or a signal; 1,570 URLs wait" in text
+    assert "resume            scrapy crawl web" in text
+    assert "1,560 waiting, 3 to retry, 7 in other processes" in text
+
+
+def test_a_run_that_waits_says_until_when() -> None:
+    sizes = replace(EMPTY, retries=1)
+    text = summary(reason="waiting", waits_s=3600.0, sizes=sizes).why()
+    assert text.startswith("1 URL waits, the earliest until 2024-05-06 08:08:09 (in 1:00:00;")
+
+
+def test_max_pages_says_what_is_left() -> None:
+    assert summary(reason="max_pages", sizes=SIZES).why() == "max_pages is reached; 1,570 URLs wait"
+
+
+def test_a_run_with_nothing_to_do_says_so() -> None:
+    found = summary(process=Process(elapsed_s=1.0), seeds_added=0, seeds_known=1)
+    assert found.nothing_to_do
+    assert found.why() == (
+        "nothing left to crawl: 1 seed is known, 7,000 pages crawled; `make clean-data` forgets"
+    )
+    assert "This run" not in summary_text(found).plain
+
+
+def test_a_first_run_that_only_met_a_denial_had_something_to_do() -> None:
+    process = Process(robots_denied=1)
+    assert not summary(process=process, seeds_added=0).nothing_to_do
+
+
+def test_a_summary_without_redis_still_says_what_this_run_did() -> None:
+    found = summary(sizes=None)
+    assert not found.finished
+    assert "pages stored" in summary_text(found).plain
+    assert found.to_json()["whole_crawl"] is None
+
+
+def test_markup_in_a_url_is_left_alone() -> None:
+    commands = replace(summary().commands, look="scrapy pages get 'http://a.test/?[b]=1'")
+    assert "'http://a.test/?[b]=1'" in summary_text(summary(commands=commands)).plain
+
+
+def test_the_file_is_json_and_replaces_an_older_one(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "summary.json"
+    write_summary(path, summary(reason="shutdown", sizes=SIZES))
+    write_summary(path, summary())
+    read = json.loads(path.read_text(encoding="utf-8"))
+    assert read["finished"] is True
+    assert read["this_run"]["pages"] == 2_000
+    assert read["this_run"]["retries"] == {"timeout": 9, "status_503": 3}
+    assert read["whole_crawl"]["pages"] == 7_000
+    assert [file.name for file in path.parent.iterdir()] == ["summary.json"]
+
+
+def test_a_file_that_cannot_be_written_is_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    with caplog.at_level(logging.ERROR):
+        write_summary(tmp_path / "file" / "summary.json", summary())
+    assert "SUMMARY_FILE" in caplog.text
+    assert "Traceback" not in caplog.text
