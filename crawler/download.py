@@ -75,8 +75,8 @@ class DownloadHandler(BaseDownloadHandler):
                 yarl.URL(request.url, encoded=True),
                 data=request.body or None,
                 headers=[
-                    # aiohttp writes the surrogates back as the bytes they stand for.
-                    (name.decode("latin-1"), value.decode("utf-8", "surrogateescape"))
+                    # aiohttp writes UTF-8 and nothing else.
+                    (name.decode("latin-1"), value.decode("utf-8", "replace"))
                     for name, values in request.headers.items()
                     for value in values
                 ],

@@ -1,0 +1,412 @@
+"""The download handler over real sockets: answers, failures, limits and the guard."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from scrapy import Request, signals
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    StopDownload,
+)
+from scrapy.http import HtmlResponse
+
+from crawler.download import DownloadHandler
+from crawler.errors import ConfigurationError
+from tests.crawlers import project_crawler
+
+LOOPBACK = ["127.0.0.0/8", "::1"]
+Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+class Server:
+    """Reads requests and gives each connection's next request the same answer."""
+
+    def __init__(self, answer: bytes | Answer) -> None:
+        self.port = 0
+        self.connections = 0
+        self.requests: list[bytes] = []
+        self._answer = answer
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = 0
+                for line in head.lower().split(b"\r\n"):
+                    if line.startswith(b"content-length:"):
+                        length = int(line.partition(b":")[2])
+                self.requests.append(head + await reader.readexactly(length))
+                if callable(self._answer):
+                    await self._answer(writer)
+                else:
+                    writer.write(self._answer)
+                    await writer.drain()
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serving(answer: bytes | Answer, host: str = "127.0.0.1") -> AsyncIterator[Server]:
+    server = Server(answer)
+    listener = await asyncio.start_server(server.handle, host, 0)
+    server.port = listener.sockets[0].getsockname()[1]
+    try:
+        yield server
+    finally:
+        listener.close()
+
+
+@asynccontextmanager
+async def handler_with(**settings: Any) -> AsyncIterator[DownloadHandler]:
+    handler = DownloadHandler.from_crawler(
+        project_crawler(**{"ALLOW_NETWORKS": LOOPBACK, **settings})
+    )
+    try:
+        yield handler
+    finally:
+        await handler.close()
+
+
+@pytest.fixture
+async def handler() -> AsyncIterator[DownloadHandler]:
+    async with handler_with() as handler:
+        yield handler
+
+
+def ok(body: bytes, *headers: bytes) -> bytes:
+    fields = b"".join(header + b"\r\n" for header in headers)
+    return b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (fields, len(body), body)
+
+
+async def reset(writer: asyncio.StreamWriter) -> None:
+    """Close the connection so that the client gets a reset."""
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+def then_closed(data: bytes) -> Answer:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+        writer.close()
+
+    return answer
+
+
+def then_silent(data: bytes) -> Answer:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+
+    return answer
+
+
+async def test_an_answer_becomes_a_response(handler: DownloadHandler) -> None:
+    answer = ok(b"<p>hi", b"Content-Type: text/html", b"X-Two: 1", b"x-two: 2", b"X-Raw: \xe9\xff")
+    async with serving(answer) as server:
+        request = Request(server.url + "a%7Cb?c=%20")
+        response = await handler.download_request(request)
+    assert isinstance(response, HtmlResponse)
+    assert (response.status, response.body, response.url) == (200, b"<p>hi", request.url)
+    assert response.headers.getlist("X-Two") == [b"1", b"2"]
+    assert response.headers["X-Raw"] == b"\xe9\xff"
+    assert request.meta["download_latency"] > 0
+    assert server.requests[0].startswith(b"GET /a%7Cb?c=%20 HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize("status", [204, 301, 404, 503])
+async def test_every_status_is_a_response_and_no_redirect_is_followed(
+    handler: DownloadHandler, status: int
+) -> None:
+    head = b"HTTP/1.1 %d Odd\r\nLocation: /\xc3\xbc\r\nContent-Length: 0\r\n\r\n" % status
+    async with serving(head) as server:
+        response = await handler.download_request(Request(server.url))
+    assert response.status == status
+    assert response.headers["Location"] == b"/\xc3\xbc"
+    assert len(server.requests) == 1
+
+
+async def test_only_the_headers_of_the_request_are_sent(handler: DownloadHandler) -> None:
+    headers = {"User-Agent": "crawler", "X-Name": ["ü".encode(), b"\xff"]}
+    async with serving(ok(b"")) as server:
+        await handler.download_request(Request(server.url, headers=headers))
+    lines = server.requests[0].strip().split(b"\r\n")[1:]
+    assert sorted(lines) == sorted(
+        [
+            b"Host: 127.0.0.1:%d" % server.port,
+            b"User-Agent: crawler",
+            b"X-Name: \xc3\xbc",
+            "X-Name: \ufffd".encode(),
+        ]
+    )
+
+
+async def test_a_body_is_posted(handler: DownloadHandler) -> None:
+    async with serving(ok(b"")) as server:
+        request = Request(server.url, method="POST", body=b"a=\x00\xff")
+        await handler.download_request(request)
+    assert server.requests[0].startswith(b"POST / HTTP/1.1\r\n")
+    assert server.requests[0].endswith(b"\r\n\r\na=\x00\xff")
+
+
+async def test_a_compressed_body_is_left_to_scrapy(handler: DownloadHandler) -> None:
+    async with serving(ok(b"\x1f\x8bnot really", b"Content-Encoding: gzip")) as server:
+        response = await handler.download_request(Request(server.url))
+    assert response.body == b"\x1f\x8bnot really"
+
+
+async def test_a_connection_is_used_again(handler: DownloadHandler) -> None:
+    async with serving(ok(b"x")) as server:
+        for _ in range(3):
+            await handler.download_request(Request(server.url))
+    assert (server.connections, len(server.requests)) == (1, 3)
+
+
+async def test_no_cookie_is_kept(handler: DownloadHandler) -> None:
+    async with serving(ok(b"", b"Set-Cookie: a=b")) as server:
+        for _ in range(2):
+            await handler.download_request(Request(server.url))
+    assert b"Cookie" not in server.requests[1]
+
+
+# --- failures ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"],
+    ids=["silence", "half a head", "half a body"],
+)
+async def test_a_silent_server_times_out(handler: DownloadHandler, answer: bytes) -> None:
+    async with serving(then_silent(answer)) as server:
+        request = Request(server.url, meta={"download_timeout": 0.1})
+        with pytest.raises(DownloadTimeoutError, match=r"took longer than 0\.1 seconds"):
+            await handler.download_request(request)
+
+
+async def test_the_timeout_of_the_settings_counts() -> None:
+    async with handler_with(DOWNLOAD_TIMEOUT=0.1) as handler, serving(then_silent(b"")) as server:
+        with pytest.raises(DownloadTimeoutError):
+            await handler.download_request(Request(server.url))
+
+
+async def test_a_closed_port_refuses(handler: DownloadHandler) -> None:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))  # taken, and nobody listens
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}/"
+        with pytest.raises(DownloadConnectionRefusedError):
+            await handler.download_request(Request(url))
+
+
+@pytest.mark.parametrize("answer", [reset, then_closed(b"")], ids=["reset", "closed"])
+async def test_a_broken_connection_is_no_second_request(
+    handler: DownloadHandler, answer: Answer
+) -> None:
+    async with serving(answer) as server:
+        with pytest.raises(DownloadFailedError):
+            await handler.download_request(Request(server.url))
+    assert (server.connections, len(server.requests)) == (1, 1)
+
+
+async def test_a_kept_connection_that_breaks_is_no_second_request(
+    handler: DownloadHandler,
+) -> None:
+    answers = [then_silent(ok(b"x")), reset]
+
+    async def in_turn(writer: asyncio.StreamWriter) -> None:
+        await answers.pop(0)(writer)
+
+    async with serving(in_turn) as server:
+        await handler.download_request(Request(server.url))
+        with pytest.raises(DownloadFailedError):
+            await handler.download_request(Request(server.url))
+    assert (server.connections, len(server.requests)) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
+    ],
+    ids=["length", "chunks", "no chunks"],
+)
+async def test_a_body_that_ends_early_is_data_loss(handler: DownloadHandler, answer: bytes) -> None:
+    async with serving(then_closed(answer)) as server:
+        with pytest.raises((ResponseDataLossError, DownloadFailedError)):
+            await handler.download_request(Request(server.url))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 abc OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+    ],
+    ids=["no HTTP", "status", "long header", "length"],
+)
+async def test_an_answer_that_is_no_http_fails(handler: DownloadHandler, answer: bytes) -> None:
+    async with serving(then_closed(answer)) as server:
+        with pytest.raises(DownloadFailedError):
+            await handler.download_request(Request(server.url))
+
+
+async def test_a_name_that_no_server_knows_is_not_resolved(
+    handler: DownloadHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unknown(*args: Any) -> list[Any]:
+        raise OSError(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr("crawler.resolver.ThreadedResolver.resolve", unknown)
+    with pytest.raises(CannotResolveHostError):
+        await handler.download_request(Request("http://nowhere.test/"))
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+async def test_a_body_that_is_said_to_be_too_big_is_not_read() -> None:
+    async with (
+        handler_with(DOWNLOAD_MAXSIZE=10) as handler,
+        serving(then_silent(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n")) as server,
+    ):
+        with pytest.raises(
+            DownloadCancelledError, match="11 bytes or more; DOWNLOAD_MAXSIZE is 10"
+        ):
+            await handler.download_request(Request(server.url))
+
+
+async def test_a_body_of_unknown_size_is_read_up_to_the_limit() -> None:
+    endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"5\r\nhello\r\n" * 100
+    async with (
+        handler_with(DOWNLOAD_MAXSIZE=10) as handler,
+        serving(then_silent(endless)) as server,
+    ):
+        with pytest.raises(DownloadCancelledError, match="DOWNLOAD_MAXSIZE is 10"):
+            await handler.download_request(Request(server.url))
+
+
+async def test_a_body_as_big_as_the_limit_is_read() -> None:
+    async with handler_with(DOWNLOAD_MAXSIZE=10) as handler, serving(ok(b"0123456789")) as server:
+        response = await handler.download_request(Request(server.url))
+    assert response.body == b"0123456789"
+
+
+async def test_a_request_may_have_a_limit_of_its_own(handler: DownloadHandler) -> None:
+    async with serving(ok(b"0123456789")) as server:
+        request = Request(server.url, meta={"download_maxsize": 9})
+        with pytest.raises(DownloadCancelledError):
+            await handler.download_request(request)
+
+
+async def test_a_cut_takes_the_beginning_and_asks_for_no_more() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
+    async with (
+        handler_with(DOWNLOAD_MAXSIZE=100) as handler,
+        serving(then_silent(head + b"0123456789")) as server,
+    ):
+        response = await handler.download_request(Request(server.url, meta={"download_cut": 10}))
+        assert response.body == b"0123456789"
+        # The rest is still to come on that connection, so it is not used again.
+        await handler.download_request(Request(server.url, meta={"download_cut": 10}))
+    assert server.connections == 2
+
+
+async def test_a_download_that_a_signal_stops_has_no_body() -> None:
+    crawler = project_crawler(ALLOW_NETWORKS=LOOPBACK)
+    handler = DownloadHandler.from_crawler(crawler)
+
+    def stop(headers: Any, body_length: int) -> None:
+        assert body_length == 5
+        raise StopDownload(fail=False)
+
+    crawler.signals.connect(stop, signals.headers_received)
+    async with serving(ok(b"hello")) as server:
+        response = await handler.download_request(Request(server.url))
+    assert (response.status, response.body) == (200, b"")
+    await handler.close()
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "inside.test", "[::ffff:127.0.0.1]"])
+async def test_a_private_address_is_never_connected_to(host: str) -> None:
+    overrides = {"inside.test": "127.0.0.1"}
+    async with (
+        handler_with(ALLOW_NETWORKS=[], DNS_OVERRIDES=overrides) as handler,
+        serving(ok(b"secret")) as server,
+    ):
+        request = Request(f"http://{host}:{server.port}/")
+        with pytest.raises(DownloadCancelledError, match="ALLOW_NETWORKS can open it"):
+            await handler.download_request(request)
+    assert server.connections == 0
+
+
+async def test_a_name_with_private_addresses_only_is_refused_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def resolve(self: Any, host: str, port: int, family: Any) -> list[dict[str, Any]]:
+        return [
+            {
+                "hostname": host,
+                "host": address,
+                "port": port,
+                "family": kind,
+                "proto": 0,
+                "flags": 0,
+            }
+            for address, kind in (("10.0.0.1", socket.AF_INET), ("fd00::1", socket.AF_INET6))
+        ]
+
+    monkeypatch.setattr("crawler.resolver.ThreadedResolver.resolve", resolve)
+    async with handler_with(ALLOW_NETWORKS=[]) as handler:
+        with pytest.raises(DownloadCancelledError, match="private or reserved"):
+            await handler.download_request(Request("http://both.test/"))
+
+
+async def test_an_override_leads_to_another_address_and_port() -> None:
+    async with serving(ok(b"found")) as server:
+        overrides = {".test": f"127.0.0.1:{server.port}"}
+        async with handler_with(DNS_OVERRIDES=overrides) as handler:
+            response = await handler.download_request(Request("http://a.b.test/x"))
+    assert response.body == b"found"
+    assert b"Host: a.b.test\r\n" in server.requests[0]
+
+
+async def test_a_proxy_is_used() -> None:
+    async with handler_with() as handler, serving(ok(b"by proxy")) as server:
+        request = Request("http://h.test/x", meta={"proxy": server.url})
+        response = await handler.download_request(request)
+    assert response.body == b"by proxy"
+    assert server.requests[0].startswith(b"GET http://h.test/x HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"ALLOW_NETWORKS": ["nonsense"]}, {"DNS_OVERRIDES": {"h.test": "nonsense"}}]
+)
+async def test_a_bad_setting_is_named(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(settings))):
+        DownloadHandler.from_crawler(project_crawler(**settings))
