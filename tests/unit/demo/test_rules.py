@@ -97,6 +97,23 @@ def test_five_milliseconds_are_tolerated() -> None:
     assert broken([*GOOD, entry(101.71 + 0.094, "/calendar/2024/03")]) == {"too_soon"}
 
 
+@pytest.mark.parametrize("target", ["/rules/robots.txt", "/robots.txt"])
+def test_a_redirected_robots_txt_is_one_exchange(target: str) -> None:
+    rules = [entry(99.5, "/robots.txt", 302), entry(99.511, target)]
+    known = {"unknown"} if target != "/robots.txt" else set()
+    assert broken([*rules, *GOOD[1:]]) == known
+
+
+def test_after_the_redirected_robots_txt_the_delay_is_due() -> None:
+    rules = [entry(100.1, "/robots.txt", 302), entry(100.111, "/robots.txt")]
+    assert broken([*rules, entry(100.15, "/"), *GOOD[2:]]) == {"too_soon"}
+
+
+def test_a_page_after_the_redirect_of_robots_txt_is_no_part_of_it() -> None:
+    rules = [entry(100.1, "/robots.txt", 302), entry(100.12, "/"), *GOOD[2:]]
+    assert broken(rules) == {"too_soon"}
+
+
 def test_a_page_before_robots_txt_is_found() -> None:
     moved = GOOD[0]._replace(start_s=103.0, end_s=103.1)
     assert broken([*GOOD[1:], moved]) == {"robots_first"}
