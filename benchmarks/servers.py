@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 import time
@@ -19,9 +18,6 @@ from crawler.embedded.redis_server import RedisServer
 from crawler.errors import ConfigurationError
 
 _START_S = 10.0
-# The two sides of a measurement never share a core: in a crawl they are on different machines.
-_CLIENT_CORE = 0
-_SERVER_CORE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,6 @@ def private_redis(*, persistent: bool = True, compressed: bool = True) -> Iterat
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
             client = redis.Redis(unix_socket_path=str(embedded.socket))
             try:
-                _pin(process.pid, _SERVER_CORE)
                 _wait_for(client, process)
                 yield PrivateRedis(embedded.url, client)
             finally:
@@ -88,20 +83,3 @@ def _wait_for(client: redis.Redis, process: subprocess.Popen[bytes]) -> None:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise ConfigurationError("The private redis-server does not start.") from error
         time.sleep(0.02)
-
-
-@contextmanager
-def on_the_client_core() -> Iterator[None]:
-    """Keep this process off the server's core inside the block, where the system can do that."""
-    before = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-    _pin(0, _CLIENT_CORE)
-    try:
-        yield
-    finally:
-        if before:
-            os.sched_setaffinity(0, before)
-
-
-def _pin(pid: int, core: int) -> None:
-    if hasattr(os, "sched_setaffinity") and core in os.sched_getaffinity(pid):
-        os.sched_setaffinity(pid, {core})

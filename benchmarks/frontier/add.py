@@ -29,7 +29,7 @@ from benchmarks.frontier.client import (
     open_frontier,
 )
 from benchmarks.frontier.links import KNOWN_SHARE, LINKS_A_PAGE, entry, page_links, url
-from benchmarks.servers import PrivateRedis, on_the_client_core, private_redis
+from benchmarks.servers import PrivateRedis, private_redis
 from crawler.frontier import Frontier
 from crawler.frontier.health import Health
 from crawler.scheduler import Scheduler
@@ -50,7 +50,7 @@ def measure(quick: bool) -> Iterator[Figure | Skipped]:
     """URLs a second beside scrapy-redis, and Redis time with the client's cache."""
     pages, peer_pages, known = (1_000, 30, 100_000) if quick else (4_000, 100, 1_000_000)
     ours, theirs = [], []
-    with on_the_client_core(), private_redis() as server, private_redis() as peer_server:
+    with private_redis() as server, private_redis() as peer_server:
         asyncio.run(_fill(server, known))
         scheduler = peer.open_scheduler(peer_server)
         peer.enqueue(scheduler, peer.requests(url(n, _HOSTS) for n in range(_PEER_KNOWN)))

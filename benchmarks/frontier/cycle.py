@@ -8,7 +8,7 @@ from statistics import median
 
 from benchmarks.figures import Figure, Skipped, at_least
 from benchmarks.frontier.client import Spent, Stopwatch, fill, open_frontier
-from benchmarks.servers import PrivateRedis, on_the_client_core, private_redis
+from benchmarks.servers import PrivateRedis, private_redis
 from crawler.frontier import Frontier, Lease
 from crawler.settings import CONCURRENT_REQUESTS
 
@@ -20,7 +20,7 @@ _PROCESSES = 4
 def measure(quick: bool) -> Iterator[Figure | Skipped]:
     """Claim, release and done together, many hosts, no delay."""
     urls, hosts = (20_000, 5_000) if quick else (100_000, 20_000)
-    with on_the_client_core(), private_redis() as server:
+    with private_redis() as server:
         spent = asyncio.run(_rounds(server, urls, hosts))
     rate = median(one.per_s for one in spent)
     yield Figure("frontier.cycle_per_s", rate, "1/s", target=at_least(20_000))
