@@ -1,4 +1,4 @@
-"""Options that a whole fleet follows. They live in Redis; a process may change them as it starts."""
+"""Options that a whole fleet follows. They live in Redis; a process that starts may change them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ async def share(steering: Steering, given: Mapping[str, Any]) -> Options:
     for name, value in given.items():
         if name in before and before[name] != value:
             logger.warning(
-                "%s is now %r for every process of this crawl (it was %r)", name, value, before[name]
+                "%s is now %r for every process of this crawl (it was %r)",
+                name,
+                value,
+                before[name],
             )
     await steering.set_options(given)
     return Options().changed({**before, **given})

@@ -28,6 +28,4 @@ class Rests:
     def left(self, *, now_s: float | None = None) -> list[tuple[Lease, int]]:
         """The leases of these fetches, and the milliseconds that their hosts still rest."""
         now = monotonic() if now_s is None else now_s
-        return [
-            (lease, max(0, round((until - now) * 1000))) for _, lease, until in self._recent
-        ]
+        return [(lease, max(0, round((until - now) * 1000))) for _, lease, until in self._recent]

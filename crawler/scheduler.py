@@ -233,9 +233,12 @@ class Scheduler(BaseScheduler):
         self.workbench.limits.host_pages = now.max_pages_per_host
 
     def _about(self) -> dict[str, Any]:
-        pages = self._crawler.stats.get_value("item_scraped_count", 0)
-        held = self.workbench.held
-        return {**assembly.PROCESS, "pages": pages, "held": held, "shards": self.workbench.shard_order}
+        return {
+            **assembly.PROCESS,
+            "pages": self._crawler.stats.get_value("item_scraped_count", 0),
+            "held": self.workbench.held,
+            "shards": self.workbench.shard_order,
+        }
 
     # -------------------------------------------------------------------------------------------
 
@@ -274,7 +277,7 @@ class Scheduler(BaseScheduler):
 
     def _wake_engine(self) -> None:
         # Private, and the only place that uses it: without it the engine looks every 5 s.
-        slot = self._crawler.engine._slot
+        slot = self._crawler.engine._slot  # noqa: SLF001
         if slot is not None and slot.closing is None:
             slot.nextcall.schedule()
 

@@ -76,9 +76,7 @@ class _Round:
 class Workbench:
     """The leases of one process."""
 
-    def __init__(
-        self, frontier: Frontier, health: Health, limits: Limits, demand: Demand
-    ) -> None:
+    def __init__(self, frontier: Frontier, health: Health, limits: Limits, demand: Demand) -> None:
         self.limits = limits
         # Why the crawl is over for this process: "finished", "max_pages", "waiting", "redis_lost".
         self.over: str | None = None

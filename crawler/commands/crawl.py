@@ -24,7 +24,8 @@ class Command(ScrapyCrawl):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
             raise UsageError("give the name of one spider: scrapy crawl web -a seeds=…")
-        assert self.crawler_process is not None and self.settings is not None
+        assert self.crawler_process is not None
+        assert self.settings is not None
         hide_listings(self.settings["LOG_LEVEL"])
         servers = Servers.from_settings(self.settings)
         try:

@@ -1,4 +1,4 @@
-"""The verbs of a crawl at work as typed methods, one per Lua script. See lua/ for their contracts."""
+"""The verbs of a crawl at work, one method per Lua script. See lua/ for their contracts."""
 
 from __future__ import annotations
 
@@ -284,9 +284,7 @@ class Frontier:
     async def _run(self, verb: str, tag: str, *args: Any) -> Any:
         return await self._scripts.run(verb, tag, *args)
 
-    def _batches(
-        self, items: Iterable[tuple[int, tuple[Any, ...]]]
-    ) -> list[tuple[str, list[Any]]]:
+    def _batches(self, items: Iterable[tuple[int, tuple[Any, ...]]]) -> list[tuple[str, list[Any]]]:
         """Arguments of a script call per shard, so that one call serves many leases."""
         arguments: dict[int, list[Any]] = defaultdict(list)
         for shard, values in items:

@@ -6,7 +6,6 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self
 
-
 from crawler.errors import CrawlerError
 from crawler.frontier import keys
 from crawler.frontier.connection import Client
@@ -115,9 +114,8 @@ class Steering:
         """Read or change one host: block=until_ms, exclude, purge, queue, budget."""
         pairs: list[Any] = []
         for name, value in changes.items():
-            if isinstance(value, bool):
-                value = int(value)
-            pairs += [name, "" if value is None else value]
+            known = int(value) if isinstance(value, bool) else value
+            pairs += [name, "" if known is None else known]
         found = await self._scripts.run("host", self._tag(host), host, 0, *pairs)
         *numbers, budget = found
         clock, delay, waiting, in_flight, pages, blocked, excluded, queue = map(int, numbers)
@@ -170,9 +168,7 @@ class Steering:
 
     # --- dead letters --------------------------------------------------------------------------
 
-    async def dead(
-        self, *, reason: str = "", host: str = "", limit: int = 100
-    ) -> list[Letter]:
+    async def dead(self, *, reason: str = "", host: str = "", limit: int = 100) -> list[Letter]:
         """The newest dead letters, by reason and host."""
         letters: list[Letter] = []
         for tag in self._tags:

@@ -44,6 +44,7 @@ class WebSpider(Spider):
     def __init__(
         self,
         seeds: str | None = None,
+        *,
         scope: str | None = None,
         max_depth: str | int | None = None,
         max_pages: str | int | None = None,
