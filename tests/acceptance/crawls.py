@@ -1,0 +1,115 @@
+"""Run whole crawls as a user does: `scrapy crawl web` in a process of its own.
+
+crawl = Crawls(tmp_path, redis_url, mongo_uri, mongo_db_name)
+with DemoServer(options, log_path) as web:
+    run = crawl.run("http://s0.test/", web=web)
+assert run.code == 0 and run.summary["finished"]
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from demo.process import DemoServer
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 60.0
+# Quick, since no real host is burdened.
+QUICK: dict[str, Any] = {
+    "ALLOW_NETWORKS": "127.0.0.0/8",
+    "DELAY_MIN": 0.02,
+    "DELAY_FACTOR": 0,
+    "RETRY_BASE": 0.2,
+    "CRAWL_MAX_WAIT": 3,
+    "PROGRESS": "off",
+}
+# Servers come from the test, never from the environment of whoever runs it.
+_OWN_VARIABLES = ("REDIS_URL", "MONGO_URI", "CRAWL_DIR", "SCRAPY_PROJECT", "SCRAPY_SETTINGS_MODULE")
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a crawl ended. `summary` is empty if it never got so far."""
+
+    code: int
+    stdout: str
+    stderr: str
+    summary: dict[str, Any] = field(default_factory=dict)
+
+
+def environment() -> dict[str, str]:
+    """The environment for a crawl that knows its servers from settings only."""
+    kept = {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default", "COLUMNS": "200"}
+
+
+def scrapy(*arguments: str, cwd: Path = ROOT, timeout_s: float = TIMEOUT_S) -> Run:
+    """Run a scrapy command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", *arguments],
+        cwd=cwd,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+@dataclass(frozen=True)
+class Crawls:
+    """Crawls on the given servers, with their files in a folder of the test's own."""
+
+    folder: Path
+    redis_url: str
+    mongo_uri: str | None = None
+    mongo_database: str = "crawler"
+
+    def command(
+        self,
+        seeds: str | None,
+        *,
+        web: DemoServer | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        options: tuple[str, ...] = (),
+    ) -> list[str]:
+        """The arguments of `scrapy`: `arguments` become -a, `settings` -s."""
+        values: dict[str, Any] = {
+            **QUICK,
+            "REDIS_URL": self.redis_url,
+            "CRAWL_DIR": self.folder / "crawl",
+            "SUMMARY_FILE": self.folder / "summary.json",
+            "MONGO_DATABASE": self.mongo_database,
+        }
+        if self.mongo_uri is None:
+            values["PAGES_STORE"] = "none"
+        else:
+            values["MONGO_URI"] = self.mongo_uri
+        if web is not None:
+            values["DNS_OVERRIDES"] = json.dumps(web.overrides)
+        values |= settings or {}
+        given = dict(arguments or {})
+        if seeds is not None:
+            given["seeds"] = seeds
+        command = ["crawl", "web"]
+        for name, value in given.items():
+            command += ["-a", f"{name}={value}"]
+        for name, value in values.items():
+            command += ["-s", f"{name}={value}"]
+        return [*command, *options]
+
+    def run(self, seeds: str | None = None, *, timeout_s: float = TIMEOUT_S, **rest: Any) -> Run:
+        """Crawl to the end. For the other arguments see `command`."""
+        summary = self.folder / "summary.json"
+        summary.unlink(missing_ok=True)
+        run = scrapy(*self.command(seeds, **rest), timeout_s=timeout_s)
+        found = json.loads(summary.read_text(encoding="utf-8")) if summary.exists() else {}
+        return Run(run.code, run.stdout, run.stderr, found)

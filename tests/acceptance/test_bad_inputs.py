@@ -1,0 +1,104 @@
+"""Every mistake is told in one line, with an exit code, soon, and without a traceback."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.crawls import Crawls, Run, scrapy
+
+SECONDS = 30.0  # on a busy machine; the mistakes themselves take two, a silent MongoDB five
+
+
+def assert_told(run: Run, *texts: str) -> None:
+    assert run.code != 0
+    assert "Traceback" not in run.stderr
+    told = [line for line in run.stderr.splitlines() if line.startswith("scrapy crawl: ")]
+    assert len(told) == 1, run.stderr
+    for text in texts:
+        assert text in told[0]
+    assert run.stdout == ""
+
+
+@pytest.fixture
+def crawls(tmp_path: Path, redis_url: str) -> Crawls:
+    return Crawls(tmp_path, redis_url)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "text"),
+    [
+        ("", "seeds is empty"),
+        (
+            "no-such-file.txt",
+            "'no-such-file.txt' is neither a URL (http:// or https://) nor a file",
+        ),
+        ("not a url", "'not' is neither a URL"),
+        ("ftp://x", "'ftp://x': only http and https are crawled"),
+    ],
+)
+def test_bad_seeds(crawls: Crawls, seeds: str, text: str) -> None:
+    assert_told(crawls.run(seeds, timeout_s=SECONDS), text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("max_depth", "abc", "max_depth is 'abc'; give a whole number"),
+        ("max_pages", "-1", "max_pages is '-1'; give a whole number"),
+        ("scope", "galaxy", "scope is 'galaxy'; use one of host, domain, any"),
+        ("max_dept", "1", "no argument 'max_dept'"),
+    ],
+)
+def test_bad_arguments(crawls: Crawls, name: str, value: str, text: str) -> None:
+    run = crawls.run("http://s0.test/", arguments={name: value}, timeout_s=SECONDS)
+    assert_told(run, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CRAWL_IDLE", "sleep"),
+        ("NEAR_DISTANCE", "9"),
+        ("PROGRESS", "loud"),
+        ("PAGES_STORE", "postgres"),
+    ],
+)
+def test_bad_settings(crawls: Crawls, name: str, value: str) -> None:
+    run = crawls.run("http://s0.test/", settings={name: value}, timeout_s=SECONDS)
+    assert_told(run, f"{name} is ", value)
+
+
+def test_an_unreachable_redis_is_named_without_its_password(tmp_path: Path) -> None:
+    crawls = Crawls(tmp_path, "redis://me:hush@127.0.0.1:9/0")
+    run = crawls.run("http://s0.test/", timeout_s=SECONDS)
+    assert_told(run, "Redis at redis://me:***@127.0.0.1:9/0 does not answer", "REDIS_URL")
+    assert "hush" not in run.stderr
+
+
+def test_a_redis_url_that_is_none_is_named(tmp_path: Path) -> None:
+    run = Crawls(tmp_path, "nonsense").run("http://s0.test/", timeout_s=SECONDS)
+    assert_told(run, "REDIS_URL is 'nonsense'", "redis://host:6379/0")
+
+
+def test_an_unreachable_mongodb_is_named_without_its_password(
+    tmp_path: Path, redis_url: str
+) -> None:
+    crawls = Crawls(tmp_path, redis_url, "mongodb://me:hush@127.0.0.1:9/")
+    run = crawls.run("http://s0.test/", timeout_s=SECONDS)
+    assert_told(run, "MongoDB at mongodb://me:***@127.0.0.1:9/ does not answer", "MONGO_URI")
+    assert "hush" not in run.stderr
+
+
+def test_a_crawl_dir_below_a_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    # No servers are named, so embedded ones would be started there.
+    settings = ["-s", f"CRAWL_DIR={file / 'crawl'}", "-s", "PAGES_STORE=none", "-s", "PROGRESS=off"]
+    run = scrapy("crawl", "web", "-a", "seeds=http://s0.test/", *settings, timeout_s=SECONDS)
+    assert_told(run, str(file / "crawl"))
+
+
+def test_an_unknown_spider_is_named(crawls: Crawls) -> None:
+    command = crawls.command("http://s0.test/")
+    command[1] = "wbe"
+    assert_told(scrapy(*command, timeout_s=SECONDS), "Spider not found: wbe")
