@@ -242,9 +242,11 @@ class Scheduler(BaseScheduler):
 
     # -------------------------------------------------------------------------------------------
 
-    def _room(self) -> int:
-        """How many fetches could start now."""
+    def _room(self) -> int | None:
+        """How many fetches could start now; None while the engine closes."""
         engine = self._crawler.engine
+        if self._engine_slot() is None:
+            return None
         slot = engine.scraper.slot
         if slot is None or slot.needs_backout() or engine.paused:
             return 0
@@ -260,7 +262,7 @@ class Scheduler(BaseScheduler):
         return future
 
     def _remember(self, entries: Sequence[Entry], future: asyncio.Future[Added]) -> None:
-        if future.cancelled():
+        if future.cancelled() or future.exception() is not None:
             return
         added = future.result()
         for index, entry in enumerate(entries):
@@ -276,10 +278,15 @@ class Scheduler(BaseScheduler):
         return found
 
     def _wake_engine(self) -> None:
-        # Private, and the only place that uses it: without it the engine looks every 5 s.
-        slot = self._crawler.engine._slot  # noqa: SLF001
-        if slot is not None and slot.closing is None:
+        slot = self._engine_slot()
+        if slot is not None:
             slot.nextcall.schedule()
+
+    def _engine_slot(self) -> Any:
+        """The engine's slot while it is open; without it the engine would look every 5 s only."""
+        # Private in Scrapy, and used nowhere else.
+        slot = self._crawler.engine._slot  # noqa: SLF001
+        return slot if slot is not None and slot.closing is None else None
 
     def _spider_idle(self) -> None:
         if self.workbench.over not in (None, "finished"):

@@ -46,8 +46,8 @@ class Limits:
 class Demand:
     """What the workbench asks of its surroundings."""
 
-    # How many fetches could start now.
-    room: Callable[[], int]
+    # How many fetches could start now; None when this process is closing.
+    room: Callable[[], int | None]
     # Tell the engine that leases are ready, or that the crawl is over.
     wake: Callable[[], None]
     # Take in seeds and URLs that wait outside the frontier; says how many there were.
@@ -154,6 +154,9 @@ class Workbench:
     def settled(self, lease: Lease) -> None:
         """A lease was passed to the outbox for good."""
         self._held.pop(lease.key, None)
+        if lease.key in self._in_flight:
+            # It ended without a fetch, as when a middleware ignores the request.
+            self.release(lease, 0)
 
     def holds(self, lease: Lease) -> bool:
         """Is this lease still to be settled by this process?"""
@@ -202,7 +205,11 @@ class Workbench:
     async def _claim_once(self) -> float:
         """Claim once; returns the seconds until it makes sense to claim again."""
         self._changed.clear()
-        room = self._demand.room() - len(self._ready)
+        wanted = self._demand.room()
+        if wanted is None:
+            self._hand_back_unstarted()
+            return _IDLE_MAX_S
+        room = wanted - len(self._ready)
         if room <= 0 or self.over is not None:
             return _IDLE_MAX_S
         round_ = await self._claim_round(room)
@@ -217,6 +224,11 @@ class Workbench:
         if not round_.leases and not self._held and self.outbox.empty:
             await self._look_for_end(round_)
         return min([_IDLE_MAX_S, *round_.waits_s])
+
+    def _hand_back_unstarted(self) -> None:
+        """At once: fetches in flight may take long to finish, and others could go on with these."""
+        while self._ready:
+            self.hand_back(self._ready.popleft(), 0)
 
     async def _claim_round(self, room: int) -> _Round:
         round_ = _Round()

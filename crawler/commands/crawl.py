@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
+from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 
 from crawler.errors import CrawlerError
@@ -16,6 +17,8 @@ from crawler.extensions.servers import Servers
 from crawler.progress.startup_lines import hide_listings
 
 _USAGE = 2
+# Reasons to finish that are no success.
+_FAILED = frozenset({"redis_lost", "start_error"})
 
 
 class Command(ScrapyCrawl):
@@ -36,6 +39,8 @@ class Command(ScrapyCrawl):
             task: Any = self.crawler_process.crawl(crawler, **opts.spargs)
             task.add_done_callback(self._report)
             self.crawler_process.start()
+            if crawler.spider is not None and self._reason(crawler) in _FAILED:
+                self.exitcode = 1
         except CrawlerError as error:
             self._say(error)
         except KeyError as error:
@@ -44,6 +49,10 @@ class Command(ScrapyCrawl):
             servers.release()
         if self.crawler_process.bootstrap_failed and not self.exitcode:
             self.exitcode = 1
+
+    @staticmethod
+    def _reason(crawler: Crawler) -> str:
+        return str(crawler.stats.get_value("finish_reason"))
 
     def _report(self, task: asyncio.Task[None]) -> None:
         """Say what ended the crawl; other errors keep their traceback."""

@@ -50,6 +50,10 @@ class Outbox:
         # Leases that Redis does not know to be settled yet.
         self._unsettled: dict[tuple[int, bytes], Lease] = {}
         self._ripening: list[tuple[float, Lease, bool]] = []
+        # Adds of the flush that is on its way.
+        self._sending: list[Add] = []
+        # Why nothing is sent any more.
+        self._gave_up: GaveUp | None = None
         self._task: asyncio.Task[None] | None = None
         self._clear()
 
@@ -77,6 +81,9 @@ class Outbox:
         What is passed here before a settlement reaches Redis before it.
         """
         future: asyncio.Future[Added] = asyncio.get_running_loop().create_future()
+        if self._gave_up is not None:
+            future.set_exception(self._gave_up)
+            return future
         self._adds.append((entries, mode, future))
         self._flush_soon()
         return future
@@ -122,7 +129,7 @@ class Outbox:
                 self._flush_soon()
 
     def _flush_soon(self) -> None:
-        if self._task is None:
+        if self._task is None and self._gave_up is None:
             self._task = asyncio.get_running_loop().create_task(self._flush())
 
     async def _flush(self) -> None:
@@ -139,8 +146,10 @@ class Outbox:
                 self._on_flushed()
         except GaveUp as error:
             logger.error("%s; what was not sent comes back when this process is found dead", error)
-            for _, _, future in self._adds:
-                future.cancel()
+            self._gave_up = error
+            for _, _, future in (*self._sending, *self._adds):
+                if not future.done():
+                    future.set_exception(error)
             self._clear()
             self._ripening = []
         finally:
@@ -154,6 +163,7 @@ class Outbox:
             self._done.append((lease, page))
         frontier = self._frontier
         calls: list[Call] = []
+        self._sending = self._adds
         for mode in {mode for _, mode, _ in self._adds}:
             adds = [add for add in self._adds if add[1] == mode]
             calls.append(partial(self._send_adds, adds, mode))
