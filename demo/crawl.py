@@ -173,6 +173,6 @@ class DemoCrawl:
         stored = f"all {len(known.must_store):,} pages stored or duplicates, " if whole else ""
         print(
             f"agrees with the synthetic web's own account: {stored}{requests}, each allowed by "
-            "robots.txt, none too soon, none twice"
+            "robots.txt, none too soon, none without need"
         )
         return 0

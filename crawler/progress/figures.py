@@ -13,7 +13,7 @@ from typing import Any
 
 from crawler.frontier import Sizes
 
-RECENT_S = 10.0
+RECENT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)

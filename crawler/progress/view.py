@@ -62,7 +62,7 @@ def plain_line(snapshot: Snapshot) -> str:
 
 
 def _process_table(process: Process) -> Table:
-    table = _table("This process, this run")
+    table = _table("This process, this run", names=10)
     table.add_row("pages", f"[bold green]{process.pages:,}[/]")
     table.add_row(
         "pages/s", f"[bold]{rate(process.recent_s)}[/] now · {rate(process.average_s)} on average"
@@ -79,7 +79,7 @@ def _process_table(process: Process) -> Table:
 
 
 def _crawl_table(crawl: Sizes, processes: int) -> Table:
-    table = _table(f"The whole crawl, {_processes(processes)}")
+    table = _table(f"The whole crawl, {_processes(processes)}", names=5)
     most = max(*crawl.front, crawl.back, 1)
     for number, count in enumerate(crawl.front, start=1):
         table.add_row(f"F{number}", _bar(count, most, "cyan"))
@@ -90,7 +90,7 @@ def _crawl_table(crawl: Sizes, processes: int) -> Table:
     return table
 
 
-def _table(title: str) -> Table:
+def _table(title: str, *, names: int) -> Table:
     table = Table(
         title=title,
         title_style="bold",
@@ -99,7 +99,7 @@ def _table(title: str) -> Table:
         show_header=False,
         padding=(0, 1, 0, 0),
     )
-    table.add_column(style="dim", no_wrap=True)
+    table.add_column(style="dim", no_wrap=True, min_width=names)
     table.add_column(no_wrap=True, overflow="ellipsis")
     return table
 

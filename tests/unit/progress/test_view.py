@@ -50,6 +50,7 @@ def test_the_live_view_keeps_its_size_whatever_the_numbers(width: int) -> None:
         )
     ]
     assert shapes[0] == shapes[1] == shapes[2]
+    assert any("duplicates" in line for line in drawn(Snapshot("web", huge, SIZES), width))
 
 
 def test_the_live_view_waits_for_the_frontier() -> None:
