@@ -51,4 +51,10 @@ def extension(url: str) -> str:
 def registered_domain(host: str) -> str:
     """The domain that was registered (example.co.uk of www.example.co.uk), or the host itself."""
     name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
-    return _extract(name).top_domain_under_public_suffix or name
+    found = _extract(name)
+    if found.top_domain_under_public_suffix:
+        return found.top_domain_under_public_suffix
+    if found.suffix or found.ipv4 or name.startswith("["):
+        return name
+    # A suffix that is not listed, as inside a company: the list's own rule is its last label.
+    return ".".join(name.rstrip(".").split(".")[-2:])

@@ -51,6 +51,8 @@ def test_a_maximum_depth_is_the_last_one_followed_and_zero_is_none(
         ("[::1]:8080", "[::1]"),
         ("co.uk", "co.uk"),
         ("s0.test", "s0.test"),
+        ("www.shop.test:80", "shop.test"),
+        ("a.b.shop.test.", "shop.test"),
         ("xn--bcher-kva.example", "xn--bcher-kva.example"),
     ],
 )

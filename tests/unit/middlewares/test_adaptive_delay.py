@@ -1,0 +1,96 @@
+"""The outcome of a fetch becomes the rest of its host."""
+
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+
+from crawler.middlewares.adaptive_delay import CRAWL_DELAY, AdaptiveDelay
+from crawler.requests import LEASE
+from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+
+URL = "http://h.test/a"
+# Status, headers, and the meta of the request.
+Answer = tuple[int, dict[str, Any], dict[str, Any]]
+
+
+@pytest.fixture
+def scheduler() -> WritingScheduler:
+    return WritingScheduler()
+
+
+@pytest.fixture
+def middleware(scheduler: WritingScheduler) -> AdaptiveDelay:
+    # No factor: the rest must not depend on how fast this machine is.
+    crawler = crawler_with(scheduler, DELAY_FACTOR=0, DELAY_MIN=1, DELAY_MAX=60)
+    return AdaptiveDelay.from_crawler(crawler)
+
+
+def leased(**meta: Any) -> Request:
+    return Request(URL, meta={LEASE: lease_of(URL), **meta})
+
+
+@pytest.mark.parametrize(
+    ("answer", "rest_ms"),
+    [
+        ((200, {}, {}), 1_000),
+        ((200, {}, {CRAWL_DELAY: 5.0}), 5_000),
+        ((500, {}, {}), 2_000),
+        ((503, {"Retry-After": "120"}, {}), 120_000),
+        ((429, {}, {}), 60_000),
+        ((503, {"Retry-After": b"\xb2"}, {}), 60_000),
+    ],
+)
+def test_the_host_rests_as_the_answer_asks(
+    middleware: AdaptiveDelay, scheduler: WritingScheduler, answer: Answer, rest_ms: int
+) -> None:
+    status, headers, meta = answer
+    request = leased(**meta)
+    middleware.process_request(request)
+    response = Response(URL, status=status, headers=headers)
+    assert middleware.process_response(request, response) is response
+    assert scheduler.calls == [("release", URL, rest_ms)]
+    assert request.meta["fetch_ms"] >= 0
+
+
+def test_a_failed_fetch_lets_the_host_rest_too(
+    middleware: AdaptiveDelay, scheduler: WritingScheduler
+) -> None:
+    request = leased()
+    middleware.process_request(request)
+    middleware.process_exception(request, OSError())
+    assert scheduler.calls == [("release", URL, 2_000)]
+
+
+def test_a_fetch_is_released_once(middleware: AdaptiveDelay, scheduler: WritingScheduler) -> None:
+    request = leased()
+    middleware.process_request(request)
+    middleware.process_response(request, Response(URL))
+    middleware.process_exception(request, OSError())
+    assert len(scheduler.calls) == 1
+
+
+def test_what_was_never_fetched_is_not_released(
+    middleware: AdaptiveDelay, scheduler: WritingScheduler
+) -> None:
+    middleware.process_exception(leased(), OSError())
+    assert scheduler.calls == []
+
+
+def test_a_request_without_a_lease_is_none_of_its_business(
+    middleware: AdaptiveDelay, scheduler: WritingScheduler
+) -> None:
+    request = Request(URL)
+    middleware.process_request(request)
+    middleware.process_response(request, Response(URL))
+    assert scheduler.calls == []
+
+
+def test_a_process_that_may_have_lost_its_lease_hands_it_back_unfetched(
+    middleware: AdaptiveDelay, scheduler: WritingScheduler
+) -> None:
+    scheduler.sure = False
+    request = leased()
+    assert middleware.process_request(request) is request
+    assert scheduler.calls == [("hand_back", URL, 0)]

@@ -1,0 +1,70 @@
+"""Statuses that are worth another attempt go back to the frontier."""
+
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+
+from crawler.middlewares.retries import Retries
+from crawler.policy.retry import Bury, Retry
+from crawler.requests import LEASE
+from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+
+URL = "http://h.test/a"
+
+
+def after(
+    status: int, *, attempts: int = 0, headers: dict[str, Any] | None = None, **meta: Any
+) -> tuple[Request | Response, list[tuple[Any, ...]]]:
+    """What the middleware returns for an answer, and what it asked of the scheduler."""
+    scheduler = WritingScheduler()
+    retries = Retries.from_crawler(crawler_with(scheduler))
+    request = Request(URL, meta={LEASE: lease_of(URL, attempts=attempts), **meta})
+    found = retries.process_response(request, Response(URL, status=status, headers=headers))
+    return found, scheduler.calls
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_a_passing_trouble_is_tried_again_later(status: int) -> None:
+    found, calls = after(status)
+    assert isinstance(found, Request)
+    ((verb, url, decision),) = calls
+    assert (verb, url) == ("fail", URL)
+    assert isinstance(decision, Retry)
+    assert decision.reason == f"status_{status}"
+    assert 30_000 <= decision.wait_ms <= 33_000
+
+
+@pytest.mark.parametrize("status", [200, 204, 301, 304, 400, 401, 403, 404, 410, 451, 501])
+def test_any_other_answer_is_the_spiders(status: int) -> None:
+    found, calls = after(status)
+    assert isinstance(found, Response)
+    assert calls == []
+
+
+def test_after_the_last_attempt_the_url_is_buried_and_the_spider_sees_the_answer() -> None:
+    found, calls = after(503, attempts=3)
+    assert isinstance(found, Response)
+    assert calls == [("fail", URL, Bury("status_503"))]
+
+
+def test_the_wait_that_the_host_asks_for_is_obeyed_up_to_a_day() -> None:
+    for value, wait_ms in ((b"1000", 1_000_000), (b"999999999", 86_400_000)):
+        _, ((_, _, decision),) = after(503, headers={"Retry-After": value})
+        assert decision == Retry(wait_ms, "status_503")
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"dont_retry": True},
+        {"handle_httpstatus_list": [503]},
+        {"handle_httpstatus_all": True},
+        {LEASE: None},
+    ],
+)
+def test_a_request_may_want_its_answer_as_it_is(meta: dict[str, Any]) -> None:
+    found, calls = after(503, **meta)
+    assert isinstance(found, Response)
+    assert calls == []

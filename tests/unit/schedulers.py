@@ -1,0 +1,64 @@
+"""A scheduler that only writes down what components ask of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from scrapy.crawler import Crawler
+
+from crawler.failures import Failures
+from crawler.frontier import Added, Entry, Lease
+from crawler.policy.retry import Bury, Retry, RetryPolicy
+from crawler.policy.url_filter import Scope
+from crawler.scheduler import Scheduler
+from crawler.urls import fingerprint
+from tests.crawlers import project_crawler
+
+
+def lease_of(url: str = "http://h.test/a", **fields: Any) -> Lease:
+    return Lease(shard=0, token=b"1", entry=Entry(id=fingerprint(url), url=url, **fields))
+
+
+class WritingScheduler(Scheduler):
+    """Its `calls` are (verb, lease's URL, value)."""
+
+    def __init__(self, *, retry_times: int = 3) -> None:
+        self.crawl = "crawl"
+        # Whether this process is surely the owner of its leases.
+        self.sure = True
+        self.thresholds = [80, 60, 40, 20]
+        self.calls: list[tuple[Any, ...]] = []
+        self.added: list[Entry] = []
+        self.failures = Failures(self, RetryPolicy(times=retry_times, base_s=30.0))
+        self._scope = Scope()
+
+    def holds(self, lease: Lease) -> bool:
+        return True
+
+    def may_fetch(self, lease: Lease) -> bool:
+        return self.sure
+
+    def release(self, lease: Lease, rest_ms: int) -> None:
+        self.calls.append(("release", lease.entry.url, rest_ms))
+
+    def hand_back(self, lease: Lease, rest_ms: int) -> None:
+        self.calls.append(("hand_back", lease.entry.url, rest_ms))
+
+    def fail(self, lease: Lease, decision: Retry | Bury) -> None:
+        self.calls.append(("fail", lease.entry.url, decision))
+
+    async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
+        self.added += entries
+        return Added("1" * len(entries))
+
+
+class Engine:
+    """What components see of Scrapy's engine."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+
+
+def crawler_with(scheduler: Scheduler, **settings: Any) -> Crawler:
+    crawler = project_crawler(**settings)
+    crawler.engine = Engine(scheduler)  # type: ignore[assignment]
+    return crawler

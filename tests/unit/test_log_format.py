@@ -1,0 +1,31 @@
+"""A crawl of millions stays readable."""
+
+import logging
+
+from scrapy import Request, Spider
+from scrapy.exceptions import DropItem
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from crawler.log_format import LogFormatter
+from tests.crawlers import project_crawler
+
+RESPONSE = Response("http://h.test/")
+SPIDER = Spider("a")
+SPIDER.crawler = project_crawler()
+
+
+def test_lines_about_single_urls_are_for_debugging() -> None:
+    form = LogFormatter()
+    dropped = form.dropped({}, DropItem("why"), RESPONSE, SPIDER)
+    failed = form.download_error(Failure(OSError("x")), Request("http://h.test/"), SPIDER)
+    assert {dropped["level"], failed["level"]} == {logging.DEBUG}
+
+
+def test_items_are_not_printed() -> None:
+    assert LogFormatter().scraped({"body": "x"}, RESPONSE, SPIDER) is None
+
+
+def test_errors_in_items_stay_errors() -> None:
+    record = LogFormatter().item_error({}, ValueError("x"), RESPONSE, SPIDER)
+    assert record["level"] == logging.ERROR
