@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from redis.exceptions import (
     ClusterDownError,
     MasterDownError,
     OutOfMemoryError,
     ReadOnlyError,
+    RedisClusterException,
+    ResponseError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -21,8 +25,23 @@ RedisAway = (
     ClusterDownError,
     TryAgainError,
     OutOfMemoryError,
+    # No node of a cluster answers.
+    RedisClusterException,
     OSError,
 )
+
+# A command inside a script was refused: Redis 6 puts the code into the error's text, Redis 7 in
+# front of it. NOREPLICAS, MISCONF (the disk is full) and BUSY pass like an absence.
+_REFUSED = re.compile(r"(?:^|-)(OOM|READONLY|NOREPLICAS|MISCONF|BUSY|MASTERDOWN) ")
+_REFUSALS: dict[str, type[Exception]] = {"OOM": OutOfMemoryError, "READONLY": ReadOnlyError}
+
+
+def translated(error: ResponseError) -> Exception:
+    """The error of a script as the kind of error it is."""
+    found = _REFUSED.search(str(error)) if type(error) is ResponseError else None
+    if found is None:
+        return error
+    return _REFUSALS.get(found[1], RedisConnectionError)(str(error))
 
 
 class OwnerDead(Exception):

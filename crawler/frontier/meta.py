@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 
 from crawler.errors import ConfigurationError, CrawlerError
@@ -11,6 +12,7 @@ from crawler.frontier.seen import Intset, UrlSeen
 from crawler.frontier.shards import tags
 
 DATA_MODEL = 2
+_FIELDS = ("version", "shards", "seen", "seen_argument")
 _COMPACT_SETS = (512, 256, 128, 64)
 
 
@@ -27,17 +29,13 @@ class Meta:
 async def create_or_check(redis: Client, crawl: str, shards: int, url_seen: UrlSeen) -> Meta:
     """Create the crawl, or make sure that this program may work on it."""
     key = keys.crawl_meta(crawl)
-    if not await redis.exists(key):
+    if None in await redis.hmget(key, _FIELDS):
         argument = url_seen.argument
         if isinstance(url_seen, Intset):
             argument = str(await _compact_set_size(redis, tags(crawl, shards)[0]))
         # One by one and only where nothing is: another process may create it at the same time.
-        for name, value in (
-            ("version", DATA_MODEL),
-            ("shards", shards),
-            ("seen", url_seen.name),
-            ("seen_argument", argument),
-        ):
+        values = (DATA_MODEL, shards, url_seen.name, argument)
+        for name, value in zip(_FIELDS, values, strict=True):
             await redis.hsetnx(key, name, value)
     meta = await read(redis, crawl)
     for setting, wanted, found in (
@@ -69,7 +67,8 @@ async def read(redis: Client, crawl: str) -> Meta:
 
 async def _compact_set_size(redis: Client, tag: str) -> int:
     """How many integers this server keeps as a compact set (set-max-intset-entries)."""
-    key = keys.probe(tag)
+    # Of this process alone: a whole fleet may start at the same time.
+    key = f"{keys.probe(tag)}:{uuid.uuid4().hex}"
     try:
         for size in _COMPACT_SETS:
             await redis.sadd(key, *range(size))

@@ -7,9 +7,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
 from crawler.frontier.connection import Client
+from crawler.frontier.errors import translated
 
 PRELUDE = "shard"
 # Parts that stand between the prelude and a verb's own file; {seen} is the form of URL-seen.
@@ -63,10 +64,13 @@ class Scripts:
     async def run(self, verb: str, tag: str, *args: Any) -> Any:
         """Run a verb on the shard of this tag."""
         try:
-            return await self._redis.evalsha(self._hashes[verb], 1, tag, *args)
-        except NoScriptError:
-            # A server that restarted or failed over; EVAL also stores the script.
-            return await self._redis.eval(self._texts[verb], 1, tag, *args)
+            try:
+                return await self._redis.evalsha(self._hashes[verb], 1, tag, *args)
+            except NoScriptError:
+                # A server that restarted or failed over; EVAL also stores the script.
+                return await self._redis.eval(self._texts[verb], 1, tag, *args)
+        except ResponseError as error:
+            raise translated(error) from error
 
 
 def _read(name: str) -> str:

@@ -81,12 +81,14 @@ class Steering:
             else:
                 await self._redis.hset(key, name, json.dumps(value))
 
-    async def delete(self) -> AsyncIterator[int]:
+    async def delete(self, *, silence_ms: int = 30_000) -> AsyncIterator[int]:
         """Delete the crawl, in batches; yields how many keys are gone so far.
 
-        Refused while an instance works on it.
+        Refused while an instance works on it, one that beat in the last `silence_ms`.
         """
-        if any([await self._redis.zcard(keys.owners(tag)) for tag in self._tags]):
+        seconds, _ = await self._redis.time()
+        since = seconds * 1000 - silence_ms
+        if any([await self._redis.zcount(keys.owners(tag), since, "+inf") for tag in self._tags]):
             raise CrawlerError(
                 f"The crawl {self._crawl!r} is being worked on; stop its processes first."
             )

@@ -8,6 +8,11 @@
 -- Returns  a string, one character an entry: '1' added, '0' known, '2' refused and not marked seen
 
 local entries = cmsgpack.unpack(ARGV[1])
+local queues, answer, added, refused = {{}, {}, {}, {}, {}}, {}, 0, 0
+-- Before the first write, since nothing is undone.
+for _, entry in ipairs(entries) do
+  assert(#entry > 21 and queues[queue_of(entry)], 'an entry is damaged or its front queue is not 1 to 5')
+end
 local force, limit = ARGV[2] == 'force', tonumber(ARGV[3])
 local full = false
 if limit > 0 and ARGV[2] == 'new' then
@@ -16,7 +21,6 @@ if limit > 0 and ARGV[2] == 'new' then
   full = waiting >= limit
 end
 
-local queues, answer, added, refused = {{}, {}, {}, {}, {}}, {}, 0, 0
 for i, entry in ipairs(entries) do
   local number, id = queue_of(entry), entry_id(entry)
   if full and number >= 4 then

@@ -12,6 +12,9 @@ for i = 4, #ARGV, 3 do
   local entry = take_lease(ARGV[1], ARGV[i], ARGV[i + 1])
   if entry then
     bury_entry(entry, ARGV[i + 2], now, ARGV[3])
+    -- One that the claimant could not read was never fetched, so nobody released it.
+    local host = host_of(entry)
+    if host then free_slot(host, ARGV[i + 1], now, 0) end
     settled = settled + 1
   end
 end

@@ -70,6 +70,8 @@ local function lease_from(host)
   local tokens, turn, held, delay, own = unpack(redis.call('HMGET', key, 'tokens', 'turn', 'waiting',
     'delay', 'budget'))
   if over_budget(host, own, budget) then return drop_waiting(host, 'budget') end
+  -- More than may be are in flight, as after a restart: the last of them brings the host back.
+  if tokens_in(tokens) >= parallel then return redis.call('ZREM', HEAP, host) end
   local back = shard .. 'back:' .. host .. ':'
   for number = 1, 5 do sizes[number] = redis.call('LLEN', back .. number) end
   turn, token = tonumber(turn or 0), token + 1
@@ -79,10 +81,14 @@ local function lease_from(host)
   leases[#leases + 1] = lease
   tokens = tokens and tokens ~= '' and tokens .. ' ' .. token or tostring(token)
   redis.call('HSET', key, 'tokens', tokens, 'turn', (turn + 1) % #order, 'waiting', held - 1)
-  if tokens_in(tokens) < parallel and tonumber(held) > 1 then
-    redis.call('ZADD', HEAP, now + tonumber(delay or 0), host)
-  else
-    redis.call('ZREM', HEAP, host)
+  redis.call('ZREM', HEAP, host)
+  if parallel > 1 then
+    -- Starts are spaced too; the clock keeps it for URLs that are routed later.
+    local next_start = now + tonumber(delay or 0)
+    redis.call('HSET', key, 'clock', next_start)
+    if tokens_in(tokens) < parallel and tonumber(held) > 1 then
+      redis.call('ZADD', HEAP, next_start, host)
+    end
   end
 end
 

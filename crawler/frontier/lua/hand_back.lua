@@ -6,21 +6,28 @@
 -- ARGV[3…] entry id, token, wait in ms before the host's next contact: three arguments a lease
 -- Returns  how many leases were settled; a stale token is passed over
 
-local now, settled = now_ms(ARGV[2]), 0
+local now, settled, back = now_ms(ARGV[2]), 0, 0
 for i = 3, #ARGV, 3 do
   local entry = take_lease(ARGV[1], ARGV[i], ARGV[i + 1])
   if entry then
     local host, wait = host_of(entry), tonumber(ARGV[i + 2])
     local key = shard .. 'host:' .. host
-    redis.call('LPUSH', shard .. 'back:' .. host .. ':' .. queue_of(entry), entry)
-    redis.call('HINCRBY', key, 'waiting', 1)
-    redis.call('PERSIST', key)
-    free_slot(host, ARGV[i + 1], now + wait, wait)
-    -- A fetch that ended before its URL was handed back has left no slot to free.
-    local tokens, clock = unpack(redis.call('HMGET', key, 'tokens', 'clock'))
-    if tokens_in(tokens) == 0 then redis.call('ZADD', HEAP, 'NX', tonumber(clock or 0), host) end
+    local excluded, queue = unpack(redis.call('HMGET', key, 'excluded', 'queue'))
     settled = settled + 1
+    if excluded then
+      count('dropped_excluded', 1)
+      free_slot(host, ARGV[i + 1], now + wait, wait)
+    else
+      redis.call('LPUSH', shard .. 'back:' .. host .. ':' .. (queue or queue_of(entry)), entry)
+      redis.call('HINCRBY', key, 'waiting', 1)
+      redis.call('PERSIST', key)
+      back = back + 1
+      free_slot(host, ARGV[i + 1], now + wait, wait)
+      -- A fetch that ended before its URL was handed back has left no slot to free.
+      local tokens, clock = unpack(redis.call('HMGET', key, 'tokens', 'clock'))
+      if tokens_in(tokens) == 0 then redis.call('ZADD', HEAP, 'NX', tonumber(clock or 0), host) end
+    end
   end
 end
-count('back', settled)
+count('back', back)
 return settled

@@ -14,15 +14,18 @@ local key = shard .. 'host:' .. host
 local change = {}
 function change.block(value)
   local until_ms = tonumber(value)
+  local clock, delay = unpack(redis.call('HMGET', key, 'clock', 'delay'))
+  clock = tonumber(clock or 0)
   if until_ms == 0 then
-    redis.call('HDEL', key, 'blocked')
-    redis.call('HSET', key, 'clock', now)
+    -- Its last contact is not known any more; its own delay from now on is polite in any case.
+    if redis.call('HDEL', key, 'blocked') == 0 then return end
+    clock = math.min(clock, now + tonumber(delay or 0))
   else
     redis.call('HSET', key, 'blocked', until_ms)
-    local clock = math.max(until_ms, tonumber(redis.call('HGET', key, 'clock') or 0))
-    redis.call('HSET', key, 'clock', clock)
+    clock = math.max(clock, until_ms)
   end
-  redis.call('ZADD', HEAP, 'XX', redis.call('HGET', key, 'clock'), host)
+  redis.call('HSET', key, 'clock', clock)
+  redis.call('ZADD', HEAP, 'XX', clock, host)
 end
 function change.exclude(value)
   if value ~= '1' then return redis.call('HDEL', key, 'excluded') end
@@ -47,13 +50,17 @@ function change.budget(value)
   redis.call('HSET', key, 'budget', value, 'keep', 1)
 end
 
+for i = 3, #ARGV, 2 do assert(change[ARGV[i]], 'a host has no ' .. ARGV[i]) end
 for i = 3, #ARGV, 2 do change[ARGV[i]](ARGV[i + 1]) end
-if redis.call('EXISTS', key) == 1 then redis.call('PERSIST', key) end
 local found = redis.call('HMGET', key, 'clock', 'delay', 'waiting', 'tokens', 'blocked', 'excluded',
   'queue', 'budget')
 local clock = tonumber(found[1] or 0)
-if #ARGV > 2 and not found[3] and (found[4] or '') == '' and redis.call('HEXISTS', key, 'keep') == 0 then
-  redis.call('PEXPIREAT', key, math.max(clock, now) + HOST_TTL_MS)
+if #ARGV > 2 then
+  if redis.call('HEXISTS', key, 'keep') == 1 or tonumber(found[3] or 0) > 0 or (found[4] or '') ~= '' then
+    redis.call('PERSIST', key)
+  else
+    redis.call('PEXPIREAT', key, math.max(clock, now) + HOST_TTL_MS)
+  end
 end
 return {clock, tonumber(found[2] or 0), tonumber(found[3] or 0), tokens_in(found[4]),
   tonumber(redis.call('HGET', shard .. 'pages', host) or 0), tonumber(found[5] or 0),

@@ -12,7 +12,8 @@ local now, parallel, flights = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV
 local highest = tonumber(redis.call('HGET', STATS, 'token') or 0)
 for i = 4, #ARGV, 2 do
   local host, key = ARGV[i], shard .. 'host:' .. ARGV[i]
-  local tokens, clock, waiting = unpack(redis.call('HMGET', key, 'tokens', 'clock', 'waiting'))
+  local tokens, clock, waiting, keep = unpack(redis.call('HMGET', key, 'tokens', 'clock', 'waiting',
+    'keep'))
   if i < 4 + 2 * flights then
     local token = ARGV[i + 1]
     highest = math.max(highest, tonumber(token))
@@ -28,7 +29,7 @@ for i = 4, #ARGV, 2 do
       redis.call('HSET', key, 'clock', rest)
       if tonumber(waiting or 0) > 0 then
         redis.call('ZADD', HEAP, 'XX', rest, host)
-      elseif (tokens or '') == '' then
+      elseif (tokens or '') == '' and not keep then
         redis.call('PEXPIREAT', key, rest + HOST_TTL_MS)
       end
     end

@@ -30,14 +30,15 @@ local function take_back(key, id, lease)
   end
 end
 
+-- After a restart of the server nobody could beat for a while: all have the grace to do it first.
+if now < tonumber(redis.call('HGET', STATS, 'claims_from') or 0) then return 0 end
 for _, owner in ipairs(redis.call('ZRANGEBYSCORE', OWNERS, '-inf', now - tonumber(ARGV[2]))) do
+  if taken >= limit then break end
   local key = shard .. 'leases:' .. owner
-  local page = redis.call('HSCAN', key, 0, 'COUNT', limit)[2]
-  for i = 1, #page, 2 do
-    if taken >= limit then break end
-    take_back(key, page[i], page[i + 1])
-    taken = taken + 1
-  end
+  -- Not HSCAN: from a big hash whose first part is empty it returns nothing, again and again.
+  local page = redis.call('HRANDFIELD', key, limit - taken, 'WITHVALUES')
+  for i = 1, #page, 2 do take_back(key, page[i], page[i + 1]) end
+  taken = taken + #page / 2
   if redis.call('EXISTS', key) == 0 then
     redis.call('ZREM', OWNERS, owner)
     redis.call('HDEL', shard .. 'claims', owner)

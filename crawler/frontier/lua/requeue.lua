@@ -16,15 +16,15 @@ for _, letter in ipairs(letters) do
   local fields = letter[2]
   local entry, reason = fields[2], fields[4]
   local host = host_of(entry)
-  if (ARGV[3] == '' or ARGV[3] == reason) and (ARGV[4] == '' or ARGV[4] == host) then
+  local chosen = (ARGV[3] == '' or ARGV[3] == reason) and (ARGV[4] == '' or ARGV[4] == host)
+  -- Bytes that are no entry cannot live again: only a purge deletes them.
+  if chosen and (ARGV[5] == 'purge' or host) then
     redis.call('XDEL', dead, last)
-    if ARGV[5] == 'purge' then
-      taken = taken + 1
-    elseif host then
+    taken = taken + 1
+    if ARGV[5] ~= 'purge' then
       local queue = queue_of(entry)
       entry = string.sub(entry, 1, 2) .. string.char(queue * 32, 0) .. string.sub(entry, 5)
       redis.call('RPUSH', shard .. 'front:' .. queue, entry)
-      taken = taken + 1
     end
   end
 end

@@ -16,7 +16,9 @@ local function bucket(wait)
 end
 
 for i = 4, #ARGV, 4 do
-  if take_lease(ARGV[1], ARGV[i], ARGV[i + 1]) then
+  local entry = take_lease(ARGV[1], ARGV[i], ARGV[i + 1])
+  if entry then
+    if kind == 'c' then redis.call('HINCRBY', shard .. 'pages', host_of(entry) or '', 1) end
     local due = bucket(tonumber(ARGV[i + 2]))
     redis.call('RPUSH', shard .. 'delayed:' .. due, kind .. ARGV[i + 3])
     redis.call('ZADD', shard .. 'delayed', due, due)

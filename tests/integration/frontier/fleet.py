@@ -1,0 +1,106 @@
+"""Instances at work on one frontier, in virtual time: what the tests of the verbs share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from crawler.frontier import Entry, Frontier, Lease, Steering, Tuning
+from crawler.frontier.connection import Client
+from crawler.frontier.shards import shard_of, tags
+from crawler.urls import fingerprint, host_of
+
+# Far in the future, so that the server's own clock never gets ahead of a test's.
+T0 = 4_000_000_000_000
+CRAWL = "test"
+
+_requests = count(1)
+
+
+def entry(url: str, queue: int = 1, **more: Any) -> Entry:
+    """The entry of a canonical URL."""
+    return Entry(id=fingerprint(url), url=url, queue=queue, **more)
+
+
+def entries(number: int, host: str = "a.test", queue: int = 1) -> list[Entry]:
+    """So many URLs of one host."""
+    return [entry(f"http://{host}/{i}", queue) for i in range(number)]
+
+
+def hosts(number: int, queue: int = 1) -> list[Entry]:
+    """One URL each of so many hosts."""
+    return [entry(f"http://h{i}.test/", queue) for i in range(number)]
+
+
+def request_id() -> str:
+    return f"r{next(_requests)}"
+
+
+def urls(leases: list[Lease]) -> list[str]:
+    return [lease.entry.url for lease in leases]
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a frontier lies: a client of one server or of a cluster, and the number of shards."""
+
+    redis: Client
+    shards: int
+
+    async def instance(self, *, now_ms: int = T0, tuning: Tuning | None = None) -> Frontier:
+        """A registered instance."""
+        frontier = Frontier(self.redis, CRAWL, shards=self.shards, tuning=tuning)
+        await frontier.open()
+        await frontier.beat(now_ms=now_ms)
+        return frontier
+
+    async def steering(self) -> Steering:
+        return await Steering.of(self.redis, CRAWL)
+
+    def tag(self, host: str) -> str:
+        """The prefix of the keys of a host's shard."""
+        return tags(CRAWL, self.shards)[shard_of(host, self.shards)]
+
+    def key(self, host: str, name: str) -> str:
+        """A key of the host's shard."""
+        return f"{self.tag(host)}:{name}"
+
+    async def dead(self) -> dict[str, str]:
+        """Dead letters: URL (or bytes in hex) and reason."""
+        letters = await (await self.steering()).dead(limit=10_000)
+        return {
+            letter.entry.url if letter.entry else letter.data.hex(): letter.reason
+            for letter in letters
+        }
+
+
+async def claim(frontier: Frontier, n: int = 1000, *, now_ms: int = T0, **more: Any) -> list[Lease]:
+    """Claim from all shards, and go on while there is more to route."""
+    leases: list[Lease] = []
+    for shard in range(frontier.shards):
+        while len(leases) < n:
+            found = await frontier.claim(
+                n - len(leases), request_id(), shard=shard, now_ms=now_ms, **more
+            )
+            leases += found.leases
+            if not found.more:
+                break
+    return leases
+
+
+async def one(frontier: Frontier, *, now_ms: int = T0, **more: Any) -> Lease:
+    """The one lease there is to claim."""
+    leases = await claim(frontier, now_ms=now_ms, **more)
+    assert len(leases) == 1, leases
+    return leases[0]
+
+
+async def crawl(frontier: Frontier, lease: Lease, *, rest_ms: int = 0, now_ms: int = T0) -> None:
+    """Fetch and settle one lease."""
+    await frontier.release([(lease, rest_ms)], now_ms=now_ms)
+    await frontier.done([(lease, True)])
+
+
+def host(url: str) -> str:
+    return host_of(url)

@@ -1,0 +1,120 @@
+"""URL-seen in both forms: what was added is known, whatever is full."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from crawler.frontier import Entry, Frontier, Tuning, keys
+from crawler.frontier.seen import Bloom
+from tests.integration.frontier.fleet import CRAWL, Place, entries, entry
+
+BUCKETS = 4096
+
+
+@pytest.fixture
+async def tiny(place: Place) -> Frontier:
+    """A frontier whose buckets are full with two URLs."""
+    await place.instance()
+    await place.redis.hset(keys.crawl_meta(CRAWL), "seen_argument", 2)
+    return await place.instance()
+
+
+def in_one_bucket(number: int) -> list[Entry]:
+    """URLs whose fingerprints share a bucket in every generation."""
+    same = entries(number)
+    return [replace(one, id=7 << 32 | i * 100) for i, one in enumerate(same)]
+
+
+async def test_full_buckets_overflow_into_later_generations(tiny: Frontier, place: Place) -> None:
+    many = in_one_bucket(9)
+    assert (await tiny.add(many)).answers == "1" * 9
+    assert (await tiny.add(many)).answers == "0" * 9
+    for generation in range(4):
+        assert await place.redis.scard(place.key("a.test", f"url_seen:{generation}:7")) == 2
+    assert await place.redis.scard(place.key("a.test", "url_seen:4:7")) == 1
+
+
+async def test_many_urls_in_tiny_buckets_are_all_known(tiny: Frontier) -> None:
+    many = entries(3000)
+    assert (await tiny.add(many)).new == 3000
+    assert (await tiny.add(many)).new == 0
+
+
+async def test_forgetting_in_a_full_bucket_keeps_later_generations_findable(
+    tiny: Frontier, place: Place
+) -> None:
+    many = in_one_bucket(9)
+    await tiny.add(many)
+    scripts, tag = tiny._scripts, place.tag("a.test")
+    assert await scripts.run("forget", tag, many[0].id.to_bytes(8, "big"), 2) == 1
+    assert await scripts.run("forget", tag, many[0].id.to_bytes(8, "big"), 2) == 0
+    assert (await tiny.add(many[1:])).answers == "0" * 8
+    assert (await tiny.add(many)).answers == "1" + "0" * 8
+
+
+async def test_a_forgotten_url_is_new_again(frontier: Frontier, place: Place) -> None:
+    steering = await place.steering()
+    page = entry("http://a.test/page")
+    assert not await steering.forget(page.url)
+    await frontier.add([page])
+    assert await steering.forget(page.url)
+    assert (await steering.status(page.url))[0] == "unseen"
+    assert (await frontier.add([page])).answers == "1"
+
+
+async def test_fingerprints_with_the_highest_bits_are_kept_apart(frontier: Frontier) -> None:
+    base = entry("http://a.test/")
+    ids = [0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**64 - 1, 2**64 - 2]
+    odd = [replace(base, id=id_) for id_ in ids]
+    assert (await frontier.add(odd)).answers == "1" * len(ids)
+    assert (await frontier.add(odd)).answers == "0" * len(ids)
+
+
+# --- Bloom filters -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def bloom(place: Place) -> Frontier:
+    """Filters for 1,000 URLs each, wrong with one in a thousand."""
+    return await place.instance(tuning=Tuning(url_seen=Bloom(1000, 0.001)))
+
+
+async def test_a_bloom_filter_knows_what_was_added(bloom: Frontier, place: Place) -> None:
+    many = entries(900)
+    assert (await bloom.add(many)).new >= 895
+    assert (await bloom.add(many)).new == 0
+    steering = await place.steering()
+    assert (await steering.status(many[0].url))[0] == "known"
+    assert (await steering.status("http://a.test/other"))[0] == "unseen"
+
+
+async def test_a_url_twice_in_one_batch_is_added_once(bloom: Frontier) -> None:
+    assert (await bloom.add([entry("http://a.test/")] * 2)).answers == "10"
+
+
+async def test_a_full_filter_is_followed_by_another(bloom: Frontier, place: Place) -> None:
+    many = entries(3500)
+    assert (await bloom.add(many)).new >= 3450
+    assert (await bloom.add(many)).new == 0
+    filters = [
+        await place.redis.exists(place.key("a.test", f"bloom:{number}")) for number in range(5)
+    ]
+    assert filters == [1, 1, 1, 1, 0]
+
+
+async def test_the_expected_loss_is_counted(bloom: Frontier, place: Place) -> None:
+    many = entries(10_000)
+    lost = len(many) - (await bloom.add(many)).new
+    stats = await place.redis.hgetall(place.key("a.test", "stats"))
+    expected = float(stats[b"bloom_lost"])
+    # A chain of ten filters, the first nine full: about 0.1 % each, so 45 to 55 of 10,000.
+    assert 30 < expected < 80
+    assert abs(lost - expected) < 40
+
+
+async def test_a_bloom_filter_cannot_forget(bloom: Frontier, place: Place) -> None:
+    await bloom.add([entry("http://a.test/")])
+    assert not await (await place.steering()).forget("http://a.test/")
+    assert (await bloom.add([entry("http://a.test/")])).answers == "0"
