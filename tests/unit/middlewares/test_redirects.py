@@ -1,0 +1,63 @@
+"""Redirects become requests of their own for the frontier."""
+
+import pytest
+from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+
+from crawler.middlewares.redirects import Redirects
+from tests.crawlers import project_crawler
+
+URL = "http://h.test/a"
+
+
+@pytest.fixture
+def redirects() -> Redirects:
+    found = Redirects.from_crawler(project_crawler(REDIRECT_MAX_TIMES=2))
+    assert isinstance(found, Redirects)
+    return found
+
+
+def redirect(status: int, location: str | bytes) -> Response:
+    return Response(URL, status=status, headers={"Location": location})
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/b", "http://h.test/b"),
+        ("http://other.test/", "http://other.test/"),
+        (b"/\xc3\xbc", "http://h.test/%C3%BC"),
+    ],
+)
+def test_a_redirect_is_another_request(
+    redirects: Redirects, status: int, location: str | bytes, target: str
+) -> None:
+    request = Request(URL, headers={"Referer": "http://from.test/", "X-Mine": "1"})
+    found = redirects.process_response(request, redirect(status, location))
+    assert isinstance(found, Request)
+    assert found.url == target
+    assert "Referer" not in found.headers
+    assert found.meta["redirect_urls"] == [URL]
+
+
+def test_a_redirect_without_a_target_is_an_answer(redirects: Redirects) -> None:
+    response = Response(URL, status=302)
+    assert redirects.process_response(Request(URL), response) is response
+
+
+def test_there_is_an_end_to_redirects(redirects: Redirects) -> None:
+    request: Request | Response = Request(URL)
+    for _ in range(2):
+        assert isinstance(request, Request)
+        request = redirects.process_response(request, redirect(302, "/a"))
+    assert isinstance(request, Request)
+    with pytest.raises(IgnoreRequest):
+        redirects.process_response(request, redirect(302, "/a"))
+
+
+def test_a_spider_may_want_the_redirect_itself(redirects: Redirects) -> None:
+    request = Request(URL, meta={"dont_redirect": True})
+    response = redirect(302, "/b")
+    assert redirects.process_response(request, response) is response

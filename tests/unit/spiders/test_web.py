@@ -1,0 +1,144 @@
+"""The generic spider: arguments, seeds, and one page for each response."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import HtmlResponse, Response, TextResponse
+
+from crawler.errors import ConfigurationError
+from crawler.items import Page
+from crawler.requests import LEASE
+from crawler.spiders.web import WebSpider
+from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+
+URL = "http://h.test/a"
+HTML = b"""<html lang=en><title>T</title><meta name=description content=D>
+<link rel=canonical href=/c><body>Hello <a href=/b>B</a> <a href=http://o.test>O</a>"""
+
+
+@pytest.fixture
+def scheduler() -> WritingScheduler:
+    return WritingScheduler()
+
+
+def spider_with(scheduler: WritingScheduler, **arguments: Any) -> WebSpider:
+    return WebSpider.from_crawler(crawler_with(scheduler), **arguments)
+
+
+async def page_of(response: Response, spider: WebSpider, **meta: Any) -> Page:
+    response.request = Request(response.url, meta={LEASE: lease_of(URL, parent=7), **meta})
+    (page,) = [page async for page in spider.parse(response)]
+    return page
+
+
+async def test_a_page_has_what_the_response_says(scheduler: WritingScheduler) -> None:
+    headers = {"Content-Type": "Text/HTML; charset=utf-8", "ETag": '"x"', "Set-Cookie": "secret"}
+    response = HtmlResponse(URL, headers=headers, body=HTML)
+    page = await page_of(response, spider_with(scheduler), depth=2, fetch_ms=12)
+    assert (page.url, page.final_url, page.status, page.depth) == (URL, URL, 200, 2)
+    assert (page.title, page.description, page.language) == ("T", "D", "en")
+    assert page.canonical == "http://h.test/c"
+    assert page.text == "Hello B O"
+    assert page.links == ["http://h.test/b", "http://o.test/"]
+    assert (page.content_type, page.charset) == ("text/html", "utf-8")
+    assert page.headers == {"content-type": "Text/HTML; charset=utf-8", "etag": '"x"'}
+    assert (page.body, page.size_bytes, page.fetch_ms) == (HTML, len(HTML), 12)
+    assert page.parent == f"{7:016x}"
+    assert page.stored
+    assert page.crawled_at.tzinfo is not None
+
+
+async def test_a_page_is_named_as_the_frontier_names_it(scheduler: WritingScheduler) -> None:
+    response = HtmlResponse("http://h.test/%61", body=HTML)
+    page = await page_of(response, spider_with(scheduler))
+    assert (page.url, page.final_url) == (URL, "http://h.test/%61")
+
+
+@pytest.mark.parametrize("status", [301, 404, 500])
+async def test_an_error_is_recorded_without_links(scheduler: WritingScheduler, status: int) -> None:
+    page = await page_of(HtmlResponse(URL, status=status, body=HTML), spider_with(scheduler))
+    assert (page.status, page.stored, page.links) == (status, False, [])
+
+
+async def test_a_page_that_asks_not_to_be_kept_is_not_but_its_links_count(
+    scheduler: WritingScheduler,
+) -> None:
+    body = HTML.replace(b"<title>", b"<meta name=robots content=noindex><title>")
+    page = await page_of(HtmlResponse(URL, body=body), spider_with(scheduler))
+    assert not page.stored
+    assert page.links
+
+
+async def test_what_is_no_text_has_no_links(scheduler: WritingScheduler) -> None:
+    response = Response(URL, body=b"\x89PNG", headers={"Content-Type": "image/png"})
+    page = await page_of(response, spider_with(scheduler))
+    assert (page.links, page.text, page.stored) == ([], "", True)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "shift_jis", "nonsense"])
+async def test_pages_in_any_encoding_are_read(scheduler: WritingScheduler, encoding: str) -> None:
+    headers = {"Content-Type": f"text/html; charset={encoding}"}
+    response = HtmlResponse(URL, headers=headers, body=b"\xff\xfe\x80<a href=/b>")
+    assert isinstance(await page_of(response, spider_with(scheduler)), Page)
+
+
+async def test_a_large_page_is_read_in_a_thread_with_the_same_result(
+    scheduler: WritingScheduler,
+) -> None:
+    body = HTML + b"<p>" + b"word " * 100_000
+    page = await page_of(TextResponse(URL, body=body), spider_with(scheduler))
+    assert page.links == ["http://h.test/b", "http://o.test/"]
+    assert page.text.count("word") == 100_000
+
+
+async def test_no_more_links_than_the_setting_allows(scheduler: WritingScheduler) -> None:
+    spider = WebSpider.from_crawler(crawler_with(scheduler, MAX_OUTLINKS=1))
+    assert (await page_of(HtmlResponse(URL, body=HTML), spider)).links == ["http://h.test/b"]
+
+
+async def test_a_subclass_adds_fields_of_its_own(scheduler: WritingScheduler) -> None:
+    class Mine(WebSpider):
+        def extract(self, response: Response, page: Page) -> None:
+            page.extra["length"] = len(response.body)
+
+    spider = Mine.from_crawler(crawler_with(scheduler))
+    page = await page_of(HtmlResponse(URL, body=HTML), spider)
+    assert page.extra == {"length": len(HTML)}
+
+
+async def test_seeds_go_to_the_frontier_in_batches_and_bad_ones_are_told(
+    scheduler: WritingScheduler, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = [f"http://h.test/{number}" for number in range(2500)] + ["nonsense"] * 50
+    file = tmp_path / "seeds.txt"
+    file.write_text("\n".join(lines))
+    spider = spider_with(scheduler, seeds=str(file))
+    assert [request async for request in spider.start()] == []
+    assert len(scheduler.added) == 2500
+    stats = spider.crawler.stats.get_stats()
+    assert (stats["seeds/added"], stats["seeds/rejected"]) == (2500, 50)
+    assert len([line for line in caplog.messages if "nonsense" in line]) == 10
+
+
+async def test_without_seeds_it_crawls_what_the_frontier_has(scheduler: WritingScheduler) -> None:
+    assert [request async for request in spider_with(scheduler).start()] == []
+    assert scheduler.added == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"seeds": ""}, "seeds is empty"),
+        ({"scope": "world"}, "scope is 'world'; use one of host, domain, any"),
+        ({"max_depth": "abc"}, "max_depth is 'abc'; give a whole number, 0 for no limit"),
+        ({"max_depth": "1.5"}, "max_depth is '1.5'"),
+        ({"max_pages": "-1"}, "max_pages is '-1'"),
+        ({"depth": "1"}, "no argument 'depth'"),
+    ],
+)
+def test_a_bad_argument_is_named(arguments: dict[str, str], text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        WebSpider(**arguments)  # type: ignore[arg-type]
+    assert text in str(caught.value)
