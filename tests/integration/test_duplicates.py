@@ -1,0 +1,128 @@
+"""The duplicates pipeline with a real Redis: marked, and remembered only when durable."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from scrapy import signals
+from scrapy.crawler import Crawler
+
+from crawler.errors import ConfigurationError
+from crawler.extensions.servers import Servers
+from crawler.items import Page
+from crawler.pipelines.duplicates import Duplicates
+from crawler.urls import fingerprint
+from tests.crawlers import project_crawler
+from tests.unit.schedulers import WritingScheduler, crawler_with
+
+WORDS = [f"word{number}" for number in range(400)]
+TEXT = " ".join(WORDS)
+
+
+def page(number: int, text: str = TEXT, **fields: Any) -> Page:
+    url = f"http://h.test/{number}"
+    values: dict[str, Any] = {
+        "url": url,
+        "final_url": url,
+        "status": 200,
+        "crawled_at": datetime(2026, 1, 1, tzinfo=UTC),
+        "text": text,
+        "body": text.encode(),
+        **fields,
+    }
+    return Page(**values)
+
+
+@pytest.fixture
+async def crawler(redis_url: str) -> AsyncIterator[Crawler]:
+    crawler = crawler_with(WritingScheduler(), REDIS_URL=redis_url)
+    yield crawler
+    await Servers.of(crawler).close()
+
+
+async def opened(crawler: Crawler) -> Duplicates:
+    duplicates = Duplicates.from_crawler(crawler)
+    await duplicates.open_spider()
+    return duplicates
+
+
+async def store(crawler: Crawler, item: Page) -> None:
+    """What the engine does when an item has passed all pipelines."""
+    await crawler.signals.send_catch_log_async(signals.item_scraped, item=item)
+
+
+async def test_an_equal_page_is_a_duplicate_once_the_first_is_durable(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    first, early, late = page(1), page(2), page(3)
+    await duplicates.process_item(first)
+    await duplicates.process_item(early)
+    assert (first.duplicate_of, early.duplicate_of) == ("", "")
+    await store(crawler, first)
+    await duplicates.process_item(late)
+    assert late.duplicate_of == f"{fingerprint(first.url):016x}"
+    assert late.duplicate_distance is None
+    assert len(late.content_hash) == 64
+    assert crawler.stats.get_value("duplicates/exact") == 1
+
+
+async def test_a_nearly_equal_page_is_a_duplicate(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    await store(crawler, await duplicates.process_item(page(1)))
+    other = await duplicates.process_item(page(2, TEXT + "!", body=b"another template"))
+    assert other.duplicate_distance == 0
+    far = await duplicates.process_item(page(3, " ".join(f"x{word}" for word in WORDS)))
+    assert far.duplicate_of == ""
+
+
+async def test_short_texts_are_near_to_nothing(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    await store(crawler, await duplicates.process_item(page(1, "two words")))
+    other = await duplicates.process_item(page(2, "two words", body=b"x"))
+    assert (other.duplicate_of, other.simhash) == ("", "")
+
+
+async def test_texts_shorter_than_a_shingle_are_never_compared(redis_url: str) -> None:
+    crawler = crawler_with(WritingScheduler(), REDIS_URL=redis_url, NEAR_MIN_WORDS=0)
+    duplicates = await opened(crawler)
+    await store(crawler, await duplicates.process_item(page(1, "one")))
+    assert (await duplicates.process_item(page(2, "other"))).duplicate_of == ""
+    await Servers.of(crawler).close()
+
+
+async def test_a_duplicate_is_no_original(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    for number in (1, 2):
+        await store(crawler, await duplicates.process_item(page(number)))
+    third = await duplicates.process_item(page(3))
+    assert third.duplicate_of == f"{fingerprint('http://h.test/1'):016x}"
+
+
+async def test_a_page_fetched_again_is_no_duplicate_of_itself(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    for _ in range(2):
+        item = await duplicates.process_item(page(1))
+        assert item.duplicate_of == ""
+        await store(crawler, item)
+
+
+@pytest.mark.parametrize("item", [page(1, stored=False), page(1, body=b""), {"a": "dict"}])
+async def test_what_is_not_kept_is_not_compared(crawler: Crawler, item: Any) -> None:
+    duplicates = await opened(crawler)
+    assert await duplicates.process_item(item) is item
+    await crawler.signals.send_catch_log_async(signals.item_scraped, item=item)
+    assert (await duplicates.process_item(page(2))).duplicate_of == ""
+
+
+async def test_a_huge_text_is_hashed_without_stopping_the_world(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    huge = " ".join(f"w{number}" for number in range(200_000))
+    await store(crawler, await duplicates.process_item(page(1, huge)))
+    assert (await duplicates.process_item(page(2, huge))).duplicate_distance is None
+    assert (await duplicates.process_item(page(3, huge + " end", body=b"x"))).duplicate_of
+
+
+@pytest.mark.parametrize("distance", [-1, 4, 64])
+def test_a_distance_that_cannot_be_found_is_refused(distance: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"NEAR_DISTANCE is {distance}; give a number"):
+        Duplicates.from_crawler(project_crawler(NEAR_DISTANCE=distance))
