@@ -21,6 +21,7 @@ _OWN = frozenset(
     {
         "BOT_NAME",
         "COMMANDS_MODULE",
+        "COOKIES_ENABLED",
         "EXTENSIONS",
         "ITEM_PIPELINES",
         "LOG_FORMATTER",

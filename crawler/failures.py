@@ -21,6 +21,7 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 from scrapy.utils.asyncgen import as_async_generator
+from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
@@ -93,6 +94,8 @@ class SettlingErrback:
         self._failures = failures
         self._lease = lease
         self.wrapped = wrapped
+        # Its output is being read, and the lease is settled at the end of it.
+        self.draining = False
         self.__name__ = getattr(wrapped, "__name__", "errback")
 
     def __call__(self, failure: Failure) -> Any:
@@ -109,12 +112,14 @@ class SettlingErrback:
         if output is None or isinstance(output, Failure):
             self._failures.settle(self._lease, failure)
             return output
+        self.draining = True
         return self._drain(output, failure)
 
     async def _drain(self, output: Any, failure: Failure) -> AsyncIterator[Any]:
         """Pass the errback's output on; its requests are in the outbox before the settlement."""
         try:
-            async for part in as_async_generator(iterate_spider_output(output)):
+            parts = await ensure_awaitable(iterate_spider_output(output))
+            async for part in as_async_generator(parts):
                 yield part
         finally:
             self._failures.settle(self._lease, failure)

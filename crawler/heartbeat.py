@@ -7,11 +7,13 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from crawler.frontier import Frontier, OwnerDead, RedisAway
 from crawler.frontier.health import GaveUp, Health
 from crawler.frontier.shards import preferred
+from crawler.tasks import end
 from crawler.workbench import Workbench
 
 logger = logging.getLogger(__name__)
@@ -61,16 +63,16 @@ class Heartbeat:
 
     async def open(self) -> None:
         """Register, and beat from now on."""
+        until = self._alive_until()
         self._epoch = await self._frontier.open(self._about())
+        self._workbench.beaten(until)
         await self._order_shards()
         self._task = asyncio.get_running_loop().create_task(self._beat_forever())
 
     async def close(self) -> None:
         """Sign off."""
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await end(self._task)
         with suppress(*RedisAway):
             await self._frontier.leave()
 
@@ -83,16 +85,20 @@ class Heartbeat:
             except OwnerDead:
                 await self._start_over()
             except RedisAway as error:
+                # The others could not beat either: they get the time to do it before a reclaim.
+                self._turn = 0
                 with suppress(GaveUp):
                     self._health.failed(error)
 
     async def _beat(self) -> None:
         self._turn += 1
+        until = self._alive_until()
         async with self._workbench.lock:
             epoch, strays = await self._frontier.beat(self._workbench.known_leases, self._about())
             if strays:
                 # Leases of a claim whose reply never came, or of a settlement that was lost.
                 await self._frontier.hand_back([(lease, 0) for lease in strays])
+        self._workbench.beaten(until)
         if epoch != self._epoch:
             await self._reassert()
         self._epoch = epoch
@@ -126,8 +132,14 @@ class Heartbeat:
             "a new name"
         )
         self._workbench.drop_all()
+        until = self._alive_until()
         with suppress(*RedisAway):
             self._epoch = await self._frontier.register(self._about())
+            self._workbench.beaten(until)
+
+    def _alive_until(self) -> float:
+        """Time to which a beat that is sent now keeps this process from being declared dead."""
+        return monotonic() + self._pulse.lease_ttl_s
 
     async def _order_shards(self) -> None:
         """In which order the shards are asked, by the strategy."""

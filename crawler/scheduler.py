@@ -110,10 +110,12 @@ class Scheduler(BaseScheduler):
         if lease is not None and not self.holds(lease):
             # A middleware settled the lease and gave its request back to end the fetch quietly.
             return True
-        entry = self.entry_of(request)
+        entry = self.entry_of(request) if lease is None else self._replacement(request, lease)
         if entry is not None:
-            # Never refused: it is a seed, or takes the place of a URL that the frontier has.
-            future = self._send([entry], "force" if request.dont_filter else "all")
+            # Never refused: it is a seed, or takes the place of a URL that the frontier has. Scrapy
+            # marks start requests as dont_filter; a crawl that goes on or is shared knows them.
+            forced = request.dont_filter and not request.meta.get("is_start_request")
+            future = self._send([entry], "force" if forced else "all")
             if future is not None:
                 future.add_done_callback(lambda _: self._wake_engine())
         if lease is not None:
@@ -128,17 +130,10 @@ class Scheduler(BaseScheduler):
         """Which links the crawl follows, as the fleet's options are now."""
         return self._scope
 
-    def entry_of(self, request: Request, *, parent: int = 0) -> Entry | None:
+    def entry_of(
+        self, request: Request, *, depth: int | None = None, parent: int = 0
+    ) -> Entry | None:
         """The entry of a request, or None for one that cannot be crawled: it is counted."""
-        lease: Lease | None = request.meta.get(LEASE)
-        depth = None
-        if lease is not None:
-            # A middleware put this request in the place of the leased one, as a redirect does: it
-            # has the same depth, and of the headers those the user gave, not Scrapy's defaults.
-            given = lease.entry.tail.get("headers", {})
-            kept = {name: values for name, values in given.items() if name in request.headers}
-            request = request.replace(headers=kept)
-            depth, parent = lease.entry.depth, lease.entry.id
         try:
             entry = to_entry(request, self._spider, self.thresholds, depth=depth, parent=parent)
         except NotCarried as error:
@@ -164,6 +159,10 @@ class Scheduler(BaseScheduler):
     def holds(self, lease: Lease) -> bool:
         """Is this lease still to be settled by this process?"""
         return self.workbench.holds(lease)
+
+    def may_fetch(self, lease: Lease) -> bool:
+        """Is this lease surely ours at this moment? If not, nothing is fetched by it."""
+        return self.holds(lease) and self.workbench.alive
 
     def release(self, lease: Lease, rest_ms: int) -> None:
         """A fetch ended."""
@@ -220,6 +219,7 @@ class Scheduler(BaseScheduler):
 
     async def _on_beat(self) -> None:
         self._beats += 1
+        self._settle_lost()
         self._use(await options.follow(self._steering, self._options))
         if self._beats % 5 == 0:
             self.frontier.pressed = await self._steering.memory_share() > self._pulse.memory_full
@@ -241,6 +241,29 @@ class Scheduler(BaseScheduler):
         }
 
     # -------------------------------------------------------------------------------------------
+
+    def _replacement(self, request: Request, lease: Lease) -> Entry | None:
+        """The entry of a request that a middleware put in the leased one's place, as a redirect."""
+        # Of the headers it has those the user gave, not Scrapy's defaults.
+        given = lease.entry.tail.get("headers", {})
+        kept = {name: values for name, values in given.items() if name in request.headers}
+        request = request.replace(headers=kept)
+        return self.entry_of(request, depth=lease.entry.depth, parent=lease.entry.id)
+
+    def _settle_lost(self) -> None:
+        """Settle leases whose requests left the engine without a word.
+
+        A middleware answered with a request of its own, or another component vetoed a redirect:
+        Scrapy tells nobody.
+        """
+        slot = self._engine_slot()
+        if slot is None:
+            return
+        busy = {lease.key for r in slot.inprogress if (lease := r.meta.get(LEASE)) is not None}
+        for lease in self.workbench.taken:
+            if lease.key not in busy:
+                self._count("scheduler/lost")
+                self.done(lease, page=False)
 
     def _room(self) -> int | None:
         """How many fetches could start now; None while the engine closes."""

@@ -15,11 +15,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from time import monotonic
 
 from crawler.frontier import Claim, Frontier, Lease, OwnerDead, RedisAway, Sizes
 from crawler.frontier.health import GaveUp, Health
 from crawler.frontier.outbox import Outbox
 from crawler.rests import Rests
+from crawler.tasks import end
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +99,7 @@ class Workbench:
         self._frontier = frontier
         self._health = health
         self._demand = demand
+        self._alive_until = 0.0
         self._ready: deque[Lease] = deque()
         self._held: dict[tuple[int, bytes], Lease] = {}
         # Those of them whose hosts have a slot taken: claimed, and not released yet.
@@ -114,9 +117,7 @@ class Workbench:
     async def close(self) -> None:
         """Hand back what is not settled, and send all that waits."""
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await end(self._task)
         for lease in list(self._held.values()):
             self.hand_back(lease, 0)
         await self.outbox.drain()
@@ -132,7 +133,7 @@ class Workbench:
 
     def take(self) -> Lease | None:
         """The next lease to fetch, if one is ready."""
-        if self._ready:
+        if self._ready and self.alive:
             return self._ready.popleft()
         self._changed.set()
         return None
@@ -155,6 +156,9 @@ class Workbench:
         """A lease was passed to the outbox for good."""
         self._held.pop(lease.key, None)
         if lease.key in self._in_flight:
+            # It ended without a fetch: its host was not contacted and need not rest.
+            self.release(lease, 0)
+        if lease.key in self._in_flight:
             # It ended without a fetch, as when a middleware ignores the request.
             self.release(lease, 0)
 
@@ -166,6 +170,26 @@ class Workbench:
     def held(self) -> int:
         """Leases claimed and not yet settled."""
         return len(self._held)
+
+    @property
+    def taken(self) -> Iterable[Lease]:
+        """Leases that are with the engine."""
+        ready = {lease.key for lease in self._ready}
+        return [lease for lease in self._held.values() if lease.key not in ready]
+
+    @property
+    def alive(self) -> bool:
+        """Can no other process have declared this one dead by now?
+
+        A process that was stopped for a while finds out here, before it speaks to Redis again.
+        """
+        return monotonic() < self._alive_until
+
+    def beaten(self, until: float) -> None:
+        """Redis heard of this process; nobody declares it dead before this (monotonic) time."""
+        self._alive_until = until
+        if self._ready:
+            self._demand.wake()
 
     @property
     def known_leases(self) -> Iterable[Lease]:
@@ -268,8 +292,10 @@ class Workbench:
     async def _sleep(self, pause: float) -> None:
         await asyncio.sleep(min(pause, _CLAIM_GAP_S))
         if pause > _CLAIM_GAP_S:
+            # Not wait_for: it loses a cancellation that comes together with the event.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), pause - _CLAIM_GAP_S)
+                async with asyncio.timeout(pause - _CLAIM_GAP_S):
+                    await self._changed.wait()
 
     # --- the end of the crawl ------------------------------------------------------------------
 

@@ -36,8 +36,15 @@ class AdaptiveDelay:
         )
         return cls(crawler, politeness)
 
-    def process_request(self, request: Request) -> None:
+    def process_request(self, request: Request) -> Request | None:
+        lease = request.meta.get(LEASE)
+        scheduler = Scheduler.of(self._crawler)
+        if lease is not None and not scheduler.may_fetch(lease):
+            # Another process may be at this host by now.
+            scheduler.hand_back(lease, 0)
+            return request
         request.meta[_STARTED] = monotonic()
+        return None
 
     def process_response(self, request: Request, response: Response) -> Response:
         wait = retry_after_s(response.headers.get("Retry-After"))

@@ -24,15 +24,22 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 
+def _request_of(response: Response) -> Request:
+    assert response.request is not None
+    return response.request
+
+
 class _Account:
     """What is still open for one lease."""
 
-    __slots__ = ("exhausted", "failed", "lease", "open_items", "page")
+    __slots__ = ("exhausted", "failed", "iterating", "lease", "open_items", "page")
 
     def __init__(self, lease: Lease, *, page: bool) -> None:
         self.lease = lease
         self.page = page
         self.open_items = 0
+        # Its output is being read: an error in it is seen there.
+        self.iterating = False
         self.exhausted = False
         self.failed: str | None = None
 
@@ -57,12 +64,16 @@ class Leases:
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         account = self._open_account(response)
+        if account is not None:
+            account.iterating = True
+        # An errback settles the lease itself, at its end: its requests must be safe by then.
+        batch = 1 if getattr(_request_of(response).errback, "draining", False) else ADD_MAX
         requests: list[Request] = []
         try:
             async for output in result:
                 if isinstance(output, Request):
                     requests.append(output)
-                    if len(requests) >= ADD_MAX:
+                    if len(requests) >= batch:
                         await self._add(requests, account)
                         requests = []
                 else:
@@ -70,6 +81,11 @@ class Leases:
                         account.open_items += 1
                     yield output
             await self._add(requests, account)
+        except CloseSpider as error:
+            # No failure: what came before it counts.
+            await self._add(requests, account)
+            self._fail(account, error)
+            raise
         except Exception as error:
             self._fail(account, error)
             raise
@@ -78,7 +94,9 @@ class Leases:
             self._settle_if_finished(account)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
-        self._fail(self._open_account(response), exception)
+        account = self._open_account(response)
+        if account is None or not account.iterating:
+            self._fail(account, exception)
 
     def _open_account(self, response: Response) -> _Account | None:
         lease: Lease | None = response.meta.get(LEASE)
@@ -99,8 +117,6 @@ class Leases:
         plain: list[Entry] = []
         forced: list[Entry] = []
         for request in requests:
-            # Copied from the response's meta, as spiders do; the lease is not the child's.
-            request.meta.pop(LEASE, None)
             if listened and self._ignored(request):
                 continue
             entry = scheduler.entry_of(request, parent=parent)

@@ -73,7 +73,10 @@ class Robots:
         try:
             found = await self._cache.get(authority_of(lease.entry.url))
             if found is None:
-                await self._fetch_rules(lease)
+                if Scheduler.of(self._crawler).may_fetch(lease):
+                    await self._fetch_rules(lease)
+                else:
+                    Scheduler.of(self._crawler).hand_back(lease, 0)
                 return request
         except RedisAway as error:
             logger.debug("No look at the rules for %s: %s", request.url, error)
@@ -98,6 +101,8 @@ class Robots:
         authority = authority_of(lease.entry.url)
         robots = Request(
             f"{authority}/robots.txt",
+            # Not for filters such as the offsite one: its page passed them.
+            dont_filter=True,
             meta={
                 "download_slot": lease.entry.host,
                 "download_timeout": _TIMEOUT_S,
