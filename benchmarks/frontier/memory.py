@@ -23,9 +23,9 @@ def measure(quick: bool) -> Iterator[Figure | Skipped]:
     few = 100_000 if quick else 1_000_000
     peer_requests = 5_000 if quick else 50_000
     with private_redis(persistent=False, compressed=False) as server:
-        seen, waiting = asyncio.run(_bytes_per_url(server, _KNOWN))
+        seen, waiting = (size / _KNOWN for size in asyncio.run(_bytes(server, _KNOWN)))
     with private_redis(persistent=False) as server:
-        compressed = asyncio.run(_bytes_per_url(server, few))[1]
+        compressed = asyncio.run(_bytes(server, few))[1] / few
     with private_redis(persistent=False) as server:
         peer_seen = _peer_seen_bytes(server, _KNOWN)
         peer_waiting = _peer_waiting_bytes(server, peer_requests)
@@ -36,9 +36,9 @@ def measure(quick: bool) -> Iterator[Figure | Skipped]:
     ):
         yield Figure(name, value, "B", peer.NAME, value / peer_value, target=at_most(bound))
     with private_redis(persistent=False, compressed=False) as server:
-        # A filter has its size from the beginning; it is judged full.
-        bloom = Tuning(url_seen=Bloom(capacity=few))
-        bytes_per_url = asyncio.run(_bytes_per_url(server, few, bloom))[0]
+        # A filter has its size from the beginning, however few URLs are in it.
+        bloom = Bloom()
+        bytes_per_url = asyncio.run(_bytes(server, few, Tuning(url_seen=bloom)))[0] / bloom.capacity
     yield Figure(
         "url_seen.bloom_bytes_per_url",
         bytes_per_url,
@@ -49,10 +49,8 @@ def measure(quick: bool) -> Iterator[Figure | Skipped]:
     )
 
 
-async def _bytes_per_url(
-    server: PrivateRedis, urls: int, tuning: Tuning | None = None
-) -> tuple[float, float]:
-    """Of a known URL and of a waiting one."""
+async def _bytes(server: PrivateRedis, urls: int, tuning: Tuning | None = None) -> tuple[int, int]:
+    """What so many URLs take as known ones, and as waiting ones."""
     async with open_frontier(server, tuning) as frontier:
         empty = server.memory_bytes()
         await fill(frontier, 0, urls, _HOSTS)
@@ -61,7 +59,7 @@ async def _bytes_per_url(
     assert fronts, "the front queues have other names now"
     server.client.delete(*fronts)
     without_fronts = server.memory_bytes()
-    return (without_fronts - empty) / urls, (full - without_fronts) / urls
+    return without_fronts - empty, full - without_fronts
 
 
 def _peer_seen_bytes(server: PrivateRedis, urls: int) -> float:
