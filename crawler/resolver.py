@@ -60,7 +60,7 @@ class Resolver(AbstractResolver):
     """aiohttp's source of addresses."""
 
     def __init__(self, overrides: Mapping[str, str]) -> None:
-        self._overrides = {name.lower(): _target(name, to) for name, to in overrides.items()}
+        self._overrides = targets(overrides)
         self._system = ThreadedResolver()
 
     async def resolve(
@@ -93,6 +93,11 @@ class Resolver(AbstractResolver):
             if dot < 0:
                 return None
             name = name[dot:]
+
+
+def targets(overrides: Mapping[str, str]) -> dict[str, tuple[str, int]]:
+    """Address and port of each name in DNS_OVERRIDES, or ConfigurationError."""
+    return {name.lower(): _target(name, to) for name, to in overrides.items()}
 
 
 def _target(name: str, to: str) -> tuple[str, int]:

@@ -12,6 +12,7 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 
+from crawler import setting_values
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.progress.startup_lines import hide_listings
@@ -22,7 +23,7 @@ _FAILED = frozenset({"redis_lost", "start_error"})
 
 
 class Command(ScrapyCrawl):
-    """Check the servers first, then crawl."""
+    """Check the settings and the servers first, then crawl."""
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
@@ -30,6 +31,11 @@ class Command(ScrapyCrawl):
         assert self.crawler_process is not None
         assert self.settings is not None
         hide_listings(self.settings["LOG_LEVEL"])
+        try:
+            setting_values.check(self.settings)
+        except CrawlerError as error:
+            self._say(error)
+            return
         servers = Servers.from_settings(self.settings)
         try:
             # In a thread: asyncio.run() would take the loop away from Scrapy's reactor.

@@ -61,6 +61,8 @@ def test_bad_arguments(crawls: Crawls, name: str, value: str, text: str) -> None
         ("NEAR_DISTANCE", "9"),
         ("PROGRESS", "loud"),
         ("PAGES_STORE", "postgres"),
+        ("DELAY_MIN", "abc"),
+        ("DNS_OVERRIDES", "{bad"),
     ],
 )
 def test_bad_settings(crawls: Crawls, name: str, value: str) -> None:

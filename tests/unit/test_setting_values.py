@@ -1,0 +1,68 @@
+"""Values of settings are checked before anything starts."""
+
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from crawler import setting_values
+from crawler.errors import ConfigurationError
+
+
+def settings_with(**values: Any) -> Settings:
+    settings = Settings()
+    settings.setmodule("crawler.settings")
+    settings.setdict(values, priority="cmdline")
+    return settings
+
+
+def test_the_defaults_are_right() -> None:
+    setting_values.check(settings_with())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DELAY_MIN", "0.5"),
+        ("DOWNLOAD_DELAY", "0.5"),
+        ("DOWNLOAD_TIMEOUT", "2.5"),
+        ("RETRY_TIMES", "0"),
+        ("AUTOTHROTTLE_ENABLED", "True"),
+        ("DNS_OVERRIDES", '{"h.test": "127.0.0.1:80"}'),
+        ("ALLOW_NETWORKS", "127.0.0.0/8,10.0.0.0/8"),
+        ("REDIS_PARAMS", "{}"),
+    ],
+)
+def test_values_from_a_command_line_are_taken(name: str, value: str) -> None:
+    setting_values.check(settings_with(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("DELAY_MIN", "abc", "a number"),
+        ("DELAY_MIN", "-1", "a number, 0 or more"),
+        ("DELAY_MIN", "nan", "a number"),
+        ("LEASE_TTL", "inf", "a number"),
+        ("DELAY_MIN", "", "a number"),
+        ("RETRY_TIMES", "1.5", "a whole number"),
+        ("RETRY_TIMES", "-1", "a whole number, 0 or more"),
+        ("MAX_OUTLINKS", "x", "a whole number"),
+        ("DOWNLOAD_TIMEOUT", "soon", "a number"),
+        ("AUTOTHROTTLE_ENABLED", "perhaps", "True or False"),
+        ("DNS_OVERRIDES", "{bad", "a JSON object"),
+        ("REDIS_PARAMS", "[1]", "a JSON object"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named(name: str, value: str, rule: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        setting_values.check(settings_with(**{name: value}))
+    assert f"{name} is {value!r}; give {rule}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("DNS_OVERRIDES", '{"a.test": "b"}'), ("ALLOW_NETWORKS", "foo")]
+)
+def test_an_address_that_is_none_is_named(name: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        setting_values.check(settings_with(**{name: value}))
