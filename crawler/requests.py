@@ -100,8 +100,8 @@ def _tail(request: Request, spider: Spider) -> dict[str, Any]:
         "body": request.body,
         "headers": {key.decode("latin-1"): values for key, values in request.headers.items()},
         "cookies": request.cookies,
-        "callback": _name(request.callback, spider, "callback"),
-        "errback": _name(request.errback, spider, "errback"),
+        "callback": _name(request, "callback", spider),
+        "errback": _name(request, "errback", spider),
         "cb_kwargs": request.cb_kwargs,
         "flags": request.flags,
         "priority": request.priority,
@@ -130,7 +130,8 @@ def _check(request: Request, tail: dict[str, Any]) -> None:
                 ) from error
 
 
-def _name(function: Callable[..., Any] | None, spider: Spider, field: str) -> str:
+def _name(request: Request, field: str, spider: Spider) -> str:
+    function = getattr(request, field)
     # The scheduler puts an errback of its own around the spider's.
     function = getattr(function, "wrapped", function)
     if function is None:
@@ -139,8 +140,8 @@ def _name(function: Callable[..., Any] | None, spider: Spider, field: str) -> st
     if getattr(function, "__self__", None) is spider and hasattr(spider, name):
         return name
     raise NotCarried(
-        f"{field} {function!r} cannot go through the frontier: it must be a method of the spider "
-        f"{spider.name!r}."
+        f"{request} cannot go through the frontier: its {field} {function!r} must be a method of "
+        f"the spider {spider.name!r}."
     )
 
 
