@@ -78,9 +78,16 @@ def _read_meta(document: Document, attributes: dict[str, str | None]) -> None:
     if name == "description":
         document.description = content.strip()
     elif name == "robots":
-        words = _words(content)
-        document.noindex |= "noindex" in words or "none" in words
-        document.nofollow |= "nofollow" in words or "none" in words
+        obey(document, content)
+
+
+def obey(document: Document, directives: str) -> None:
+    """Note what a meta robots tag or an X-Robots-Tag header asks of all crawlers."""
+    words = _words(directives)
+    document.noindex |= "noindex" in words or "none" in words
+    if "nofollow" in words or "none" in words:
+        document.nofollow = True
+        document.links = []
 
 
 def _links(tree: LexborHTMLParser, base: str, max_links: int) -> list[str]:

@@ -1,3 +1,9 @@
 """Fixtures for all tests; the servers' own are in servers.py."""
 
+from hypothesis import settings
+
 pytest_plugins = ["tests.servers", "tests.cluster"]
+
+# The same examples in every run, and no deadline: a busy machine is no failure.
+settings.register_profile("tests", deadline=None, derandomize=True, database=None)
+settings.load_profile("tests")

@@ -39,6 +39,8 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 # Kept apart from the metadata: bodies, texts, and what is only of use on the way.
 _NOT_METADATA = frozenset({"body", "text", "links", "stored"})
 _LINKS_KEPT = 1000
+# With the largest body it fits into a document of MongoDB, which has 16 MB.
+_TEXT_KEPT = 1_000_000
 _METADATA = tuple(field.name for field in fields(Page) if field.name not in _NOT_METADATA)
 
 Waiting = tuple[Page, "asyncio.Future[None]"]
@@ -145,7 +147,7 @@ class Store:
             "body": body,
             "original_size": len(page.body),
             "compressed_size": len(body),
-            "text": page.text,
+            "text": page.text[:_TEXT_KEPT],
         }
         return UpdateOne({"page_id": document["page_id"]}, {"$set": document}, upsert=True)
 

@@ -127,7 +127,12 @@ class WebSpider(Spider):
         """Override to put fields of your own into `page.extra`."""
 
     def _read(self, response: TextResponse) -> links.Document:
-        return links.read(response.text, response.url, max_links=self.max_outlinks)
+        document = links.read(response.text, response.url, max_links=self.max_outlinks)
+        for value in response.headers.getlist("X-Robots-Tag"):
+            # With a colon it speaks to another crawler, or of something else.
+            if b":" not in value:
+                links.obey(document, value.decode("latin-1"))
+        return document
 
     def _page_of(self, response: Response) -> Page:
         meta = response.meta

@@ -1,6 +1,7 @@
 """Pages in a real MongoDB."""
 
 import asyncio
+import random
 import zlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -135,6 +136,15 @@ async def test_what_waits_is_written_together(crawler: Crawler, database: Databa
     assert crawler.stats.get_value("store/pages") == 450
 
 
+async def test_the_largest_page_fits(crawler: Crawler, database: Database) -> None:
+    store = await opened(crawler)
+    body = random.Random(1).randbytes(crawler.settings.getint("DOWNLOAD_MAXSIZE"))
+    await store.process_item(page(body=body, text="\N{GRINNING FACE}" * 3_000_000))
+    (content,) = await all_of(database["pages_content"])
+    assert zstandard.decompress(content["body"]) == body
+    assert len(content["text"]) == 1_000_000
+
+
 async def test_other_items_pass(crawler: Crawler, database: Database) -> None:
     store = await opened(crawler)
     assert await store.process_item({"not": "a page"}) == {"not": "a page"}
@@ -158,7 +168,7 @@ async def test_content_is_written_before_metadata_points_to_it(
         {"extra": {"big": 2**64}},
         {"extra": {1: "a number as key"}},
         {"title": "\ud800"},
-        {"text": "x" * 17_000_000},
+        {"extra": {"text": "x" * 17_000_000}},
     ],
     ids=["type", "number", "key", "surrogate", "size"],
 )

@@ -71,6 +71,26 @@ async def test_a_page_that_asks_not_to_be_kept_is_not_but_its_links_count(
     assert page.links
 
 
+@pytest.mark.parametrize(
+    ("values", "stored", "followed"),
+    [
+        (["noindex"], False, True),
+        (["nofollow"], True, False),
+        (["noindex, nofollow"], False, False),
+        (["noindex", "nofollow"], False, False),
+        (["none"], False, False),
+        (["otherbot: none"], True, True),
+        (["max-snippet:-1"], True, True),
+    ],
+)
+async def test_a_header_may_ask_for_the_same(
+    scheduler: WritingScheduler, values: list[str], stored: bool, followed: bool
+) -> None:
+    response = HtmlResponse(URL, body=HTML, headers={"X-Robots-Tag": values})
+    page = await page_of(response, spider_with(scheduler))
+    assert (page.stored, bool(page.links)) == (stored, followed)
+
+
 async def test_what_is_no_text_has_no_links(scheduler: WritingScheduler) -> None:
     response = Response(URL, body=b"\x89PNG", headers={"Content-Type": "image/png"})
     page = await page_of(response, spider_with(scheduler))
