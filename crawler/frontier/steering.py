@@ -107,7 +107,8 @@ class Steering:
     async def _unlink(self, names: list[bytes]) -> int:
         pipeline = self._redis.pipeline()
         for name in names:
-            pipeline.unlink(name)
+            # Not unlink(): a cluster's client splits that by slots, outside the pipeline.
+            pipeline.execute_command("UNLINK", name)
         return sum(await pipeline.execute()) if names else 0
 
     # --- hosts ---------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ local function is_seen(id)
   local looks = bits_of(id, 'GET')
   for number = filter, 0, -1 do
     local all = true
-    for _, bit in ipairs(redis.call('BITFIELD', shard .. 'bloom:' .. number, unpack(looks))) do
+    for _, bit in ipairs(redis.call('BITFIELD_RO', shard .. 'bloom:' .. number, unpack(looks))) do
       if bit == 0 then all = false break end
     end
     if all then return true end

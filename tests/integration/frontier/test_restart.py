@@ -1,0 +1,192 @@
+"""A server that restarts or fails over: another run id, a new epoch, a grace, and nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from crawler.frontier import Frontier, Lease, RedisAway
+from crawler.frontier.connection import connect
+from tests.cluster import RedisProcess, SentinelProcess, poll
+from tests.integration.frontier.fleet import T0, Place, claim, crawl, entries, entry, hosts, urls
+
+GRACE = 10_000
+
+
+@pytest.fixture
+async def place(redis_process: RedisProcess) -> AsyncIterator[Place]:
+    client = await connect(redis_process.url)
+    yield Place(client, 1)
+    await client.aclose()
+
+
+async def restart(server: RedisProcess, place: Place) -> None:
+    server.kill()
+    server.start()
+    await place.redis.connection_pool.disconnect()
+
+
+async def test_a_restart_keeps_every_state_and_raises_the_epoch(
+    redis_process: RedisProcess, place: Place
+) -> None:
+    frontier = await place.instance()
+    await frontier.add([*hosts(6), *entries(4)])
+    leases = await claim(frontier)
+    await crawl(frontier, leases[0])
+    await frontier.retry([(leases[1], 5000, leases[1].entry)], now_ms=T0)
+    await frontier.bury([(leases[2], "gone")], now_ms=T0)
+    before = await frontier.sizes()
+    epoch, _ = await frontier.beat(leases, now_ms=T0)
+    await restart(redis_process, place)
+    assert await frontier.sizes() == before
+    assert (await frontier.beat(leases, now_ms=T0))[0] == epoch + 1
+    assert (await frontier.beat(leases, now_ms=T0))[0] == epoch + 1
+
+
+async def test_claims_rest_for_the_grace_and_resume(
+    redis_process: RedisProcess, place: Place
+) -> None:
+    frontier = await place.instance()
+    await frontier.add(entries(2))
+    await restart(redis_process, place)
+    first = await frontier.claim(1, "r1", now_ms=T0 + 100)
+    assert (first.state, first.leases, first.wait_ms, first.epoch) == ("grace", [], GRACE, 1)
+    assert (await frontier.claim(1, "r2", now_ms=T0 + 99 + GRACE)).wait_ms == 1
+    assert len((await frontier.claim(1, "r3", now_ms=T0 + 100 + GRACE)).leases) == 1
+
+
+async def test_a_crawl_that_nobody_works_on_needs_no_grace(
+    redis_process: RedisProcess, place: Place
+) -> None:
+    frontier = await place.instance()
+    await frontier.add(entries(1))
+    await frontier.leave()
+    await restart(redis_process, place)
+    again = await place.instance()
+    assert len(await claim(again)) == 1
+
+
+async def test_tokens_jump_past_those_of_claims_that_were_lost(
+    redis_process: RedisProcess, place: Place
+) -> None:
+    frontier = await place.instance()
+    await frontier.add(hosts(3))
+    [lease, *_] = await claim(frontier, 1)
+    await restart(redis_process, place)
+    await frontier.beat((), now_ms=T0)
+    [later, *_] = await claim(frontier, 1, now_ms=T0 + GRACE)
+    assert int(later.token) > int(lease.token) + 100_000
+
+
+async def test_nobody_is_declared_dead_before_the_grace_is_over(
+    redis_process: RedisProcess, place: Place
+) -> None:
+    """The server was away for long: no instance could beat meanwhile."""
+    quick, slow = await place.instance(), await place.instance()
+    await quick.add(hosts(3))
+    leases = await claim(slow)
+    await restart(redis_process, place)
+    now = T0 + 60_000
+    await quick.beat((), now_ms=now)
+    assert await quick.reclaim(silence_ms=30_000, rest_ms=0, now_ms=now) == 0
+    await slow.beat(leases, now_ms=now + GRACE - 1)
+    assert await quick.reclaim(silence_ms=30_000, rest_ms=0, now_ms=now + GRACE) == 0
+    await slow.done([(lease, True) for lease in leases])
+    assert (await slow.sizes()).done == 3
+
+
+# --- failover ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def replica(redis_process: RedisProcess, tmp_path: Path) -> Iterator[RedisProcess]:
+    """A replica of the test's server, in step with it."""
+    process = RedisProcess(
+        tmp_path / "replica", "--replicaof", "127.0.0.1", str(redis_process.port)
+    )
+    process.start()
+    with process.client as client:
+        poll(lambda: client.info("replication")["master_link_status"] == "up", "it is in step")
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+def sentinel(
+    redis_process: RedisProcess, replica: RedisProcess, tmp_path: Path
+) -> Iterator[RedisProcess]:
+    """A Sentinel that watches both."""
+    process = SentinelProcess(tmp_path / "sentinel", redis_process)
+    process.start()
+    with process.client as client:
+        poll(lambda: client.sentinel_master("crawl")["num-slaves"] == 1, "it knows the replica")
+    yield process
+    process.kill()
+
+
+def cut_off(master: RedisProcess, replica: RedisProcess) -> None:
+    """Let the replica catch up, and hear nothing of its master from then on."""
+    with master.client as one, replica.client as other:
+        offset = one.info("replication")["master_repl_offset"]
+        poll(lambda: other.info("replication")["slave_repl_offset"] >= offset, "it is in step")
+        one.config_set("requirepass", "unknown to the replica")
+        one.client_kill_filter(_type="replica")
+
+
+async def answered(frontier: Frontier, held: list[Lease]) -> tuple[int, list[Lease]]:
+    """Beat until there is a master again."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return await frontier.beat(held, now_ms=T0)
+        except RedisAway:
+            assert time.monotonic() < deadline, "no failover"
+            await asyncio.sleep(0.05)
+
+
+async def test_a_failover_loses_nothing_that_was_replicated(
+    redis_process: RedisProcess, replica: RedisProcess, sentinel: RedisProcess
+) -> None:
+    client = await connect(f"redis+sentinel://127.0.0.1:{sentinel.port}/crawl/0")
+    frontier = await Place(client, 1).instance()
+    await frontier.add([*hosts(10), *entries(5)])
+    leases = await claim(frontier, 6)
+    epoch, _ = await frontier.beat(leases, now_ms=T0)
+    await crawl(frontier, leases[0])
+    cut_off(redis_process, replica)
+    # The last things that the master knows: it takes them with it.
+    await frontier.release([(leases[1], 5000)], now_ms=T0)
+    [late] = await claim(frontier, 1)
+    await frontier.add([entry("http://not-replicated.test/")])
+    redis_process.kill()
+
+    held, flights = [*leases[1:], late], [*leases[2:], late]
+    now_epoch, strays = await answered(frontier, held)
+    assert (now_epoch, strays) == (epoch + 1, [])
+    await frontier.release([(leases[1], 5000)], now_ms=T0)
+    await frontier.reassert(flights, {leases[1].entry.host: 5000}, now_ms=T0)
+    assert (await frontier.claim(1, "grace", now_ms=T0)).state == "grace"
+
+    # A claim that the replica never saw is in flight: its host is not given out a second time.
+    now = T0 + GRACE
+    others = await claim(frontier, now_ms=now)
+    assert not {x.entry.host for x in others} & {x.entry.host for x in flights}
+    fetched = [leases[0].entry.url]
+    await frontier.release([(late, 0)], now_ms=now)
+    open_leases = [*leases[1:], *others]
+    while open_leases:
+        fetched += urls(open_leases)
+        for lease in open_leases:
+            await crawl(frontier, lease, now_ms=now)
+        now += 1000
+        open_leases = await claim(frontier, now_ms=now)
+    assert sorted(fetched) == sorted(e.url for e in [*hosts(10), *entries(5)])
+    sizes = await frontier.sizes()
+    assert (sizes.unfinished, sizes.done) == (0, 15)
+    await client.aclose()
+    for watcher in client.connection_pool.sentinel_manager.sentinels:
+        await watcher.aclose()

@@ -1,0 +1,155 @@
+"""The start of an instance: what must fit, and what is said when it does not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+import redis
+
+from crawler.errors import ConfigurationError, CrawlerError
+from crawler.frontier import Frontier, Steering, Tuning, keys, persistence
+from crawler.frontier.connection import connect, masked
+from crawler.frontier.seen import Bloom
+from tests.cluster import RedisProcess
+from tests.integration.frontier.fleet import CRAWL, Place
+
+
+async def test_another_number_of_shards_is_refused(place: Place) -> None:
+    await place.instance()
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"FRONTIER_SHARDS is 5; the crawl 'test' was created with {place.shards}, which "
+        "cannot change. Set it to that, or choose another name with CRAWL",
+    ):
+        await Frontier(place.redis, CRAWL, shards=5).open()
+
+
+async def test_another_form_of_url_seen_is_refused(place: Place) -> None:
+    await place.instance()
+    with pytest.raises(ConfigurationError, match=r"URL_SEEN is bloom; .* created with intset"):
+        await place.instance(tuning=Tuning(url_seen=Bloom()))
+
+
+async def test_a_crawl_of_another_data_model_is_refused(place: Place) -> None:
+    await place.instance()
+    await place.redis.hset(keys.crawl_meta(CRAWL), "version", 1)
+    with pytest.raises(ConfigurationError, match="data model 1, this program has 2"):
+        await place.instance()
+    with pytest.raises(ConfigurationError, match="Finish it with the version that began it"):
+        await place.steering()
+
+
+async def test_a_crawl_that_is_not_there_cannot_be_steered(place: Place) -> None:
+    with pytest.raises(CrawlerError, match="There is no crawl 'nothing' in this Redis"):
+        await Steering.of(place.redis, "nothing")
+
+
+async def test_a_bloom_filters_size_stays_what_it_was(place: Place) -> None:
+    await place.instance(tuning=Tuning(url_seen=Bloom(1000)))
+    second = await place.instance(tuning=Tuning(url_seen=Bloom(2000)))
+    assert second._seen_argument == Bloom(1000).argument
+
+
+async def test_a_whole_fleet_may_create_a_crawl_at_once(place: Place) -> None:
+    fleet = await asyncio.gather(*(place.instance() for _ in range(20)))
+    assert len({frontier.owner for frontier in fleet}) == 20
+    assert {frontier._seen_argument for frontier in fleet} == {"512"}
+    assert not [key async for key in place.redis.scan_iter("*probe*")]
+
+
+async def test_a_creation_that_was_cut_off_is_completed(place: Place) -> None:
+    await place.redis.hset(keys.crawl_meta(CRAWL), "version", 2)
+    await place.instance()
+    assert (await place.redis.hlen(keys.crawl_meta(CRAWL))) == 4
+
+
+async def test_a_server_with_smaller_compact_sets_gets_smaller_buckets(redis_url: str) -> None:
+    client = await connect(redis_url)
+    await client.config_set("set-max-intset-entries", 130)
+    try:
+        assert (await Place(client, 1).instance())._seen_argument == "128"
+    finally:
+        await client.config_set("set-max-intset-entries", 512)
+        await client.aclose()
+
+
+# --- persistence ---------------------------------------------------------------------------------
+
+
+async def test_a_server_that_keeps_what_it_has_is_accepted(place: Place) -> None:
+    await persistence.check(place.redis)
+
+
+@pytest.mark.parametrize(
+    ("setting", "bad", "good", "risk"),
+    [
+        ("appendonly", "no", "yes", "a restart would lose the frontier"),
+        ("maxmemory-policy", "allkeys-lru", "noeviction", "host clocks could be evicted"),
+    ],
+)
+async def test_a_server_that_would_lose_urls_is_refused(
+    redis_process: RedisProcess, setting: str, bad: str, good: str, risk: str
+) -> None:
+    with redis_process.client as admin:
+        admin.config_set(setting, bad)
+    client = await connect(redis_process.url)
+    with pytest.raises(ConfigurationError) as refused:
+        await persistence.check(client)
+    text = str(refused.value)
+    assert f"Redis has {setting} {bad}: " in text
+    assert risk in text
+    assert f"`redis-cli config set {setting} {good}`" in text
+    assert "REQUIRE_PERSISTENCE=0" in text
+    await client.aclose()
+
+
+async def test_a_server_that_tells_nothing_is_warned_about(
+    redis_process: RedisProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    with redis_process.client as admin:
+        admin.execute_command("ACL SETUSER managed on >pw ~* +@all -config")
+    client = await connect(redis_process.url.replace("//", "//managed:pw@"))
+    with caplog.at_level(logging.WARNING):
+        await persistence.check(client)
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+    assert "does not tell its appendonly; make sure that it is yes" in caplog.text
+    await client.aclose()
+
+
+# --- connection ----------------------------------------------------------------------------------
+
+
+async def test_nobody_there_is_said_in_one_line() -> None:
+    with pytest.raises(ConfigurationError, match=r"Redis at redis://127.0.0.1:1/0 does not answer"):
+        await connect("redis://127.0.0.1:1/0")
+
+
+async def test_a_password_is_not_shown() -> None:
+    assert masked("redis://me:secret@host:1/0") == "redis://me:***@host:1/0"
+    with pytest.raises(ConfigurationError) as refused:
+        await connect("redis://me:secret@127.0.0.1:1/0")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["http://x", "redis+sentinel://host:1", "nonsense"])
+async def test_a_url_of_another_kind_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="Use redis://host:6379/0"):
+        await connect(url)
+
+
+async def test_a_cluster_is_found_out(redis_cluster_url: str) -> None:
+    client = await connect(redis_cluster_url)
+    assert type(client).__name__ == "RedisCluster"
+    assert await client.ping()
+    await client.aclose()
+
+
+async def test_a_wrong_password_is_said(redis_process: RedisProcess) -> None:
+    with redis_process.client as admin:
+        admin.config_set("requirepass", "right")
+    with pytest.raises(ConfigurationError, match="does not answer"):
+        await connect(redis_process.url.replace("//", "//:wrong@"))
+    with redis.Redis(port=redis_process.port, password="right") as admin:
+        admin.config_set("requirepass", "")

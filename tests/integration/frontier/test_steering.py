@@ -1,0 +1,381 @@
+"""Steering: what people do to hosts, URLs, dead letters and the whole crawl while it runs."""
+
+from __future__ import annotations
+
+import pytest
+from redis.exceptions import ResponseError
+
+from crawler.errors import CrawlerError
+from crawler.frontier import Entry, Frontier, Steering
+from crawler.frontier.entry import encode
+from crawler.frontier.shards import shard_of
+from tests.integration.frontier.fleet import (
+    CRAWL,
+    T0,
+    Place,
+    claim,
+    crawl,
+    entries,
+    entry,
+    hosts,
+    one,
+    urls,
+)
+
+HOUR_MS = 3_600_000
+
+
+# --- block ---------------------------------------------------------------------------------------
+
+
+async def test_a_blocked_host_is_not_contacted(frontier: Frontier, steering: Steering) -> None:
+    await frontier.add(entries(2))
+    state = await steering.host("a.test", block=T0 + 5000)
+    assert (state.blocked_until_ms, state.clock_ms) == (T0 + 5000, T0 + 5000)
+    assert await claim(frontier, now_ms=T0 + 4999) == []
+    assert len(await claim(frontier, now_ms=T0 + 5000)) == 1
+
+
+async def test_a_block_reaches_a_host_that_waits_already(
+    frontier: Frontier, steering: Steering
+) -> None:
+    await frontier.add(entries(2))
+    await crawl(frontier, await one(frontier))
+    await steering.host("a.test", block=T0 + 5000)
+    assert await claim(frontier, now_ms=T0 + 4999) == []
+
+
+async def test_a_lifted_block_leaves_the_hosts_own_delay(
+    frontier: Frontier, steering: Steering
+) -> None:
+    await frontier.add(entries(3))
+    await crawl(frontier, await one(frontier), rest_ms=700)
+    await steering.host("a.test", block=T0 + 50_000)
+    state = await steering.host("a.test", block=0)
+    assert (state.blocked_until_ms, state.clock_ms) == (0, T0 + 700)
+    assert await claim(frontier, now_ms=T0 + 699) == []
+    assert len(await claim(frontier, now_ms=T0 + 700)) == 1
+
+
+async def test_lifting_a_block_that_is_none_changes_no_clock(
+    frontier: Frontier, steering: Steering
+) -> None:
+    await frontier.add(entries(2))
+    await crawl(frontier, await one(frontier), rest_ms=9000)
+    assert (await steering.host("a.test", block=0)).clock_ms == T0 + 9000
+
+
+# --- what is kept of a host ----------------------------------------------------------------------
+
+
+async def test_reading_a_host_changes_nothing(
+    frontier: Frontier, steering: Steering, place: Place
+) -> None:
+    await frontier.add([entry("http://a.test/")])
+    await crawl(frontier, await one(frontier), rest_ms=1000)
+    key = place.key("a.test", "host:a.test")
+    before = await place.redis.pttl(key)
+    state = await steering.host("a.test")
+    assert (state.delay_ms, state.pages, state.in_flight, state.budget) == (1000, 1, 0, None)
+    assert 0 < await place.redis.pttl(key) <= before
+
+
+async def test_an_unknown_host_is_not_made_by_reading_it(steering: Steering, place: Place) -> None:
+    state = await steering.host("never.test")
+    assert (state.waiting, state.clock_ms, state.excluded) == (0, 0, False)
+    assert not await place.redis.exists(place.key("never.test", "host:never.test"))
+
+
+async def test_a_block_on_an_idle_host_expires_an_hour_after_it(
+    frontier: Frontier, steering: Steering, place: Place
+) -> None:
+    await frontier.add([entry("http://a.test/")])
+    await crawl(frontier, await one(frontier))
+    await steering.host("a.test", block=T0 + 5000)
+    key = place.key("a.test", "host:a.test")
+    seconds, _ = await place.redis.time()
+    left = T0 + 5000 + HOUR_MS - seconds * 1000
+    assert left - 60_000 < await place.redis.pttl(key) <= left
+
+
+async def test_what_people_said_of_a_host_never_expires(
+    frontier: Frontier, steering: Steering, place: Place
+) -> None:
+    await steering.host("a.test", budget=3)
+    await frontier.add([entry("http://a.test/")])
+    await crawl(frontier, await one(frontier))
+    assert await place.redis.pttl(place.key("a.test", "host:a.test")) == -1
+
+
+async def test_an_unknown_order_changes_nothing(steering: Steering, place: Place) -> None:
+    with pytest.raises(ResponseError, match="a host has no colour"):
+        await steering.host("a.test", exclude=True, colour="red")
+    assert not (await steering.host("a.test")).excluded
+
+
+# --- exclude, purge, queue, budget ---------------------------------------------------------------
+
+
+async def test_an_excluded_hosts_urls_are_dropped_wherever_they_wait(
+    frontier: Frontier, steering: Steering
+) -> None:
+    await frontier.add(entries(5))
+    await crawl(frontier, await one(frontier))
+    await frontier.add([entry("http://a.test/front"), entry("http://b.test/")])
+    assert (await steering.host("a.test", exclude=True)).waiting == 0
+    assert urls(await claim(frontier)) == ["http://b.test/"]
+    sizes = await frontier.sizes()
+    assert (sizes.dropped_excluded, sizes.unfinished) == (5, 1)
+
+
+async def test_a_host_may_be_taken_in_again(frontier: Frontier, steering: Steering) -> None:
+    await steering.host("a.test", exclude=True)
+    assert not (await steering.host("a.test", exclude=False)).excluded
+    await frontier.add(entries(1))
+    assert len(await claim(frontier)) == 1
+
+
+async def test_a_purge_drops_what_waits_and_nothing_that_comes_later(
+    frontier: Frontier, steering: Steering
+) -> None:
+    await frontier.add(entries(5))
+    await crawl(frontier, await one(frontier))
+    await frontier.add([entry(f"http://a.test/front{q}", q) for q in range(1, 6)])
+    await steering.host("a.test", purge=True)
+    later = [f"http://a.test/later{q}" for q in range(1, 6)]
+    await frontier.add([entry(url, q) for q, url in enumerate(later, 1)])
+    fetched = []
+    for i in range(5):
+        lease = await one(frontier, now_ms=T0 + i)
+        fetched.append(lease.entry.url)
+        await crawl(frontier, lease, now_ms=T0 + i)
+    assert sorted(fetched) == later
+    sizes = await frontier.sizes()
+    assert (sizes.dropped_purged, sizes.unfinished) == (9, 0)
+
+
+async def test_a_purge_spares_other_hosts(frontier: Frontier, steering: Steering) -> None:
+    await frontier.add([*entries(3), *hosts(20)])
+    await steering.host("a.test", purge=True)
+    assert len(await claim(frontier)) == 20
+
+
+async def test_a_purge_is_not_confused_by_leases_that_came_back(
+    frontier: Frontier, steering: Steering, place: Place
+) -> None:
+    dead = await place.instance()
+    await frontier.add(hosts(8))
+    assert len(await claim(dead)) == 8
+    await frontier.beat((), now_ms=T0 + 30_000)
+    await frontier.reclaim(silence_ms=30_000, rest_ms=0, now_ms=T0 + 30_000)
+    await frontier.add(entries(2))
+    await steering.host("a.test", purge=True)
+    await frontier.add([entry("http://a.test/later")])
+    found = urls(await claim(frontier, now_ms=T0 + 30_000))
+    assert len(found) == 9
+    assert "http://a.test/later" in found
+
+
+async def test_a_hosts_urls_may_be_given_another_queue(
+    frontier: Frontier, steering: Steering, place: Place
+) -> None:
+    assert (await steering.host("a.test", queue=5)).queue == 5
+    await frontier.add(entries(3))
+    await claim(frontier)
+    assert await place.redis.llen(place.key("a.test", "back:a.test:5")) == 2
+    assert (await steering.host("a.test", queue=0)).queue == 0
+
+
+async def test_a_host_may_have_a_budget_of_its_own(frontier: Frontier, steering: Steering) -> None:
+    assert (await steering.host("a.test", budget=2)).budget == 2
+    await frontier.add(entries(6))
+    fetched = 0
+    for i in range(6):
+        for lease in await claim(frontier, now_ms=T0 + i, host_pages=4):
+            fetched += 1
+            await crawl(frontier, lease, now_ms=T0 + i)
+    assert fetched == 2
+    assert (await steering.host("a.test", budget=None)).budget is None
+
+
+# --- hosts, status -------------------------------------------------------------------------------
+
+
+async def test_hosts_are_listed_by_pages_the_next_due_first(
+    frontier: Frontier, steering: Steering, place: Place
+) -> None:
+    names = [e.host for e in hosts(300) if shard_of(e.host, place.shards) == 0][:9]
+    await frontier.add([entry(f"http://{name}/{i}") for name in names for i in range(2)])
+    for lease in await claim(frontier):
+        rest_ms = 1000 * (names.index(lease.entry.host) + 1)
+        await crawl(frontier, lease, rest_ms=rest_ms)
+    pages = [await steering.hosts(shard=0, offset=offset, limit=4) for offset in (0, 4, 8, 12)]
+    assert [len(page) for page in pages] == [4, 4, 1, 0]
+    listed = [state for page in pages for state in page]
+    assert [state.host for state in listed] == names
+    assert [state.clock_ms - T0 for state in listed] == [1000 * (i + 1) for i in range(9)]
+    assert {(state.waiting, state.pages) for state in listed} == {(1, 1)}
+
+
+async def test_the_status_of_a_url_follows_it(frontier: Frontier, steering: Steering) -> None:
+    page = entry("http://a.test/")
+    assert await steering.status(page.url) == ("unseen", "", None)
+    await frontier.add([page])
+    assert await steering.status(page.url) == ("known", "", None)
+    lease = await one(frontier)
+    assert await steering.status(page.url) == ("leased", frontier.owner, page)
+    await crawl(frontier, lease)
+    assert await steering.status(page.url) == ("known", "", None)
+
+
+# --- dead letters --------------------------------------------------------------------------------
+
+
+async def bury(frontier: Frontier, found: list[Entry], reason: str) -> None:
+    await frontier.add(found)
+    for lease in await claim(frontier):
+        await frontier.release([(lease, 0)], now_ms=T0)
+        await frontier.bury([(lease, reason)], now_ms=T0)
+
+
+async def test_dead_letters_are_chosen_by_reason_and_host(
+    frontier: Frontier, steering: Steering
+) -> None:
+    await bury(frontier, [*hosts(3), entry("http://a.test/1")], "timeout")
+    await bury(frontier, [entry("http://a.test/2")], "http_410")
+    assert len(await steering.dead()) == 5
+    assert len(await steering.dead(limit=2)) == 2
+    assert len(await steering.dead(reason="timeout")) == 4
+    assert len(await steering.dead(host="a.test")) == 2
+    [letter] = await steering.dead(host="a.test", reason="timeout")
+    assert letter.entry is not None
+    assert letter.entry.url == "http://a.test/1"
+
+
+async def test_a_requeued_url_starts_with_a_clean_record(
+    frontier: Frontier, steering: Steering
+) -> None:
+    await bury(frontier, [entry("http://a.test/", 3, attempts=5, reclaims=2)], "timeout")
+    assert await steering.requeue(reason="other") == 0
+    assert await steering.requeue(reason="timeout", host="a.test") == 1
+    assert (await one(frontier)).entry == entry("http://a.test/", 3)
+    assert (await frontier.sizes()).dead == 0
+
+
+async def test_more_letters_than_one_batch_are_requeued(
+    frontier: Frontier, steering: Steering
+) -> None:
+    await bury(frontier, hosts(1000), "timeout")
+    await bury(frontier, entries(1), "http_410")
+    assert await steering.requeue(reason="timeout") == 1000
+    sizes = await frontier.sizes()
+    assert (sizes.dead, sizes.waiting) == (1, 1000)
+
+
+async def test_purged_letters_are_gone(frontier: Frontier, steering: Steering) -> None:
+    await bury(frontier, hosts(4), "timeout")
+    await bury(frontier, entries(1), "http_410")
+    assert await steering.purge_dead(reason="timeout") == 4
+    assert [letter.reason for letter in await steering.dead()] == ["http_410"]
+    assert (await frontier.sizes()).dead == 1
+
+
+async def test_bytes_that_are_no_entry_survive_a_requeue_and_not_a_purge(
+    frontier: Frontier, steering: Steering, place: Place
+) -> None:
+    await place.redis.rpush(place.key("a.test", "front:1"), b"damaged")
+    await claim(frontier)
+    assert await steering.requeue() == 0
+    assert [letter.data for letter in await steering.dead()] == [b"damaged"]
+    assert await steering.purge_dead() == 1
+    assert await steering.dead() == []
+    assert (await frontier.sizes()).dead == 0
+
+
+# --- the crawl -----------------------------------------------------------------------------------
+
+
+async def test_a_pause_is_seen_in_the_sizes(frontier: Frontier, steering: Steering) -> None:
+    await steering.pause()
+    assert (await steering.sizes()).paused == frontier.shards
+    await steering.resume()
+    assert (await steering.sizes()).paused == 0
+
+
+async def test_options_are_shared_and_removed_by_none(steering: Steering) -> None:
+    await steering.set_options({"max_pages": 10, "scope": "host"})
+    assert await steering.options() == {"max_pages": 10, "scope": "host"}
+    await steering.set_options({"max_pages": None})
+    assert await steering.options() == {"scope": "host"}
+
+
+async def test_a_crawl_at_work_is_not_deleted(frontier: Frontier, steering: Steering) -> None:
+    with pytest.raises(CrawlerError, match="stop its processes first"):
+        _ = [gone async for gone in steering.delete()]
+    assert (await frontier.sizes()).owners == frontier.shards
+
+
+async def test_a_crawl_whose_processes_were_killed_long_ago_is_deleted(
+    frontier: Frontier, steering: Steering, place: Place
+) -> None:
+    for number in range(place.shards):
+        tag = steering._tags[number]
+        await place.redis.zadd(f"{tag}:owners", {frontier.owner: 1000})
+    assert [gone async for gone in steering.delete()][-1] > 0
+    assert not [key async for key in place.redis.scan_iter("*")]
+
+
+async def test_a_crawl_is_deleted_in_batches_and_its_neighbours_are_not(
+    frontier: Frontier, steering: Steering, place: Place
+) -> None:
+    await frontier.add(hosts(700))
+    await crawl(frontier, (await claim(frontier))[0])
+    await steering.set_options({"max_pages": 1})
+    for name in ("{test2:0}:stats", "{tes:0}:stats", "{test}x", "test:start_urls"):
+        await place.redis.set(name, 1)
+    leases = (await frontier.beat((), now_ms=T0))[1]
+    await frontier.hand_back([(lease, 0) for lease in leases], now_ms=T0)
+    await frontier.leave()
+    gone = [number async for number in steering.delete()]
+    assert gone == sorted(gone)
+    assert len(gone) > 1
+    left = {key async for key in place.redis.scan_iter("*")}
+    assert left == {b"{test2:0}:stats", b"{tes:0}:stats", b"{test}x", b"test:start_urls"}
+    with pytest.raises(CrawlerError, match="no crawl 'test'"):
+        await Steering.of(place.redis, CRAWL)
+
+
+async def test_memory_without_a_limit_is_never_full(steering: Steering) -> None:
+    assert await steering.memory_share() == 0.0
+
+
+# --- start_urls ----------------------------------------------------------------------------------
+
+
+async def test_pushed_urls_stay_until_they_are_dropped(frontier: Frontier, place: Place) -> None:
+    name = "web:start_urls"
+    await place.redis.rpush(name, "http://a.test/", "http://b.test/", "http://c.test/")
+    read = await frontier.read_start_urls("web", 2)
+    assert read == [b"http://a.test/", b"http://b.test/"]
+    assert await frontier.read_start_urls("web", 2) == read
+    # Another process pushes at the same time, on either side.
+    await place.redis.lpush(name, "http://d.test/")
+    await frontier.drop_start_urls("web", read)
+    assert await frontier.read_start_urls("web") == [b"http://d.test/", b"http://c.test/"]
+
+
+async def test_of_a_url_pushed_twice_one_is_dropped(frontier: Frontier, place: Place) -> None:
+    await place.redis.rpush("web:start_urls", "http://a.test/", "http://a.test/")
+    await frontier.drop_start_urls("web", [b"http://a.test/"])
+    assert await frontier.read_start_urls("web") == [b"http://a.test/"]
+    await frontier.drop_start_urls("web", [])
+
+
+async def test_a_letter_of_a_url_with_a_tail_is_read(
+    frontier: Frontier, steering: Steering, place: Place
+) -> None:
+    posted = entry("http://a.test/", tail={"method": "POST", "body": b"\xff"})
+    await bury(frontier, [posted], "x")
+    [letter] = await steering.dead()
+    assert letter.entry == posted
+    assert letter.data == encode(posted)
