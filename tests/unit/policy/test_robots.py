@@ -89,6 +89,10 @@ def test_a_body_is_cut_at_the_last_whole_line_within_the_limit() -> None:
     assert text.endswith("Disallow: /0123456789\n")
 
 
+def test_all_line_ends_are_one() -> None:
+    assert text_of(b"\xef\xbb\xbfa\rb\r\nc\n\0d") == "a\nb\nc\nd"
+
+
 def test_a_rule_that_the_limit_cuts_in_two_does_not_count() -> None:
     filler = b"#" * (MAX_BYTES - 30) + b"\n"
     body = b"User-agent: *\n" + filler + b"Disallow: /private-and-long"
