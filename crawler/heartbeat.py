@@ -72,7 +72,9 @@ class Heartbeat:
     async def close(self) -> None:
         """Sign off."""
         if self._task is not None:
-            await end(self._task)
+            # Not between a beat and what it found.
+            async with self._workbench.lock:
+                await end(self._task)
         with suppress(*RedisAway):
             await self._frontier.leave()
 

@@ -117,7 +117,9 @@ class Workbench:
     async def close(self) -> None:
         """Hand back what is not settled, and send all that waits."""
         if self._task is not None:
-            await end(self._task)
+            # Not in the middle of a claim: its leases would be known to Redis only.
+            async with self.lock:
+                await end(self._task)
         for lease in list(self._held.values()):
             self.hand_back(lease, 0)
         await self.outbox.drain()

@@ -482,7 +482,7 @@ class ItemCount(Fan):
 
 class TimeOut(Scenario):
     name = "time-out"
-    custom_settings = {"CLOSESPIDER_TIMEOUT": 1}  # noqa: RUF012
+    custom_settings = {"CLOSESPIDER_TIMEOUT": 2}  # noqa: RUF012
     start_paths = tuple(f"/slow/{number}" for number in range(10))
 
 

@@ -1,0 +1,100 @@
+"""The workbench on a real Redis: what it takes it gives back, and a stopped process takes nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from crawler.frontier import Claim, Entry, Frontier
+from crawler.frontier.connection import connect
+from crawler.frontier.health import Health
+from crawler.urls import fingerprint
+from crawler.workbench import Demand, Limits, Workbench
+
+SOON_S = 5.0
+
+
+class SlowAnswers(Frontier):
+    """Redis has done its part of a claim some time before the process hears of it."""
+
+    async def claim(self, *args: Any, **kwargs: Any) -> Claim:
+        claim = await super().claim(*args, **kwargs)
+        await asyncio.sleep(0.2)
+        return claim
+
+
+@pytest.fixture
+async def frontier(redis_url: str) -> AsyncIterator[Frontier]:
+    redis = await connect(redis_url)
+    frontier = SlowAnswers(redis, "test")
+    await frontier.open()
+    yield frontier
+    await redis.aclose()
+
+
+def workbench_of(frontier: Frontier) -> Workbench:
+    async def look_outside() -> int:
+        return 0
+
+    demand = Demand(room=lambda: 8, wake=lambda: None, look_outside=look_outside)
+    workbench = Workbench(frontier, Health(), Limits(close_when_done=False), demand)
+    workbench.beaten(monotonic() + 60)
+    return workbench
+
+
+async def add(frontier: Frontier, *urls: str) -> None:
+    await frontier.add([Entry(id=fingerprint(url), url=url) for url in urls])
+
+
+async def test_closing_in_the_middle_of_a_claim_leaves_no_lease(frontier: Frontier) -> None:
+    await add(frontier, "http://a.test/", "http://b.test/")
+    workbench = workbench_of(frontier)
+    workbench.open()
+    async with asyncio.timeout(SOON_S):
+        while not (await frontier.sizes()).leased:
+            await asyncio.sleep(0.01)
+        assert workbench.held == 0
+        await workbench.close()
+    sizes = await frontier.sizes()
+    assert (sizes.leased, sizes.waiting) == (0, 2)
+
+
+async def test_news_at_the_moment_of_closing_do_not_keep_it_open(frontier: Frontier) -> None:
+    workbench = workbench_of(frontier)
+    workbench.open()
+    await asyncio.sleep(0.5)
+    workbench.news()
+    async with asyncio.timeout(SOON_S):
+        await workbench.close()
+
+
+async def test_a_lease_that_ends_without_a_fetch_frees_its_host(frontier: Frontier) -> None:
+    await add(frontier, "http://a.test/1", "http://a.test/2")
+    workbench = workbench_of(frontier)
+    workbench.open()
+    async with asyncio.timeout(SOON_S):
+        for _ in range(2):
+            while (lease := workbench.take()) is None:
+                await asyncio.sleep(0.01)
+            workbench.outbox.done(lease, page=False)
+            workbench.settled(lease)
+        await workbench.close()
+    assert (await frontier.sizes()).done == 2
+
+
+async def test_a_process_that_may_have_been_declared_dead_takes_nothing(
+    frontier: Frontier,
+) -> None:
+    await add(frontier, "http://a.test/")
+    workbench = workbench_of(frontier)
+    workbench.open()
+    async with asyncio.timeout(SOON_S):
+        while not workbench.held:
+            await asyncio.sleep(0.01)
+        workbench.beaten(monotonic() - 0.001)
+        assert workbench.take() is None
+        workbench.beaten(monotonic() + 60)
+        assert workbench.take() is not None
+        await workbench.close()
