@@ -47,7 +47,7 @@ def test_canonical_takes_any_text_and_its_result_is_final(text: str) -> None:
         ("http://h.test/?", "http://h.test/"),
         ("http://h.test/?utm_source=x&a=1&fbclid=y", "http://h.test/?a=1"),
         ("http://h.test/?utm_source=x", "http://h.test/"),
-        ("http://h.test/?b=2&a=1", "http://h.test/?b=2&a=1"),
+        ("http://h.test/?b=2&a=1", "http://h.test/?a=1&b=2"),
         ("http://bücher.example/ü", "http://xn--bcher-kva.example/%C3%BC"),
         ("http://0x7f.1/", "http://127.0.0.1/"),
         ("http://2130706433/", "http://127.0.0.1/"),

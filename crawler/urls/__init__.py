@@ -1,0 +1,31 @@
+"""Canonical URLs, their fingerprints, hosts and politeness groups. Pure, total: any text will do.
+
+`UrlRules` are made once from the settings, and all processes of a crawl must have the same ones:
+another canonical form is another fingerprint. `canonical` and `fingerprint` follow the defaults.
+"""
+
+from crawler.urls.canonical import Rejected, Urls
+from crawler.urls.hosts import authority_of, host_of, registered_domain
+from crawler.urls.joining import Base, join
+from crawler.urls.rules import FOLDS, GROUPS, UrlRules
+from crawler.urls.seen_key import fingerprint, folded
+
+DEFAULT = Urls()
+canonical = DEFAULT.canonical
+
+__all__ = [
+    "DEFAULT",
+    "FOLDS",
+    "GROUPS",
+    "Base",
+    "Rejected",
+    "UrlRules",
+    "Urls",
+    "authority_of",
+    "canonical",
+    "fingerprint",
+    "folded",
+    "host_of",
+    "join",
+    "registered_domain",
+]

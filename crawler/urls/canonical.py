@@ -1,0 +1,143 @@
+"""The one spelling of a URL: the browsers' parser, then what browsers leave open. Pure, total."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import can_ada
+
+from crawler.urls.hosts import group_skip
+from crawler.urls.rules import UrlRules
+from crawler.urls.seen_key import fingerprint, folded
+
+# Longer texts are not even parsed: no address has a fragment or blanks of this size.
+_MAX_READ = 65_536
+# As long as a name in DNS can be.
+_MAX_HOST = 253
+# Not preceded by half an escape, which decoding would make whole: "%%34%31" is no "%41".
+_ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
+_UNRESERVED = {
+    f"%{ord(char):02X}": char
+    for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+}
+# Browsers leave these as they are, Scrapy escapes them on the way out: one spelling is fetched.
+_OPEN = re.compile(r"[\[\]^`{|}\\]")
+_PATH_PARAMETER = re.compile(r";([^/;=]+)(?:=([^/;]*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A string that is no URL to crawl, and why."""
+
+    reason: str
+
+
+class Urls:
+    """How the URLs of one crawl are spelled, told apart and grouped."""
+
+    def __init__(self, rules: UrlRules | None = None) -> None:
+        self.rules = rules or UrlRules()
+        self._max_length = self.rules.max_length
+        self._drops = self.rules.dropped.have
+        self._sorts = self.rules.sort_query
+        self._folds = self.rules.fold
+        self._by_domain = self.rules.group_by == "domain"
+
+    def canonical(self, url: str) -> str | Rejected:
+        """The one spelling of an absolute URL, or why it is not crawled. Final: it is its own."""
+        if len(url) > _MAX_READ:
+            return Rejected("too_long")
+        try:
+            parsed = can_ada.parse(url)
+        except (ValueError, TypeError):
+            # TypeError: a lone surrogate, which no encoding has.
+            return Rejected("malformed" if "://" in url else "no_scheme")
+        found = parsed.href
+        if not found.startswith(("http://", "https://")):
+            return Rejected("scheme")
+        if "@" in found and parsed.has_credentials():
+            return Rejected("credentials")
+        if "#" in found:
+            found = found[: found.index("#")]
+        path_at = found.index("/", 8)
+        if found[path_at - 1] == "." or ".." in found or "//." in found or ".:" in found:
+            host = _plain_host(parsed.hostname)
+            if host is None:
+                return Rejected("malformed")
+            port = f":{parsed.port}" if parsed.port else ""
+            start = f"{parsed.protocol}//{host}{port}"
+            found, path_at = start + found[path_at:], len(start)
+        if path_at > _MAX_HOST and len(parsed.hostname) > _MAX_HOST:
+            return Rejected("malformed")
+        # Most URLs have none of these and are ready; a search for each is faster than one regex.
+        if (
+            "?" in found
+            or "%" in found
+            or ";" in found
+            or "|" in found
+            or "[" in found
+            or "]" in found
+            or "^" in found
+        ):
+            start = found[:path_at]
+            path, _, query = found[path_at:].partition("?")
+            path = _spelled(path)
+            if ";" in path:
+                shorter = self._without_sessions(path)
+                if shorter != path:
+                    # Once more: "/..;jsessionid=1/" has become a dot segment.
+                    return self.canonical(f"{start}{shorter}?{query}")
+            query = self._query(_spelled(query)) if query else ""
+            found = f"{start}{path}?{query}" if query else start + path
+        return found if len(found) <= self._max_length else Rejected("too_long")
+
+    def fingerprint(self, url: str, method: str = "GET", body: bytes = b"") -> int:
+        """64 bits that stand for a request in URL-seen; folded URLs share theirs."""
+        return fingerprint(folded(url, self._folds) if self._folds else url, method, body)
+
+    def group_skip(self, url: str) -> int:
+        """How many leading characters of a canonical URL's host its politeness group leaves out."""
+        return group_skip(url) if self._by_domain else 0
+
+    def _query(self, query: str) -> str:
+        """The parameters that make a difference, by name; equal names keep their order."""
+        drops = self._drops
+        kept: list[tuple[str, int, str]] = []
+        for part in query.split("&"):
+            if not part:
+                continue
+            name, _, value = part.partition("=")
+            if not drops(name.lower(), value):
+                kept.append((name, len(kept), part))
+        if self._sorts:
+            kept.sort()
+        return "&".join([part for _, _, part in kept])
+
+    def _without_sessions(self, path: str) -> str:
+        return _PATH_PARAMETER.sub(self._kept_path_parameter, path)
+
+    def _kept_path_parameter(self, match: re.Match[str]) -> str:
+        return "" if self._drops(match[1].lower(), match[2] or "") else match[0]
+
+
+def _plain_host(name: str) -> str | None:
+    """The host without the dot of a full name; None if a part between dots is empty."""
+    name = name.removesuffix(".")
+    return name if name and "" not in name.split(".") else None
+
+
+def _spelled(text: str) -> str:
+    """A path or query with one spelling for each character."""
+    if "%" in text:
+        text = _ESCAPE.sub(_decoded, text)
+    return _OPEN.sub(_encoded, text)
+
+
+def _decoded(escape: re.Match[str]) -> str:
+    text = escape[0].upper()
+    return _UNRESERVED.get(text, text)
+
+
+def _encoded(char: re.Match[str]) -> str:
+    return f"%{ord(char[0]):02X}"

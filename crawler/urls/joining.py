@@ -1,0 +1,63 @@
+"""Make the links of a page absolute, as browsers do. Pure; `canonical` does the rest.
+
+The parser (can_ada) joins no URLs, but it does strip blanks, drop line breaks, turn backslashes
+into slashes and resolve dots. What is left is to put the right part of the base before a link.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
+# What a browser cuts off around a link, and out of it.
+_BLANKS = "".join(map(chr, range(0x21)))
+_LINE_BREAKS = re.compile(r"[\t\r\n]")
+
+
+class Base:
+    """A canonical URL that links are relative to."""
+
+    __slots__ = ("_authority", "_folder", "_page", "_path", "_scheme")
+
+    def __init__(self, url: str) -> None:
+        self._page = url.partition("#")[0]
+        self._path = self._page.partition("?")[0]
+        self._folder = self._path[: self._path.rindex("/") + 1]
+        self._authority = url[: url.index("/", url.index("//") + 2)]
+        self._scheme = url[: url.index(":")]
+
+    def join(self, link: str) -> str:
+        """A link on the page, made absolute."""
+        if link.startswith(("http://", "https://")):
+            return link
+        first = link[:1]
+        # Letters and digits are no blanks: most links need no closer look.
+        if first == "/" and link[1:2].isalnum():
+            return self._authority + link
+        if first.isalnum() and ":" not in link:
+            return self._folder + link
+        return self._join_any(link)
+
+    def _join_any(self, link: str) -> str:
+        link = _LINE_BREAKS.sub("", link.strip(_BLANKS))
+        scheme = _SCHEME.match(link)
+        if scheme is not None:
+            rest = link[scheme.end() :]
+            if rest.startswith("//") or scheme[1].lower() != self._scheme:
+                return link
+            link = rest  # "http:page" on an http page is a relative link
+        first, second = link[:1], link[1:2]
+        if first in ("", "#"):
+            return self._page
+        if first == "?":
+            return self._path + link
+        if first not in ("/", "\\"):
+            return self._folder + link
+        if second in ("/", "\\"):
+            return f"{self._scheme}:{link}"
+        return self._authority + link
+
+
+def join(base: str, link: str) -> str:
+    """A link on a page at the canonical URL `base`, made absolute."""
+    return Base(base).join(link)

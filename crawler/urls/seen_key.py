@@ -1,0 +1,40 @@
+"""What URL-seen knows a request by: a fingerprint, of a folded URL if so configured. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set as AbstractSet
+
+import xxhash
+
+_INDEX = re.compile(r"/(?:index|default)\.(?:html?|xhtml|php|aspx?|jsp|cgi)$", re.IGNORECASE)
+
+
+def fingerprint(url: str, method: str = "GET", body: bytes = b"") -> int:
+    """64 bits that stand for a request: its method, canonical URL and body."""
+    if method == "GET" and not body:
+        return xxhash.xxh3_64_intdigest(b"GET %b\n" % url.encode())
+    return xxhash.xxh3_64_intdigest(f"{method} {url}\n".encode() + body)
+
+
+def folded(url: str, folds: AbstractSet[str]) -> str:
+    """What near-duplicates of a canonical URL have in common; no URL to fetch.
+
+    scheme: http and https.  www: with or without www.  slash: with or without one at the end.
+    index: /index.html and the like, and their folder.  case: of the path and query.
+    """
+    location, mark, query = url.partition("?")
+    scheme, _, rest = location.partition("://")
+    host, _, path = rest.partition("/")
+    if "scheme" in folds:
+        scheme = "http"
+    if "www" in folds:
+        host = host.removeprefix("www.")
+    path = "/" + path
+    if "index" in folds:
+        path = _INDEX.sub("/", path)
+    if "slash" in folds:
+        path = path.rstrip("/")
+    if "case" in folds:
+        path, query = path.lower(), query.lower()
+    return f"{scheme}://{host}{path}{mark}{query}"
