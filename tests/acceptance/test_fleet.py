@@ -1,0 +1,167 @@
+"""Several processes on one Redis crawl together as politely as one."""
+
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis as redis_client
+
+from crawler.frontier import Added, Entry, Frontier
+from crawler.frontier.connection import connect
+from crawler.outside import Outside
+from demo.access_log import read_log
+from demo.judge import judge
+from demo.process import DemoServer
+from demo.truth import truth
+from demo.web import Web, WebOptions
+from tests.acceptance.crawls import Crawls
+from tests.acceptance.fleets import Fleet, sizes, until
+
+DELAY_S = 0.05
+SEED = "http://s0.test/"
+SMALL = WebOptions(hosts=4, pages=5, seed=2, zoo="none")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "access.log"
+
+
+def pages(log: Path) -> Counter[str]:
+    """How often each URL was fetched, robots.txt left out."""
+    if not log.exists():
+        return Counter()
+    return Counter(entry.url for entry in read_log(log) if entry.target != "/robots.txt")
+
+
+def summary(tmp_path: Path, number: int) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((tmp_path / f"process-{number}.json").read_text())
+    return found
+
+
+def test_three_processes_crawl_a_web_once_and_never_burden_a_host_together(
+    tmp_path: Path, redis_url: str, log: Path
+) -> None:
+    options = WebOptions(hosts=40, pages=8, seed=4, zoo="demo")
+    with (
+        DemoServer(options, log) as web,
+        Fleet(Crawls(tmp_path, redis_url), web, DELAY_MIN=DELAY_S + 0.01) as fleet,
+    ):
+        arguments = {"scope": "any"}
+        processes = [fleet.start(SEED, arguments=arguments) for _ in range(3)]
+        for process in processes:
+            assert process.wait() == 0, process.log
+            assert "Traceback" not in process.log
+    verdict = judge(log, truth(options), min_delay_s=DELAY_S)
+    assert verdict.ok, "\n".join(verdict.lines())
+    took_part = [summary(tmp_path, number)["this_run"]["hosts"] for number in range(3)]
+    assert sum(hosts > 0 for hosts in took_part) >= 2
+    left = sizes(redis_url)
+    assert (left.unfinished, left.owners) == (0, 0)
+
+
+def test_the_fleet_together_crawls_exactly_max_pages(
+    tmp_path: Path, redis_url: str, log: Path
+) -> None:
+    options = WebOptions(hosts=24, pages=6, seed=4, zoo="none")
+    with DemoServer(options, log) as web, Fleet(Crawls(tmp_path, redis_url), web) as fleet:
+        arguments = {"scope": "any", "max_pages": 33}
+        processes = [fleet.start(SEED, arguments=arguments) for _ in range(2)]
+        for process in processes:
+            assert process.wait() == 0, process.log
+    assert sizes(redis_url).pages == 33
+    assert sum(pages(log).values()) == 33
+    assert {summary(tmp_path, number)["reason"] for number in range(2)} == {"max_pages"}
+
+
+def test_a_process_changes_options_for_the_whole_fleet_and_says_so(
+    tmp_path: Path, redis_url: str, log: Path
+) -> None:
+    with (
+        DemoServer(SMALL, log) as web,
+        Fleet(Crawls(tmp_path, redis_url), web, CRAWL_IDLE="wait", LEASE_TTL=2) as fleet,
+    ):
+        first = fleet.start(SEED, arguments={"scope": "any", "max_depth": 1})
+        until(lambda: pages(log))
+        second = fleet.start(arguments={"max_depth": 2})
+        second.says(r"max_depth is now 2 for every process of this crawl \(it was 1\)")
+        first.says("max_depth was changed to 2")
+        for process in (first, second):
+            process.send(signal.SIGINT)
+            assert process.wait() == 0
+
+
+def test_a_process_that_waits_takes_in_what_others_push(
+    tmp_path: Path, redis_url: str, log: Path
+) -> None:
+    with (
+        redis_client.Redis.from_url(redis_url) as client,
+        DemoServer(SMALL, log) as web,
+        Fleet(Crawls(tmp_path, redis_url), web, CRAWL_IDLE="wait") as fleet,
+    ):
+        process = fleet.start(arguments={"scope": "host"})
+        until(lambda: client.exists("{web}:crawl"))
+        time.sleep(1.5)
+        assert process.running
+        client.lpush("web:start_urls", "http://s1.test/", "nonsense", '{"url": "http://s2.test/"}')
+        pushed = time.monotonic()
+        until(lambda: {"http://s1.test/", "http://s2.test/"} <= set(pages(log)))
+        # The log is written every 0.2 s; the machine may be busy.
+        assert time.monotonic() - pushed < 4
+        assert client.llen("web:start_urls") == 0
+        assert "'nonsense' is no URL" in process.log
+        process.send(signal.SIGINT)
+        assert process.wait() == 0
+
+
+async def test_pushed_seeds_stay_in_their_list_until_the_frontier_has_them(redis_url: str) -> None:
+    redis = await connect(redis_url)
+    await redis.lpush("web:start_urls", "http://a.test/")
+
+    async def fail(entries: Sequence[Entry], mode: str) -> Added:
+        assert [entry.url for entry in entries] == ["http://a.test/"]
+        raise ConnectionError
+
+    outside = Outside(Frontier(redis, "web"), "web", fail, None)
+    with pytest.raises(ConnectionError):
+        await outside.take_in()
+    assert await redis.llen("web:start_urls") == 1
+    await redis.aclose()
+
+
+def test_crawls_of_other_names_know_nothing_of_each_other(
+    tmp_path: Path, redis_url: str, log: Path
+) -> None:
+    expected = truth(SMALL).must_fetch
+    with DemoServer(SMALL, log) as web, Fleet(Crawls(tmp_path, redis_url), web) as fleet:
+        for name in ("one", "other", "one"):
+            process = fleet.start(SEED, arguments={"scope": "any", "crawl": name})
+            assert process.wait() == 0, process.log
+    # The third run found its crawl finished.
+    assert pages(log) == dict.fromkeys(expected, 2)
+    assert summary(tmp_path, 2)["nothing_to_do"]
+    for name in ("one", "other"):
+        assert sizes(redis_url, name).pages == len(expected)
+
+
+def test_a_run_ends_when_all_that_is_left_waits_too_long_and_keeps_it(
+    tmp_path: Path, redis_url: str, log: Path
+) -> None:
+    options = WebOptions(hosts=64, pages=4, seed=1, zoo="full")
+    broken = next(Web(options).hosts_with("error_500")).host
+    crawls = Crawls(tmp_path, redis_url)
+    with DemoServer(options, log) as web, Fleet(crawls, web, CRAWL_MAX_WAIT=2) as fleet:
+        process = fleet.start(f"http://{broken}/,{SEED}", arguments={"scope": "host"})
+        assert process.wait() == 0, process.log
+    found = summary(tmp_path, 0)
+    assert found["reason"] == "waiting"
+    assert 200 < found["waits_s"] < 400
+    assert "1 URL waits, the earliest until" in found["why"]
+    assert not any(url.startswith(f"http://{broken}/") for url in pages(log))
+    left = sizes(redis_url)
+    assert (left.waiting, left.leased, left.owners) == (1, 0, 0)
