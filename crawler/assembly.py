@@ -16,6 +16,7 @@ from crawler.frontier.seen import Bloom, Intset, UrlSeen
 from crawler.heartbeat import STRATEGIES, Pulse
 from crawler.policy.retry import RetryPolicy
 from crawler.spill import Spill
+from crawler.urls import FOLDS, GROUPS, UrlRules, dropped_parameters
 from crawler.workbench import Limits
 
 if TYPE_CHECKING:
@@ -91,6 +92,24 @@ def tuning(settings: BaseSettings) -> Tuning:
         dead_max=settings.getint("DEAD_MAX"),
         full_at=round(settings.getint("FRONTIER_MAX_WAITING") * _FULL),
         url_seen=_url_seen(settings),
+    )
+
+
+def url_rules(settings: BaseSettings) -> UrlRules:
+    """How URLs are spelled, told apart and grouped."""
+    fold = settings.getlist("URL_FOLD")
+    if not set(fold) <= set(FOLDS):
+        raise ConfigurationError(f"URL_FOLD is {fold!r}; use any of {', '.join(FOLDS)}.")
+    try:
+        dropped = dropped_parameters(tuple(settings.getlist("URL_DROP_PARAMETERS")))
+    except ValueError as error:
+        raise ConfigurationError(f"URL_DROP_PARAMETERS: {error}.") from error
+    return UrlRules(
+        max_length=settings.getint("URL_LENGTH_LIMIT"),
+        sort_query=settings.getbool("URL_SORT_QUERY"),
+        dropped=dropped,
+        fold=frozenset(fold),
+        group_by=_one_of(settings, "GROUP_BY", GROUPS),
     )
 
 

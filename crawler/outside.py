@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from crawler.frontier import ADD_MAX, Added, Entry, Frontier
 from crawler.seeds import parse_pushed
 from crawler.spill import Spill
-from crawler.urls import Rejected
+from crawler.urls import DEFAULT, Rejected, Urls
 
 logger = logging.getLogger(__name__)
 
@@ -18,11 +18,19 @@ Add = Callable[[Sequence[Entry], str], Awaitable[Added]]
 class Outside:
     """Takes in what waits outside: read, add, and only then remove."""
 
-    def __init__(self, frontier: Frontier, name: str, add: Add, spill: Spill | None) -> None:
+    def __init__(
+        self,
+        frontier: Frontier,
+        name: str,
+        add: Add,
+        spill: Spill | None,
+        urls: Urls = DEFAULT,
+    ) -> None:
         self._frontier = frontier
         self._name = name
         self._add = add
         self._spill = spill
+        self._urls = urls
         self._warned = False
 
     async def take_in(self) -> int:
@@ -44,7 +52,7 @@ class Outside:
         pushed = await self._frontier.read_start_urls(self._name)
         entries = []
         for raw in pushed:
-            found = parse_pushed(raw)
+            found = parse_pushed(raw, self._urls)
             if isinstance(found, Rejected):
                 logger.warning(
                     "%s:start_urls: %r is no URL (%s)", self._name, raw[:200], found.reason

@@ -16,7 +16,7 @@ from scrapy import Request
 from crawler.errors import CrawlerError
 from crawler.frontier.entry import MAX_DEPTH, Entry
 from crawler.policy.priority import clamp, front_queue, score
-from crawler.urls import Rejected, canonical, fingerprint
+from crawler.urls import DEFAULT, Rejected, Urls
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -52,19 +52,21 @@ def to_entry(
     *,
     depth: int | None = None,
     parent: int = 0,
+    urls: Urls = DEFAULT,
 ) -> Entry | Rejected:
     """The entry of a request, a Rejected for a URL that is not crawled, or NotCarried."""
-    url = canonical(request.url)
+    url = urls.canonical(request.url)
     if isinstance(url, Rejected):
         return url
     if depth is None:
         depth = request.meta.get("depth", 0)
     return Entry(
-        id=fingerprint(url, request.method, request.body),
+        id=urls.fingerprint(url, request.method, request.body),
         url=url,
         queue=front_queue(clamp(score(url, depth) + request.priority), thresholds),
         depth=min(depth, MAX_DEPTH),
         parent=parent,
+        group_skip=urls.group_skip(url),
         tail=_tail(request, spider),
     )
 

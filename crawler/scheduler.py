@@ -28,7 +28,7 @@ from crawler.outside import Outside
 from crawler.policy.retry import Bury, Retry
 from crawler.policy.url_filter import Scope
 from crawler.requests import LEASE, NotCarried, to_entry, to_request
-from crawler.urls import Rejected
+from crawler.urls import Rejected, Urls
 from crawler.workbench import Demand, Workbench
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Scheduler(BaseScheduler):
         assert crawler.spider is not None
         self.crawl: str = assembly.crawl_name(settings, crawler.spider)
         self.thresholds = assembly.numbers(settings, "FRONTIER_THRESHOLDS")
+        self.urls = Urls(assembly.url_rules(settings))
         self.failures = Failures(self, assembly.retry_policy(settings))
         self.frontier: Frontier
         self.workbench: Workbench
@@ -115,6 +116,9 @@ class Scheduler(BaseScheduler):
             # Never refused: it is a seed, or takes the place of a URL that the frontier has. Scrapy
             # marks start requests as dont_filter; a crawl that goes on or is shared knows them.
             forced = request.dont_filter and not request.meta.get("is_start_request")
+            if lease is not None and entry.id == lease.entry.id:
+                # Folded into its source, and still the only way to the page.
+                forced = forced or entry.url != lease.entry.url
             future = self._send([entry], "force" if forced else "all")
             if future is not None:
                 future.add_done_callback(lambda _: self._wake_engine())
@@ -135,7 +139,9 @@ class Scheduler(BaseScheduler):
     ) -> Entry | None:
         """The entry of a request, or None for one that cannot be crawled: it is counted."""
         try:
-            entry = to_entry(request, self._spider, self.thresholds, depth=depth, parent=parent)
+            entry = to_entry(
+                request, self._spider, self.thresholds, depth=depth, parent=parent, urls=self.urls
+            )
         except NotCarried as error:
             logger.error("%s", error)
             entry = Rejected("not_carried")
@@ -195,7 +201,8 @@ class Scheduler(BaseScheduler):
         self.frontier = parts.frontier
         demand = Demand(self._room, self._wake_engine, self._look_outside)
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
-        self._outside = Outside(self.frontier, self._spider.name, self.add, parts.spill)
+        name, spill = self._spider.name, parts.spill
+        self._outside = Outside(self.frontier, name, self.add, spill, self.urls)
         heartbeat = Heartbeat(
             self.frontier,
             self.workbench,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crawler.errors import ConfigurationError
 from crawler.frontier.entry import Entry
-from crawler.urls import Rejected, canonical, fingerprint
+from crawler.urls import DEFAULT, Rejected, Urls
 
 _WHY = {
     "no_scheme": "it is no URL; write it with http:// or https://",
@@ -55,32 +55,32 @@ def check(seeds: str | None) -> list[str]:
     return parts
 
 
-def read(seeds: str) -> Iterator[Entry | BadSeed]:
+def read(seeds: str, urls: Urls = DEFAULT) -> Iterator[Entry | BadSeed]:
     """The seeds of a checked argument. Blocking: files and standard input are read here."""
     for part in check(seeds):
         if part == "-":
-            yield from _lines("standard input", sys.stdin)
+            yield from _lines("standard input", sys.stdin, urls)
         elif "://" in part:
-            yield seed_entry(part)
+            yield seed_entry(part, urls)
         else:
             try:
                 with Path(part).open(encoding="utf-8-sig", errors="replace") as file:
-                    yield from _lines(part, file)
+                    yield from _lines(part, file, urls)
             except OSError as error:
                 raise ConfigurationError(
                     f"seeds: {part} cannot be read: {error.strerror}."
                 ) from error
 
 
-def seed_entry(url: str) -> Entry:
+def seed_entry(url: str, urls: Urls = DEFAULT) -> Entry:
     """The entry of one seed, or ConfigurationError."""
-    found = canonical(url)
+    found = urls.canonical(url)
     if isinstance(found, Rejected):
         raise ConfigurationError(f"seeds: {url!r}: {_WHY.get(found.reason, found.reason)}.")
-    return _entry(found)
+    return _entry(found, urls)
 
 
-def parse_pushed(raw: bytes) -> Entry | Rejected:
+def parse_pushed(raw: bytes, urls: Urls = DEFAULT) -> Entry | Rejected:
     """An element of `<spider>:start_urls`: a URL, or JSON with a `url`, as scrapy-redis takes."""
     text = raw.decode("utf-8", "replace").strip()
     if text.startswith("{"):
@@ -88,8 +88,8 @@ def parse_pushed(raw: bytes) -> Entry | Rejected:
             text = str(json.loads(text)["url"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return Rejected("malformed")
-    found = canonical(text)
-    return found if isinstance(found, Rejected) else _entry(found)
+    found = urls.canonical(text)
+    return found if isinstance(found, Rejected) else _entry(found, urls)
 
 
 def _is_file(name: str) -> bool:
@@ -100,18 +100,18 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _lines(where: str, lines: Iterable[str]) -> Iterator[Entry | BadSeed]:
+def _lines(where: str, lines: Iterable[str], urls: Urls) -> Iterator[Entry | BadSeed]:
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
-        found = canonical(text)
+        found = urls.canonical(text)
         if isinstance(found, Rejected):
             why = _WHY.get(found.reason, found.reason)
             yield BadSeed(f"{where}, line {number}", text, why)
         else:
-            yield _entry(found)
+            yield _entry(found, urls)
 
 
-def _entry(url: str) -> Entry:
-    return Entry(id=fingerprint(url), url=url, queue=1)
+def _entry(url: str, urls: Urls) -> Entry:
+    return Entry(id=urls.fingerprint(url), url=url, queue=1, group_skip=urls.group_skip(url))

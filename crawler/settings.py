@@ -48,7 +48,21 @@ DEAD_MAX = 100_000
 # Fingerprints a process remembers, so that most links need no look in Redis; about 60 bytes each.
 KNOWN_CACHE_SIZE = 200_000
 
+# --- URLs (the same in all processes of a crawl, from its start: they make the fingerprints) -------
+# Characters a URL may have; longer ones are not followed.
+URL_LENGTH_LIMIT = 2048
+# Whether query parameters are put in order of their names: ?b=2&a=1 is then fetched as ?a=1&b=2.
+URL_SORT_QUERY = True
+# Query parameters to leave out of URLs, beside crawler/urls/dropped_parameters.txt: "name",
+# "prefix*", or "name=id" for one that is left out if its value looks like a session id.
+URL_DROP_PARAMETERS: list[str] = []
+# What is the same URL, though it is fetched as found: any of "scheme", "www", "slash" (at the end),
+# "index" (index.html and its folder), "case". With several shards "www" needs GROUP_BY = "domain".
+URL_FOLD: list[str] = []
+
 # --- Politeness ---------------------------------------------------------------------------------
+# What has one clock and one place in line: a "host", or all hosts of a registered "domain".
+GROUP_BY = "host"
 # Fetches a host may have at the same time, over all processes.
 HOST_PARALLELISM = 1
 # A host rests DELAY_FACTOR times as long as its last fetch took, within these seconds.

@@ -7,7 +7,7 @@ another canonical form is another fingerprint. `canonical` and `fingerprint` fol
 from crawler.urls.canonical import Rejected, Urls
 from crawler.urls.hosts import authority_of, host_of, registered_domain
 from crawler.urls.joining import Base, join
-from crawler.urls.rules import FOLDS, GROUPS, UrlRules
+from crawler.urls.rules import FOLDS, GROUPS, UrlRules, dropped_parameters
 from crawler.urls.seen_key import fingerprint, folded
 
 DEFAULT = Urls()
@@ -23,6 +23,7 @@ __all__ = [
     "Urls",
     "authority_of",
     "canonical",
+    "dropped_parameters",
     "fingerprint",
     "folded",
     "host_of",

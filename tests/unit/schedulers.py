@@ -10,7 +10,7 @@ from crawler.frontier import Added, Entry, Lease
 from crawler.policy.retry import Bury, Retry, RetryPolicy
 from crawler.policy.url_filter import Scope
 from crawler.scheduler import Scheduler
-from crawler.urls import fingerprint
+from crawler.urls import DEFAULT, fingerprint
 from tests.crawlers import project_crawler
 
 
@@ -26,6 +26,7 @@ class WritingScheduler(Scheduler):
         # Whether this process is surely the owner of its leases.
         self.sure = True
         self.thresholds = [80, 60, 40, 20]
+        self.urls = DEFAULT
         self.calls: list[tuple[Any, ...]] = []
         self.added: list[Entry] = []
         self.failures = Failures(self, RetryPolicy(times=retry_times, base_s=30.0))
