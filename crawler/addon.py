@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Belong to this project alone: its name, its pages, and what it shows.
 _OWN = frozenset(
     {
+        "ACCEPT_TYPES",
         "BOT_NAME",
         "COMMANDS_MODULE",
         "COOKIES_ENABLED",

@@ -25,6 +25,7 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
+from crawler.fetch_errors import NoSuchHost, PrivateAddress, TooBig
 from crawler.frontier import Lease
 from crawler.policy.retry import Bury, Retry, RetryPolicy
 
@@ -34,11 +35,14 @@ if TYPE_CHECKING:
 _REASONS: dict[type[BaseException], str] = {
     DownloadTimeoutError: "timeout",
     DownloadConnectionRefusedError: "refused",
+    NoSuchHost: "dns_nxdomain",
     CannotResolveHostError: "dns",
     ResponseDataLossError: "truncated",
 }
 # Asking again would get the same answer.
 _FINAL: dict[type[BaseException], str] = {
+    PrivateAddress: "private_address",
+    TooBig: "too_big",
     DownloadCancelledError: "cancelled",
     UnsupportedURLSchemeError: "scheme",
 }

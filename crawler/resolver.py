@@ -1,88 +1,85 @@
-"""Find the address of a host, and refuse addresses that a crawler has no business with.
-
-`DNS_OVERRIDES` come first, then the system's resolver in a thread. The guard judges the address
-that is actually connected to, so a name that points into a private network does not get through.
-"""
+"""Find the addresses of a host: DNS_OVERRIDES first, then the cache of the fleet, then DNS."""
 
 from __future__ import annotations
 
-import re
 import socket
-from collections.abc import Iterable, Mapping
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
 
-from crawler.errors import ConfigurationError
+from crawler import targets
+from crawler.dns_cache import DnsCache, Ttl
+from crawler.dns_lookup import Lookup
+from crawler.policy.addresses import literal
 
-# Prefixes under which an IPv4 address hides in an IPv6 one: translated (RFC 6052), and two older
-# forms that nobody should use.
-_TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
-# Not for the public, whatever the standard library's version says of them: local translation,
-# documentation, segment routing, site-local.
-_REFUSED = tuple(map(IPv6Network, ("64:ff9b:1::/48", "3fff::/20", "5f00::/16", "fec0::/10")))
-# 10.0.0.1, 10.0.0.1:80, ::1, [::1], [::1]:80
-_TARGET = re.compile(r"(?:\[([^]]+)\]|([^:]+|.*:.*:.*?))(?::(\d{1,5}))?", re.ASCII)
-_MAX_PORT = 65_535
-
-
-class RefusedAddress(OSError):
-    """An address in a network that is not crawled."""
-
-
-class Guard:
-    """Judge addresses: public ones pass, and those of allowed networks."""
-
-    def __init__(self, allowed: Iterable[str]) -> None:
-        try:
-            self._allowed = [ip_network(network, strict=False) for network in allowed]
-        except ValueError as error:
-            raise ConfigurationError(
-                f"ALLOW_NETWORKS: {error}. Write networks such as 127.0.0.0/8."
-            ) from error
-
-    def check(self, host: str) -> None:
-        """Raise RefusedAddress unless this address may be connected to."""
-        address = ip_address(host.partition("%")[0])
-        if any(address in network for network in self._allowed):
-            return
-        seen = _embedded(address)
-        refused = any(address in network for network in _REFUSED)
-        if refused or not seen.is_global or seen.is_multicast:
-            # The same text for every address: a host that has only such ones gives one error.
-            raise RefusedAddress(
-                "its address is in a private or reserved network; ALLOW_NETWORKS can open it"
-            )
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
 
 
 class Resolver(AbstractResolver):
-    """aiohttp's source of addresses."""
+    """The source of addresses for all connections of a crawl, and for whoever asks before."""
 
-    def __init__(self, overrides: Mapping[str, str]) -> None:
-        self._overrides = targets(overrides)
-        self._system = ThreadedResolver()
+    _of_crawlers: ClassVar[WeakKeyDictionary[Crawler, Resolver]] = WeakKeyDictionary()
+
+    def __init__(
+        self,
+        overrides: Mapping[str, str],
+        cache: DnsCache,
+        count: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.cache = cache
+        self._overrides = targets.overrides(overrides)
+        self._count = count
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Resolver:
+        """The resolver that all components of a crawl share."""
+        found = cls._of_crawlers.get(crawler)
+        if found is None:
+            found = cls._of_crawlers[crawler] = cls.from_crawler(crawler)
+        return found
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        assert crawler.stats is not None
+        count = crawler.stats.inc_value
+        lookup = Lookup(
+            settings.getlist("DNS_SERVERS"), lifetime_s=settings.getfloat("DNS_TIMEOUT")
+        )
+        cache = DnsCache(
+            lookup,
+            size=settings.getint("DNSCACHE_SIZE"),
+            ttl=Ttl(settings.getfloat("DNS_TTL_MIN"), settings.getfloat("DNS_TTL_MAX")),
+            count=count,
+        )
+        return cls(settings.getdict("DNS_OVERRIDES"), cache, count)
+
+    async def look_up(self, host: str) -> None:
+        """Make sure that the address of a URL's host is known, or NoSuchHost, or DnsFailed."""
+        name = _name(host)
+        if self._override(name) is not None:
+            self._count("dns/overridden")
+        elif literal(name) is None:
+            await self.cache.get(name)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        override = self._override(host.lower().removesuffix("."))
-        if override is None:
-            return await self._system.resolve(host, port, family)
-        address, other_port = override
-        return [
-            ResolveResult(
-                hostname=host,
-                host=address,
-                port=other_port or port,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-                proto=0,
-                flags=socket.AI_NUMERICHOST,
-            )
-        ]
+        """What aiohttp asks before it connects."""
+        name = _name(host)
+        override = self._override(name)
+        if override is not None:
+            address, other_port = override
+            return [_result(host, address, other_port or port)]
+        found = await self.cache.get(name, counted=False)
+        results = [_result(host, address, port) for address in found]
+        return [r for r in results if family in (socket.AF_UNSPEC, r["family"])]
 
     async def close(self) -> None:
-        await self._system.close()
+        await self.cache.close()
 
     def _override(self, host: str) -> tuple[str, int] | None:
         name = host
@@ -95,35 +92,16 @@ class Resolver(AbstractResolver):
             name = name[dot:]
 
 
-def targets(overrides: Mapping[str, str]) -> dict[str, tuple[str, int]]:
-    """Address and port of each name in DNS_OVERRIDES, or ConfigurationError."""
-    return {name.lower(): _target(name, to) for name, to in overrides.items()}
+def _name(host: str) -> str:
+    return host.lower().removesuffix(".")
 
 
-def _target(name: str, to: str) -> tuple[str, int]:
-    """Address and port (0: the URL's own) of an override."""
-    found = _TARGET.fullmatch(str(to))
-    try:
-        if found is None:
-            raise ValueError
-        address, port = str(ip_address(found[1] or found[2])), int(found[3] or 0)
-        if port > _MAX_PORT:
-            raise ValueError
-    except ValueError as error:
-        raise ConfigurationError(
-            f"DNS_OVERRIDES: {name!r} points to {to!r}; write an IP address, or address:port."
-        ) from error
-    return address, port
-
-
-def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The IPv4 address inside an IPv6 one, where there is one; else the address itself."""
-    if isinstance(address, IPv4Address):
-        return address
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address.sixtofour is not None:
-        return address.sixtofour
-    if any(address in network for network in _TRANSLATED):
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address
+def _result(host: str, address: str, port: int) -> ResolveResult:
+    return ResolveResult(
+        hostname=host,
+        host=address,
+        port=port,
+        family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+        proto=0,
+        flags=socket.AI_NUMERICHOST,
+    )

@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from crawler import settings as ours
+from crawler import targets
 from crawler.errors import ConfigurationError
-from crawler.resolver import Guard, targets
+from crawler.guard import Guard
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -27,7 +28,8 @@ def check(settings: BaseSettings) -> None:
         except (ValueError, TypeError) as error:
             raise ConfigurationError(f"{name} is {settings[name]!r}; give {wanted}.") from error
     Guard(settings.getlist("ALLOW_NETWORKS"))
-    targets(settings.getdict("DNS_OVERRIDES"))
+    targets.overrides(settings.getdict("DNS_OVERRIDES"))
+    targets.servers(settings.getlist("DNS_SERVERS"))
 
 
 def _wanted(name: str, default: Any) -> str:

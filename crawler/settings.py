@@ -19,6 +19,10 @@ USER_AGENT = "crawler/0.1 (+https://example.org/crawler)"
 REDIS_URL = os.environ.get("REDIS_URL") or None
 # More arguments for the Redis client, by the names redis-py has for them.
 REDIS_PARAMS: dict[str, object] = {}
+# Seconds without Redis after which a process gives up and exits with an error; 0: never.
+REDIS_GIVE_UP = 0.0
+# Refuse a Redis that would lose or evict the frontier.
+REQUIRE_PERSISTENCE = True
 MONGO_URI = os.environ.get("MONGO_URI") or None
 MONGO_DATABASE = "crawler"
 CRAWL_DIR = os.environ.get("CRAWL_DIR") or ".crawl"
@@ -33,8 +37,18 @@ CRAWL_IDLE = "close"
 CRAWL_MAX_WAIT = 60.0
 
 # --- The frontier -------------------------------------------------------------------------------
-# Parts of a crawl in Redis, fixed when it is created; more than one only on a Redis Cluster.
-FRONTIER_SHARDS = 1
+# Parts of a crawl in Redis, fixed when it is created. 0: one on a server, 4 a master on a cluster.
+FRONTIER_SHARDS = 0
+# From which shards a process claims first: "sticky" (its own), "balanced" (the fullest), "any".
+FLEET_STRATEGY = "sticky"
+# Waiting URLs a shard may have, 0 for no limit. From 80% on (and from 80% of Redis' maxmemory)
+# links for queues 4 and 5 wait in MongoDB instead.
+FRONTIER_MAX_WAITING = 0
+# How seen URLs are kept: "intset" (4.5 bytes a URL, exact to 1e-7), or "bloom" (1.8 bytes, loses
+# BLOOM_ERROR of the new URLs, made for BLOOM_CAPACITY of them at a time).
+URL_SEEN = "intset"
+BLOOM_CAPACITY = 10_000_000
+BLOOM_ERROR = 0.001
 # Score from which a URL belongs to front queue 1, 2, 3, 4; the rest to 5.
 FRONTIER_THRESHOLDS = [80, 60, 40, 20]
 # Turns of the five queues in a hundred, and the same when more URLs wait than the threshold.
@@ -86,9 +100,36 @@ RETRY_MAX = 3600.0
 DNS_OVERRIDES: dict[str, str] = {}
 # Private networks that may be connected to, e.g. ["127.0.0.0/8"]; all others are refused.
 ALLOW_NETWORKS: list[str] = []
-# Connections kept open for the next fetch of a host: seconds. A polite crawl rarely comes back
-# sooner, and thousands of hosts would use up the process's files.
+# Name servers, "address" or "address:port". None: those of the system.
+DNS_SERVERS: list[str] = []
+# Seconds in which a name must be answered; Scrapy's 60 would hold up a fetch for too long.
+DNS_TIMEOUT = 6.0
+# Seconds that an answer is used, whatever it says itself.
+DNS_TTL_MIN = 60.0
+DNS_TTL_MAX = 3600.0
+# Names whose addresses are kept in memory.
+DNSCACHE_SIZE = 20_000
+# Seconds after which the URLs of a host are tried again when DNS gave no answer (not: no such
+# name). While DNS is down they all wait this long, up to twice as long.
+DNS_RETRY_WAIT = 20.0
+# Connections kept open for the next fetch of a host: seconds, and hosts at a time. A polite crawl
+# rarely comes back sooner, and thousands of hosts would use up the process's files.
 DOWNLOAD_KEEPALIVE = 15.0
+DOWNLOAD_KEEPALIVE_HOSTS = 256
+# Types of pages that are downloaded, "text/*" for all of a kind; of others only the headers are
+# read, and their record says so. []: every type.
+ACCEPT_TYPES = [
+    "text/html",
+    "text/plain",
+    "text/xml",
+    "application/xhtml+xml",
+    "application/xml",
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/rdf+xml",
+    "application/json",
+    "application/feed+json",
+]
 
 # --- Pages --------------------------------------------------------------------------------------
 # "mongo", or "none" when a feed (-O pages.jsonl) or your own pipeline takes the pages.
@@ -145,6 +186,8 @@ REMOTE_CONTROL_ENABLED = False
 ROBOTSTXT_OBEY = False
 DOWNLOADER_MIDDLEWARES = {
     "crawler.middlewares.retries.Retries": 10,
+    # Before robots.txt: where there is no such host, there are no rules to wait for.
+    "crawler.middlewares.dns.Dns": 90,
     "crawler.middlewares.robots.Robots": 100,
     "crawler.middlewares.adaptive_delay.AdaptiveDelay": 950,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,

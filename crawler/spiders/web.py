@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import Request, Spider
 from scrapy.http import Response, TextResponse
 
-from crawler import links, seeds
+from crawler import assembly, links, seeds
+from crawler.download import TYPE_NOT_ACCEPTED
 from crawler.errors import ConfigurationError
 from crawler.frontier import Entry, Lease
 from crawler.items import Page
 from crawler.policy.url_filter import SCOPES
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
+from crawler.urls import DEFAULT, Urls
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -73,19 +75,21 @@ class WebSpider(Spider):
                 self.options[name] = _whole_number(name, value)
         self.crawl = crawl
         self.max_outlinks = 0
+        self.urls = DEFAULT
         if seeds is not None:
             _check_seeds(seeds)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.urls = Urls(assembly.url_rules(crawler.settings))
         spider.max_outlinks = crawler.settings.getint("MAX_OUTLINKS")
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
         """Put the seeds into the frontier, by batches that it has acknowledged."""
         if self.seeds is not None:
-            reader = seeds.read(self.seeds)
+            reader = seeds.read(self.seeds, self.urls)
             while batch := await asyncio.to_thread(_next_batch, reader):
                 await self._plant(batch)
         nothing: tuple[Request, ...] = ()
@@ -156,7 +160,7 @@ class WebSpider(Spider):
                 if (value := response.headers.get(name)) is not None
             },
             size_bytes=len(response.body),
-            stored=200 <= response.status < 300,
+            stored=200 <= response.status < 300 and TYPE_NOT_ACCEPTED not in response.flags,
             body=response.body,
         )
 

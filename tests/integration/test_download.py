@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from scrapy import Request, signals
 from scrapy.exceptions import (
-    CannotResolveHostError,
     DownloadCancelledError,
     DownloadConnectionRefusedError,
     DownloadFailedError,
@@ -22,7 +21,9 @@ from scrapy.http import HtmlResponse
 
 from crawler.download import DownloadHandler
 from crawler.errors import ConfigurationError
+from crawler.fetch_errors import DnsFailed, NoSuchHost, PrivateAddress
 from tests.crawlers import project_crawler
+from tests.dns_server import DnsServer
 
 LOOPBACK = ["127.0.0.0/8", "::1"]
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
@@ -273,15 +274,13 @@ async def test_an_answer_that_is_no_http_fails(handler: DownloadHandler, answer:
             await handler.download_request(Request(server.url))
 
 
-async def test_a_name_that_no_server_knows_is_not_resolved(
-    handler: DownloadHandler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def unknown(*args: Any) -> list[Any]:
-        raise OSError(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr("crawler.resolver.ThreadedResolver.resolve", unknown)
-    with pytest.raises(CannotResolveHostError):
-        await handler.download_request(Request("http://nowhere.test/"))
+async def test_a_name_that_no_server_knows_is_not_resolved() -> None:
+    async with DnsServer() as dns, handler_with(DNS_SERVERS=[dns.address]) as handler:
+        with pytest.raises(NoSuchHost):
+            await handler.download_request(Request("http://nowhere.test/"))
+        dns.mood = "servfail"
+        with pytest.raises(DnsFailed):
+            await handler.download_request(Request("http://unknown.test/"))
 
 
 # --- limits --------------------------------------------------------------------------------------
@@ -365,25 +364,13 @@ async def test_a_private_address_is_never_connected_to(host: str) -> None:
     assert server.connections == 0
 
 
-async def test_a_name_with_private_addresses_only_is_refused_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def resolve(self: Any, host: str, port: int, family: Any) -> list[dict[str, Any]]:
-        return [
-            {
-                "hostname": host,
-                "host": address,
-                "port": port,
-                "family": kind,
-                "proto": 0,
-                "flags": 0,
-            }
-            for address, kind in (("10.0.0.1", socket.AF_INET), ("fd00::1", socket.AF_INET6))
-        ]
-
-    monkeypatch.setattr("crawler.resolver.ThreadedResolver.resolve", resolve)
-    async with handler_with(ALLOW_NETWORKS=[]) as handler:
-        with pytest.raises(DownloadCancelledError, match="private or reserved"):
+async def test_a_name_with_private_addresses_only_is_refused_once() -> None:
+    async with (
+        DnsServer() as dns,
+        handler_with(ALLOW_NETWORKS=[], DNS_SERVERS=[dns.address]) as handler,
+    ):
+        dns.set("both.test", "10.0.0.1", "192.168.0.1", "fd00::1")
+        with pytest.raises(PrivateAddress, match="private or reserved"):
             await handler.download_request(Request("http://both.test/"))
 
 

@@ -1,4 +1,4 @@
-"""Addresses: where the overrides lead, and which are never connected to."""
+"""Addresses of hosts: where the overrides lead, and when the cache is asked."""
 
 import socket
 from typing import Any
@@ -6,85 +6,25 @@ from typing import Any
 import pytest
 
 from crawler.errors import ConfigurationError
-from crawler.resolver import Guard, RefusedAddress, Resolver
-from crawler.urls import canonical, host_of
-
-PRIVATE = """
-0.0.0.0 0.0.0.1 0.255.255.255 10.0.0.0 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.255
-127.0.0.1 127.0.0.53 127.255.255.255 169.254.0.1 169.254.169.254 172.16.0.1 172.31.255.255
-192.0.0.1 192.0.2.1 192.168.0.1 192.168.255.255 198.18.0.1 198.19.255.255 198.51.100.1 203.0.113.1
-224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255
-:: ::1 ::1%lo fe80::1 fe80::1%eth0 febf::1 fec0::1 feff::1 fc00::1 fd00::1 fd12:3456::1
-ff00::1 ff02::1 ff0e::1 100::1 2001:db8::1 2001::1 2001:10::1 3fff::1 5f00::1
-::ffff:127.0.0.1 ::ffff:7f00:1 ::ffff:10.0.0.1 ::ffff:192.168.0.1 ::ffff:169.254.169.254 ::ffff:0:0
-::127.0.0.1 ::10.0.0.1 ::7f00:1 ::ffff:0:127.0.0.1 ::ffff:0:10.0.0.1
-64:ff9b::127.0.0.1 64:ff9b::a00:1 64:ff9b::169.254.169.254
-64:ff9b:1::1 64:ff9b:1:7f00:0:1:808:808 64:ff9b:1::8.8.8.8
-2002:7f00:1:: 2002:7f00:1::1 2002:a00:1::1 2002:c0a8:1::1 2002:a9fe:a9fe::1
-2001:0:7f00:1::1 2001:0:4136:e378:8000:63bf:3fff:fdd2
-""".split()
-PUBLIC = """
-1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.1 93.184.216.34 100.63.255.255 100.128.0.1 126.255.255.255
-128.0.0.1 169.253.255.255 172.15.255.255 172.32.0.1 192.167.255.255 192.169.0.1 223.255.255.255
-2606:4700:4700::1111 2001:4860:4860::8888 2a00:1450:4001::1 ::ffff:8.8.8.8 64:ff9b::8.8.8.8
-2002:808:808::1
-""".split()
-# Hosts of URLs that are spellings of private IPv4 addresses.
-SPELLINGS = """
-127.1 127.0.1 2130706433 0x7f000001 0x7f.1 017700000001 0177.0.0.1 127.0.0.1. 0 0x0 0xa000001
-10.1 ①②⑦.⓪.⓪.① 192.168.1 3232235521 0xc0.0xa8.0.1 169.254.43518 2852039166 [::ffff:7f00:1]
-[0:0:0:0:0:0:0:1] [::127.0.0.1]
-""".split()
+from crawler.resolver import Resolver
+from tests.crawlers import project_crawler
 
 
-def test_there_are_spellings_enough() -> None:
-    assert len({*PRIVATE, *SPELLINGS}) >= 60
+class Cache:
+    """Knows the same addresses for every name, and what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def get(self, host: str, *, counted: bool = True) -> tuple[str, ...]:
+        self.asked.append(host)
+        return ("192.0.2.9", "2001:db8::9")
+
+    async def close(self) -> None: ...
 
 
-@pytest.mark.parametrize("address", PRIVATE)
-def test_a_private_or_reserved_address_is_refused(address: str) -> None:
-    with pytest.raises(RefusedAddress, match="ALLOW_NETWORKS"):
-        Guard([]).check(address)
-
-
-@pytest.mark.parametrize("address", PUBLIC)
-def test_a_public_address_passes(address: str) -> None:
-    Guard([]).check(address)
-
-
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_a_spelling_in_a_url_becomes_the_address_that_is_refused(spelling: str) -> None:
-    url = canonical(f"http://{spelling}/")
-    assert isinstance(url, str)
-    with pytest.raises(RefusedAddress):
-        Guard([]).check(host_of(url).strip("[]"))
-
-
-@pytest.mark.parametrize(
-    ("networks", "address"),
-    [
-        (["127.0.0.0/8"], "127.0.0.1"),
-        (["127.0.0.1"], "127.0.0.1"),
-        (["127.0.0.9/8"], "127.0.0.1"),
-        (["fd00::/8"], "fd00::1"),
-        (["10.0.0.0/8", "::1"], "::1"),
-        (["fe80::/10"], "fe80::1%eth0"),
-    ],
-)
-def test_allowed_networks_are_open(networks: list[str], address: str) -> None:
-    Guard(networks).check(address)
-
-
-@pytest.mark.parametrize("address", ["10.0.0.1", "::1", "::ffff:10.0.0.1", "169.254.169.254"])
-def test_one_open_network_opens_no_other(address: str) -> None:
-    with pytest.raises(RefusedAddress):
-        Guard(["127.0.0.0/8"]).check(address)
-
-
-@pytest.mark.parametrize("network", ["localhost", "127.0.0.0/33", "", "127.0.0.1:80"])
-def test_a_bad_network_is_named(network: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"ALLOW_NETWORKS: .*Write networks such as"):
-        Guard([network])
+def resolver_with(cache: Cache) -> Resolver:
+    return Resolver(OVERRIDES, cache)  # type: ignore[arg-type]
 
 
 OVERRIDES = {
@@ -115,7 +55,7 @@ OVERRIDES = {
     ],
 )
 async def test_an_override_leads_to_its_address(host: str, address: str, port: int) -> None:
-    resolver = Resolver(OVERRIDES)
+    resolver = resolver_with(Cache())
     (found,) = await resolver.resolve(host, 80)
     assert (found["host"], found["port"]) == (address, port)
     assert found["family"] == (socket.AF_INET6 if ":" in address else socket.AF_INET)
@@ -123,18 +63,37 @@ async def test_an_override_leads_to_its_address(host: str, address: str, port: i
 
 
 @pytest.mark.parametrize("host", ["suffix.test", "other.test", "xexact.test", "a.exact.test"])
-async def test_what_no_override_names_goes_to_the_system(
-    host: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
+async def test_what_no_override_names_is_looked_up(host: str) -> None:
+    cache = Cache()
+    found = await resolver_with(cache).resolve(host.upper() + ".", 80)
+    assert [(result["host"], result["port"]) for result in found] == [
+        ("192.0.2.9", 80),
+        ("2001:db8::9", 80),
+    ]
+    assert cache.asked == [host]
 
-    async def system(self: Any, name: str, *rest: Any) -> list[Any]:
-        asked.append(name)
-        return []
 
-    monkeypatch.setattr("crawler.resolver.ThreadedResolver.resolve", system)
-    assert await Resolver(OVERRIDES).resolve(host, 80) == []
-    assert asked == [host]
+@pytest.mark.parametrize(
+    ("family", "host"), [(socket.AF_INET, "192.0.2.9"), (socket.AF_INET6, "2001:db8::9")]
+)
+async def test_one_family_may_be_asked_for(family: socket.AddressFamily, host: str) -> None:
+    (found,) = await resolver_with(Cache()).resolve("other.test", 80, family)
+    assert found["host"] == host
+
+
+async def test_only_names_are_looked_up_before_a_fetch() -> None:
+    cache, counted = Cache(), list[str]()
+    resolver = Resolver(OVERRIDES, cache, counted.append)  # type: ignore[arg-type]
+    for host in ("exact.test", "127.0.0.1", "::1", "localhost", "Other.test."):
+        await resolver.look_up(host)
+    assert cache.asked == ["other.test"]
+    assert counted == ["dns/overridden"]
+
+
+async def test_the_parts_of_a_crawl_share_one_resolver() -> None:
+    crawler = project_crawler()
+    assert Resolver.of(crawler) is Resolver.of(crawler)
+    assert Resolver.of(crawler) is not Resolver.of(project_crawler())
 
 
 @pytest.mark.parametrize(
@@ -146,4 +105,4 @@ def test_a_bad_override_is_named(to: Any) -> None:
     with pytest.raises(
         ConfigurationError, match=r"DNS_OVERRIDES: 'h.test' points to .*address:port"
     ):
-        Resolver({"h.test": to})
+        Resolver({"h.test": to}, Cache())  # type: ignore[arg-type]

@@ -1,0 +1,237 @@
+"""Addresses of hosts: in Redis for the fleet, and the recent ones in memory. Bounded.
+
+An answer is used as long as DNS says, within limits; that there is no such name, for a minute. When
+DNS gives no answer, an old one is used for up to a day. A name is looked up once at a time, and
+while DNS is down one name at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import msgpack
+
+from crawler.breaker import Breaker
+from crawler.dns_lookup import Lookup
+from crawler.fetch_errors import DnsFailed, NoSuchHost
+from crawler.frontier import RedisAway
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+logger = logging.getLogger(__name__)
+
+_NEGATIVE_S = 60.0
+_STALE_S = 86_400.0
+# An old answer is used so long before DNS is asked again.
+_STALE_HOLD_S = 30.0
+# An answer that is used in the last tenth of its time is renewed meanwhile.
+_RENEW_SHARE = 0.1
+_PREFETCH_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Ttl:
+    """Seconds that an answer of DNS is used, whatever it says itself."""
+
+    min_s: float = 60.0
+    max_s: float = 3600.0
+
+    def of(self, ttl_s: float) -> float:
+        """The seconds for an answer that says so many."""
+        return min(max(ttl_s, self.min_s), self.max_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """No addresses: there is no such name."""
+
+    addresses: tuple[str, ...]
+    fresh_until: float
+    usable_until: float
+    renew_at: float
+    stale: bool = False
+
+
+class DnsCache:
+    """`redis` may be set when there is one; until then nothing is shared."""
+
+    def __init__(
+        self,
+        lookup: Lookup,
+        *,
+        size: int,
+        ttl: Ttl | None = None,
+        breaker: Breaker | None = None,
+        count: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.redis: Redis | None = None
+        # Answers that DNS gave, "no such name" included: it grows only while DNS works.
+        self.answers = 0
+        self._lookup = lookup
+        self._size = size
+        self._ttl = ttl or Ttl()
+        self._breaker = breaker or Breaker()
+        self._count = count
+        self._recent: OrderedDict[str, _Record] = OrderedDict()
+        self._in_flight: dict[str, asyncio.Task[_Record | None]] = {}
+
+    async def get(self, host: str, *, counted: bool = True) -> tuple[str, ...]:
+        """The addresses of a host, or NoSuchHost, or DnsFailed.
+
+        `counted`: an answer from the cache appears in the statistics.
+        """
+        record = self._recent.get(host)
+        now = monotonic()
+        if record is None or now >= record.fresh_until:
+            # The lookup goes on for others if this caller gives up.
+            record = await asyncio.shield(self._find_once(host))
+        elif counted:
+            self._count("dns/stale" if record.stale else "dns/hits")
+            self._recent.move_to_end(host)
+            if now >= record.renew_at:
+                self.prefetch([host])
+        if record is None:
+            raise DnsFailed(f"DNS gives no answer for {host}")
+        if not record.addresses:
+            raise NoSuchHost(f"{host} has no address")
+        return record.addresses
+
+    def prefetch(self, hosts: Iterable[str]) -> None:
+        """Look these up in the background, if they are not known for long enough."""
+        now = monotonic()
+        for host in hosts:
+            record = self._recent.get(host)
+            if (record is None or now >= record.renew_at) and len(self._in_flight) < _PREFETCH_MAX:
+                self._find_once(host)
+
+    async def close(self) -> None:
+        """End the lookups that are still going on."""
+        tasks = list(self._in_flight.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- looking up ----------------------------------------------------------------------------
+
+    def _find_once(self, host: str) -> asyncio.Task[_Record | None]:
+        task = self._in_flight.get(host)
+        if task is None:
+            task = self._in_flight[host] = asyncio.create_task(self._find(host))
+            task.add_done_callback(lambda _: self._in_flight.pop(host, None))
+        return task
+
+    async def _find(self, host: str) -> _Record | None:
+        """What is known of a host now; None if nothing is."""
+        local = self._lookup.local(host)
+        if local is not None:
+            return self._remember(host, self._record(local, self._ttl.min_s))
+        old, now = self._recent.get(host), monotonic()
+        shared = await self._shared(host)
+        if shared is not None and now < shared.renew_at:
+            self._count("dns/hits")
+            return self._remember(host, shared)
+        if not self._breaker.enter(now):
+            return self._stale(host, old, shared)
+        self._count("dns/misses")
+        try:
+            answer = await self._lookup.ask(host)
+        except NoSuchHost:
+            self._works()
+            self._count("dns/nxdomain")
+            record = self._record((), _NEGATIVE_S)
+        except DnsFailed as error:
+            self._fails(error)
+            return self._stale(host, old, shared)
+        except BaseException:
+            self._breaker.left()
+            raise
+        else:
+            self._works()
+            record = self._record(answer.addresses, self._ttl.of(answer.ttl_s))
+        self._remember(host, record)
+        await self._share(host, record)
+        return record
+
+    def _stale(self, host: str, *known: _Record | None) -> _Record | None:
+        now = monotonic()
+        usable = [r for r in known if r is not None and r.addresses and now < r.usable_until]
+        if not usable:
+            return None
+        self._count("dns/stale")
+        found = max(usable, key=lambda record: record.usable_until)
+        hold_until = now + min(_STALE_HOLD_S, self._ttl.min_s)
+        # Older than it was it does not get, and one that is still good stays so.
+        fresh_until = max(found.fresh_until, hold_until)
+        return self._remember(
+            host,
+            replace(
+                found, fresh_until=fresh_until, renew_at=fresh_until, stale=now >= found.fresh_until
+            ),
+        )
+
+    def _works(self) -> None:
+        self.answers += 1
+        if self._breaker.worked():
+            logger.info("DNS answers again")
+
+    def _fails(self, error: DnsFailed) -> None:
+        self._count("dns/errors")
+        if self._breaker.failed(monotonic()):
+            logger.warning("DNS gives no answers; hosts whose address is not known wait: %s", error)
+
+    # --- keeping -------------------------------------------------------------------------------
+
+    @staticmethod
+    def _record(addresses: tuple[str, ...], ttl_s: float, usable_s: float | None = None) -> _Record:
+        now = monotonic()
+        if usable_s is None:
+            usable_s = ttl_s + _STALE_S
+        return _Record(addresses, now + ttl_s, now + usable_s, now + ttl_s * (1 - _RENEW_SHARE))
+
+    def _remember(self, host: str, record: _Record) -> _Record:
+        self._recent[host] = record
+        self._recent.move_to_end(host)
+        while len(self._recent) > self._size:
+            self._recent.popitem(last=False)
+        return record
+
+    async def _shared(self, host: str) -> _Record | None:
+        if self.redis is None:
+            return None
+        try:
+            pipeline = self.redis.pipeline(transaction=False)
+            pipeline.get(self._key(host))
+            pipeline.pttl(self._key(host))
+            packed, left_ms = await pipeline.execute()
+        except RedisAway as error:
+            logger.debug("Redis was not asked for the address of %s: %s", host, error)
+            return None
+        if packed is None or left_ms <= 0:
+            return None
+        addresses = tuple(msgpack.unpackb(packed))
+        usable_s = left_ms / 1000
+        return self._record(addresses, usable_s - (_STALE_S if addresses else 0), usable_s)
+
+    async def _share(self, host: str, record: _Record) -> None:
+        if self.redis is None:
+            return
+        # The key lives as long as the answer may be used: what is left of that tells its age.
+        until = record.usable_until if record.addresses else record.fresh_until
+        left_ms = round((until - monotonic()) * 1000)
+        try:
+            if left_ms > 0:
+                packed = msgpack.packb(record.addresses)
+                await self.redis.set(self._key(host), packed, px=left_ms)
+        except RedisAway as error:
+            logger.debug("The address of %s is not shared: %s", host, error)
+
+    @staticmethod
+    def _key(host: str) -> str:
+        return f"dns:{host}"
