@@ -12,13 +12,13 @@ from benchmarks.crawl_process import crawl_processes
 from benchmarks.figures import Figure, Skipped, at_most
 from benchmarks.servers import PrivateRedis, private_redis
 
-_SETTLE_S = 2.0
+_SETTLE_S = 1.0
 _OVER = "the measurement is over"
 
 
 def measure(quick: bool) -> Iterator[Figure | Skipped]:
     """Commands a second that one idle crawl sends; a script counts as one."""
-    seconds = 6.0 if quick else 30.0
+    seconds = 5.0 if quick else 30.0
     with private_redis() as server, crawl_processes(server, settings={"CRAWL_IDLE": "wait"}):
         time.sleep(_SETTLE_S)
         calls = _calls(server, seconds)

@@ -41,7 +41,7 @@ class Stretch:
 
 def measure(quick: bool) -> Iterator[Figure | Skipped]:
     """Latency, utilisation and violations."""
-    hosts, settle_s, seconds = (60, 5.0, 8.0) if quick else (200, 10.0, 30.0)
+    hosts, settle_s, seconds = (60, 4.0, 6.0) if quick else (200, 10.0, 30.0)
     # Every host has at least half of the average, one page a second.
     pages = round(2.5 * (settle_s + seconds))
     options = WebOptions(hosts=hosts, pages=pages, zoo="none")
