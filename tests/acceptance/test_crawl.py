@@ -101,7 +101,7 @@ def test_a_host_in_a_private_network_is_given_up_at_once(tmp_path: Path, redis_u
         )
     assert run.code == 0, run.stderr
     assert run.summary["finished"]
-    assert run.summary["this_run"]["dead"] == {"cancelled": 1}
+    assert run.summary["this_run"]["dead"] == {"private_address": 1}
     assert list(read_log(tmp_path / "access.log")) == []
 
 
