@@ -29,6 +29,9 @@ PROCESS = {"machine": socket.gethostname(), "pid": os.getpid()}
 # A frontier is full from this share of its limits on; the rest is for what may not be refused.
 _FULL = 0.8
 _CLUSTER_SHARDS_PER_MASTER = 4
+_BEAT_MAX_S = 2.0
+# After a restart of Redis every process has the time of so many beats to tell what it holds.
+_GRACE_BEATS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ def pulse(settings: BaseSettings) -> Pulse:
     """How this process takes part in the fleet."""
     return Pulse(
         lease_ttl_s=settings.getfloat("LEASE_TTL"),
-        beat_s=min(2.0, settings.getfloat("LEASE_TTL") / 5),
+        beat_s=_beat_s(settings),
         reclaim_rest_s=settings.getfloat("DELAY_MIN"),
         strategy=_one_of(settings, "FLEET_STRATEGY", STRATEGIES),
         memory_full=_FULL,
@@ -91,6 +94,7 @@ def tuning(settings: BaseSettings) -> Tuning:
         parallelism=settings.getint("HOST_PARALLELISM"),
         dead_max=settings.getint("DEAD_MAX"),
         full_at=round(settings.getint("FRONTIER_MAX_WAITING") * _FULL),
+        grace_ms=round(_GRACE_BEATS * _beat_s(settings) * 1000),
         url_seen=_url_seen(settings),
     )
 
@@ -132,6 +136,10 @@ def numbers(settings: BaseSettings, name: str, count: int = 4) -> list[int]:
     if len(found) != count:
         raise ConfigurationError(f"{name} is {values!r}; give {count} whole numbers.")
     return found
+
+
+def _beat_s(settings: BaseSettings) -> float:
+    return min(_BEAT_MAX_S, settings.getfloat("LEASE_TTL") / 5)
 
 
 def _url_seen(settings: BaseSettings) -> UrlSeen:

@@ -67,7 +67,12 @@ class Duplicates:
             digest, near = self._hashes(item)
         item.content_hash = digest.hex()
         item.simhash = f"{near:016x}" if near is not None else ""
-        duplicate = await self._seen.find(fingerprint(item.url), digest, near)
+        try:
+            duplicate = await self._seen.find(fingerprint(item.url), digest, near)
+        except RedisAway as error:
+            # An equal page may be stored twice; this one must not be fetched twice.
+            logger.debug("The content of %s is not compared: %s", item.url, error)
+            return item
         if duplicate is not None:
             item.duplicate_of = f"{duplicate.of:016x}"
             item.duplicate_distance = duplicate.distance
