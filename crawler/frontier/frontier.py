@@ -119,7 +119,7 @@ class Frontier:
             per_shard[shard_of(host, self.shards)][1].extend((host, rest_ms))
         for shard, (in_flight, resting) in per_shard.items():
             count = len(in_flight) // 2
-            args = (now_ms, self.tuning.parallelism, count, *in_flight, *resting)
+            args = (now_ms, self.tuning.parallelism, self.owner, count, *in_flight, *resting)
             await self._run("reassert", self._tags[shard], *args)
 
     async def leave(self) -> None:

@@ -4,18 +4,22 @@
 -- KEYS[1]  shard
 -- ARGV[1]  now, ms (0 = the server's clock)
 -- ARGV[2]  fetches a host may have in flight
--- ARGV[3]  how many fetches follow
--- ARGV[4…] host, token: a fetch in flight; then host, ms it still rests: a recent contact
+-- ARGV[3]  owner
+-- ARGV[4]  how many fetches follow
+-- ARGV[5…] host, token: a fetch in flight; then host, ms it still rests: a recent contact
 -- Returns  nothing
 
-local now, parallel, flights = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local now, parallel, flights = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+local flights_key = shard .. 'flights:' .. ARGV[3]
 local highest = tonumber(redis.call('HGET', STATS, 'token') or 0)
-for i = 4, #ARGV, 2 do
+redis.call('UNLINK', flights_key)
+for i = 5, #ARGV, 2 do
   local host, key = ARGV[i], shard .. 'host:' .. ARGV[i]
   local tokens, clock, waiting, keep = unpack(redis.call('HMGET', key, 'tokens', 'clock', 'waiting',
     'keep'))
-  if i < 4 + 2 * flights then
+  if i < 5 + 2 * flights then
     local token = ARGV[i + 1]
+    redis.call('HSET', flights_key, token, host)
     highest = math.max(highest, tonumber(token))
     if not string.find(' ' .. (tokens or '') .. ' ', ' ' .. token .. ' ', 1, true) then
       tokens = tokens and tokens ~= '' and tokens .. ' ' .. token or token

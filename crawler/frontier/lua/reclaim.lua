@@ -39,11 +39,7 @@ for _, owner in ipairs(redis.call('ZRANGEBYSCORE', OWNERS, '-inf', now - tonumbe
   local page = redis.call('HRANDFIELD', key, limit - taken, 'WITHVALUES')
   for i = 1, #page, 2 do take_back(key, page[i], page[i + 1]) end
   taken = taken + #page / 2
-  if redis.call('EXISTS', key) == 0 then
-    redis.call('ZREM', OWNERS, owner)
-    redis.call('HDEL', shard .. 'claims', owner)
-    redis.call('HDEL', shard .. 'instances', owner)
-  end
+  if redis.call('EXISTS', key) == 0 then forget_owner(owner, now, tonumber(ARGV[5])) end
 end
 count('reclaimed', taken)
 return taken

@@ -8,6 +8,7 @@
 --   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn; set by people:
 --                                   cut, queue, excluded, budget, blocked, keep (never expires)
 --   leases:<owner>           hash   entry id -> "<token> <request id> <entry>"
+--   flights:<owner>          hash   token -> host, as repeated after a restart of the server
 --   owners                   zset   instance -> last beat, ms
 --   instances                hash   instance -> what it says of itself
 --   claims                   hash   instance -> id of its last claim
@@ -101,6 +102,17 @@ local function free_slot(host, token, next_contact, delay)
   elseif #left == 0 and not state[4] then
     redis.call('PEXPIREAT', key, clock + HOST_TTL_MS)
   end
+end
+
+-- An instance is gone and holds no lease. A fetch that it repeated after a restart may have none:
+-- its claim was lost. Its host would be taken for ever.
+local function forget_owner(owner, now, rest)
+  local flights = redis.call('HGETALL', shard .. 'flights:' .. owner)
+  for i = 1, #flights, 2 do free_slot(flights[i + 1], flights[i], now + rest, rest) end
+  redis.call('UNLINK', shard .. 'flights:' .. owner)
+  redis.call('ZREM', OWNERS, owner)
+  redis.call('HDEL', shard .. 'claims', owner)
+  redis.call('HDEL', shard .. 'instances', owner)
 end
 
 -- Forget what waits in a host's back queues.

@@ -265,6 +265,33 @@ async def test_reasserting_twice_takes_one_slot(frontier: Frontier, place: Place
     assert len(await claim(frontier, now_ms=T0)) == 1
 
 
+async def test_a_fetch_whose_claim_was_lost_ends_with_its_owner(
+    dead: Frontier, alive: Frontier, place: Place
+) -> None:
+    """The URL waits again, but the slot was told again: nobody else would ever free it."""
+    await dead.add(entries(1))
+    lease = await one(dead)
+    await lose_host(place, lease)
+    await place.redis.delete(place.key("a.test", f"leases:{dead.owner}"))
+    await dead.reassert([lease], {}, now_ms=T0)
+    await alive.add(entries(1), mode="force")
+    await reclaim(alive)
+    assert await claim(alive, now_ms=LATER + 999) == []
+    assert len(await claim(alive, now_ms=LATER + 1000)) == 1
+
+
+async def test_who_leaves_frees_the_slots_of_fetches_whose_claims_were_lost(
+    frontier: Frontier, place: Place
+) -> None:
+    await frontier.add(entries(1))
+    lease = await one(frontier)
+    await place.redis.delete(place.key("a.test", f"leases:{frontier.owner}"))
+    await frontier.reassert([lease], {}, now_ms=T0)
+    await frontier.leave()
+    assert (await (await place.steering()).host("a.test")).in_flight == 0
+    assert not [key async for key in place.redis.scan_iter("*flights*")]
+
+
 async def test_a_recent_contact_is_remembered(frontier: Frontier, place: Place) -> None:
     await frontier.add([entry("http://a.test/1")])
     lease = await one(frontier)

@@ -1,0 +1,142 @@
+"""A plain account of what a frontier must hold, and the reading of all its keys to compare."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+import redis
+
+from crawler.frontier.entry import decode
+from crawler.frontier.shards import tags
+
+
+@dataclass(slots=True)
+class Contents:
+    """All that the keys of a one-shard frontier say."""
+
+    # URL -> the states it was found in.
+    where: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    stats: dict[str, int] = field(default_factory=dict)
+    waiting: Counter[str] = field(default_factory=Counter)
+    hosts: dict[str, dict[str, str]] = field(default_factory=dict)
+    heap: dict[str, float] = field(default_factory=dict)
+    # Owner -> URL -> token.
+    leases: dict[str, dict[str, str]] = field(default_factory=dict)
+    retries: int = 0
+
+
+def read(client: redis.Redis, crawl: str) -> Contents:
+    """Read every key."""
+    prefix = f"{tags(crawl, 1)[0]}:".encode()
+    found = Contents()
+    for key in client.scan_iter(match=prefix + b"*", count=1000):
+        kind, _, rest = key[len(prefix) :].decode().partition(":")
+        if kind in _READERS and (rest or kind != "delayed"):
+            _READERS[kind](found, client, key, rest)
+    return found
+
+
+def _front(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
+    for data in client.lrange(key, 0, -1):
+        found.where[decode(data).url].append("front")
+
+
+def _back(found: Contents, client: redis.Redis, key: bytes, rest: str) -> None:
+    for data in client.lrange(key, 0, -1):
+        found.where[decode(data).url].append("back")
+        found.waiting[rest.rpartition(":")[0]] += 1
+
+
+def _leases(found: Contents, client: redis.Redis, key: bytes, owner: str) -> None:
+    held = found.leases[owner] = {}
+    for lease in client.hvals(key):
+        token, _, data = lease.split(b" ", 2)
+        url = decode(data).url
+        found.where[url].append("leased")
+        held[url] = token.decode()
+
+
+def _delayed(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
+    for record in client.lrange(key, 0, -1):
+        found.where[decode(record[1:]).url].append("delayed")
+        found.retries += record[:1] == b"r"
+
+
+def _dead(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
+    for _, letter in client.xrange(key):
+        found.where[decode(letter[b"entry"]).url].append("dead")
+
+
+def _host(found: Contents, client: redis.Redis, key: bytes, host: str) -> None:
+    found.hosts[host] = {k.decode(): v.decode() for k, v in client.hgetall(key).items()}
+
+
+def _heap(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
+    found.heap = {k.decode(): v for k, v in client.zrange(key, 0, -1, withscores=True)}
+
+
+def _stats(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
+    found.stats = {k.decode(): int(v) for k, v in client.hgetall(key).items() if v.isdigit()}
+
+
+_READERS = {
+    "front": _front,
+    "back": _back,
+    "leases": _leases,
+    "delayed": _delayed,
+    "dead": _dead,
+    "host": _host,
+    "host_heap": _heap,
+    "stats": _stats,
+}
+
+
+def check_states(found: Contents, known: set[str], done: set[str]) -> None:
+    """Every known URL is in exactly one state."""
+    for url in known:
+        states = found.where.get(url, [])
+        assert len(states) == 1 or (not states and url in done), f"{url} is {states or 'lost'}"
+    assert set(found.where) <= known, f"never added: {set(found.where) - known}"
+
+
+def check_counters(found: Contents) -> None:
+    """Counters say what the lists say."""
+    assert found.stats.get("back", 0) == sum(found.waiting.values())
+    assert found.stats.get("retries", 0) == found.retries
+    for host, state in found.hosts.items():
+        assert int(state.get("waiting", 0)) == found.waiting[host], f"{host}: {state}"
+
+
+def check_heap(found: Contents, parallelism: int, *, restarted: bool) -> None:
+    """A host is on the heap when URLs wait and nothing is in flight, not when its slots are full.
+
+    In between, the end of the other fetch brings it back at the latest. A server that fell back may
+    have given a host to more than may be, and then the end of one of them brings it back too early:
+    claim sees that.
+    """
+    assert set(found.heap) <= set(found.hosts)
+    for host, state in found.hosts.items():
+        flights = len(state.get("tokens", "").split())
+        if found.waiting[host] == 0:
+            assert host not in found.heap, f"{host}: {state}"
+        elif flights == 0:
+            assert host in found.heap, f"{host}: {state}"
+        elif flights >= parallelism and not restarted:
+            assert host not in found.heap, f"{host}: {state}"
+
+
+def snapshot(client: redis.Redis) -> list[tuple[bytes, int, bytes]]:
+    """All keys as they are now."""
+    return [
+        (key, max(0, client.pttl(key)), client.dump(key)) for key in client.scan_iter(count=1000)
+    ]
+
+
+def fall_back(client: redis.Redis, kept: list[tuple[bytes, int, bytes]]) -> None:
+    """What a restart that lost the last writes does: all keys as they were, another run id."""
+    client.flushdb()
+    for key, ttl, data in kept:
+        client.restore(key, ttl, data)
+        if key.endswith(b":stats"):
+            client.hset(key, "run_id", "another")

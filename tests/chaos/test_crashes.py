@@ -1,0 +1,145 @@
+"""Crawls of two processes in which things die: nothing is lost, and no host is burdened more."""
+
+import random
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pymongo
+import pytest
+
+from demo.access_log import read_log
+from demo.judge import Verdict, judge
+from demo.process import DemoServer
+from demo.truth import truth
+from demo.web import WebOptions
+from tests.acceptance.crawls import Crawls
+from tests.acceptance.fleets import Fleet, Process, sizes, until
+from tests.chaos.private_redis import PrivateRedis
+
+SEED = "http://s0.test/"
+WEB = WebOptions(hosts=32, pages=9, seed=6, zoo="demo")
+DELAY_S = 0.05
+LEASE_TTL_S = 2.0
+# Fetches that a process may have in flight: the most that one fault may repeat.
+CONCURRENCY = 8
+EXPECTED = truth(WEB)
+
+
+@dataclass
+class Scene:
+    """Two processes crawl the synthetic web."""
+
+    redis: PrivateRedis
+    fleet: Fleet
+    log: Path
+    mongo_uri: str
+    mongo_db_name: str
+    processes: list[Process]
+
+    def start(self) -> Process:
+        process = self.fleet.start(SEED, arguments={"scope": "any"})
+        self.processes.append(process)
+        return process
+
+    def fetched(self) -> int:
+        return self.log.read_text().count("\n") if self.log.exists() else 0
+
+    def goes_on(self, fetches: int) -> None:
+        """Wait for so many more fetches."""
+        target = self.fetched() + fetches
+        until(lambda: self.fetched() >= target, what=f"{fetches} fetches")
+
+    def ends(self, *processes: Process) -> None:
+        for process in processes:
+            assert process.wait() == 0, process.log
+            assert "Traceback" not in process.log, process.log
+
+    def verdict(self, repeats: int) -> Verdict:
+        return judge(self.log, EXPECTED, min_delay_s=DELAY_S, allow_repeats=repeats)
+
+    def check(self, repeats: int) -> None:
+        verdict = self.verdict(repeats)
+        assert verdict.ok, "\n".join(verdict.lines())
+        left = sizes(self.redis.url)
+        assert (left.unfinished, left.leased, left.owners) == (0, 0, 0)
+        with pymongo.MongoClient[dict[str, Any]](self.mongo_uri) as client:
+            pages = client[self.mongo_db_name]
+            kept = {page["page_id"] for page in pages["pages_content"].find()}
+            stored = [
+                page["url"] for page in pages["pages_metadata"].find() if page["url_hash"] in kept
+            ]
+        assert not EXPECTED.missing_from(stored)
+        assert set(stored) <= EXPECTED.must_store
+
+
+@pytest.fixture
+def scene(tmp_path: Path, mongo_uri: str, mongo_db_name: str) -> Iterator[Scene]:
+    log = tmp_path / "access.log"
+    with PrivateRedis() as redis, DemoServer(WEB, log, arguments=("--latency=0.02",)) as web:
+        crawls = Crawls(tmp_path, redis.url, mongo_uri, mongo_db_name)
+        settings = {
+            "DELAY_MIN": DELAY_S + 0.01,
+            "LEASE_TTL": LEASE_TTL_S,
+            "CONCURRENT_REQUESTS": CONCURRENCY,
+        }
+        with Fleet(crawls, web, **settings) as fleet:
+            yield Scene(redis, fleet, log, mongo_uri, mongo_db_name, [])
+
+
+def test_processes_that_are_killed_again_and_again(scene: Scene) -> None:
+    chance = random.Random(7)
+    kills = 4
+    steady, victim = scene.start(), scene.start()
+    scene.goes_on(10)
+    for _ in range(kills):
+        scene.goes_on(chance.randint(5, 40))
+        time.sleep(chance.random() * 0.05)
+        victim.kill()
+        victim = scene.start()
+    scene.ends(steady, victim)
+    scene.check(repeats=kills * CONCURRENCY)
+
+
+def test_a_process_that_is_stopped_for_longer_than_its_lease(scene: Scene) -> None:
+    first, second = scene.start(), scene.start()
+    scene.goes_on(40)
+    first.send(signal.SIGSTOP)
+    second.says(r"Took back \d+ leases of processes that died")
+    scene.goes_on(10)
+    first.send(signal.SIGCONT)
+    first.says("goes on under a new name|Spider closed")
+    scene.ends(first, second)
+    scene.check(repeats=CONCURRENCY)
+
+
+def test_a_redis_that_is_killed_and_started_again(scene: Scene) -> None:
+    first, second = scene.start(), scene.start()
+    scene.goes_on(40)
+    scene.redis.kill()
+    for process in (first, second):
+        process.says("Redis is away")
+    scene.redis.start()
+    for process in (first, second):
+        process.says("Redis restarted or failed over")
+    scene.ends(first, second)
+    # All that was acknowledged is there, so nothing is repeated but what a lost reply hid.
+    scene.check(repeats=2 * CONCURRENCY)
+
+
+def test_a_redis_that_comes_back_without_its_last_second(scene: Scene) -> None:
+    first, second = scene.start(), scene.start()
+    scene.goes_on(40)
+    remembered, cut = scene.redis.written_bytes, time.time()
+    time.sleep(1)
+    scene.redis.kill()
+    scene.redis.lose_writes_after(remembered)
+    scene.redis.start()
+    for process in (first, second):
+        process.says("Redis restarted or failed over")
+    lost = sum(entry.start_s > cut - 0.5 for entry in read_log(scene.log))
+    scene.ends(first, second)
+    scene.check(repeats=lost + 2 * CONCURRENCY)
