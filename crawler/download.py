@@ -31,9 +31,9 @@ from scrapy.utils.url import add_http_if_no_scheme
 
 from crawler.fetch_errors import PrivateAddress, TooBig
 from crawler.guard import RefusedAddress
-from crawler.http_client import Answer, HttpClient, timeout_of
+from crawler.http_client import MAY_SEND, Answer, HttpClient, timeout_of
 from crawler.policy.content_types import AcceptedTypes
-from crawler.requests import LEASE
+from crawler.requests import LEASE, MAY_FETCH
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -68,6 +68,7 @@ class DownloadHandler(BaseDownloadHandler):
     async def download_request(self, request: Request) -> Response:
         timeout_s = request.meta.get("download_timeout", self._timeout_s)
         started = monotonic()
+        MAY_SEND.set(request.meta.get(MAY_FETCH))
         try:
             async with self._client.session.request(
                 request.method, timeout=timeout_of(timeout_s), **self._arguments(request)

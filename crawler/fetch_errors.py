@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from scrapy.exceptions import CannotResolveHostError, DownloadCancelledError
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadFailedError,
+)
 
 
 class NoSuchHost(CannotResolveHostError):
@@ -19,3 +23,7 @@ class PrivateAddress(DownloadCancelledError):
 
 class TooBig(DownloadCancelledError):
     """The body has more bytes than DOWNLOAD_MAXSIZE."""
+
+
+class StoppedTooLong(DownloadFailedError):
+    """The process stood still while it connected; the host may be another process's by now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -13,6 +14,7 @@ import aiohttp
 from scrapy.utils._download_handlers import normalize_bind_address
 from scrapy.utils.ssl import _make_ssl_context
 
+from crawler.fetch_errors import StoppedTooLong
 from crawler.guard import Guard
 from crawler.resolver import Resolver
 
@@ -39,6 +41,8 @@ class Route(NamedTuple):
 
 
 ROUTE: ContextVar[Route] = ContextVar("route")
+# Asked when the connection of the running task's fetch is there, before anything is sent.
+MAY_SEND: ContextVar[Callable[[], bool] | None] = ContextVar("may_send", default=None)
 
 
 class Answer(aiohttp.ClientResponse):
@@ -62,6 +66,14 @@ class Connector(aiohttp.TCPConnector):
     def __init__(self, *, max_idle: int, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._max_idle = max_idle
+
+    async def connect(self, *args: Any, **kwargs: Any) -> Connection:
+        connection = await super().connect(*args, **kwargs)
+        may_send = MAY_SEND.get()
+        if may_send is not None and not may_send():
+            connection.close()
+            raise StoppedTooLong("this process stood still for too long to fetch it now")
+        return connection
 
     def _release(
         self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False

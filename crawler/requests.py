@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from scrapy import Spider
 
 LEASE = "lease"
+# A function: may the request be sent, or has its lease passed to another process?
+MAY_FETCH = "may_fetch"
 # Set by Scrapy or by us on the way; they mean nothing to the next process.
 _LOCAL_META = frozenset(
     {
         LEASE,
+        MAY_FETCH,
         "depth",
         "download_slot",
         "download_latency",

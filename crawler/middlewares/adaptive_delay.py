@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from crawler.policy.politeness import Fetch, Politeness
 from crawler.policy.retry_after import retry_after_s
-from crawler.requests import LEASE
+from crawler.requests import LEASE, MAY_FETCH
 from crawler.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class AdaptiveDelay:
             scheduler.hand_back(lease, 0)
             return request
         request.meta[_STARTED] = monotonic()
+        if lease is not None:
+            request.meta[MAY_FETCH] = partial(scheduler.may_fetch, lease)
         return None
 
     def process_response(self, request: Request, response: Response) -> Response:

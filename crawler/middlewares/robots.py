@@ -8,6 +8,7 @@ nobody takes a missing answer for a yes.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
@@ -20,7 +21,7 @@ from crawler.middlewares.adaptive_delay import CRAWL_DELAY
 from crawler.policy.politeness import Fetch, Politeness
 from crawler.policy.retry_after import retry_after_s
 from crawler.policy.robots import MAX_BYTES, Rules, Unreachable, judge
-from crawler.requests import LEASE
+from crawler.requests import LEASE, MAY_FETCH
 from crawler.robots_cache import RobotsCache
 from crawler.scheduler import Scheduler
 from crawler.urls import authority_of
@@ -107,6 +108,7 @@ class Robots:
                 "download_slot": lease.entry.host,
                 "download_timeout": _TIMEOUT_S,
                 "download_cut": MAX_BYTES + 1,
+                MAY_FETCH: partial(Scheduler.of(self._crawler).may_fetch, lease),
             },
         )
         started = monotonic()
@@ -121,6 +123,10 @@ class Robots:
             Scheduler.of(self._crawler).release(lease, 0)
             raise
         except Exception as error:  # noqa: BLE001 - whatever it was, the rules are not known
+            if not Scheduler.of(self._crawler).may_fetch(lease):
+                # This process stood still; that says nothing about the host.
+                Scheduler.of(self._crawler).hand_back(lease, 0)
+                return
             answer = Unreachable(type(error).__name__)
         fetch = Fetch(duration_s=monotonic() - started, status=status)
         self._count("robots/fetched")
