@@ -8,6 +8,7 @@ async with DnsServer() as dns:
 import asyncio
 from collections import Counter
 from contextlib import suppress
+from ipaddress import ip_address
 from types import TracebackType
 
 from dnslib import AAAA, CNAME, QTYPE, RCODE, RR, A, DNSRecord
@@ -82,7 +83,7 @@ class DnsServer:
         for address, ttl in records:
             is_six = ":" in address
             if is_six == (kind == "AAAA"):
-                data = AAAA(address) if is_six else A(address)
+                data = AAAA(tuple(ip_address(address).packed)) if is_six else A(address)
                 reply.add_answer(RR(name, asked.q.qtype, rdata=data, ttl=ttl))
         return bytes(reply.pack())
 
