@@ -55,6 +55,10 @@ class Process:
         return self.log_path.read_text(encoding="utf-8", errors="replace")
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         return self._process.poll() is None
 
