@@ -29,10 +29,11 @@ from benchmarks.frontier.client import (
 )
 from benchmarks.frontier.links import KNOWN_SHARE, LINKS_A_PAGE, entry, page_links, url
 from benchmarks.servers import PrivateRedis, private_redis
+from crawler.ending import Limits
 from crawler.frontier import Frontier
 from crawler.frontier.health import Health
 from crawler.scheduler import Scheduler
-from crawler.workbench import Demand, Limits, Workbench
+from crawler.workbench import Demand, Workbench
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
