@@ -85,6 +85,8 @@ class DownloadHandler(BaseDownloadHandler):
             raise self._refused(request, error) from error
         except aiohttp.ClientConnectorDNSError as error:
             raise CannotResolveHostError(str(error)) from error
+        except aiohttp.ClientSSLError as error:
+            raise DownloadFailedError(str(error)) from error
         except aiohttp.ClientConnectorError as error:
             if isinstance(error.os_error, RefusedAddress):
                 raise self._refused(request, error.os_error) from error

@@ -2,9 +2,7 @@
 
 import asyncio
 import socket
-import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -24,101 +22,22 @@ from crawler.errors import ConfigurationError
 from crawler.fetch_errors import DnsFailed, NoSuchHost, PrivateAddress
 from tests.crawlers import project_crawler
 from tests.dns_server import DnsServer
-
-LOOPBACK = ["127.0.0.0/8", "::1"]
-Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
-
-
-class Server:
-    """Reads requests and gives each connection's next request the same answer."""
-
-    def __init__(self, answer: bytes | Answer) -> None:
-        self.port = 0
-        self.connections = 0
-        self.requests: list[bytes] = []
-        self._answer = answer
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/"
-
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = 0
-                for line in head.lower().split(b"\r\n"):
-                    if line.startswith(b"content-length:"):
-                        length = int(line.partition(b":")[2])
-                self.requests.append(head + await reader.readexactly(length))
-                if callable(self._answer):
-                    await self._answer(writer)
-                else:
-                    writer.write(self._answer)
-                    await writer.drain()
-        except (asyncio.IncompleteReadError, OSError):
-            pass
-        finally:
-            writer.close()
-
-
-@asynccontextmanager
-async def serving(answer: bytes | Answer, host: str = "127.0.0.1") -> AsyncIterator[Server]:
-    server = Server(answer)
-    listener = await asyncio.start_server(server.handle, host, 0)
-    server.port = listener.sockets[0].getsockname()[1]
-    try:
-        yield server
-    finally:
-        listener.close()
-
-
-@asynccontextmanager
-async def handler_with(**settings: Any) -> AsyncIterator[DownloadHandler]:
-    handler = DownloadHandler.from_crawler(
-        project_crawler(**{"ALLOW_NETWORKS": LOOPBACK, **settings})
-    )
-    try:
-        yield handler
-    finally:
-        await handler.close()
+from tests.http_server import (
+    LOOPBACK,
+    Answer,
+    handler_with,
+    ok,
+    reset,
+    serving,
+    then_closed,
+    then_silent,
+)
 
 
 @pytest.fixture
 async def handler() -> AsyncIterator[DownloadHandler]:
     async with handler_with() as handler:
         yield handler
-
-
-def ok(body: bytes, *headers: bytes) -> bytes:
-    fields = b"".join(header + b"\r\n" for header in headers)
-    return b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (fields, len(body), body)
-
-
-async def reset(writer: asyncio.StreamWriter) -> None:
-    """Close the connection so that the client gets a reset."""
-    sock = writer.get_extra_info("socket")
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.transport.abort()
-
-
-def then_closed(data: bytes) -> Answer:
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(data)
-        await writer.drain()
-        writer.close()
-
-    return answer
-
-
-def then_silent(data: bytes) -> Answer:
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(data)
-        await writer.drain()
-
-    return answer
 
 
 async def test_an_answer_becomes_a_response(handler: DownloadHandler) -> None:
