@@ -56,6 +56,9 @@ class Dns:
 
     async def _spider_opened(self) -> None:
         self._resolver.cache.redis = await Servers.of(self._crawler).redis()
+        self._say_what_does_not_hold()
+
+    def _say_what_does_not_hold(self) -> None:
         handlers = self._crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
         for scheme in ("http", "https"):
             path = handlers.get(scheme)
@@ -111,5 +114,9 @@ class Dns:
 
 
 def _is_ours(path: object) -> bool:
-    handler = load_object(path)  # type: ignore[arg-type]
+    try:
+        handler = load_object(path)  # type: ignore[arg-type]
+    except (ImportError, NameError):
+        # Scrapy names the handler that it cannot load, and why, itself.
+        return False
     return isinstance(handler, type) and issubclass(handler, DownloadHandler)
