@@ -1,0 +1,290 @@
+"""Another Scrapy project switches the frontier on with one line and keeps its spiders."""
+
+import asyncio
+import json
+import textwrap
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from aiohttp import web
+
+from demo.access_log import read_log
+from demo.judge import judge
+from demo.process import DemoServer
+from demo.truth import truth
+from demo.web import WebOptions
+from tests.acceptance.crawls import Run, scrapy
+from tests.acceptance.fleets import sizes
+
+DELAY_S = 0.05
+
+SETTINGS = """
+BOT_NAME = "shop"
+SPIDER_MODULES = ["shop.spiders"]
+USER_AGENT = "crawler (+https://example.org)"
+ADDONS = {{"crawler.addon.FrontierAddon": 0}}
+REDIS_URL = {redis_url!r}
+PAGES_STORE = "none"
+DNS_OVERRIDES = {{".test": {address!r}}}
+ALLOW_NETWORKS = ["127.0.0.0/8"]
+DELAY_MIN = {delay_s}
+DELAY_FACTOR = 0
+RETRY_BASE = 0.2
+LOG_LEVEL = "INFO"
+FEEDS = {{"items.jsonl": {{"format": "jsonlines"}}}}
+"""
+
+
+class Project:
+    """A small Scrapy project of someone else's, in a folder of its own."""
+
+    def __init__(self, folder: Path, spider: str, **values: Any) -> None:
+        self.folder = folder
+        package = folder / "shop" / "spiders"
+        package.mkdir(parents=True)
+        (folder / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
+        (folder / "shop" / "__init__.py").touch()
+        (package / "__init__.py").touch()
+        settings = SETTINGS.format(**{"delay_s": DELAY_S, **values})
+        (folder / "shop" / "settings.py").write_text(settings)
+        (package / "mine.py").write_text(textwrap.dedent(spider))
+
+    def crawl(self, *arguments: str) -> Run:
+        run = scrapy("crawl", "mine", *arguments, cwd=self.folder)
+        assert run.code == 0, run.stderr
+        assert "Traceback" not in run.stderr, run.stderr
+        return run
+
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        path = self.folder / "items.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+# --- a plain spider on the synthetic web --------------------------------------------------------
+
+FOLLOWER = """
+    import scrapy
+
+
+    class Mine(scrapy.Spider):
+        name = "mine"
+        start_urls = ["http://s0.test/"]
+
+        def parse(self, response):
+            yield {"url": response.url}
+            for link in response.css("a::attr(href)").getall():
+                yield response.follow(link)
+"""
+
+
+def test_a_plain_spider_crawls_a_web_once_and_politely_and_a_second_run_finds_nothing(
+    tmp_path: Path, redis_url: str
+) -> None:
+    options = WebOptions(hosts=16, pages=8, seed=3, zoo="none")
+    log = tmp_path / "access.log"
+    with DemoServer(options, log) as served:
+        project = Project(
+            tmp_path / "project",
+            FOLLOWER,
+            redis_url=redis_url,
+            address=served.address,
+            delay_s=DELAY_S + 0.01,
+        )
+        project.crawl()
+        first = list(read_log_when_complete(log))
+        project.crawl()
+    expected = truth(options)
+    verdict = judge(log, expected, min_delay_s=DELAY_S)
+    assert verdict.ok, "\n".join(verdict.lines())
+    assert Counter(item["url"] for item in project.items) == dict.fromkeys(expected.must_fetch, 1)
+    assert len(list(read_log(log))) == len(first)
+    left = sizes(redis_url, "mine")
+    assert (left.unfinished, left.owners) == (0, 0)
+
+
+def read_log_when_complete(log: Path) -> Iterator[Any]:
+    # The server writes its log every 0.2 s.
+    asyncio.run(asyncio.sleep(0.5))
+    yield from read_log(log)
+
+
+def test_robots_are_obeyed_and_a_run_that_was_cut_short_goes_on(
+    tmp_path: Path, redis_url: str
+) -> None:
+    options = WebOptions(hosts=12, pages=5, seed=3, zoo="demo")
+    log = tmp_path / "access.log"
+    # The spider knows nothing of nofollow.
+    expected = truth(options, follow_nofollow=True)
+    with DemoServer(options, log) as served:
+        project = Project(
+            tmp_path / "project",
+            FOLLOWER,
+            redis_url=redis_url,
+            address=served.address,
+            delay_s=DELAY_S + 0.01,
+        )
+        project.crawl("-s", "CLOSESPIDER_ITEMCOUNT=10")
+        assert sizes(redis_url, "mine").waiting > 0
+        project.crawl()
+    verdict = judge(log, expected, min_delay_s=DELAY_S)
+    assert verdict.ok, "\n".join(verdict.lines())
+    assert expected.must_not_fetch
+    assert sizes(redis_url, "mine").unfinished == 0
+
+
+# --- all that a request may carry ---------------------------------------------------------------
+
+CARRIER = """
+    import scrapy
+
+
+    class Mine(scrapy.Spider):
+        name = "mine"
+        allowed_domains = ["shop.test"]
+        start_urls = ["http://shop.test/"]
+
+        def parse(self, response):
+            yield response.follow("/kwargs", self.kwargs, cb_kwargs={"name": "x", "tags": ["y"]})
+            yield response.follow("/meta", self.meta, meta={"note": {"deep": [1, None, "ü"]}})
+            yield scrapy.Request(
+                "http://shop.test/post", self.seen, method="POST", body=b"a=1&b=\\xff",
+                headers={"Content-Type": "text/plain"},
+            )
+            yield scrapy.FormRequest("http://shop.test/post", self.seen, formdata={"form": "1"})
+            yield scrapy.http.JsonRequest("http://shop.test/post", data={"json": 1},
+                                          callback=self.seen)
+            yield response.follow("/cookie", self.seen, cookies={"session": "42"})
+            yield response.follow("/header", self.seen, headers={"X-Mine": "yes"})
+            for _ in range(2):
+                yield response.follow("/again", self.seen, dont_filter=True)
+            for _ in range(3):
+                yield response.follow("/once", self.seen)
+            yield response.follow("/missing", self.seen, errback=self.failed)
+            yield scrapy.Request("http://elsewhere.test/", self.seen)
+            yield response.follow("/jump", self.seen)
+            for number in range(6):
+                yield response.follow(f"/low/{number}", self.seen, priority=-100)
+            yield response.follow("/high", self.seen, priority=100)
+
+        def seen(self, response):
+            yield {"seen": response.url}
+
+        def kwargs(self, response, name, tags):
+            yield {"kwargs": [name, tags]}
+
+        def meta(self, response):
+            yield {"meta": response.meta["note"]}
+
+        def failed(self, failure):
+            yield {"failed": failure.value.response.status}
+"""
+
+
+class Shop:
+    """A web server in a thread that keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.order: list[str] = []
+        self.address = ""
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever)
+        self._runner: web.ServerRunner
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        host = request.host.partition(":")[0]
+        name = request.path if host == "shop.test" else f"{host}{request.path}"
+        self.asked[name].append(
+            {
+                "method": request.method,
+                "body": await request.read(),
+                "headers": {key.lower(): value for key, value in request.headers.items()},
+            }
+        )
+        self.order.append(name)
+        if request.path == "/jump":
+            return web.Response(status=302, headers={"Location": "http://elsewhere.test/jump"})
+        missing = request.path in ("/robots.txt", "/missing")
+        return web.Response(status=404 if missing else 200, text="<p>", content_type="text/html")
+
+    async def _start(self) -> None:
+        self._runner = web.ServerRunner(web.Server(self._answer))
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.address = f"127.0.0.1:{self._runner.addresses[0][1]}"
+
+    def __enter__(self) -> "Shop":
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def test_requests_arrive_with_all_that_their_spider_gave_them(
+    tmp_path: Path, redis_url: str
+) -> None:
+    with Shop() as shop:
+        project = Project(
+            tmp_path / "project", CARRIER, redis_url=redis_url, address=shop.address, delay_s=0
+        )
+        project.crawl()
+        asked = deepcopy(shop.asked)
+        project.crawl()
+        assert shop.asked == asked
+    items = project.items
+    assert {"kwargs": ["x", ["y"]]} in items
+    assert {"meta": {"deep": [1, None, "ü"]}} in items
+    assert {"failed": 404} in items
+    posts = sorted(request["body"] for request in asked["/post"])
+    assert posts == [b"a=1&b=\xff", b"form=1", b'{"json": 1}']
+    assert {request["method"] for request in asked["/post"]} == {"POST"}
+    types = {request["headers"]["content-type"] for request in asked["/post"]}
+    assert types == {"text/plain", "application/x-www-form-urlencoded", "application/json"}
+    assert asked["/cookie"][0]["headers"]["cookie"] == "session=42"
+    assert asked["/header"][0]["headers"]["x-mine"] == "yes"
+    assert asked["/header"][0]["headers"]["referer"] == "http://shop.test/"
+    assert asked["/"][0]["headers"]["user-agent"] == "crawler (+https://example.org)"
+    assert len(asked["/again"]) == 2
+    assert len(asked["/once"]) == len(asked["/missing"]) == len(asked["/robots.txt"]) == 1
+    # Scrapy's offsite filter holds for links and for redirects.
+    assert not any(name.startswith("elsewhere.test") for name in asked)
+    low = [shop.order.index(f"/low/{number}") for number in range(6)]
+    assert shop.order.index("/high") < sorted(low)[2]
+    left = sizes(redis_url, "mine")
+    assert (left.unfinished, left.owners) == (0, 0)
+
+
+def test_a_single_file_spider_needs_no_project(tmp_path: Path, redis_url: str) -> None:
+    with Shop() as shop:
+        (tmp_path / "spider.py").write_text(textwrap.dedent(FOLLOWER).replace("s0", "shop"))
+        settings = {
+            "ADDONS": json.dumps({"crawler.addon.FrontierAddon": 0}),
+            "REDIS_URL": redis_url,
+            "PAGES_STORE": "none",
+            "DNS_OVERRIDES": json.dumps({".test": shop.address}),
+            "ALLOW_NETWORKS": "127.0.0.0/8",
+            "DELAY_MIN": 0,
+        }
+        options = [word for name, value in settings.items() for word in ("-s", f"{name}={value}")]
+        run = scrapy("runspider", "spider.py", *options, cwd=tmp_path)
+    assert run.code == 0, run.stderr
+    assert len(shop.asked["/"]) == 1
+    assert sizes(redis_url, "mine").done == 1
+
+
+def test_another_scheduler_in_the_settings_is_named(tmp_path: Path, redis_url: str) -> None:
+    project = Project(tmp_path / "project", FOLLOWER, redis_url=redis_url, address="127.0.0.1:1")
+    run = scrapy(
+        *("crawl", "mine", "-s", "SCHEDULER=scrapy_redis.scheduler.Scheduler"), cwd=project.folder
+    )
+    assert "SCHEDULER is 'scrapy_redis.scheduler.Scheduler'; remove it" in run.stderr
