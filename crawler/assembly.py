@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from crawler.ending import Limits
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.frontier import Frontier, Tuning
@@ -17,7 +18,6 @@ from crawler.heartbeat import STRATEGIES, Pulse
 from crawler.policy.retry import RetryPolicy
 from crawler.spill import Spill
 from crawler.urls import FOLDS, GROUPS, UrlRules, dropped_parameters
-from crawler.workbench import Limits
 
 if TYPE_CHECKING:
     from scrapy import Spider

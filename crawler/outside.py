@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from pymongo.errors import PyMongoError
+
 from crawler.frontier import ADD_MAX, Added, Entry, Frontier
 from crawler.seeds import parse_pushed
 from crawler.spill import Spill
@@ -68,7 +70,11 @@ class Outside:
     async def _take_spilled(self) -> int:
         if self._spill is None:
             return 0
-        entries = await self._spill.some(ADD_MAX)
+        try:
+            entries = await self._spill.some(ADD_MAX)
+        except PyMongoError as error:
+            logger.warning("MongoDB does not give back spilled URLs: %s", error)
+            return 0
         if not entries:
             return 0
         added = await self._add(entries, "new")

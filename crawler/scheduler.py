@@ -7,7 +7,6 @@ settle a lease.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +17,8 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 
 from crawler import assembly, options
+from crawler.discoveries import Discoveries
+from crawler.engine import Engine
 from crawler.errors import ConfigurationError
 from crawler.failures import Failures
 from crawler.frontier import Added, Entry, Frontier, Lease, Steering
@@ -56,8 +57,8 @@ class Scheduler(BaseScheduler):
         self._pulse = assembly.pulse(settings)
         self._tuning = assembly.tuning(settings)
         self._health = Health(settings.getfloat("REDIS_GIVE_UP"))
-        self._concurrency = settings.getint("CONCURRENT_REQUESTS")
-        self._known = Known(settings.getint("KNOWN_CACHE_SIZE"))
+        self._engine = Engine(crawler, settings.getint("CONCURRENT_REQUESTS"))
+        self._discoveries: Discoveries
         self._options = options.Options()
         self._scope = self._options.url_filter
         self._steering: Steering
@@ -91,10 +92,10 @@ class Scheduler(BaseScheduler):
         return deferred_from_coro(self._close())
 
     def has_pending_requests(self) -> bool:
-        bench = self.workbench
-        if bench.over == "redis_lost":
+        bench, reason = self.workbench, self.workbench.ending.reason
+        if reason == "redis_lost":
             return False
-        return bench.over is None or bench.held > 0 or not bench.outbox.empty
+        return reason is None or bench.held > 0 or not bench.outbox.empty
 
     def next_request(self) -> Request | None:
         lease = self.workbench.take()
@@ -119,9 +120,7 @@ class Scheduler(BaseScheduler):
             if lease is not None and entry.id == lease.entry.id:
                 # Folded into its source, and still the only way to the page.
                 forced = forced or entry.url != lease.entry.url
-            future = self._send([entry], "force" if forced else "all")
-            if future is not None:
-                future.add_done_callback(lambda _: self._wake_engine())
+            self._discoveries.send(entry, "force" if forced else "all", self._engine.wake)
         if lease is not None:
             # After the new URL: the outbox keeps this order.
             self.done(lease, page=False)
@@ -152,10 +151,7 @@ class Scheduler(BaseScheduler):
 
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
         """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or spilled."""
-        future = self._send(entries, mode)
-        if future is None:
-            return Added("0" * len(entries))
-        added = await future
+        added = await self._discoveries.add(entries, mode)
         refused = [entry for i, entry in enumerate(entries) if added.is_refused(i)]
         if refused:
             self._count("frontier/refused", len(refused))
@@ -199,8 +195,10 @@ class Scheduler(BaseScheduler):
     async def _open(self) -> None:
         parts = await assembly.connect(self._crawler, self.crawl, self._tuning)
         self.frontier = parts.frontier
-        demand = Demand(self._room, self._wake_engine, self._look_outside)
+        demand = Demand(self._engine.room, self._engine.wake, self._look_outside)
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
+        known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
+        self._discoveries = Discoveries(self.workbench.outbox, known, self._count)
         name, spill = self._spider.name, parts.spill
         self._outside = Outside(self.frontier, name, self.add, spill, self.urls)
         heartbeat = Heartbeat(
@@ -210,7 +208,7 @@ class Scheduler(BaseScheduler):
             self._pulse,
             about=self._about,
             on_beat=self._on_beat,
-            on_epoch=self._known.clear,
+            on_epoch=self._discoveries.forget,
         )
         await heartbeat.open()
         self._heartbeat = heartbeat
@@ -263,43 +261,13 @@ class Scheduler(BaseScheduler):
         A middleware answered with a request of its own, or another component vetoed a redirect:
         Scrapy tells nobody.
         """
-        slot = self._engine_slot()
-        if slot is None:
+        busy = self._engine.busy_with()
+        if busy is None:
             return
-        busy = {lease.key for r in slot.inprogress if (lease := r.meta.get(LEASE)) is not None}
         for lease in self.workbench.taken:
             if lease.key not in busy:
                 self._count("scheduler/lost")
                 self.done(lease, page=False)
-
-    def _room(self) -> int | None:
-        """How many fetches could start now; None while the engine closes."""
-        engine = self._crawler.engine
-        if self._engine_slot() is None:
-            return None
-        slot = engine.scraper.slot
-        if slot is None or slot.needs_backout() or engine.paused:
-            return 0
-        return self._concurrency - len(engine.downloader.active)
-
-    def _send(self, entries: Sequence[Entry], mode: str) -> asyncio.Future[Added] | None:
-        """Pass URLs to the outbox; None when all of them are known."""
-        self._count("frontier/discovered", len(entries))
-        if mode != "force" and all(entry.id in self._known for entry in entries):
-            return None
-        future = self.workbench.outbox.add(entries, mode=mode)
-        future.add_done_callback(lambda done: self._remember(entries, done))
-        return future
-
-    def _remember(self, entries: Sequence[Entry], future: asyncio.Future[Added]) -> None:
-        if future.cancelled() or future.exception() is not None:
-            return
-        added = future.result()
-        for index, entry in enumerate(entries):
-            # Only now: a URL that Redis does not have must not be taken for known.
-            if not added.is_refused(index):
-                self._known.add(entry.id)
-        self._count("frontier/added", added.new)
 
     async def _look_outside(self) -> int:
         found = await self._outside.take_in()
@@ -307,20 +275,10 @@ class Scheduler(BaseScheduler):
             self._count("frontier/taken_in", found)
         return found
 
-    def _wake_engine(self) -> None:
-        slot = self._engine_slot()
-        if slot is not None:
-            slot.nextcall.schedule()
-
-    def _engine_slot(self) -> Any:
-        """The engine's slot while it is open; without it the engine would look every 5 s only."""
-        # Private in Scrapy, and used nowhere else.
-        slot = self._crawler.engine._slot  # noqa: SLF001
-        return slot if slot is not None and slot.closing is None else None
-
     def _spider_idle(self) -> None:
-        if self.workbench.over not in (None, "finished"):
-            raise CloseSpider(self.workbench.over)
+        reason = self.workbench.ending.reason
+        if reason not in (None, "finished"):
+            raise CloseSpider(reason)
 
     def _count(self, name: str, by: int = 1) -> None:
         self._crawler.stats.inc_value(name, by)

@@ -1,4 +1,4 @@
-"""Keep a process supplied with leases, and notice when the crawl is over.
+"""Keep a process supplied with leases.
 
 A lease that is claimed and not started idles, so the workbench claims just what the downloader has
 room for. It sleeps exactly until the next host is due, wakes when this process changed something,
@@ -14,10 +14,11 @@ import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import monotonic
 
-from crawler.frontier import Claim, Frontier, Lease, OwnerDead, RedisAway, Sizes
+from crawler.ending import Ending, Limits, Round, Verdict
+from crawler.frontier import Claim, Frontier, Lease, OwnerDead, RedisAway
 from crawler.frontier.health import GaveUp, Health
 from crawler.frontier.outbox import Outbox
 from crawler.rests import Rests
@@ -34,17 +35,6 @@ _DONE_AFTER_S = 2.0
 
 
 @dataclass(slots=True)
-class Limits:
-    """When a process stops. The first two may change while the crawl runs."""
-
-    max_pages: int = 0
-    host_pages: int = 0
-    # False: stay when nothing is left, and wait for seeds.
-    close_when_done: bool = True
-    max_wait_s: float = 60.0
-
-
-@dataclass(slots=True)
 class Demand:
     """What the workbench asks of its surroundings."""
 
@@ -56,34 +46,12 @@ class Demand:
     look_outside: Callable[[], Awaitable[int]]
 
 
-@dataclass(slots=True)
-class _Round:
-    """What one round of claims over the shards brought."""
-
-    leases: int = 0
-    more: bool = False
-    due: bool = False
-    states: set[str] = field(default_factory=set)
-    waits_s: list[float] = field(default_factory=list)
-
-    def take(self, claim: Claim) -> None:
-        self.leases += len(claim.leases)
-        self.more |= claim.more
-        self.due |= claim.delayed_ms == 0
-        self.states.add(claim.state)
-        waits = (claim.wait_ms, claim.delayed_ms)
-        self.waits_s += [ms / 1000 for ms in waits if ms is not None]
-
-
 class Workbench:
     """The leases of one process."""
 
     def __init__(self, frontier: Frontier, health: Health, limits: Limits, demand: Demand) -> None:
         self.limits = limits
-        # Why the crawl is over for this process: "finished", "max_pages", "waiting", "redis_lost".
-        self.over: str | None = None
-        # Seconds to the earliest waiting URL when the reason is "waiting".
-        self.waits_s: float | None = None
+        self.ending = Ending(frontier, limits, demand.look_outside)
         # The order in which shards are asked.
         self.shard_order: list[int] = list(range(frontier.shards))
         # Held while leases change hands, so that a heartbeat does not miss those on their way.
@@ -105,7 +73,6 @@ class Workbench:
         # Those of them whose hosts have a slot taken: claimed, and not released yet.
         self._in_flight: dict[tuple[int, bytes], Lease] = {}
         self._request_ids: dict[int, str] = {}
-        self._last_sizes: Sizes | None = None
         self._task: asyncio.Task[None] | None = None
 
     # --- life ----------------------------------------------------------------------------------
@@ -220,9 +187,14 @@ class Workbench:
                 try:
                     self._health.failed(error)
                 except GaveUp:
-                    self._finish("redis_lost")
+                    self.ending.give_up()
+                    self._demand.wake()
                     return
                 pause = backoff = min(backoff * 2 * (1 + random.random()), _BACKOFF_MAX_S)
+            except Exception:
+                # Whatever it is, a process that stops claiming without a word helps nobody.
+                logger.exception("A claim failed; trying again")
+                pause = _BACKOFF_MAX_S
             await self._sleep(pause)
 
     async def _claim_once(self) -> float:
@@ -233,11 +205,11 @@ class Workbench:
             self._hand_back_unstarted()
             return _IDLE_MAX_S
         room = wanted - len(self._ready)
-        if room <= 0 or self.over is not None:
+        if room <= 0 or self.ending.reason is not None:
             return _IDLE_MAX_S
         round_ = await self._claim_round(room)
         if round_.leases:
-            self._last_sizes = None
+            self.ending.not_yet()
             self._demand.wake()
         if round_.due:
             await self._frontier.promote()
@@ -245,7 +217,11 @@ class Workbench:
         if round_.more:
             return 0
         if not round_.leases and not self._held and self.outbox.empty:
-            await self._look_for_end(round_)
+            verdict = await self.ending.look(round_)
+            if verdict is Verdict.LOOK_AGAIN:
+                return 0
+            if verdict is Verdict.OVER:
+                self._demand.wake()
         return min([_IDLE_MAX_S, *round_.waits_s])
 
     def _hand_back_unstarted(self) -> None:
@@ -253,8 +229,8 @@ class Workbench:
         while self._ready:
             self.hand_back(self._ready.popleft(), 0)
 
-    async def _claim_round(self, room: int) -> _Round:
-        round_ = _Round()
+    async def _claim_round(self, room: int) -> Round:
+        round_ = Round()
         max_pages = self.limits.max_pages
         if max_pages and self._frontier.shards > 1:
             # A shard cannot count the others' pages, so a fleet on a cluster may pass the limit
@@ -285,7 +261,7 @@ class Workbench:
             max_pages=max_pages,
             host_pages=self.limits.host_pages,
         )
-        del self._request_ids[shard]
+        self._request_ids.pop(shard, None)
         return claim
 
     async def _sleep(self, pause: float) -> None:
@@ -295,30 +271,3 @@ class Workbench:
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause - _CLAIM_GAP_S):
                     await self._changed.wait()
-
-    # --- the end of the crawl ------------------------------------------------------------------
-
-    async def _look_for_end(self, round_: _Round) -> None:
-        if await self._demand.look_outside() or round_.states & {"paused", "grace"}:
-            return
-        if round_.states == {"limit"}:
-            self._finish("max_pages")
-            return
-        sizes = await self._frontier.sizes()
-        before, self._last_sizes = self._last_sizes, sizes
-        if sizes.unfinished == 0:
-            # Two readings, since another process may move a URL between two parts of one.
-            if before is None or before.unfinished or before.added != sizes.added:
-                self._changed.set()
-            else:
-                self._finish("finished")
-            return
-        earliest_s = min(round_.waits_s, default=0.0)
-        if sizes.leased == 0 and earliest_s > self.limits.max_wait_s:
-            self.waits_s = earliest_s
-            self._finish("waiting")
-
-    def _finish(self, reason: str) -> None:
-        if self.over is None and (self.limits.close_when_done or reason == "redis_lost"):
-            self.over = reason
-            self._demand.wake()

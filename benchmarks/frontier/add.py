@@ -10,10 +10,7 @@ import asyncio
 import gc
 from collections.abc import Iterator
 from itertools import chain
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
 
-from scrapy.settings import Settings
 from scrapy_redis.scheduler import Scheduler as PeerScheduler
 
 from benchmarks.figures import Figure, Skipped, at_least, at_most
@@ -29,14 +26,11 @@ from benchmarks.frontier.client import (
 )
 from benchmarks.frontier.links import KNOWN_SHARE, LINKS_A_PAGE, entry, page_links, url
 from benchmarks.servers import PrivateRedis, private_redis
-from crawler.ending import Limits
-from crawler.frontier import Frontier
+from crawler.discoveries import Discoveries
 from crawler.frontier.health import Health
-from crawler.scheduler import Scheduler
-from crawler.workbench import Demand, Workbench
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
+from crawler.frontier.outbox import Outbox
+from crawler.known import Known
+from crawler.settings import KNOWN_CACHE_SIZE
 
 _HOSTS = 10_000
 _ROUNDS = 5
@@ -44,6 +38,7 @@ _ROUNDS = 5
 _PEER_KNOWN = 3_000
 # Pages of one process that wait for their links to be taken, at the same time.
 _CONCURRENT_PAGES = 10
+_GIVE_UP_S = 60
 
 
 def measure(quick: bool) -> Iterator[Figure | Skipped]:
@@ -120,46 +115,16 @@ def _peer_add(server: PrivateRedis, scheduler: PeerScheduler, pages: int, number
 
 
 async def _redis_ms_with_cache(server: PrivateRedis, pages: int) -> float:
-    """Through the scheduler's own `add`: its cache of known URLs, its batches."""
+    """Past the memory of known URLs and through the outbox, as a crawl's discoveries go."""
     async with open_frontier(server) as frontier:
-        scheduler = _scheduler(frontier)
-        known = _settings().getint("KNOWN_CACHE_SIZE") // 2
+        outbox = Outbox(frontier, Health(_GIVE_UP_S), lambda: None)
+        discoveries = Discoveries(outbox, Known(KNOWN_CACHE_SIZE), lambda _name, _by: None)
+        known = KNOWN_CACHE_SIZE // 2
         for batch in batched((entry(number, _HOSTS) for number in range(known)), 1000):
-            await scheduler.add(batch)
+            await discoveries.add(batch, "new")
         found = [[entry(link, _HOSTS) for link in links] for links in page_links(known, pages)]
         watch = Stopwatch(server)
         for start in range(0, pages, _CONCURRENT_PAGES):
-            await asyncio.gather(
-                *(scheduler.add(links) for links in found[start : start + _CONCURRENT_PAGES])
-            )
+            now = found[start : start + _CONCURRENT_PAGES]
+            await asyncio.gather(*(discoveries.add(links, "new") for links in now))
         return watch.stop(pages).redis_cpu_s / pages * 1000
-
-
-def _settings() -> Settings:
-    """The settings of a crawl."""
-    settings = Settings()
-    settings.setmodule("crawler.settings")
-    return settings
-
-
-def _scheduler(frontier: Frontier) -> Scheduler:
-    """A scheduler that adds and never claims: no engine runs here."""
-    crawler = SimpleNamespace(
-        settings=_settings(), stats=_NoStats(), spider=SimpleNamespace(name="bench")
-    )
-    scheduler = Scheduler(cast("Crawler", crawler))
-    scheduler.frontier = frontier
-    demand = Demand(room=lambda: 0, wake=lambda: None, look_outside=_nothing_outside)
-    scheduler.workbench = Workbench(frontier, Health(60), Limits(), demand)
-    return scheduler
-
-
-async def _nothing_outside() -> int:
-    return 0
-
-
-class _NoStats:
-    """Counts nothing."""
-
-    def inc_value(self, name: str, count: int = 1) -> None:
-        pass

@@ -175,7 +175,7 @@ class Progress:
             seeds_added=stats.get_value("seeds/added", 0) + stats.get_value("seeds/pushed", 0),
             seeds_known=stats.get_value("seeds/known", 0),
             sizes=self._sizes,
-            waits_s=scheduler.workbench.waits_s,
+            waits_s=scheduler.workbench.ending.waits_s,
             frontier_at=next_steps.frontier_at(settings, scheduler.crawl),
             pages_at=next_steps.pages_at(settings),
             commands=next_steps.commands(

@@ -6,7 +6,6 @@ import json
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgpack
@@ -17,27 +16,11 @@ from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
 from crawler.frontier.errors import OwnerDead
 from crawler.frontier.records import Added, Claim, Lease, Sizes
 from crawler.frontier.scripts import Scripts
-from crawler.frontier.seen import Intset, UrlSeen
 from crawler.frontier.shards import shard_of, tags
+from crawler.frontier.tuning import Tuning
 from crawler.policy.turns import turns
 
 ADD_MAX = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """How a frontier serves its queues. Times in milliseconds."""
-
-    weights: Sequence[int] = (40, 30, 20, 7, 3)
-    load_weights: Sequence[int] = (60, 25, 10, 4, 1)
-    load_threshold: int = 100_000
-    parallelism: int = 1
-    dead_max: int = 100_000
-    # Discoveries for queues 4 and 5 are refused from this number of waiting URLs on; 0: never.
-    full_at: int = 0
-    # Claims rest so long after a restart of the server: every instance has beaten by then.
-    grace_ms: int = 10_000
-    url_seen: UrlSeen = field(default_factory=Intset)
 
 
 class Frontier:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from crawler.ending import Limits
 from crawler.frontier import Claim, Entry, Frontier
 from crawler.frontier.connection import connect
 from crawler.frontier.health import Health
 from crawler.urls import fingerprint
-from crawler.workbench import Demand, Limits, Workbench
+from crawler.workbench import Demand, Workbench
 
 SOON_S = 5.0
 

@@ -9,6 +9,9 @@
 local now, settled, back = now_ms(ARGV[2]), 0, 0
 for i = 3, #ARGV, 3 do
   local entry = take_lease(ARGV[1], ARGV[i], ARGV[i + 1])
+  -- A restart lost the claim and the fetch was repeated: the URL waits again, the slot is taken.
+  local flight = not entry and redis.call('HGET', shard .. 'flights:' .. ARGV[1], ARGV[i + 1])
+  if flight then free_slot(flight, ARGV[i + 1], now + ARGV[i + 2], tonumber(ARGV[i + 2])) end
   if entry then
     local host, wait = host_of(entry), tonumber(ARGV[i + 2])
     local key = shard .. 'host:' .. host

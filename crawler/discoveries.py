@@ -1,0 +1,61 @@
+"""Bring URLs into the frontier, past a memory of those that are known to be there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from crawler.frontier import Added, Entry
+from crawler.frontier.outbox import Outbox
+from crawler.known import Known
+
+Count = Callable[[str, int], None]
+
+
+class Discoveries:
+    """Adds URLs through the outbox."""
+
+    def __init__(self, outbox: Outbox, known: Known, count: Count) -> None:
+        self._outbox = outbox
+        self._known = known
+        self._count = count
+
+    def forget(self) -> None:
+        """Redis may have lost what it acknowledged."""
+        self._known.clear()
+
+    async def add(self, entries: Sequence[Entry], mode: str) -> Added:
+        """Add URLs, see Frontier.add; returns when Redis has answered."""
+        unknown = self._unknown(entries, mode)
+        answers = ["0"] * len(entries)
+        if unknown:
+            added = await self._send([entries[i] for i in unknown], mode)
+            for place, index in enumerate(unknown):
+                answers[index] = added.answers[place]
+        return Added("".join(answers))
+
+    def send(self, entry: Entry, mode: str, done: Callable[[], None]) -> None:
+        """Pass one URL to the outbox; calls `done` when Redis has it."""
+        if self._unknown([entry], mode):
+            self._send([entry], mode).add_done_callback(lambda _: done())
+
+    def _unknown(self, entries: Sequence[Entry], mode: str) -> list[int]:
+        self._count("frontier/discovered", len(entries))
+        return [
+            i for i, entry in enumerate(entries) if mode == "force" or entry.id not in self._known
+        ]
+
+    def _send(self, entries: Sequence[Entry], mode: str) -> asyncio.Future[Added]:
+        future = self._outbox.add(entries, mode=mode)
+        future.add_done_callback(lambda done: self._remember(entries, done))
+        return future
+
+    def _remember(self, entries: Sequence[Entry], future: asyncio.Future[Added]) -> None:
+        if future.cancelled() or future.exception() is not None:
+            return
+        added = future.result()
+        for index, entry in enumerate(entries):
+            # Only now: a URL that Redis does not have must not be taken for known.
+            if not added.is_refused(index):
+                self._known.add(entry.id)
+        self._count("frontier/added", added.new)

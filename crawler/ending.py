@@ -1,0 +1,102 @@
+"""Notice when the crawl is over for a process.
+
+Over is: front queues, back queues, leases and retries are empty, here and outside the frontier, in
+two readings with the same number of URLs added. Recrawls do not count. Or no page is left that the
+crawl may have; or all that is left waits longer than this process does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from crawler.frontier import Claim, Frontier, Sizes
+
+
+class Verdict(Enum):
+    """What a look for the end found."""
+
+    GO_ON = auto()
+    # The first reading was empty: a second one decides.
+    LOOK_AGAIN = auto()
+    OVER = auto()
+
+
+@dataclass(slots=True)
+class Limits:
+    """When a process stops. The first two may change while the crawl runs."""
+
+    max_pages: int = 0
+    host_pages: int = 0
+    # False: stay when nothing is left, and wait for seeds.
+    close_when_done: bool = True
+    max_wait_s: float = 60.0
+
+
+@dataclass(slots=True)
+class Round:
+    """What one round of claims over the shards brought."""
+
+    leases: int = 0
+    more: bool = False
+    due: bool = False
+    states: set[str] = field(default_factory=set)
+    waits_s: list[float] = field(default_factory=list)
+
+    def take(self, claim: Claim) -> None:
+        self.leases += len(claim.leases)
+        self.more |= claim.more
+        self.due |= claim.delayed_ms == 0
+        self.states.add(claim.state)
+        waits = (claim.wait_ms, claim.delayed_ms)
+        self.waits_s += [ms / 1000 for ms in waits if ms is not None]
+
+
+class Ending:
+    """Why and when a process ends."""
+
+    def __init__(
+        self, frontier: Frontier, limits: Limits, look_outside: Callable[[], Awaitable[int]]
+    ) -> None:
+        # "finished", "max_pages", "waiting" or "redis_lost", once it is over for this process.
+        self.reason: str | None = None
+        # Seconds to the earliest waiting URL when the reason is "waiting".
+        self.waits_s: float | None = None
+        self._frontier = frontier
+        self._limits = limits
+        self._look_outside = look_outside
+        self._last: Sizes | None = None
+
+    def not_yet(self) -> None:
+        """There is work: an earlier reading means nothing any more."""
+        self._last = None
+
+    def give_up(self) -> None:
+        """Redis is away for too long."""
+        self.reason = "redis_lost"
+
+    async def look(self, round_: Round) -> Verdict:
+        """Look for the end after a round that brought nothing, while this process holds nothing."""
+        if await self._look_outside() or round_.states & {"paused", "grace"}:
+            return Verdict.GO_ON
+        if round_.states == {"limit"}:
+            return self._end("max_pages")
+        sizes = await self._frontier.sizes()
+        before, self._last = self._last, sizes
+        if sizes.unfinished == 0:
+            # Two readings, since another process may move a URL between two parts of one.
+            if before is None or before.unfinished or before.added != sizes.added:
+                return Verdict.LOOK_AGAIN
+            return self._end("finished")
+        earliest_s = min(round_.waits_s, default=0.0)
+        if sizes.leased == 0 and earliest_s > self._limits.max_wait_s:
+            self.waits_s = earliest_s
+            return self._end("waiting")
+        return Verdict.GO_ON
+
+    def _end(self, reason: str) -> Verdict:
+        if not self._limits.close_when_done:
+            return Verdict.GO_ON
+        self.reason = reason
+        return Verdict.OVER

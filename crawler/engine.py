@@ -1,0 +1,46 @@
+"""The parts of Scrapy's engine that the scheduler looks into; private ones are used only here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crawler.requests import LEASE
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+class Engine:
+    """What the engine has room for, and what it is busy with."""
+
+    def __init__(self, crawler: Crawler, concurrency: int) -> None:
+        self._crawler = crawler
+        self._concurrency = concurrency
+
+    def room(self) -> int | None:
+        """How many fetches could start now; None while the engine closes."""
+        engine = self._crawler.engine
+        if self._slot() is None:
+            return None
+        scraper_slot = engine.scraper.slot
+        if scraper_slot is None or scraper_slot.needs_backout() or engine.paused:
+            return 0
+        return self._concurrency - len(engine.downloader.active)
+
+    def wake(self) -> None:
+        """Let the engine ask for requests; by itself it would look every 5 s only."""
+        slot = self._slot()
+        if slot is not None:
+            slot.nextcall.schedule()
+
+    def busy_with(self) -> set[tuple[int, bytes]] | None:
+        """Keys of the leases whose requests the engine has; None while it closes."""
+        slot = self._slot()
+        if slot is None:
+            return None
+        leases = (request.meta.get(LEASE) for request in slot.inprogress)
+        return {lease.key for lease in leases if lease is not None}
+
+    def _slot(self) -> Any:
+        slot = self._crawler.engine._slot  # noqa: SLF001
+        return slot if slot is not None and slot.closing is None else None

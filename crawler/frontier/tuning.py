@@ -1,0 +1,24 @@
+"""How a frontier serves its queues. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from crawler.frontier.seen import Intset, UrlSeen
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """How a frontier serves its queues. Times in milliseconds."""
+
+    weights: Sequence[int] = (40, 30, 20, 7, 3)
+    load_weights: Sequence[int] = (60, 25, 10, 4, 1)
+    load_threshold: int = 100_000
+    parallelism: int = 1
+    dead_max: int = 100_000
+    # Discoveries for queues 4 and 5 are refused from this number of waiting URLs on; 0: never.
+    full_at: int = 0
+    # Claims rest so long after a restart of the server: every instance has beaten by then.
+    grace_ms: int = 10_000
+    url_seen: UrlSeen = field(default_factory=Intset)

@@ -1,0 +1,435 @@
+"""The outbox, workbench and heartbeat of a process whose Redis goes away and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from crawler.frontier import Frontier, Lease
+from crawler.frontier.connection import connect
+from crawler.frontier.health import GaveUp, Health
+from crawler.frontier.outbox import Outbox
+from crawler.heartbeat import Heartbeat, Pulse
+from crawler.workbench import Demand, Limits, Workbench
+from tests.cluster import RedisProcess
+from tests.integration.frontier.fleet import CRAWL, Place, entries, entry, hosts
+
+
+class LostReplies(Frontier):
+    """Every call is executed; the first reply of each is lost on the way."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.calls: list[str] = []
+        self.losing = False
+        self._lost = False
+
+    async def _run(self, verb: str, tag: str, *args: Any) -> Any:
+        answer = await super()._run(verb, tag, *args)
+        self.calls.append(verb)
+        self._lost = self.losing and not self._lost
+        if self._lost:
+            raise RedisConnectionError("the reply was lost")
+        return answer
+
+
+async def until(condition: Callable[[], Any | Awaitable[Any]], what: str) -> None:
+    """Wait for other tasks and processes."""
+    deadline = time.monotonic() + 20
+    while True:
+        answer = condition()
+        if asyncio.iscoroutine(answer):
+            answer = await answer
+        if answer:
+            return
+        assert time.monotonic() < deadline, f"still not: {what}"
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def place(redis_process: RedisProcess) -> AsyncIterator[Place]:
+    client = await connect(redis_process.url)
+    yield Place(client, 1)
+    await client.aclose()
+
+
+@pytest.fixture
+async def frontier(place: Place) -> LostReplies:
+    """An instance on the server's own clock."""
+    frontier = LostReplies(place.redis, CRAWL)
+    await frontier.open()
+    return frontier
+
+
+async def claimed(frontier: Frontier, number: int) -> list[Lease]:
+    await frontier.add(hosts(number))
+    leases = (await frontier.claim(number, "first")).leases
+    assert len(leases) == number
+    return leases
+
+
+def presence(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was said about Redis coming and going."""
+    return [
+        record.getMessage().split(" (")[0].split(" after")[0]
+        for record in caplog.records
+        if record.name == "crawler.frontier.health"
+    ]
+
+
+# --- outbox --------------------------------------------------------------------------------------
+
+
+async def test_what_is_sent_while_redis_is_away_arrives_when_it_is_back(
+    redis_process: RedisProcess, frontier: LostReplies, caplog: pytest.LogCaptureFixture
+) -> None:
+    leases = await claimed(frontier, 5)
+    outbox = Outbox(frontier, Health(), lambda: None)
+    redis_process.kill()
+    futures = [outbox.add([found]) for found in entries(3)]
+    for lease in leases:
+        outbox.release(lease, 0)
+    outbox.done(leases[0], page=True)
+    outbox.retry(leases[1], 1000, leases[1].entry.retried())
+    outbox.bury(leases[2], "gone")
+    outbox.hand_back(leases[3], 0)
+    await until(lambda: presence(caplog), "it was noticed")
+    assert not any(future.done() for future in futures)
+    assert {lease.key for lease in outbox.unsettled} == {lease.key for lease in leases[:4]}
+    redis_process.start()
+    assert [(await future).answers for future in futures] == ["1", "1", "1"]
+    await outbox.drain()
+    sizes = await frontier.sizes()
+    assert (sizes.done, sizes.retries, sizes.dead, sizes.leased) == (1, 1, 1, 1)
+    assert sizes.waiting == 4
+    assert list(outbox.unsettled) == []
+    assert presence(caplog) == ["Redis is away", "Redis is back"]
+
+
+async def test_a_reply_that_is_lost_changes_nothing(frontier: LostReplies) -> None:
+    leases = await claimed(frontier, 5)
+    outbox = Outbox(frontier, Health(), lambda: None)
+    frontier.losing = True
+    outbox.add(entries(3))
+    for lease in leases:
+        outbox.release(lease, 0)
+    outbox.done(leases[0], page=True)
+    outbox.retry(leases[1], 1000, leases[1].entry)
+    outbox.bury(leases[2], "gone")
+    outbox.hand_back(leases[3], 0)
+    await outbox.drain()
+    frontier.losing = False
+    sizes = await frontier.sizes()
+    assert (sizes.done, sizes.retries, sizes.dead, sizes.leased) == (1, 1, 1, 1)
+    assert (sizes.waiting, sizes.pages, sizes.added) == (4, 1, 8)
+
+
+async def test_links_reach_redis_before_their_page_is_done(frontier: LostReplies) -> None:
+    [lease] = await claimed(frontier, 1)
+    outbox = Outbox(frontier, Health(), lambda: None)
+    frontier.calls.clear()
+    outbox.done(lease, page=True)
+    outbox.release(lease, 0)
+    outbox.add(entries(1))
+    await outbox.drain()
+    assert frontier.calls == ["add", "release", "done"]
+
+
+async def test_one_flush_takes_all_that_waits(frontier: LostReplies) -> None:
+    leases = await claimed(frontier, 20)
+    outbox = Outbox(frontier, Health(), lambda: None)
+    frontier.calls.clear()
+    futures = [outbox.add([found]) for found in entries(20)]
+    for lease in leases:
+        outbox.done(lease, page=True)
+    await outbox.drain()
+    assert frontier.calls == ["add", "done"]
+    assert {future.result().answers for future in futures} == {"1"}
+
+
+async def test_on_several_masters_done_follows_after_a_while(frontier: LostReplies) -> None:
+    [lease] = await claimed(frontier, 1)
+    outbox = Outbox(frontier, Health(), lambda: None, done_after_s=0.3)
+    began = time.monotonic()
+    future = outbox.add(entries(1))
+    outbox.done(lease, page=True)
+    await future
+    assert (await frontier.sizes()).leased == 1
+    assert [found.key for found in outbox.unsettled] == [lease.key]
+    assert not outbox.empty
+    await outbox.drain()
+    assert time.monotonic() - began >= 0.3
+    assert (await frontier.sizes()).done == 1
+
+
+async def test_redis_is_given_up_on_after_a_while_and_nobody_waits_for_ever(
+    redis_process: RedisProcess, frontier: LostReplies
+) -> None:
+    [lease] = await claimed(frontier, 1)
+    outbox = Outbox(frontier, Health(give_up_s=0.2), lambda: None, done_after_s=60)
+    redis_process.kill()
+    future = outbox.add(entries(1))
+    outbox.done(lease, page=True)
+    await outbox.drain()
+    with pytest.raises((GaveUp, asyncio.CancelledError)):
+        await future
+    late = outbox.add(entries(1))
+    await outbox.drain()
+    with pytest.raises((GaveUp, asyncio.CancelledError)):
+        await late
+    assert outbox.empty
+
+
+# --- workbench -----------------------------------------------------------------------------------
+
+
+class Process:
+    """A process without Scrapy: its workbench, and a heart that a test may stop."""
+
+    def __init__(
+        self, frontier: Frontier, *, give_up_s: float = 0.0, pulse: Pulse | None = None
+    ) -> None:
+        self.room = 3
+        self.woken = 0
+        self.epochs = 0
+        self.health = Health(give_up_s)
+        demand = Demand(lambda: self.room, self._wake, self._look_outside)
+        self.bench = Workbench(frontier, self.health, Limits(), demand)
+        self.heart = Heartbeat(
+            frontier,
+            self.bench,
+            self.health,
+            pulse or Pulse(beat_s=0.05),
+            about=dict,
+            on_beat=self._look_outside,
+            on_epoch=self._on_epoch,
+        )
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    def _on_epoch(self) -> None:
+        self.epochs += 1
+
+    async def _look_outside(self) -> int:
+        return 0
+
+    async def open(self) -> None:
+        await self.heart.open()
+        self.bench.open()
+
+    async def close(self) -> None:
+        await self.bench.close()
+        await self.heart.close()
+
+    async def crawl(self) -> list[str]:
+        """Fetch and settle until the crawl is over for this process."""
+        fetched = []
+        deadline = time.monotonic() + 30
+        while self.bench.ending.reason is None:
+            assert time.monotonic() < deadline
+            lease = self.bench.take()
+            if lease is None:
+                await asyncio.sleep(0.005)
+                continue
+            fetched.append(lease.entry.url)
+            self.bench.release(lease, 0)
+            self.bench.outbox.done(lease, page=True)
+            self.bench.settled(lease)
+        return fetched
+
+
+@pytest.fixture
+async def process(frontier: LostReplies) -> AsyncIterator[Process]:
+    process = Process(frontier)
+    await process.open()
+    yield process
+    await process.close()
+
+
+async def test_a_process_claims_what_it_has_room_for_and_no_more(
+    frontier: LostReplies, process: Process
+) -> None:
+    await frontier.add(hosts(10))
+    process.bench.news()
+    await until(lambda: process.bench.held == 3, "leases are here")
+    assert process.woken
+    process.bench.news()
+    beats = frontier.calls.count("beat")
+    await until(lambda: frontier.calls.count("beat") >= beats + 2, "it had time to claim more")
+    assert process.bench.held == (await frontier.sizes()).leased == 3
+
+
+async def test_a_crawl_ends_when_all_is_done(frontier: LostReplies, process: Process) -> None:
+    await frontier.add([*hosts(10), *entries(5)])
+    process.bench.news()
+    assert sorted(await process.crawl()) == sorted(e.url for e in [*hosts(10), *entries(5)])
+    assert process.bench.ending.reason == "finished"
+    assert (await frontier.sizes()).unfinished == 0
+
+
+async def test_a_process_that_closes_hands_its_leases_back(
+    frontier: LostReplies, place: Place
+) -> None:
+    process = Process(frontier)
+    await process.open()
+    await frontier.add(hosts(3))
+    process.bench.news()
+    await until(lambda: process.bench.held == 3, "leases are here")
+    released = process.bench.take()
+    assert released is not None
+    process.bench.release(released, 0)
+    await process.close()
+    other = Process(await _instance(place))
+    await other.open()
+    assert len(await other.crawl()) == 3
+    await other.close()
+
+
+async def _instance(place: Place) -> Frontier:
+    frontier = Frontier(place.redis, CRAWL)
+    await frontier.open()
+    return frontier
+
+
+async def test_a_crawl_goes_on_after_a_restart_of_redis(
+    redis_process: RedisProcess, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    frontier = await _instance(place)
+    object.__setattr__(frontier.tuning, "grace_ms", 200)
+    process = Process(frontier)
+    await process.open()
+    await frontier.add([*hosts(6), *entries(6)])
+    process.bench.news()
+    await until(lambda: process.bench.held == 3, "leases are here")
+    with caplog.at_level(logging.WARNING):
+        redis_process.kill()
+        await until(lambda: process.health.away, "it was noticed")
+        redis_process.start()
+        fetched = await process.crawl()
+        assert sorted(fetched) == sorted(e.url for e in [*hosts(6), *entries(6)])
+        assert presence(caplog) == ["Redis is away", "Redis is back"]
+    assert process.epochs == 1
+    sizes = await frontier.sizes()
+    assert (sizes.done, sizes.unfinished, sizes.reclaimed) == (12, 0, 0)
+    await process.close()
+
+
+async def test_a_process_ends_when_redis_is_lost_for_good(
+    redis_process: RedisProcess, place: Place
+) -> None:
+    process = Process(await _instance(place), give_up_s=0.2)
+    await process.open()
+    redis_process.kill()
+    await until(lambda: process.bench.ending.reason == "redis_lost", "it gave up")
+    await process.close()
+
+
+# --- heartbeat -----------------------------------------------------------------------------------
+
+
+async def test_leases_of_a_claim_whose_reply_never_came_are_handed_back(
+    frontier: LostReplies, process: Process
+) -> None:
+    process.room = 0
+    await frontier.add(hosts(4))
+    await frontier.claim(4, "lost")
+    await until(lambda: _leased(frontier, 0), "they were handed back")
+    process.room = 3
+    process.bench.news()
+    assert len(await process.crawl()) == 4
+
+
+async def _leased(frontier: Frontier, number: int) -> bool:
+    return (await frontier.sizes()).leased == number
+
+
+async def test_a_process_that_was_declared_dead_goes_on_under_a_new_name(
+    frontier: LostReplies, process: Process, place: Place
+) -> None:
+    await frontier.add(hosts(3))
+    process.bench.news()
+    await until(lambda: process.bench.held == 3, "leases are here")
+    name = frontier.owner
+    for key in ("owners", "instances"):
+        await place.redis.delete(place.key("a.test", key))
+    await until(lambda: frontier.owner != name, "it took a new name")
+    await until(lambda: process.bench.held == 0, "it dropped its leases")
+    assert frontier.owner in await frontier.live()
+
+
+async def test_the_leases_of_the_dead_are_taken_back(frontier: LostReplies, place: Place) -> None:
+    dead = await _instance(place)
+    await dead.add(hosts(3))
+    await dead.claim(3, "r")
+    process = Process(frontier, pulse=Pulse(beat_s=0.05, lease_ttl_s=0.5, reclaim_rest_s=0))
+    await process.open()
+    assert len(await process.crawl()) == 3
+    await process.close()
+
+
+async def test_after_an_absence_of_redis_the_others_may_beat_first(
+    frontier: LostReplies, place: Place
+) -> None:
+    """All are silent while the network is away; who is back first must not bury the others."""
+    other = await _instance(place)
+    await other.add(hosts(3))
+    leases = (await other.claim(3, "r")).leases
+    process = Process(frontier, pulse=Pulse(beat_s=0.1, lease_ttl_s=0.5))
+    process.room = 0
+    await process.open()
+    frontier.losing = True
+    silent_until = time.monotonic() + 0.6
+    await until(lambda: time.monotonic() > silent_until, "the other was silent for long enough")
+    beats = frontier.calls.count("beat")
+    await until(lambda: frontier.calls.count("beat") >= beats + 4, "it would reclaim by now")
+    frontier.losing = False
+    await other.beat(leases)
+    assert (await other.sizes()).reclaimed == 0
+    await process.close()
+
+
+async def test_a_slot_is_freed_when_a_url_is_settled_unfetched(
+    frontier: LostReplies, process: Process
+) -> None:
+    await frontier.add(entries(2))
+    process.bench.news()
+    await until(lambda: process.bench.held == 1, "a lease is here")
+    lease = process.bench.take()
+    assert lease is not None
+    process.bench.outbox.done(lease, page=False)
+    process.bench.settled(lease)
+    assert await process.crawl() == ["http://a.test/1"]
+
+
+async def test_a_restarted_server_learns_what_is_in_flight_and_what_ended(
+    frontier: LostReplies, process: Process, place: Place
+) -> None:
+    await frontier.add([entry("http://a.test/1"), entry("http://b.test/1")])
+    process.bench.news()
+    await until(lambda: process.bench.held == 2, "leases are here")
+    first, second = process.bench.take(), process.bench.take()
+    assert first is not None
+    assert second is not None
+    process.bench.release(first, 60_000)
+    await process.bench.outbox.drain()
+    ended, flying = first.entry.host, second.entry.host
+    # The server falls back to before the claims: the hosts are free, the release never came.
+    redis, key = place.redis, place.key
+    await redis.hset(key(ended, f"host:{ended}"), mapping={"tokens": first.token, "clock": 0})
+    await redis.hset(key(flying, f"host:{flying}"), "tokens", "")
+    await redis.hset(key(ended, "stats"), "run_id", "another")
+    await until(lambda: process.epochs == 1, "it was noticed")
+    steering = await place.steering()
+
+    async def told() -> bool:
+        states = [await steering.host(host) for host in (ended, flying)]
+        return [state.in_flight for state in states] == [0, 1] and states[0].clock_ms > 0
+
+    await until(told, "the server knows again")
