@@ -45,6 +45,7 @@ def run(
         if part not in parts:
             reader.error(f"there is no part {part!r}; choose from {', '.join(parts)}")
     figures: list[Figure] = []
+    failed = False
     try:
         for part in chosen:
             for found in parts[part](arguments.quick):
@@ -55,10 +56,11 @@ def run(
                 if arguments.json:
                     print(found.to_json(), flush=True)
     except CrawlerError as error:
+        # What was measured before is shown all the same.
         print(f"{name}: {error}", file=sys.stderr)
-        return 1
+        failed = True
     except KeyboardInterrupt:
         return 130
     if not arguments.json:
         print(table(figures, footer()))
-    return 0
+    return 1 if failed else 0

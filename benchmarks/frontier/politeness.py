@@ -16,6 +16,7 @@ from statistics import mean, median
 from benchmarks.crawl_process import crawl_processes
 from benchmarks.figures import Figure, Skipped, at_least, at_most
 from benchmarks.servers import private_redis
+from crawler.errors import CrawlerError
 from demo.access_log import Entry, now_s, read_log
 from demo.judge import judge_entries
 from demo.process import DemoServer
@@ -81,6 +82,8 @@ def _latency_ms(entries: Iterable[Entry], stretch: Stretch) -> float:
         if before is not None and entry in stretch:
             waited.append(entry.start_s - before.end_s - _DELAY_S)
         last[entry.host] = entry
+    if not waited:
+        raise CrawlerError("The crawl fetched nothing while it was measured.")
     return median(waited) * 1000
 
 
