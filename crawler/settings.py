@@ -143,6 +143,14 @@ NEAR_DISTANCE = 3
 NEAR_MIN_WORDS = 50
 # Links followed from one page.
 MAX_OUTLINKS = 6000
+# Whether pages and links that ask for it are not followed, and pages not kept (in meta robots tags,
+# X-Robots-Tag headers and rel attributes).
+OBEY_NOFOLLOW = True
+OBEY_NOINDEX = True
+# Whether images, sound and films are followed too.
+FOLLOW_MEDIA = False
+# Whether each page keeps the rel and text of its links, as `anchors` in its extra fields.
+KEEP_ANCHORS = False
 
 # --- What the user sees -------------------------------------------------------------------------
 # "live": a view on the terminal; "plain": a line every PROGRESS_INTERVAL seconds; both end with a

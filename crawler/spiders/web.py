@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import Request, Spider
 from scrapy.http import Response, TextResponse
 
-from crawler import assembly, links, seeds
+from crawler import assembly, seeds
 from crawler.download import TYPE_NOT_ACCEPTED
 from crawler.errors import ConfigurationError
 from crawler.frontier import Entry, Lease
 from crawler.items import Page
+from crawler.links import Document, HtmlReader, Reader, is_light
+from crawler.policy.directives import Directives, of_headers
 from crawler.policy.url_filter import SCOPES
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
@@ -30,8 +33,6 @@ logger = logging.getLogger(__name__)
 _SEED_BATCH = 1000
 _BAD_SEEDS_SHOWN = 10
 _KEPT_HEADERS = ("Content-Type", "Content-Language", "ETag", "Last-Modified", "Server", "Date")
-# Reading a page takes about 10 µs a KB: larger ones are read in a thread.
-_READ_INLINE_BYTES = 200_000
 
 
 class WebSpider(Spider):
@@ -74,16 +75,30 @@ class WebSpider(Spider):
             if value is not None:
                 self.options[name] = _whole_number(name, value)
         self.crawl = crawl
-        self.max_outlinks = 0
         self.urls = DEFAULT
+        self.reader = Reader(HtmlReader(max_links=0), max_links=0)
+        self.obey_noindex = True
+        self.robots_name = ""
         if seeds is not None:
             _check_seeds(seeds)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.urls = Urls(assembly.url_rules(crawler.settings))
-        spider.max_outlinks = crawler.settings.getint("MAX_OUTLINKS")
+        settings = crawler.settings
+        spider.urls = Urls(assembly.url_rules(settings))
+        spider.robots_name = _product(settings["USER_AGENT"])
+        spider.obey_noindex = settings.getbool("OBEY_NOINDEX")
+        max_links = settings.getint("MAX_OUTLINKS")
+        html = HtmlReader(
+            max_links=max_links,
+            urls=spider.urls,
+            obey_nofollow=settings.getbool("OBEY_NOFOLLOW"),
+            media=settings.getbool("FOLLOW_MEDIA"),
+            anchors=settings.getbool("KEEP_ANCHORS"),
+            crawler_name=spider.robots_name,
+        )
+        spider.reader = Reader(html, max_links=max_links, urls=spider.urls)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
@@ -112,31 +127,37 @@ class WebSpider(Spider):
         """One response, one page."""
         page = self._page_of(response)
         if isinstance(response, TextResponse) and page.stored:
-            if len(response.body) > _READ_INLINE_BYTES:
-                document = await asyncio.to_thread(self._read, response)
+            asked = self._asked_by_headers(response)
+            if is_light(response.body):
+                document = self._read(response, nofollow=asked.nofollow)
             else:
-                document = self._read(response)
-            page.charset = response.encoding
+                # The parser lets others run meanwhile.
+                document = await asyncio.to_thread(self._read, response, nofollow=asked.nofollow)
+            page.charset = document.charset
             page.title = document.title
             page.description = document.description
             page.language = document.language
             page.canonical = document.canonical
             page.text = document.text
             page.links = document.links
-            page.stored = not document.noindex
+            if document.anchors:
+                page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
+            page.stored = not (self.obey_noindex and (document.noindex or asked.noindex))
         self.extract(response, page)
         yield page
 
     def extract(self, response: Response, page: Page) -> None:
         """Override to put fields of your own into `page.extra`."""
 
-    def _read(self, response: TextResponse) -> links.Document:
-        document = links.read(response.text, response.url, max_links=self.max_outlinks)
-        for value in response.headers.getlist("X-Robots-Tag"):
-            # With a colon it speaks to another crawler, or of something else.
-            if b":" not in value:
-                links.obey(document, value.decode("latin-1"))
-        return document
+    def _read(self, response: Response, *, nofollow: bool) -> Document:
+        header = response.headers.get("Content-Type") or b""
+        return self.reader.read(
+            response.body, response.url, content_type=header.decode("latin-1"), nofollow=nofollow
+        )
+
+    def _asked_by_headers(self, response: Response) -> Directives:
+        values = [value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")]
+        return of_headers(values, self.robots_name) if values else Directives()
 
     def _page_of(self, response: Response) -> Page:
         meta = response.meta
@@ -163,6 +184,11 @@ class WebSpider(Spider):
             stored=200 <= response.status < 300 and TYPE_NOT_ACCEPTED not in response.flags,
             body=response.body,
         )
+
+
+def _product(user_agent: str) -> str:
+    """The name by which pages speak to this crawler: of "name/1.0 (+address)" the name."""
+    return user_agent.partition("/")[0].partition(" ")[0]
 
 
 def _whole_number(name: str, value: str | int) -> int:

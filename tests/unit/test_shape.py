@@ -20,7 +20,7 @@ MAX_LINES = 300
 
 # Who may speak to Redis. Others may name its types, and get a connection from Servers.
 REDIS = ("frontier/", "embedded/", "content_seen.py", "robots_cache.py", "resolver.py")
-PURE = ("policy/", "urls/", "links.py", "encoding.py", "feeds.py")
+PURE = ("policy/", "urls/", "links/")
 PURE_PACKAGES = ("crawler.policy", "crawler.urls", "crawler.links")
 NOT_PURE = {"scrapy", "redis", "pymongo", "twisted", "aiohttp", "asyncio"}
 SETTING = re.compile(r"[A-Z][A-Z0-9_]+")

@@ -1,0 +1,99 @@
+"""Cut a page where a parser would take too long, or too much memory. Pure, linear.
+
+Browsers' rules make three things grow with the square of a page's size: searching all open
+elements for each tag, repeating unclosed formatting (`<p><b x=1><p><b x=2>…`: 41 KB of it make
+1.6 GB of nodes) and looking for repeated attributes of one tag. The work is estimated from the
+tags; what is left of a page that would need too much is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+# Tags that can do no harm, whatever they are.
+FREE_TAGS = 600
+# Open elements that are searched for each tag, in sum; 50 ms or so.
+_BUDGET = 5_000_000
+# Attributes of one tag may need as much.
+_ATTRIBUTES = 3_000
+_BLOCK = 2048
+# Weights, so that 8 is an open element. Up to this many of them are of no account.
+_USUAL = 250 * 8
+_ELEMENT = 8
+# Each one may be repeated in all that follow.
+_FORMATTING = dict.fromkeys(
+    "b big code em font i nobr s small strike strong tt u".split(), 20 * _ELEMENT
+)
+# Closed by the next one, except that items of the two kinds of lists can nest in each other.
+_ITEMS = ("li", "dd", "dt")
+_CLOSED = dict.fromkeys("p br embed hr img meta".split(), 0)
+# Without end tags, but not inside drawings and formulas: there they nest.
+_CLOSED_IN_HTML = tuple(
+    "area base col input link option param source tbody td tfoot th thead tr track wbr".split()
+)
+_TAG = re.compile(r"<(/?[a-zA-Z][^\s/>]*)")
+_BASE64 = re.compile(r";base64,[A-Za-z0-9+/=\s]+")
+_SEPARATOR = re.compile(r"[\s/\"']+")
+
+
+def bounded(html: str) -> str:
+    """As much of a page as can be parsed in time."""
+    if not _has_long_tag(html) and html.count("<") <= FREE_TAGS:
+        return html
+    return _with_bounded_depth(_with_bounded_attributes(html))
+
+
+def _has_long_tag(html: str) -> bool:
+    """Might a tag be longer than two blocks? Then one block has no end of a tag."""
+    find = html.find
+    return any(find(">", at, at + _BLOCK) < 0 for at in range(0, len(html) - _BLOCK, _BLOCK))
+
+
+def _with_bounded_attributes(html: str) -> str:
+    if not _has_long_tag(html):
+        return html
+    html = _BASE64.sub(";base64,", html)
+    at = 0
+    for part in html.split(">"):
+        if len(part) > _BLOCK:
+            tag = part[part.find("<") + 1 :] if "<" in part else ""
+            if len(_SEPARATOR.findall(tag)) > _ATTRIBUTES:
+                return html[:at]
+        at += len(part) + 1
+    return html
+
+
+def _with_bounded_depth(html: str) -> str:
+    tags = _TAG.findall(html)
+    if len(tags) <= FREE_TAGS:
+        return html
+    weights = _weights(set(map(str.lower, set(tags))))
+    opened: dict[str, int] = {}
+    depth = work = 0
+    for number, raw in enumerate(tags):
+        tag = raw.lower()
+        if tag[0] == "/":
+            tag = tag[1:]
+            # Only what was opened can be closed.
+            if opened.get(tag):
+                opened[tag] -= 1
+                depth -= weights.get(tag, _ELEMENT)
+            continue
+        weight = weights.get(tag, _ELEMENT)
+        if weight:
+            opened[tag] = opened.get(tag, 0) + 1
+            depth += weight
+        if depth > _USUAL:
+            work += depth
+            if work > _BUDGET * _ELEMENT:
+                match = next(islice(_TAG.finditer(html), number, None))
+                return html[: match.start()]
+    return html
+
+
+def _weights(tags: set[str]) -> dict[str, int]:
+    """How much an open element of each kind counts on a page with these tags."""
+    items = 1 if "li" in tags and not tags.isdisjoint(("dd", "dt")) else 0
+    closed = dict.fromkeys(_CLOSED_IN_HTML, 1 if "svg" in tags or "math" in tags else 0)
+    return {**_FORMATTING, "a": 1, **dict.fromkeys(_ITEMS, items), **_CLOSED, **closed}

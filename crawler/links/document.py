@@ -1,0 +1,36 @@
+"""What a page says of itself, and where it points to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link as its page presents it."""
+
+    url: str
+    rel: str = ""
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Document:
+    """A page that was read. All URLs are canonical."""
+
+    charset: str = ""
+    title: str = ""
+    description: str = ""
+    language: str = ""
+    canonical: str = ""
+    noindex: bool = False
+    nofollow: bool = False
+    # What a visitor reads; and the same without what pages of a site have in common.
+    text: str = ""
+    main_text: str = ""
+    # Outlinks to follow, each once, in page order; `anchors` has more of the same if wanted.
+    links: list[str] = field(default_factory=list)
+    anchors: list[Link] = field(default_factory=list)
+    feeds: list[str] = field(default_factory=list)
+    # The page in other languages: language to URL.
+    languages: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,51 @@
+"""Read RSS and Atom feeds: their title, and the pages of their items. Pure.
+
+Entities are not expanded, nothing is loaded, and what is no feed has no links.
+"""
+
+from __future__ import annotations
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from crawler.links.document import Document
+from crawler.urls import DEFAULT, Base, Rejected, Urls
+
+_ROOTS = frozenset({"rss", "feed", "rdf"})
+_PARENTS = frozenset({"item", "entry", "channel", "feed"})
+
+
+def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) -> Document | None:
+    """The feed in an XML document, or None for any other XML. Never raises for its content."""
+    parser = etree.XMLParser(
+        recover=True, resolve_entities=False, no_network=True, huge_tree=False, remove_comments=True
+    )
+    try:
+        root = etree.fromstring(body, parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+    page = urls.canonical(url)
+    if root is None or _name(root) not in _ROOTS or isinstance(page, Rejected):
+        return None
+    document = Document()
+    base = Base(page)
+    found: dict[str, None] = {}
+    for node in root.iter("{*}link", "{*}title"):
+        parent = node.getparent()
+        if parent is None or _name(parent) not in _PARENTS:
+            continue
+        if _name(node) == "title":
+            document.title = document.title or (node.text or "").strip()
+            continue
+        # Atom: an attribute, and only the page itself; RSS: the text.
+        href = node.get("href") or node.text
+        if href and node.get("rel", "alternate") == "alternate" and len(found) < max_links:
+            link = urls.canonical(base.join(href.strip()))
+            if isinstance(link, str):
+                found[link] = None
+    document.links = list(found)
+    return document
+
+
+def _name(node: etree._Element) -> str:
+    tag = node.tag
+    return tag.rpartition("}")[2].lower() if isinstance(tag, str) else ""

@@ -1,0 +1,221 @@
+"""Read an HTML page in one pass of lexbor. Pure, bounded in time, total: any text is a page."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.links.bounds import bounded
+from crawler.links.document import Document, Link
+from crawler.policy.directives import of_meta
+from crawler.urls import DEFAULT, Base, Rejected, Urls
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborNode
+
+# An address as the page has it, the words of its rel, and the element to take a text from.
+Found = tuple[str | None, str | None, "LexborNode | None"]
+Attributes = dict[str, str | None]
+
+# Not part of what a visitor reads.
+_UNREAD = ["script", "style", "noscript", "template", "iframe", "noframes", "noembed"]
+# Much the same on all pages of a site.
+_FRAME = ["nav", "header", "footer", "aside"]
+_SELECTOR = "title, meta, link, base, a[href], area[href], iframe[src], frame[src]"
+_MEDIA = ", img, source, video[src], audio[src], embed[src]"
+_PAGE_TYPES = frozenset({"", "text/html", "application/xhtml+xml"})
+_FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
+_REFRESH = re.compile(
+    r"[\s\d.]*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))", re.IGNORECASE | re.DOTALL
+)
+_BETWEEN_SOURCES = re.compile(r",\s+")
+_ANCHOR_CHARS = 200
+_UNICODE = frozenset({"utf-8", "utf-16", "utf-16-le", "utf-16-be"})
+_PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
+
+
+@dataclass(slots=True)
+class _Addresses:
+    """What a page points to, as it writes it."""
+
+    base: str | None = None
+    refresh: str = ""
+    head: list[Attributes] = field(default_factory=list)
+    body: list[Found] = field(default_factory=list)
+
+
+class HtmlReader:
+    """Reads pages as one crawl wants them read."""
+
+    def __init__(
+        self,
+        *,
+        max_links: int,
+        urls: Urls = DEFAULT,
+        obey_nofollow: bool = True,
+        media: bool = False,
+        anchors: bool = False,
+        main_text: bool = False,
+        crawler_name: str = "robots",
+    ) -> None:
+        self._max_links = max_links
+        self._urls = urls
+        self._obey_nofollow = obey_nofollow
+        self._anchors = anchors
+        self._main_text = main_text
+        self._robots_names = frozenset({"robots", crawler_name.lower()})
+        self._selector = _SELECTOR + _MEDIA if media else _SELECTOR
+
+    def read(
+        self, html: str, url: str, *, charset: str = "utf-8", nofollow: bool = False
+    ) -> Document:
+        """Read the page that came from `url`; with `nofollow` its links are not wanted."""
+        tree = LexborHTMLParser(bounded(html))
+        document = Document(nofollow=nofollow)
+        addresses = self._read_elements(tree, document)
+        self._resolve(document, addresses, url, charset)
+        tree.strip_tags(_UNREAD)
+        document.text = _text(tree)
+        if self._main_text:
+            tree.strip_tags(_FRAME)
+            document.main_text = _text(tree)
+        return document
+
+    def _read_elements(self, tree: LexborHTMLParser, document: Document) -> _Addresses:
+        addresses = _Addresses()
+        found = addresses.body
+        root = tree.root
+        if root is not None:
+            document.language = root.attributes.get("lang") or ""
+        for node in tree.css(self._selector):
+            tag = node.tag
+            attributes = node.attributes
+            if tag == "a" or tag == "area":  # noqa: PLR1714 - most of them; a set is slower
+                found.append((attributes.get("href"), attributes.get("rel"), node))
+            elif tag == "meta":
+                self._read_meta(document, addresses, attributes)
+            elif tag == "link":
+                addresses.head.append(attributes)
+            elif tag == "title":
+                if not document.title and _is_of_page(node):
+                    document.title = " ".join(node.text().split())
+            elif tag == "base":
+                if addresses.base is None:
+                    addresses.base = attributes.get("href")
+            else:
+                found.append((attributes.get("src"), None, None))
+                if attributes.get("srcset"):
+                    found += [(source, None, None) for source in _sources(attributes["srcset"])]
+        return addresses
+
+    def _read_meta(self, document: Document, addresses: _Addresses, attributes: Attributes) -> None:
+        name = (attributes.get("name") or "").lower()
+        content = attributes.get("content") or ""
+        if name == "description":
+            document.description = document.description or content.strip()
+        elif name in self._robots_names:
+            asked = of_meta(content)
+            document.noindex |= asked.noindex
+            document.nofollow |= asked.nofollow
+        elif (attributes.get("http-equiv") or "").lower() == "refresh":
+            target = _REFRESH.match(content)
+            if target is not None and not addresses.refresh:
+                addresses.refresh = target[1] or target[2] or target[3] or ""
+
+    def _resolve(self, document: Document, addresses: _Addresses, url: str, charset: str) -> None:
+        page = self._urls.canonical(url)
+        if isinstance(page, Rejected):
+            return
+        base = Base(page)
+        if addresses.base:
+            moved = self._urls.canonical(base.join(addresses.base))
+            if isinstance(moved, str):
+                base = Base(moved)
+        found: list[Found] = [(addresses.refresh, None, None)] if addresses.refresh else []
+        for attributes in addresses.head:
+            followed = self._read_link(document, base, attributes)
+            if followed is not None:
+                found.append(followed)
+        if self._max_links > 0 and not (document.nofollow and self._obey_nofollow):
+            found += addresses.body
+            self._follow(document, base, found, charset)
+
+    def _read_link(self, document: Document, base: Base, attributes: Attributes) -> Found | None:
+        """Read a link element; returns it if it is one to follow."""
+        href, rel = attributes.get("href"), (attributes.get("rel") or "").lower()
+        if not href:
+            return None
+        words = rel.split()
+        if "canonical" in words and not document.canonical:
+            found = self._urls.canonical(base.join(href))
+            document.canonical = found if isinstance(found, str) else ""
+        if "alternate" in words and "stylesheet" not in words:
+            kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
+            if kind not in _PAGE_TYPES and kind not in _FEED_TYPES:
+                return None
+            found = self._urls.canonical(base.join(href))
+            if isinstance(found, str):
+                language = attributes.get("hreflang")
+                if kind in _FEED_TYPES:
+                    document.feeds.append(found)
+                elif language:
+                    document.languages[language] = found
+            return href, rel, None
+        return (href, rel, None) if "next" in words or "prev" in words else None
+
+    def _follow(self, document: Document, base: Base, found: list[Found], charset: str) -> None:
+        join, canonical = base.join, self._urls.canonical
+        unicode = charset in _UNICODE
+        seen: dict[str, None] = {}
+        for href, rel, node in found:
+            if not href or href[0] == "#":
+                continue
+            if rel and self._obey_nofollow and "nofollow" in rel.lower().replace(",", " ").split():
+                continue
+            if not unicode and not href.isascii():
+                link = canonical(join(_in_charset(href, charset)))
+            else:
+                link = canonical(join(href))
+            if isinstance(link, Rejected) or link in seen:
+                continue
+            seen[link] = None
+            if self._anchors:
+                text = node.text(separator=" ", strip=True) if node is not None else ""
+                document.anchors.append(Link(link, rel or "", text[:_ANCHOR_CHARS]))
+            if len(seen) >= self._max_links:
+                break
+        document.links = list(seen)
+
+
+def _is_of_page(title: LexborNode) -> bool:
+    """Drawings have titles too."""
+    parent = title.parent
+    return parent is not None and parent.tag in ("head", "body", "html")
+
+
+def _sources(srcset: str | None) -> list[str]:
+    """The addresses in a srcset, without their sizes."""
+    parts = [part.split(None, 1) for part in _BETWEEN_SOURCES.split(srcset or "")]
+    return [part[0].strip(",") for part in parts if part]
+
+
+def _in_charset(href: str, charset: str) -> str:
+    """A link whose query is escaped as browsers do: in the encoding of its page."""
+    path, mark, query = href.partition("?")
+    octets = query.encode(charset, "xmlcharrefreplace")
+    return path + mark + quote(octets, safe=_PRINTABLE)
+
+
+def _text(tree: LexborHTMLParser) -> str:
+    body = tree.body
+    if body is None:
+        return ""
+    text = body.text(separator=" ", strip=True)
+    for blank in ("\n", "\t", "\r", "\xa0"):
+        text = text.replace(blank, " ")
+    # Splitting into words is most of the work, and seldom needed.
+    return " ".join(text.split()) if "  " in text else text.strip()
