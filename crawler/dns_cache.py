@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgpack
 
-from crawler.breaker import Breaker
+from crawler.dns_breaker import Breaker
 from crawler.dns_lookup import Lookup
 from crawler.fetch_errors import DnsFailed, NoSuchHost
 from crawler.frontier import RedisAway

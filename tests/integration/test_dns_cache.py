@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from crawler.breaker import Breaker
+from crawler.dns_breaker import Breaker
 from crawler.dns_cache import DnsCache, Ttl
 from crawler.dns_lookup import Lookup
 from crawler.fetch_errors import DnsFailed, NoSuchHost

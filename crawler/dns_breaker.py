@@ -1,4 +1,4 @@
-"""Stop asking a server that does not answer. Pure: time is an argument."""
+"""Stop asking DNS while it does not answer. Pure: time is an argument."""
 
 from __future__ import annotations
 
