@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -130,14 +130,34 @@ class Heartbeat:
 
     async def _start_over(self) -> None:
         logger.warning(
-            "This process was silent for too long and its leases went to others; it goes on under "
-            "a new name"
+            "This process was silent for too long, or Redis forgot it; what it held goes to "
+            "others, and it goes on under a new name"
         )
+        hosts = {lease.entry.host for lease in self._workbench.in_flight}
         self._workbench.drop_all()
         until = self._alive_until()
-        with suppress(*RedisAway):
-            self._epoch = await self._frontier.register(self._about())
-            self._workbench.beaten(until)
+        while True:
+            try:
+                epoch = await self._frontier.register(self._about())
+                if epoch != self._epoch:
+                    await self._reassert_hosts(hosts)
+                break
+            except RedisAway as error:
+                with suppress(GaveUp):
+                    self._health.failed(error)
+                await asyncio.sleep(self._pulse.beat_s)
+        self._epoch = epoch
+        self._workbench.beaten(until)
+
+    async def _reassert_hosts(self, in_flight: Iterable[str]) -> None:
+        """Tell a server that fell back to before this process began which hosts rest.
+
+        Those in flight do so as long as a lease lasts: nobody would free their slots.
+        """
+        self._on_epoch()
+        rests = {lease.entry.host: left_ms for lease, left_ms in self._workbench.rests.left()}
+        rests |= dict.fromkeys(in_flight, round(self._pulse.lease_ttl_s * 1000))
+        await self._frontier.reassert((), rests)
 
     def _alive_until(self) -> float:
         """Time to which a beat that is sent now keeps this process from being declared dead."""

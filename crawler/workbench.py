@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import uuid
 from collections import deque
@@ -67,7 +68,8 @@ class Workbench:
         self._frontier = frontier
         self._health = health
         self._demand = demand
-        self._alive_until = 0.0
+        # Without a heartbeat nobody declares a process dead.
+        self._alive_until = math.inf
         self._ready: deque[Lease] = deque()
         self._held: dict[tuple[int, bytes], Lease] = {}
         # Those of them whose hosts have a slot taken: claimed, and not released yet.

@@ -1,16 +1,18 @@
-"""The workbench on a real Redis: what it takes it gives back, and a stopped process takes nothing."""
+"""The workbench on a real Redis: it gives back what it takes, and takes nothing when stopped."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from time import monotonic
 from typing import Any
 
 import pytest
 
 from crawler.ending import Limits
-from crawler.frontier import Claim, Entry, Frontier
+from crawler.frontier import Claim, Entry, Frontier, Lease, Steering
 from crawler.frontier.connection import connect
 from crawler.frontier.health import Health
+from crawler.heartbeat import Heartbeat, Pulse
 from crawler.urls import fingerprint
 from crawler.workbench import Demand, Workbench
 
@@ -49,12 +51,18 @@ async def add(frontier: Frontier, *urls: str) -> None:
     await frontier.add([Entry(id=fingerprint(url), url=url) for url in urls])
 
 
+async def taken_from(workbench: Workbench) -> Lease:
+    while (lease := workbench.take()) is None:  # noqa: ASYNC110 - as the engine does
+        await asyncio.sleep(0.01)
+    return lease
+
+
 async def test_closing_in_the_middle_of_a_claim_leaves_no_lease(frontier: Frontier) -> None:
     await add(frontier, "http://a.test/", "http://b.test/")
     workbench = workbench_of(frontier)
     workbench.open()
     async with asyncio.timeout(SOON_S):
-        while not (await frontier.sizes()).leased:
+        while not (await frontier.sizes()).leased:  # noqa: ASYNC110 - Redis tells nobody
             await asyncio.sleep(0.01)
         assert workbench.held == 0
         await workbench.close()
@@ -77,8 +85,7 @@ async def test_a_lease_that_ends_without_a_fetch_frees_its_host(frontier: Fronti
     workbench.open()
     async with asyncio.timeout(SOON_S):
         for _ in range(2):
-            while (lease := workbench.take()) is None:
-                await asyncio.sleep(0.01)
+            lease = await taken_from(workbench)
             workbench.outbox.done(lease, page=False)
             workbench.settled(lease)
         await workbench.close()
@@ -92,10 +99,44 @@ async def test_a_process_that_may_have_been_declared_dead_takes_nothing(
     workbench = workbench_of(frontier)
     workbench.open()
     async with asyncio.timeout(SOON_S):
-        while not workbench.held:
+        while not workbench.held:  # noqa: ASYNC110 - as the engine does
             await asyncio.sleep(0.01)
         workbench.beaten(monotonic() - 0.001)
         assert workbench.take() is None
         workbench.beaten(monotonic() + 60)
         assert workbench.take() is not None
         await workbench.close()
+
+
+async def test_a_server_that_forgot_a_process_learns_which_hosts_it_contacted(
+    frontier: Frontier, redis_url: str
+) -> None:
+    redis = await connect(redis_url)
+    await add(frontier, "http://a.test/")
+    workbench = workbench_of(frontier)
+    heartbeat = Heartbeat(
+        frontier,
+        workbench,
+        Health(),
+        Pulse(beat_s=0.05, lease_ttl_s=20),
+        about=dict,
+        on_beat=partial(asyncio.sleep, 0),
+        on_epoch=lambda: None,
+    )
+    async with asyncio.timeout(SOON_S):
+        await heartbeat.open()
+        workbench.open()
+        lease = await taken_from(workbench)
+        # As after a crash that took the last second with it, in which this process began.
+        await redis.zrem("{test:0}:owners", frontier.owner)
+        await redis.hset("{test:0}:stats", "run_id", "0")
+        while workbench.holds(lease):  # noqa: ASYNC110 - a beat finds out
+            await asyncio.sleep(0.01)
+        steering = await Steering.of(redis, "test")
+        while not (await steering.host("a.test")).clock_ms:  # noqa: ASYNC110 - the same beat
+            await asyncio.sleep(0.01)
+        server_ms = int((await redis.time())[0] * 1000)
+        assert (await steering.host("a.test")).clock_ms > server_ms + 10_000
+        await workbench.close()
+        await heartbeat.close()
+    await redis.aclose()
