@@ -15,9 +15,10 @@ from itertools import islice
 FREE_TAGS = 600
 # Open elements that are searched for each tag, in sum; 50 ms or so.
 _BUDGET = 5_000_000
-# Attributes of one tag may need as much.
-_ATTRIBUTES = 3_000
-_BLOCK = 2048
+# Attributes that are compared with others of their tag, in sum; 100 ms or so.
+_COMPARED = 30_000_000
+# Tags below this size have too few attributes to matter.
+_BLOCK = 1024
 # Weights, so that 8 is an open element. Up to this many of them are of no account.
 _USUAL = 250 * 8
 _ELEMENT = 8
@@ -34,6 +35,8 @@ _CLOSED_IN_HTML = tuple(
 )
 _TAG = re.compile(r"<(/?[a-zA-Z][^\s/>]*)")
 _BASE64 = re.compile(r";base64,[A-Za-z0-9+/=\s]+")
+# A tag with attributes; scripts have "<" too.
+_START = re.compile(r"<[a-zA-Z][^\s/\"'(){};,=+&]*[\s/]")
 _SEPARATOR = re.compile(r"[\s/\"']+")
 
 
@@ -54,11 +57,11 @@ def _with_bounded_attributes(html: str) -> str:
     if not _has_long_tag(html):
         return html
     html = _BASE64.sub(";base64,", html)
-    at = 0
+    at = compared = 0
     for part in html.split(">"):
-        if len(part) > _BLOCK:
-            tag = part[part.find("<") + 1 :] if "<" in part else ""
-            if len(_SEPARATOR.findall(tag)) > _ATTRIBUTES:
+        if len(part) > _BLOCK and (start := _START.search(part)) is not None:
+            compared += len(_SEPARATOR.findall(part, start.end())) ** 2
+            if compared > _COMPARED:
                 return html[:at]
         at += len(part) + 1
     return html

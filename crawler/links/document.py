@@ -28,7 +28,8 @@ class Document:
     # What a visitor reads; and the same without what pages of a site have in common.
     text: str = ""
     main_text: str = ""
-    # Outlinks to follow, each once, in page order; `anchors` has more of the same if wanted.
+    # Outlinks to follow, each once: of the head, of anchors in page order, of frames. `anchors` has
+    # more of the same, if wanted.
     links: list[str] = field(default_factory=list)
     anchors: list[Link] = field(default_factory=list)
     feeds: list[str] = field(default_factory=list)

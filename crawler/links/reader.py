@@ -12,6 +12,7 @@ from crawler.links.html import HtmlReader
 from crawler.urls import DEFAULT, Rejected, Urls, host_of
 
 # Reading a page takes about 10 µs a KB, and more with many tags.
+_SMALL_BYTES = 50_000
 _LIGHT_BYTES = 200_000
 _LIGHT_TAGS = 3_000
 _HTML = frozenset({"", "text/html", "application/xhtml+xml"})
@@ -50,4 +51,6 @@ class Reader:
 
 def is_light(body: bytes) -> bool:
     """Is it read in no more than a few milliseconds?"""
+    if len(body) <= _SMALL_BYTES:
+        return True
     return len(body) <= _LIGHT_BYTES and body.count(b"<") <= _LIGHT_TAGS
