@@ -22,8 +22,7 @@ from scrapy.exceptions import NotConfigured
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.items import Page
-from crawler.policy.url_filter import registered_domain
-from crawler.urls import fingerprint, host_of
+from crawler.urls import fingerprint, host_of, registered_domain
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.collection import AsyncCollection

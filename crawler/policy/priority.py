@@ -1,32 +1,173 @@
-"""Score a URL from 0 to 100 and choose its front queue. Pure."""
+"""Score a URL from 0 to 100 and choose its front queue. Pure.
+
+A URL starts with 100 points, which is what seeds have, and its properties add or take some. Their
+weights are one setting; `Scorer.explain` lists what counted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
-DEPTH_COST = 10
-SEGMENT_COST = 3
-FREE_SEGMENTS = 2
+from crawler.policy.url_filter import SKIPPED_EXTENSIONS, extension, is_within
+from crawler.urls import host_of
+
 LONG_QUERY = 50
-LONG_QUERY_COST = 10
 LONG_URL = 120
-LONG_URL_COST = 5
-HOME_PAGE_BONUS = 10
+FREE_SEGMENTS = 2
+# A host is new until this many of its URLs were found.
+NEW_HOST_URLS = 10
+
+# Property → points. "depth" counts for each link from a seed, "segment" for each path segment
+# beyond two, "inbound" for each factor of ten of links from other hosts, up to "inbound_max",
+# "sitemap_priority" for each tenth that a sitemap's priority is above 0.5 (and less for below).
+WEIGHTS: Mapping[str, int] = {
+    "depth": -10,
+    "segment": -3,
+    "document": -20,
+    "long_query": -10,
+    "long_url": -5,
+    "home_page": 10,
+    "news": 5,
+    "new_host": 5,
+    "inbound": 5,
+    "inbound_max": 15,
+    "trusted": 10,
+    "fresh": 5,
+    "sitemap_priority": 1,
+    "unchanged": -10,
+}
+# First words of paths under which sites put what is new.
+NEWS_WORDS = frozenset(
+    "news blog article articles story stories press press-releases releases updates".split()
+)
 
 
-def score(url: str, depth: int) -> int:
-    """How much a canonical URL found at this depth deserves to be fetched soon."""
-    path, _, query = url.partition("?")
-    segments = path.count("/") - 2 - path.endswith("/")
-    points = 100 - DEPTH_COST * depth
-    if segments == 0:
-        points += HOME_PAGE_BONUS
-    points -= SEGMENT_COST * max(0, segments - FREE_SEGMENTS)
-    if len(query) > LONG_QUERY:
-        points -= LONG_QUERY_COST
-    if len(url) > LONG_URL:
-        points -= LONG_URL_COST
-    return clamp(points)
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What is known of a URL's host: its URLs found so far, and links to it from other hosts."""
+
+    urls: int = NEW_HOST_URLS
+    inbound: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What others say of a URL."""
+
+    # Its sitemap says that it changed within a day.
+    fresh: bool = False
+    # From 0 to 1, as its sitemap says; 0.5 is what sitemaps mean by saying nothing.
+    sitemap_priority: float = 0.5
+    # It was the same at the last fetches.
+    unchanged: bool = False
+
+
+_KNOWN_HOST = Host()
+
+
+class Scorer:
+    """Scores URLs by one set of weights."""
+
+    def __init__(
+        self,
+        weights: Mapping[str, int] | None = None,
+        *,
+        trusted: AbstractSet[str] = frozenset(),
+    ) -> None:
+        """Weights that are not given keep their defaults; ValueError names one there is not."""
+        unknown = set(weights or {}) - set(WEIGHTS)
+        if unknown:
+            raise ValueError(f"has no weight {min(unknown)!r}; it has {', '.join(WEIGHTS)}")
+        self._weights = {**WEIGHTS, **(weights or {})}
+        self._trusted = trusted
+        known = self._weights
+        self._depth, self._segment = known["depth"], known["segment"]
+        self._document, self._home_page = known["document"], known["home_page"]
+        self._long_query, self._long_url = known["long_query"], known["long_url"]
+        self._news = known["news"]
+
+    def score(self, url: str, depth: int, host_points: int = 0, facts: Facts | None = None) -> int:
+        """How much a canonical URL found at this depth deserves to be fetched soon."""
+        location, _, query = url.partition("?")
+        path_at = location.index("/", 8)
+        path = location[path_at + 1 :]
+        points = 100 + self._depth * depth + host_points
+        if path:
+            segments = path.count("/") + (path[-1] != "/")
+            if segments > FREE_SEGMENTS:
+                points += self._segment * (segments - FREE_SEGMENTS)
+            if path.partition("/")[0] in NEWS_WORDS:
+                points += self._news
+            if "." in path and path.rpartition(".")[2].lower() in SKIPPED_EXTENSIONS:
+                points += self._document
+        else:
+            points += self._home_page
+        if len(query) > LONG_QUERY:
+            points += self._long_query
+        if len(url) > LONG_URL:
+            points += self._long_url
+        if facts is not None:
+            points += sum(more for _, more in self._of_facts(facts))
+        return clamp(points)
+
+    def host_points(self, host: str, known: Host = _KNOWN_HOST) -> int:
+        """The points that all URLs of a host have in common."""
+        return sum(points for _, points in self._of_host(host, known))
+
+    def explain(
+        self,
+        url: str,
+        depth: int,
+        host: Host = _KNOWN_HOST,
+        facts: Facts | None = None,
+    ) -> list[tuple[str, int]]:
+        """What a URL's score is made of: reasons and points, of those that count."""
+        location, _, query = url.partition("?")
+        path = location[location.index("/", 8) + 1 :]
+        segments = path.count("/") + (not path.endswith("/")) if path else 0
+        extra = max(0, segments - FREE_SEGMENTS)
+        found = [("every URL", 100), (f"depth {depth}", self._depth * depth)]
+        if not path:
+            found.append(("home page", self._home_page))
+        found.append((f"{extra} path segments beyond {FREE_SEGMENTS}", self._segment * extra))
+        if path.partition("/")[0] in NEWS_WORDS:
+            found.append(("news-like path", self._news))
+        if extension(path) in SKIPPED_EXTENSIONS:
+            found.append(("document or media file", self._document))
+        if len(query) > LONG_QUERY:
+            found.append((f"query longer than {LONG_QUERY}", self._long_query))
+        if len(url) > LONG_URL:
+            found.append((f"URL longer than {LONG_URL}", self._long_url))
+        found += self._of_host(host_of(url), host) + self._of_facts(facts or Facts())
+        return [(reason, points) for reason, points in found if points]
+
+    def _of_host(self, host: str, known: Host) -> list[tuple[str, int]]:
+        weights = self._weights
+        found = []
+        if known.urls < NEW_HOST_URLS:
+            found.append(("new host", weights["new_host"]))
+        if known.inbound >= 10:
+            factors = len(str(known.inbound)) - 1
+            points = min(weights["inbound"] * factors, weights["inbound_max"])
+            found.append((f"{known.inbound} links from other hosts", points))
+        if self._trusted and is_within(host, self._trusted):
+            found.append(("trusted domain", weights["trusted"]))
+        return found
+
+    def _of_facts(self, facts: Facts) -> list[tuple[str, int]]:
+        weights = self._weights
+        found = []
+        if facts.fresh:
+            found.append(("changed within a day, says its sitemap", weights["fresh"]))
+        tenths = round((facts.sitemap_priority - 0.5) * 10)
+        if tenths:
+            said = f"priority {facts.sitemap_priority:g} in its sitemap"
+            found.append((said, weights["sitemap_priority"] * tenths))
+        if facts.unchanged:
+            found.append(("known and unchanged", weights["unchanged"]))
+        return found
 
 
 def clamp(points: int) -> int:
@@ -40,3 +181,7 @@ def front_queue(points: int, thresholds: Sequence[int]) -> int:
         if points >= threshold:
             return queue
     return len(thresholds) + 1
+
+
+# Scores by the default weights, for URLs of which nothing else is known.
+score = Scorer().score

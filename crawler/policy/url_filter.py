@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-import tldextract
+from crawler.urls import host_of, registered_domain
 
-from crawler.urls import host_of
-
-SCOPES = ("host", "domain", "any")
+# host, domain: of the page that has the link. seeds: the registered domains of all seeds.
+SCOPES = ("host", "domain", "seeds", "any")
 # Files that are no pages. Served under another name they are still stopped by their type.
 SKIPPED_EXTENSIONS = frozenset(
     """7z avi bin bmp bz2 css dmg doc docx eot exe flac flv gif gz ico iso jar jpeg jpg js m4a m4v
     mkv mov mp3 mp4 mpeg mpg msi ogg ogv otf pdf pkg png ppt pptx rar svg swf tar tgz tif tiff ttf
     wav webm webp wma wmv woff woff2 xls xlsx xz zip""".split()
 )
-# The bundled list of public suffixes: no network, and the same on every instance.
-_extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+_NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +25,57 @@ class Scope:
 
     scope: str = "domain"
     max_depth: int = 0
+    # Domains with all that is below them, in lower case.
+    allowed_domains: AbstractSet[str] = _NONE
+    excluded_domains: AbstractSet[str] = _NONE
+    # Searched for in the whole URL: one of `include` must be there, none of `exclude` may be.
+    include: tuple[re.Pattern[str], ...] = ()
+    exclude: tuple[re.Pattern[str], ...] = ()
+    # For the scope "seeds".
+    seed_domains: AbstractSet[str] = _NONE
+    skipped_extensions: AbstractSet[str] = SKIPPED_EXTENSIONS
 
     def refuses(self, url: str, *, page_url: str, depth: int) -> str | None:
         """The reason not to follow a canonical URL found on a page, or None to follow it."""
         if self.max_depth and depth > self.max_depth:
             return "depth"
-        if extension(url) in SKIPPED_EXTENSIONS:
+        if extension(url) in self.skipped_extensions:
             return "extension"
-        if self.scope == "any":
-            return None
         host, page_host = host_of(url), host_of(page_url)
-        if host == page_host:
-            return None
-        if self.scope == "domain" and registered_domain(host) == registered_domain(page_host):
-            return None
-        return "scope"
+        if self.excluded_domains and is_within(host, self.excluded_domains):
+            return "excluded"
+        if self.allowed_domains and not is_within(host, self.allowed_domains):
+            return "scope"
+        if host != page_host and not self._spans(host, page_host):
+            return "scope"
+        if self.include and not any(pattern.search(url) for pattern in self.include):
+            return "include"
+        if self.exclude and any(pattern.search(url) for pattern in self.exclude):
+            return "exclude"
+        return None
+
+    def excludes(self, url: str) -> bool:
+        """Is it of a domain that was excluded, perhaps after the URL was found?"""
+        return bool(self.excluded_domains) and is_within(host_of(url), self.excluded_domains)
+
+    def refuses_redirect(self, url: str, *, source_url: str, depth: int) -> str | None:
+        """The same for the target of a redirect. A seed may lead anywhere: the user asked for it.
+
+        What it leads to is the page that the scope of its links is measured from.
+        """
+        if depth == 0:
+            return "excluded" if self.excludes(url) else None
+        # A redirect is no step deeper.
+        return self.refuses(url, page_url=source_url, depth=0)
+
+    def _spans(self, host: str, page_host: str) -> bool:
+        """May a page's links lead to another host?"""
+        if self.scope in ("any", "host"):
+            return self.scope == "any"
+        domain = registered_domain(host)
+        if domain == registered_domain(page_host):
+            return True
+        return self.scope == "seeds" and domain in self.seed_domains
 
 
 def extension(url: str) -> str:
@@ -48,13 +84,13 @@ def extension(url: str) -> str:
     return name.rpartition(".")[2].lower() if "." in name else ""
 
 
-def registered_domain(host: str) -> str:
-    """The domain that was registered (example.co.uk of www.example.co.uk), or the host itself."""
-    name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
-    found = _extract(name)
-    if found.top_domain_under_public_suffix:
-        return found.top_domain_under_public_suffix
-    if found.suffix or found.ipv4 or name.startswith("["):
-        return name
-    # A suffix that is not listed, as inside a company: the list's own rule is its last label.
-    return ".".join(name.rstrip(".").split(".")[-2:])
+def is_within(host: str, domains: AbstractSet[str]) -> bool:
+    """Is the host, its port aside, one of the domains or below one of them?"""
+    if host.startswith("["):
+        return host[: host.index("]") + 1] in domains
+    name = host.partition(":")[0]
+    while name:
+        if name in domains:
+            return True
+        name = name.partition(".")[2]
+    return False

@@ -1,0 +1,157 @@
+"""Recognise endless spaces of URLs by their shapes. Pure: today is an argument.
+
+Some rules look at one URL: segments that come again and again, deep paths, URLs that grow from page
+to page. Others count: how many URLs of one template (host, path with its numbers as 0, names of the
+parameters) were followed. The counts are this process's own and of the templates seen last, so a
+fleet may follow each cap once a process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import date
+
+from crawler.policy.tally import Tally
+
+# Templates that are counted, about 200 bytes each.
+_TEMPLATES_KEPT = 50_000
+# A listing with so many parameters at once is being filtered.
+_FILTER_PARAMETERS = 4
+# Paths of fewer segments cannot break a rule.
+_PLAIN_SLASHES = 3
+
+_NUMBER = re.compile(r"\d+", re.ASCII)
+# A year and a month, perhaps a day, and then no more than the end of the path or another parameter:
+# /2024/05, /2024/5/1/, /calendar/2024-05, ?date=2024-05-01, ?month=202405. An article has a name
+# behind its date.
+_DATE = re.compile(
+    r"(?<![0-9A-Za-z])(1[89]\d\d|2[01]\d\d)(?:[/_.-]?(0[1-9]|1[0-2])|[/_.-]([1-9]))"
+    r"(?:[/_.-]?[0-3]?\d)?(?:/?$|/?(?=[?&]))",
+    re.ASCII,
+)
+_YEAR = re.compile(r"[?&](?:y|yr|year)=(1[89]\d\d|2[01]\d\d)(?=&|$)", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class TrapRules:
+    """What is taken for a trap. 0 switches a rule off."""
+
+    # How often a path may have the same segment, or a query the same parameter with its value.
+    segment_repeats: int = 2
+    path_depth: int = 20
+    # Characters of a page's URL from which on its links may not be that URL and more.
+    growth_length: int = 255
+    # Index pages of dates that are further back or ahead than these years, per template.
+    calendar_max: int = 20
+    calendar_years_back: int = 10
+    calendar_years_ahead: int = 1
+    # URLs with a query, per template.
+    template_max: int = 5000
+    # URLs with four or more parameters, per path whatever their names.
+    filters_max: int = 50
+
+
+@dataclass(slots=True)
+class PageLinks:
+    """What one page's links have used up so far."""
+
+    page_url: str
+    used: Counter[str] = field(default_factory=Counter)
+
+
+class Traps:
+    """Judges links, and remembers how many of each template were followed."""
+
+    def __init__(self, rules: TrapRules | None = None) -> None:
+        self.rules = rules or TrapRules()
+        self._followed = Tally(_TEMPLATES_KEPT)
+
+    def refuses(self, url: str, page: PageLinks, *, today: date) -> str | None:
+        """The reason not to follow a canonical URL that a page links to, or None."""
+        rules = self.rules
+        location, _, query = url.partition("?")
+        if location.count("/") > _PLAIN_SLASHES:
+            reason = _path_reason(location, rules)
+            if reason is not None:
+                return reason
+        if 0 < rules.growth_length < len(page.page_url) < len(url) and _extends(url, page.page_url):
+            return "growing"
+        if query:
+            if rules.segment_repeats and query.count("&") >= rules.segment_repeats:
+                most = max(Counter(query.split("&")).values())
+                if most > rules.segment_repeats:
+                    return "repeated"
+        elif _dated(url, query) is None:
+            return None
+        return self._count_reason(url, location, query, page, today)
+
+    def followed(self, url: str, *, today: date) -> None:
+        """A URL was new to the frontier: it counts from now on."""
+        location, _, query = url.partition("?")
+        if query or _dated(url, query) is not None:
+            for _, key, _ in self._caps(url, location, query, today):
+                self._followed.add(key)
+
+    def _count_reason(
+        self, url: str, location: str, query: str, page: PageLinks, today: date
+    ) -> str | None:
+        caps = self._caps(url, location, query, today)
+        for reason, key, most in caps:
+            if self._followed[key] + page.used[key] >= most:
+                return reason
+        for _, key, _ in caps:
+            page.used[key] += 1
+        return None
+
+    def _caps(self, url: str, location: str, query: str, today: date) -> list[tuple[str, str, int]]:
+        """The caps that a URL falls under: reason, key and number."""
+        rules = self.rules
+        shape = _shape(location)
+        found = []
+        if query:
+            names = [part.partition("=")[0] for part in query.split("&")]
+            if rules.template_max:
+                key = f"{shape}?{'&'.join(sorted(set(names)))}"
+                found.append(("template", key, rules.template_max))
+            if rules.filters_max and len(names) >= _FILTER_PARAMETERS:
+                found.append(("filters", f"filters {shape}", rules.filters_max))
+        if rules.calendar_max:
+            year = _dated(url, query)
+            ahead = today.year + rules.calendar_years_ahead
+            if year is not None and not today.year - rules.calendar_years_back <= year <= ahead:
+                found.append(("calendar", f"calendar {shape}", rules.calendar_max))
+        return found
+
+
+def _path_reason(location: str, rules: TrapRules) -> str | None:
+    segments = [part for part in location.split("/")[3:] if part]
+    if rules.path_depth and len(segments) > rules.path_depth:
+        return "deep"
+    repeats = rules.segment_repeats
+    # Most paths have no segment twice.
+    if not repeats or len(segments) - len(set(segments)) < repeats:
+        return None
+    return "repeated" if max(Counter(segments).values()) > repeats else None
+
+
+def _extends(url: str, page_url: str) -> bool:
+    """Is it the page's own URL with more behind its path, or in its query?"""
+    return url.partition("?")[0].startswith(page_url.partition("?")[0])
+
+
+def _dated(url: str, query: str) -> int | None:
+    """The year of a URL that is named after a date and nothing else."""
+    if not query and not url.rstrip("/")[-1].isdigit():
+        return None
+    found = _DATE.search(url, url.index("/", 8))
+    if found is None and query:
+        found = _YEAR.search(url)
+    return int(found[1]) if found is not None else None
+
+
+def _shape(location: str) -> str:
+    """Host and path, with every number as 0."""
+    path_at = location.index("/", 8)
+    return location[location.index("//") + 2 : path_at] + _NUMBER.sub("0", location[path_at:])

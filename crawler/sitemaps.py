@@ -1,0 +1,256 @@
+"""Read sitemaps: XML, indexes of others, text, RSS and Atom, gzipped or not. Pure.
+
+The file is unpacked and parsed piece by piece, never as a tree, within the limits of the protocol
+(sitemaps.org). Of a damaged file as much is read as can be.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from itertools import chain
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from crawler.urls import DEFAULT, Base, Rejected, Urls
+
+MAX_URLS = 50_000
+MAX_BYTES = 50 * 1024 * 1024
+_CHUNK = 64 * 1024
+_GZIP = b"\x1f\x8b"
+_AS_GZIP = 16 + zlib.MAX_WBITS
+_BOMS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+# Text of one element that is read; a URL that is longer is not crawled.
+_MAX_TEXT = 8192
+# Far more than a full sitemap with its pictures has.
+_MAX_ELEMENTS = 2_000_000
+# An ampersand that should have been written as &amp; as in many URLs.
+_BARE_AMPERSAND = re.compile(rb"&(?!#?\w{1,10};)")
+_LONGEST_REFERENCE = 13
+# Element of one URL → its child with the address.
+_RECORDS = {"url": "loc", "sitemap": "loc", "item": "link", "entry": "link"}
+_TIMES = frozenset({"lastmod", "pubdate", "updated", "date"})
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A URL that a sitemap lists, in canonical form, and what it says of it."""
+
+    url: str
+    modified: datetime | None = None
+    priority: float = 0.5
+
+
+@dataclass(slots=True)
+class Sitemap:
+    """What a file lists: pages, and other sitemaps if it is an index."""
+
+    pages: list[Located] = field(default_factory=list)
+    sitemaps: list[str] = field(default_factory=list)
+    # URLs that are not crawled, as files or other schemes.
+    rejected: int = 0
+    # More was there than the protocol allows, or the file could not be read to its end.
+    cut: bool = False
+
+
+def read(body: bytes, url: str, urls: Urls = DEFAULT) -> Sitemap:
+    """What the sitemap that came from `url` lists, each URL once. Never raises for its content."""
+    found = _Collector(url, urls)
+    chunks = _unpacked(body, found.sitemap)
+    try:
+        first = next(chunks, b"").lstrip(b"\xef\xbb\xbf \t\r\n")
+        if _looks_like_xml(first):
+            _read_xml(first, chunks, found)
+        else:
+            _read_lines(first, chunks, found)
+    except (etree.XMLSyntaxError, zlib.error, AssertionError, ValueError, _Full):
+        found.sitemap.cut = True
+    return found.sitemap
+
+
+def _read_xml(first: bytes, more: Iterable[bytes], found: _Collector) -> None:
+    parser = etree.XMLParser(
+        target=found, recover=True, resolve_entities=False, no_network=True, huge_tree=False
+    )
+    wide = first[:2] in _BOMS
+    rest = b""
+    for chunk in chain((first,), more):
+        data = rest + chunk
+        rest = b""
+        if not wide:
+            # What may be half of a reference waits for its other half.
+            at = data.find(b"&", max(0, len(data) - _LONGEST_REFERENCE))
+            data, rest = (data, b"") if at < 0 else (data[:at], data[at:])
+            data = _BARE_AMPERSAND.sub(b"&amp;", data)
+        parser.feed(data)
+    if rest:
+        parser.feed(_BARE_AMPERSAND.sub(b"&amp;", rest))
+    parser.close()
+
+
+def _read_lines(first: bytes, more: Iterable[bytes], found: _Collector) -> None:
+    encoding = _BOMS.get(first[:2])
+    decoder = codecs.getincrementaldecoder(encoding or "utf-8")("replace")
+    rest = ""
+    for chunk in chain((first[2:] if encoding else first,), more):
+        *lines, rest = (rest + decoder.decode(chunk)).replace("\r", "\n").split("\n")
+        found.lines(lines)
+        rest = rest[:_MAX_TEXT]
+    found.lines([rest])
+
+
+def _looks_like_xml(start: bytes) -> bool:
+    return start[:1] == b"<" or start[2:3] == b"<" or start[3:4] == b"<"
+
+
+def _unpacked(body: bytes, sitemap: Sitemap) -> Iterator[bytes]:
+    """The file in pieces, unpacked if it is packed, no further than the limit."""
+    if not body.startswith(_GZIP):
+        sitemap.cut = len(body) > MAX_BYTES
+        for at in range(0, min(len(body), MAX_BYTES), _CHUNK):
+            yield body[at : at + _CHUNK]
+        return
+    left = MAX_BYTES
+    while body.startswith(_GZIP) and left > 0:
+        unpacker = zlib.decompressobj(_AS_GZIP)
+        data = body
+        while data and left > 0 and not unpacker.eof:
+            chunk = unpacker.decompress(data, min(_CHUNK, left))
+            data = unpacker.unconsumed_tail
+            left -= len(chunk)
+            if chunk:
+                yield chunk
+        # Files may be put together of several packed ones.
+        body = unpacker.unused_data
+        sitemap.cut = not unpacker.eof
+
+
+class _Full(Exception):
+    """The sitemap has as many URLs as it may have."""
+
+
+class _Collector:
+    """Takes the parser's events: no tree is built."""
+
+    def __init__(self, url: str, urls: Urls) -> None:
+        self.sitemap = Sitemap()
+        self._urls = urls
+        page = urls.canonical(url)
+        self._base = None if isinstance(page, Rejected) else Base(page)
+        self._seen: set[str] = set()
+        self._path: list[str] = []
+        self._record: dict[str, str] = {}
+        self._text: list[str] = []
+        self._chars = 0
+        self._elements = 0
+
+    # --- XML, as lxml calls it -----------------------------------------------------------------
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._elements += 1
+        if self._elements > _MAX_ELEMENTS:
+            raise _Full
+        name = tag.rpartition("}")[2].lower()
+        if name in _RECORDS:
+            self._record = {}
+        elif name == "link" and self._path[-1:] == ["entry"]:
+            href = attributes.get("href")
+            if href and attributes.get("rel", "alternate") == "alternate":
+                self._record.setdefault("link", href)
+        self._path.append(name)
+        self._text = []
+        self._chars = 0
+
+    def data(self, text: str) -> None:
+        if self._chars < _MAX_TEXT:
+            self._text.append(text)
+            self._chars += len(text)
+
+    def end(self, tag: str) -> None:
+        name = self._path.pop() if self._path else ""
+        parent = self._path[-1] if self._path else ""
+        if name in _RECORDS:
+            self._finish(name)
+        elif parent in _RECORDS:
+            text = "".join(self._text).strip()
+            if text:
+                self._record.setdefault("time" if name in _TIMES else name, text)
+        self._text = []
+
+    def close(self) -> None:
+        """The end of the file, perhaps in the middle of a record."""
+        for name in reversed(self._path):
+            if name in _RECORDS:
+                self._finish(name)
+                break
+
+    def _finish(self, name: str) -> None:
+        record, self._record = self._record, {}
+        address = record.get(_RECORDS[name], "")
+        if address:
+            modified, priority = _time(record.get("time", "")), _priority(record)
+            self._add(address, is_map=name == "sitemap", modified=modified, priority=priority)
+
+    # --- text ----------------------------------------------------------------------------------
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Take lines with a URL each."""
+        for line in lines:
+            if line.strip():
+                self._add(line.strip(), relative=False)
+
+    # -------------------------------------------------------------------------------------------
+
+    def _add(
+        self,
+        address: str,
+        *,
+        is_map: bool = False,
+        relative: bool = True,
+        modified: datetime | None = None,
+        priority: float = 0.5,
+    ) -> None:
+        if relative and self._base is not None:
+            address = self._base.join(address)
+        url = self._urls.canonical(address)
+        if isinstance(url, Rejected):
+            self.sitemap.rejected += 1
+            return
+        if url in self._seen:
+            return
+        if len(self._seen) >= MAX_URLS:
+            raise _Full
+        self._seen.add(url)
+        if is_map:
+            self.sitemap.sitemaps.append(url)
+        else:
+            self.sitemap.pages.append(Located(url, modified, priority))
+
+
+def _priority(record: dict[str, str]) -> float:
+    try:
+        value = float(record.get("priority", 0.5))
+    except ValueError:
+        return 0.5
+    return min(1.0, max(0.0, value)) if value == value else 0.5  # noqa: PLR0124 - not a number
+
+
+def _time(text: str) -> datetime | None:
+    """A W3C or mail date; None for anything else."""
+    if not text:
+        return None
+    try:
+        # Without a time of day it is that day's end: it may have changed at any hour of it.
+        whole_day = len(text) == len("2024-01-01")
+        found = datetime.fromisoformat(f"{text}T23:59:59" if whole_day else text)
+    except ValueError:
+        try:
+            found = parsedate_to_datetime(text)
+        except (ValueError, TypeError, IndexError):
+            return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
