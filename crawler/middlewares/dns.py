@@ -52,6 +52,8 @@ class Dns:
     def from_crawler(cls, crawler: Crawler) -> Self:
         middleware = cls(crawler, retry_wait_s=crawler.settings.getfloat("DNS_RETRY_WAIT"))
         crawler.signals.connect(middleware._spider_opened, signals.spider_opened)
+        # The download handlers close it too, but are made for the first fetch only.
+        crawler.signals.connect(middleware._resolver.close, signals.engine_stopped)
         return middleware
 
     async def _spider_opened(self) -> None:

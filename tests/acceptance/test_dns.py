@@ -57,7 +57,7 @@ class Web:
         if url.endswith("/robots.txt"):
             return ""
         self.fetched[url] += 1
-        host = int(url.partition("://h")[2].partition(".")[0])
+        host = int(url.partition("://h")[2].partition(".")[0] or HOSTS)
         page = int(url.rpartition("/")[2])
         links = [self.url(host, page + 1)] * (page + 1 < PAGES)
         links += [self.url(host + 1, 0)] * (page == 0 and host + 1 < HOSTS)
@@ -175,3 +175,16 @@ async def test_a_name_that_leads_into_a_private_network_is_given_up_at_once(
     assert summary["this_run"]["dead"] == {"private_address": 1}
     assert "h0.test is not connected to: its address is in a private" in summary["stderr"]
     assert not web.fetched
+
+
+async def test_scrapys_own_handler_may_fetch_and_a_line_says_what_does_not_hold(
+    tmp_path: Path, redis_url: str, web: Web, dns: DnsServer
+) -> None:
+    theirs = "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"
+    address = f"http://127.0.0.1:{web.port}/{PAGES - 1}"
+    summary = await crawl(
+        tmp_path, redis_url, dns, address, DOWNLOAD_HANDLERS=json.dumps({"http": theirs})
+    )
+    assert summary["finished"], summary["stderr"]
+    assert list(web.fetched) == [address]
+    assert summary["stderr"].count(f"http is fetched by {theirs}: it does not keep out") == 1

@@ -7,6 +7,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response, TextResponse
 
+from crawler.download import TYPE_NOT_ACCEPTED
 from crawler.errors import ConfigurationError
 from crawler.items import Page
 from crawler.requests import LEASE
@@ -162,3 +163,13 @@ def test_a_bad_argument_is_named(arguments: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         WebSpider(**arguments)  # type: ignore[arg-type]
     assert text in str(caught.value)
+
+
+async def test_a_type_that_was_not_downloaded_is_recorded_and_not_kept(
+    scheduler: WritingScheduler,
+) -> None:
+    headers = {"Content-Type": "video/mp4"}
+    response = Response(URL, headers=headers, flags=[TYPE_NOT_ACCEPTED])
+    page = await page_of(response, spider_with(scheduler))
+    assert (page.status, page.content_type, page.body) == (200, "video/mp4", b"")
+    assert not page.stored
