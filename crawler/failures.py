@@ -61,6 +61,10 @@ class Failures:
             reason, lease.entry.attempts, chance=random.random(), at_least_s=at_least_s
         )
 
+    def is_last(self, lease: Lease) -> bool:
+        """Is this the last attempt at a URL?"""
+        return self._policy.is_last(lease.entry.attempts)
+
     def errback(self, lease: Lease, wrapped: Callable[[Failure], Any] | None) -> SettlingErrback:
         """The errback of a leased request, around the user's own."""
         return SettlingErrback(self, lease, wrapped)

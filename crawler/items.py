@@ -24,6 +24,10 @@ class Page:
     depth: int = 0
     parent: str = ""
     redirects: list[str] = field(default_factory=list)
+    # Of each redirect on the way; after a 301 or 308 the final URL is the one to ask for.
+    redirect_statuses: list[int] = field(default_factory=list)
+    # What is special: "truncated", "not_modified", "redirect_loop", "too_many_redirects" …
+    flags: list[str] = field(default_factory=list)
     content_type: str = ""
     charset: str = ""
     language: str = ""

@@ -36,7 +36,6 @@ _LOCAL_META = frozenset(
         "fetch_ms",
         "crawl_delay",
         "redirect_ttl",
-        "redirect_reasons",
         "is_start_request",
         "_auth_proxy",
         "_scheme_proxy",

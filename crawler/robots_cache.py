@@ -1,17 +1,24 @@
-"""Rules of robots.txt files: in Redis for the fleet, and the recent ones in memory. Bounded."""
+"""Rules of robots.txt files: in Redis for the fleet, and the recent ones in memory. Bounded.
+
+robots:<authority>       string  body or reason, failures, and for how long; msgpack
+robots:lock:<authority>  string  somebody fetches it; expires by itself
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 import zstandard
 
-from crawler.policy.robots import MAX_BYTES, Rules, Unreachable
+from crawler.frontier import RedisAway
+from crawler.policy.robots import MAX_BYTES, Rules, Unreachable, error_wait_s, rules_ttl_s
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -19,6 +26,29 @@ if TYPE_CHECKING:
 # Parsing takes about 27 µs a rule: larger files are parsed in a thread.
 _PARSE_INLINE_BYTES = 16 * 1024
 _JITTER = 0.1
+# Rules with less than this share of their time left are fetched again ahead of it.
+_EARLY = 0.05
+# Failures are remembered so much longer than their wait: a wait as long, an hour at the least.
+_FAILURES_KEPT_MIN_S = 3600.0
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of an authority, and until when (monotonic)."""
+
+    rules: Rules | Unreachable
+    until: float
+    # From when on they may be fetched again, though they hold.
+    refresh_from: float
+
+    @property
+    def left_s(self) -> float:
+        return self.until - monotonic()
+
+    @property
+    def is_old(self) -> bool:
+        """Do they hold, and should be fetched again?"""
+        return monotonic() >= self.refresh_from
 
 
 class RobotsCache:
@@ -32,62 +62,115 @@ class RobotsCache:
         self._ttl_s = ttl_s
         self._error_ttl_s = error_ttl_s
         self._size = size
-        self._recent: OrderedDict[str, tuple[float, Rules | Unreachable]] = OrderedDict()
+        self._recent: OrderedDict[str, Known] = OrderedDict()
 
-    async def get(self, authority: str) -> tuple[Rules | Unreachable, float] | None:
-        """The rules of an authority and the seconds they are still good for, or None."""
+    async def get(self, authority: str) -> Known | None:
+        """What is known of an authority, or None."""
         found = self._recent.get(authority)
-        if found is not None and found[0] > monotonic():
+        if found is not None and found.left_s > 0:
             self._recent.move_to_end(authority)
-            return found[1], found[0] - monotonic()
-        key = self._key(authority)
+            return found
+        return await self.look(authority)
+
+    async def look(self, authority: str) -> Known | None:
+        """The same by Redis alone: another process may have fetched them meanwhile."""
+        record, left_ms = await self._read(authority)
+        if record is None or left_ms <= record["kept_ms"]:
+            return None
+        if record["reason"]:
+            rules: Rules | Unreachable = Unreachable(record["reason"])
+        else:
+            text = zstandard.decompress(record["body"], max_output_size=2 * MAX_BYTES)
+            rules = await self._parse(text)
+        left_s = (left_ms - record["kept_ms"]) / 1000
+        return self._remember(authority, rules, left_s, record["ttl_ms"] / 1000)
+
+    async def put(
+        self,
+        authority: str,
+        answer: bytes | Unreachable,
+        *,
+        at_least_s: float = 0.0,
+        cache_control: bytes | None = None,
+    ) -> Known:
+        """Keep what a fetch of robots.txt gave.
+
+        `at_least_s` is what the host asked for with Retry-After. A host without an answer is left
+        alone for longer each time, whichever process asks.
+        """
+        rules: Rules | Unreachable
+        record: dict[str, Any] = {"body": b"", "reason": "", "failures": 0, "kept_ms": 0}
+        if isinstance(answer, Unreachable):
+            rules = answer
+            with suppress(*RedisAway):
+                before, _ = await self._read(authority)
+                record["failures"] = before["failures"] if before is not None else 0
+            record["reason"] = answer.reason
+            record["failures"] += 1
+            ttl_s = error_wait_s(self._error_ttl_s, record["failures"])
+        else:
+            body = answer[: MAX_BYTES + 1]
+            rules, ttl_s = await self._parse(body), rules_ttl_s(self._ttl_s, cache_control)
+            record["body"] = zstandard.compress(body)
+        # Spread, so that a fleet does not ask for all of them again at once.
+        ttl_s = max(ttl_s * (1 + random.uniform(-_JITTER, _JITTER)), at_least_s)
+        if record["failures"]:
+            record["kept_ms"] = round(max(ttl_s, _FAILURES_KEPT_MIN_S) * 1000)
+        record["ttl_ms"] = round(ttl_s * 1000)
+        # In memory first: this process must know them even while Redis is away.
+        known = self._remember(authority, rules, ttl_s, ttl_s)
+        await self._redis.set(
+            _key(authority), msgpack.packb(record), px=record["ttl_ms"] + record["kept_ms"]
+        )
+        return known
+
+    def put_off(self, authority: str) -> None:
+        """Old rules could not be fetched again: they hold to their end, ask later."""
+        known = self._recent.get(authority)
+        if known is not None:
+            known.refresh_from = monotonic() + self._error_ttl_s
+
+    async def lock(self, authority: str, seconds: float) -> bool:
+        """May this process fetch the file? Nobody else does for so long, or until `unlock`."""
+        return bool(await self._redis.set(_lock(authority), b"1", nx=True, px=round(seconds * 1e3)))
+
+    async def unlock(self, authority: str) -> None:
+        """The fetch ended."""
+        with suppress(*RedisAway):
+            await self._redis.delete(_lock(authority))
+
+    async def _read(self, authority: str) -> tuple[dict[str, Any] | None, int]:
+        """The record in Redis, and the milliseconds it is still kept for."""
+        key = _key(authority)
         pipeline = self._redis.pipeline(transaction=False)
         pipeline.get(key)
         pipeline.pttl(key)
-        packed, ttl_ms = await pipeline.execute()
-        if packed is None or ttl_ms <= 0:
-            return None
-        body, reason = msgpack.unpackb(packed)
-        if reason:
-            rules: Rules | Unreachable = Unreachable(reason)
-        else:
-            text = zstandard.decompress(body, max_output_size=2 * MAX_BYTES)
-            rules = await self._parse(text)
-        self._remember(authority, rules, ttl_ms / 1000)
-        return rules, ttl_ms / 1000
-
-    async def put(
-        self, authority: str, answer: bytes | Unreachable, *, at_least_s: float = 0.0
-    ) -> tuple[Rules | Unreachable, float]:
-        """Keep what a fetch of robots.txt gave; returns the rules and for how many seconds.
-
-        `at_least_s` is what the host asked for with Retry-After.
-        """
-        rules: Rules | Unreachable
-        if isinstance(answer, Unreachable):
-            packed, rules, ttl_s = (b"", answer.reason), answer, self._error_ttl_s
-        else:
-            body = answer[: MAX_BYTES + 1]
-            rules, ttl_s = await self._parse(body), self._ttl_s
-            packed = (zstandard.compress(body), "")
-        # Spread, so that a fleet does not ask for all of them again at once.
-        ttl_s = max(ttl_s * (1 + random.uniform(-_JITTER, _JITTER)), at_least_s)
-        # In memory first: this process must know them even while Redis is away.
-        self._remember(authority, rules, ttl_s)
-        await self._redis.set(self._key(authority), msgpack.packb(packed), px=round(ttl_s * 1000))
-        return rules, ttl_s
+        packed, left_ms = await pipeline.execute()
+        if packed is None or left_ms <= 0:
+            return None, 0
+        record = msgpack.unpackb(packed)
+        return (record, left_ms) if isinstance(record, dict) else (None, 0)
 
     async def _parse(self, body: bytes) -> Rules:
         if len(body) > _PARSE_INLINE_BYTES:
             return await asyncio.to_thread(Rules, body, self._user_agent)
         return Rules(body, self._user_agent)
 
-    def _remember(self, authority: str, rules: Rules | Unreachable, ttl_s: float) -> None:
-        self._recent[authority] = (monotonic() + ttl_s, rules)
+    def _remember(
+        self, authority: str, rules: Rules | Unreachable, left_s: float, ttl_s: float
+    ) -> Known:
+        until = monotonic() + left_s
+        early_s = 0.0 if isinstance(rules, Unreachable) else _EARLY * ttl_s
+        known = self._recent[authority] = Known(rules, until, until - early_s)
         self._recent.move_to_end(authority)
         while len(self._recent) > self._size:
             self._recent.popitem(last=False)
+        return known
 
-    @staticmethod
-    def _key(authority: str) -> str:
-        return f"robots:{authority}"
+
+def _key(authority: str) -> str:
+    return f"robots:{authority}"
+
+
+def _lock(authority: str) -> str:
+    return f"robots:lock:{authority}"

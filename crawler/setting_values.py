@@ -9,6 +9,7 @@ from crawler import settings as ours
 from crawler import targets
 from crawler.errors import ConfigurationError
 from crawler.guard import Guard
+from crawler.manners import host_rules
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -30,6 +31,7 @@ def check(settings: BaseSettings) -> None:
     Guard(settings.getlist("ALLOW_NETWORKS"))
     targets.overrides(settings.getdict("DNS_OVERRIDES"))
     targets.servers(settings.getlist("DNS_SERVERS"))
+    host_rules(settings)
 
 
 def _wanted(name: str, default: Any) -> str:

@@ -83,11 +83,30 @@ HOST_PARALLELISM = 1
 DELAY_FACTOR = 5.0
 DELAY_MIN = 1.0
 DELAY_MAX = 60.0
-# Seconds of Crawl-delay that are honoured; a longer one is cut to it.
+# Fetches of a host that may start within a minute, over all processes; 0: no limit.
+HOST_MAX_PER_MINUTE = 0.0
+# Other rules for single hosts: {"host" or ".suffix": {"delay": seconds, "per_minute": fetches,
+# "budget": pages, "blocked": true}}. A delay replaces DELAY_MIN and DELAY_FACTOR, nothing else.
+HOST_RULES: dict[str, dict[str, object]] = {}
+# Seconds that a host rests after a 429 or 503 without Retry-After, doubled each time up to a day;
+# forgiven when it was quiet for some seconds.
+OVERLOAD_REST = 60.0
+OVERLOAD_FORGIVEN = 1800.0
+# After so many failed connections and time-outs in a row a host rests, doubled each time up to a
+# day; then one fetch tries whether it works again. 0 failures: never.
+BREAKER_FAILURES = 5
+BREAKER_REST = 60.0
+# Seconds of Crawl-delay that are honoured; the URLs of a host that asks for more wait until its
+# rules are fetched again.
 CRAWL_DELAY_MAX = 300.0
-# Seconds that the rules of a robots.txt are used, and that a host without an answer is left alone.
+# Seconds that the rules of a robots.txt are used (Cache-Control may shorten it, to an hour), and
+# that a host without an answer is left alone, doubled each time up to a day.
 ROBOTS_TTL = 86_400.0
 ROBOTS_ERROR_TTL = 300.0
+# What a robots.txt with status 401 or 403 means: "allow", as RFC 9309 has it, or "deny".
+ROBOTS_FORBIDDEN_IS = "allow"
+# Refuse to start without a USER_AGENT of your own that has a URL or an e-mail address.
+REQUIRE_CONTACT = False
 # Rules kept in memory.
 ROBOTS_CACHE_SIZE = 10_000
 # Failed fetches are repeated after RETRY_BASE seconds, doubled each time up to RETRY_MAX.
@@ -194,9 +213,11 @@ REMOTE_CONTROL_ENABLED = False
 ROBOTSTXT_OBEY = False
 DOWNLOADER_MIDDLEWARES = {
     "crawler.middlewares.retries.Retries": 10,
+    "crawler.middlewares.host_rules.HostRulesMiddleware": 80,
     # Before robots.txt: where there is no such host, there are no rules to wait for.
     "crawler.middlewares.dns.Dns": 90,
     "crawler.middlewares.robots.Robots": 100,
+    "crawler.middlewares.conditional.Conditional": 900,
     "crawler.middlewares.adaptive_delay.AdaptiveDelay": 950,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,

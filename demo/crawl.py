@@ -26,6 +26,7 @@ from demo.web import Web, WebOptions
 SETTINGS: Final[dict[str, Any]] = {
     # A crawl of its own: it must not go on with URLs of the real web.
     "CRAWL": "demo",
+    "USER_AGENT": "crawler/demo (+http://s0.test/)",
     "ALLOW_NETWORKS": "127.0.0.0/8",
     "DELAY_MIN": 0.05,
     "DELAY_FACTOR": 1,

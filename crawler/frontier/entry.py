@@ -23,6 +23,8 @@ import msgpack
 VERSION = 1
 MAX_DEPTH = 255
 MAX_ATTEMPTS = 31
+# Failures that an entry remembers, in its tail as [reason, unix time].
+HISTORY = 8
 QUEUES = 5
 
 _HEADER = struct.Struct(">BBBBBQQ")
@@ -55,9 +57,13 @@ class Entry:
         start = self.url.index("//") + 2 + self.group_skip
         return self.url[start : self.url.index("/", start)]
 
-    def retried(self) -> Entry:
-        """The same entry with one more attempt on its record."""
-        return replace(self, attempts=min(self.attempts + 1, MAX_ATTEMPTS))
+    def retried(self, reason: str = "", *, now_s: float = 0.0) -> Entry:
+        """The same entry with one more attempt on its record, and why the last one failed."""
+        attempts = min(self.attempts + 1, MAX_ATTEMPTS)
+        if not reason:
+            return replace(self, attempts=attempts)
+        history = [*self.tail.get("history", ()), [reason, round(now_s)]][-HISTORY:]
+        return replace(self, attempts=attempts, tail={**self.tail, "history": history})
 
 
 def encode(entry: Entry) -> bytes:

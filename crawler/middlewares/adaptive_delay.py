@@ -6,7 +6,16 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
-from crawler.policy.politeness import Fetch, Politeness
+from scrapy import signals
+from scrapy.exceptions import (
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+)
+
+from crawler.fetch_errors import StoppedTooLong
+from crawler.manners import Manners
+from crawler.policy.politeness import Fetch
 from crawler.policy.retry_after import retry_after_s
 from crawler.requests import LEASE, MAY_FETCH
 from crawler.scheduler import Scheduler
@@ -16,26 +25,25 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from crawler.frontier import Lease
+
 _STARTED = "fetch_started"
 CRAWL_DELAY = "crawl_delay"
+_UNANSWERED = (DownloadConnectionRefusedError, DownloadFailedError, DownloadTimeoutError)
 
 
 class AdaptiveDelay:
     """Nearest to the downloader, so that it times the fetch and nothing else."""
 
-    def __init__(self, crawler: Crawler, politeness: Politeness) -> None:
+    def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._politeness = politeness
+        self._manners = Manners.of(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        settings = crawler.settings
-        politeness = Politeness(
-            factor=settings.getfloat("DELAY_FACTOR"),
-            min_s=settings.getfloat("DELAY_MIN"),
-            max_s=settings.getfloat("DELAY_MAX"),
-        )
-        return cls(crawler, politeness)
+        middleware = cls(crawler)
+        crawler.signals.connect(middleware._manners.open, signals.spider_opened)
+        return middleware
 
     def process_request(self, request: Request) -> Request | None:
         lease = request.meta.get(LEASE)
@@ -49,22 +57,39 @@ class AdaptiveDelay:
             request.meta[MAY_FETCH] = partial(scheduler.may_fetch, lease)
         return None
 
-    def process_response(self, request: Request, response: Response) -> Response:
+    async def process_response(self, request: Request, response: Response) -> Response:
         wait = retry_after_s(response.headers.get("Retry-After"))
-        self._release(request, response.status, wait)
+        lease = await self._release(request, response.status, retry_after=wait)
+        if lease is not None:
+            await self._manners.answered(lease.entry.host)
         return response
 
-    def process_exception(self, request: Request, exception: Exception) -> None:
-        self._release(request, None, None)
+    async def process_exception(self, request: Request, exception: Exception) -> None:
+        # A process that stood still says nothing about the host.
+        stood_still = isinstance(exception, StoppedTooLong)
+        unanswered = isinstance(exception, _UNANSWERED) and not stood_still
+        await self._release(request, None, unanswered=unanswered)
 
-    def _release(self, request: Request, status: int | None, retry_after: float | None) -> None:
+    async def _release(
+        self,
+        request: Request,
+        status: int | None,
+        *,
+        retry_after: float | None = None,
+        unanswered: bool = False,
+    ) -> Lease | None:
         started = request.meta.pop(_STARTED, None)
-        lease = request.meta.get(LEASE)
+        lease: Lease | None = request.meta.get(LEASE)
         if lease is None or started is None:
             # No lease, or a middleware ended the request before it was fetched.
-            return
-        duration_s = monotonic() - started
-        fetch = Fetch(duration_s=duration_s, status=status, retry_after_s=retry_after)
-        rest_ms = self._politeness.rest_ms(fetch, crawl_delay_s=request.meta.get(CRAWL_DELAY, 0.0))
+            return None
+        fetch = Fetch(monotonic() - started, status, retry_after)
+        request.meta["fetch_ms"] = round(fetch.duration_s * 1000)
+        rest_ms = await self._manners.rest_ms(
+            lease.entry.host,
+            fetch,
+            crawl_delay_s=request.meta.get(CRAWL_DELAY, 0.0),
+            unanswered=unanswered,
+        )
         Scheduler.of(self._crawler).release(lease, rest_ms)
-        request.meta["fetch_ms"] = round(duration_s * 1000)
+        return lease

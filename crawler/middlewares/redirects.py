@@ -1,14 +1,22 @@
-"""Send redirects through the frontier, so that the target host's clock and rules count."""
+"""Send redirects through the frontier, so that the target host's clock and rules count.
+
+The target takes the source's place at the same depth; the way there travels with it and is
+recorded with its page (`redirects` and `redirect_statuses`: a 301 or 308 among them is permanent).
+A loop, or a way that is too long, ends as the answer it is, with the reason as a flag.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scrapy import Request
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
+from scrapy.exceptions import IgnoreRequest
 
 if TYPE_CHECKING:
-    from scrapy import Request
     from scrapy.http import Response
+
+LOOP, TOO_MANY = "redirect_loop", "too_many_redirects"
 
 
 class Redirects(RedirectMiddleware):
@@ -19,3 +27,26 @@ class Redirects(RedirectMiddleware):
 
     def handle_referer(self, request: Request, response: Response) -> None:
         request.headers.pop("Referer", None)
+
+    def process_response(  # type: ignore[override]
+        self, request: Request, response: Response
+    ) -> Request | Response:
+        try:
+            found = super().process_response(request, response)
+        except IgnoreRequest:
+            return self._end(response, TOO_MANY)
+        if not isinstance(found, Request):
+            return found
+        # Unfiltered requests may pass a URL twice on purpose, as for a cookie.
+        if not request.dont_filter and found.url in found.meta["redirect_urls"]:
+            return self._end(response, LOOP)
+        self._count(f"redirects/{response.status}")
+        return found
+
+    def _end(self, response: Response, reason: str) -> Response:
+        self._count(f"redirects/{reason}")
+        return response.replace(flags=[*response.flags, reason])
+
+    def _count(self, name: str) -> None:
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(name)

@@ -25,6 +25,12 @@ class Retries:
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
+    def process_request(self, request: Request) -> None:
+        lease = request.meta.get(LEASE)
+        if lease is not None and Scheduler.of(self._crawler).failures.is_last(lease):
+            # A body that ends too early every time is kept as far as it came.
+            request.meta.setdefault("download_fail_on_dataloss", False)
+
     def process_response(self, request: Request, response: Response) -> Response | Request:
         lease = request.meta.get(LEASE)
         if lease is None or response.status not in RETRIED_STATUSES:

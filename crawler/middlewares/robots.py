@@ -2,7 +2,11 @@
 
 The host's slot is the lock: whoever holds a lease on a host with unknown rules fetches its
 robots.txt, and hands the URL back with the host's clock set. Nobody waits holding a slot, and
-nobody takes a missing answer for a yes.
+nobody takes a missing answer for a yes. Where a host has several slots, a lock in Redis lets one
+of them fetch.
+
+Scrapy's signal `robots_parsed` is sent (and awaited) with the fetched rules as `robotparser`; their
+`sitemaps` are for whoever follows them.
 """
 
 from __future__ import annotations
@@ -13,16 +17,22 @@ from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from scrapy import Request, signals
-from scrapy.exceptions import DownloadCancelledError, IgnoreRequest
+from scrapy.exceptions import IgnoreRequest
+from scrapy.settings import default_settings
 
+from crawler import settings as ours
+from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.frontier import Lease, RedisAway
+from crawler.manners import Manners
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
-from crawler.policy.politeness import Fetch, Politeness
+from crawler.policy.politeness import Fetch
 from crawler.policy.retry_after import retry_after_s
-from crawler.policy.robots import MAX_BYTES, Rules, Unreachable, judge
+from crawler.policy.robots import Unreachable, judge
+from crawler.policy.user_agent import has_contact, product_token
 from crawler.requests import LEASE, MAY_FETCH
-from crawler.robots_cache import RobotsCache
+from crawler.robots_cache import Known, RobotsCache
+from crawler.robots_fetch import TIMEOUT_S, Fetched, fetch
 from crawler.scheduler import Scheduler
 from crawler.urls import authority_of
 
@@ -31,27 +41,31 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_TIMEOUT_S = 10
+_FORBIDDEN = ("allow", "deny")
+# For those who find the file being fetched by another.
+_LOCKED_WAIT_S = 1.0
 
 
 class Robots:
     """Let through what the rules allow."""
 
-    def __init__(self, crawler: Crawler, politeness: Politeness) -> None:
+    def __init__(self, crawler: Crawler) -> None:
+        settings = crawler.settings
+        forbidden = settings["ROBOTS_FORBIDDEN_IS"]
+        if forbidden not in _FORBIDDEN:
+            raise ConfigurationError(
+                f"ROBOTS_FORBIDDEN_IS is {forbidden!r}; use one of {', '.join(_FORBIDDEN)}."
+            )
         self._crawler = crawler
-        self._politeness = politeness
-        self._crawl_delay_max_s = crawler.settings.getfloat("CRAWL_DELAY_MAX")
+        self._manners = Manners.of(crawler)
+        self._forbidden_allows = forbidden == "allow"
+        self._crawl_delay_max_s = settings.getfloat("CRAWL_DELAY_MAX")
         self._cache: RobotsCache
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        settings = crawler.settings
-        politeness = Politeness(
-            factor=settings.getfloat("DELAY_FACTOR"),
-            min_s=settings.getfloat("DELAY_MIN"),
-            max_s=settings.getfloat("DELAY_MAX"),
-        )
-        robots = cls(crawler, politeness)
+        _check_user_agent(crawler)
+        robots = cls(crawler)
         crawler.signals.connect(robots._spider_opened, signals.spider_opened)
         return robots
 
@@ -59,9 +73,7 @@ class Robots:
         settings = self._crawler.settings
         self._cache = RobotsCache(
             await Servers.of(self._crawler).redis(),
-            # Rules name the product, not the version or the contact behind it.
-            settings["ROBOTSTXT_USER_AGENT"]
-            or settings["USER_AGENT"].partition("/")[0].partition(" ")[0],
+            settings["ROBOTSTXT_USER_AGENT"] or product_token(settings["USER_AGENT"]),
             ttl_s=settings.getfloat("ROBOTS_TTL"),
             error_ttl_s=settings.getfloat("ROBOTS_ERROR_TTL"),
             size=settings.getint("ROBOTS_CACHE_SIZE"),
@@ -72,76 +84,139 @@ class Robots:
         if lease is None or request.meta.get("dont_obey_robotstxt"):
             return None
         try:
-            found = await self._cache.get(authority_of(lease.entry.url))
-            if found is None:
-                if Scheduler.of(self._crawler).may_fetch(lease):
-                    await self._fetch_rules(lease)
-                else:
-                    Scheduler.of(self._crawler).hand_back(lease, 0)
-                return request
+            known = await self._cache.get(authority_of(lease.entry.url))
+            if known is None or known.is_old:
+                known = await self._known_after_fetch(lease, request, known)
         except RedisAway as error:
             logger.debug("No look at the rules for %s: %s", request.url, error)
             nothing = Fetch(duration_s=0.0, status=None)
-            Scheduler.of(self._crawler).hand_back(lease, self._politeness.rest_ms(nothing))
+            rest_ms = await self._manners.rest_ms(lease.entry.host, nothing)
+            Scheduler.of(self._crawler).hand_back(lease, rest_ms)
             return request
-        rules, left_s = found
-        if isinstance(rules, Unreachable):
-            self._count("robots/deferred")
-            Scheduler.of(self._crawler).hand_back(lease, round(left_s * 1000) + 1)
+        if known is None or self._is_put_off(lease, known):
+            # The request goes back to a scheduler that has settled it: the fetch ends quietly.
             return request
-        if not rules.allows(lease.entry.url):
+        assert not isinstance(known.rules, Unreachable)
+        self._count("robots/cached")
+        if not known.rules.allows(lease.entry.url):
             self._count("robots/denied")
             # The host was not contacted, so it need not rest.
             Scheduler.of(self._crawler).release(lease, 0)
             raise IgnoreRequest(f"robots.txt forbids {lease.entry.url}")
-        request.meta[CRAWL_DELAY] = self._crawl_delay_s(rules)
+        request.meta[CRAWL_DELAY] = known.rules.crawl_delay_s
         return None
 
-    async def _fetch_rules(self, lease: Lease) -> None:
-        """Fetch the rules of this lease's authority, then hand the lease back."""
+    def _is_put_off(self, lease: Lease, known: Known) -> bool:
+        """Do the URLs of this authority wait? Then the lease is handed back."""
+        if isinstance(known.rules, Unreachable):
+            self._count("robots/deferred")
+        elif known.rules.crawl_delay_s > self._crawl_delay_max_s:
+            # To come more often than it asks for would be impolite, to come so rarely is no use.
+            self._count("robots/crawl_delay_too_long")
+        else:
+            return False
+        Scheduler.of(self._crawler).hand_back(lease, round(max(0.0, known.left_s) * 1000) + 1)
+        return True
+
+    # --- fetching ------------------------------------------------------------------------------
+
+    async def _known_after_fetch(
+        self, lease: Lease, request: Request, old: Known | None
+    ) -> Known | None:
+        """Fetch the rules, or get those that another fetched; None if the lease was handed back."""
         authority = authority_of(lease.entry.url)
-        robots = Request(
-            f"{authority}/robots.txt",
-            # Not for filters such as the offsite one: its page passed them.
-            dont_filter=True,
-            meta={
-                "download_slot": lease.entry.host,
-                "download_timeout": _TIMEOUT_S,
-                "download_cut": MAX_BYTES + 1,
-                MAY_FETCH: partial(Scheduler.of(self._crawler).may_fetch, lease),
-            },
-        )
-        started = monotonic()
-        status, asked_s = None, 0.0
+        scheduler = Scheduler.of(self._crawler)
+        if not await self._cache.lock(authority, 2 * TIMEOUT_S):
+            if old is None:
+                self._count("robots/deferred")
+                scheduler.hand_back(lease, round(_LOCKED_WAIT_S * 1000))
+            return old
         try:
-            response = await self._crawler.engine.download_async(robots)
-            answer = judge(response.status, response.body)
-            status = response.status
-            asked_s = retry_after_s(response.headers.get("Retry-After")) or 0.0
-        except DownloadCancelledError:
+            found = await self._cache.look(authority)
+            if found is not None and not found.is_old:
+                return found
+            if not scheduler.may_fetch(lease):
+                scheduler.hand_back(lease, 0)
+            else:
+                await self._fetch(lease, request, old)
+            return None
+        finally:
+            await self._cache.unlock(authority)
+
+    async def _fetch(self, lease: Lease, request: Request, old: Known | None) -> None:
+        """Fetch the rules of this lease's authority, then hand the lease back."""
+        authority, scheduler = authority_of(lease.entry.url), Scheduler.of(self._crawler)
+        started = monotonic()
+        meta = {
+            "download_slot": lease.entry.host,
+            MAY_FETCH: partial(scheduler.may_fetch, lease),
+        }
+        try:
+            answer = await fetch(self._crawler, authority, meta)
+        except Exception:
             # An address that is never connected to: there is nothing to wait for.
-            Scheduler.of(self._crawler).release(lease, 0)
+            scheduler.release(lease, 0)
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it was, the rules are not known
-            if not Scheduler.of(self._crawler).may_fetch(lease):
-                # This process stood still; that says nothing about the host.
-                Scheduler.of(self._crawler).hand_back(lease, 0)
-                return
-            answer = Unreachable(type(error).__name__)
-        fetch = Fetch(duration_s=monotonic() - started, status=status)
+        if answer.status is None and not scheduler.may_fetch(lease):
+            # This process stood still; that says nothing about the host.
+            scheduler.hand_back(lease, 0)
+            return
         self._count("robots/fetched")
-        wait_s = asked_s if isinstance(answer, Unreachable) else 0.0
-        rules, left_s = await self._cache.put(authority, answer, at_least_s=wait_s)
+        rules = self._rules_of(answer)
+        ended = Fetch(duration_s=monotonic() - started, status=answer.status)
         if isinstance(rules, Unreachable):
             self._count("robots/unreachable")
-            logger.info("No rules from %s (%s): its URLs wait", authority, rules.reason)
-            rest_ms = round(left_s * 1000) + 1
+            if old is not None:
+                self._cache.put_off(authority)
+                rest_ms = await self._manners.rest_ms(lease.entry.host, ended)
+                scheduler.hand_back(lease, rest_ms)
+                return
+        asked_s = 0.0
+        if isinstance(rules, Unreachable):
+            asked_s = retry_after_s(answer.headers.get("Retry-After")) or 0.0
+        known = await self._cache.put(
+            authority,
+            rules,
+            at_least_s=asked_s,
+            cache_control=answer.headers.get("Cache-Control"),
+        )
+        if isinstance(known.rules, Unreachable):
+            logger.info(
+                "No rules from %s (%s): its URLs wait %.0f s",
+                authority,
+                known.rules.reason,
+                known.left_s,
+            )
+            rest_ms = round(known.left_s * 1000) + 1
         else:
-            rest_ms = self._politeness.rest_ms(fetch, crawl_delay_s=self._crawl_delay_s(rules))
-        Scheduler.of(self._crawler).hand_back(lease, rest_ms)
+            await self._crawler.signals.send_catch_log_async(
+                signals.robots_parsed, robotparser=known.rules, request=request
+            )
+            rest_ms = await self._manners.rest_ms(
+                lease.entry.host, ended, crawl_delay_s=known.rules.crawl_delay_s
+            )
+        scheduler.hand_back(lease, rest_ms)
 
-    def _crawl_delay_s(self, rules: Rules) -> float:
-        return min(rules.crawl_delay_s, self._crawl_delay_max_s)
+    def _rules_of(self, answer: Fetched) -> bytes | Unreachable:
+        if answer.status is None:
+            return Unreachable(answer.error)
+        return judge(answer.status, answer.body, forbidden_allows=self._forbidden_allows)
 
     def _count(self, name: str) -> None:
         self._crawler.stats.inc_value(name)
+
+
+def _check_user_agent(crawler: Crawler) -> None:
+    """Site owners must be able to reach whoever runs the crawl."""
+    user_agent = crawler.settings["USER_AGENT"] or ""
+    is_default = user_agent in (ours.USER_AGENT, default_settings.USER_AGENT)
+    if crawler.settings.getbool("REQUIRE_CONTACT") and (is_default or not has_contact(user_agent)):
+        raise ConfigurationError(
+            f"USER_AGENT is {user_agent!r}; with REQUIRE_CONTACT it must be your own and have a "
+            "URL or an e-mail address, as in 'mybot/1.0 (+https://example.com/bot)'."
+        )
+    if is_default:
+        logger.warning(
+            "USER_AGENT is the default: set it in your settings, or with -s USER_AGENT=…, to your "
+            "crawler's name and a URL or e-mail address, so that site owners can reach you"
+        )

@@ -22,6 +22,7 @@ from scrapy.exceptions import NotConfigured
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.items import Page
+from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.urls import fingerprint, host_of, registered_domain
 
 if TYPE_CHECKING:
@@ -157,6 +158,17 @@ def _url_hash(page: Page) -> str:
 
 def _metadata_of(page: Page) -> UpdateOne:
     document = {name: getattr(page, name) for name in _METADATA}
+    if NOT_MODIFIED in page.flags:
+        # What is stored of it still holds.
+        return UpdateOne(
+            {"url_hash": _url_hash(page)},
+            {
+                "$set": {"crawled_at": page.crawled_at, "flags": page.flags},
+                "$setOnInsert": {"url": page.url, "first_seen": page.crawled_at},
+                "$inc": {"visits": 1},
+            },
+            upsert=True,
+        )
     host = host_of(page.url)
     document |= {
         "url_hash": _url_hash(page),

@@ -31,11 +31,15 @@ class RetryPolicy:
     max_s: float = 3600.0
     jitter: float = 0.1
 
+    def is_last(self, attempts: int) -> bool:
+        """Is the attempt that follows so many earlier ones the last?"""
+        return attempts >= self.times
+
     def decide(
         self, reason: str, attempts: int, *, chance: float, at_least_s: float = 0.0
     ) -> Retry | Bury:
         """Next step after so many earlier attempts; `chance` in [0, 1) spreads the waits."""
-        if attempts >= self.times:
+        if self.is_last(attempts):
             return Bury(reason)
         wait = min(self.max_s, self.base_s * 2**attempts)
         wait = max(wait * (1 + self.jitter * chance), at_least_s)

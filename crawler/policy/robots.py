@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from protego import Protego
 
 # RFC 9309 section 2.5: parse at least 500 KiB.
 MAX_BYTES = 512 * 1024
+# Section 2.3.1.2: follow at least five redirects; after more the file counts as missing.
+MAX_REDIRECTS = 5
+# Sitemaps that one file may name.
+_MAX_SITEMAPS = 1000
+_ERROR_WAIT_MAX_S = 86_400.0
+# Whatever Cache-Control says, nobody is asked more often than that.
+_TTL_MIN_S = 3600.0
+_DISALLOW_ALL = b"User-agent: *\nDisallow: /\n"
+_USER_AGENT = re.compile(r"^[ \t]*user-?agent[ \t]*:[ \t]*([^\n#]*)", re.IGNORECASE | re.MULTILINE)
+_TOKEN = re.compile(r"\*(?!\S)|[A-Za-z_-]+")
+_MAX_AGE = re.compile(
+    r"(?:^|,)\s*(?:max-age\s*=\s*\"?(\d{1,9})|(no-cache|no-store))", re.IGNORECASE
+)
+# The standard has two line ends; the parser has more. As escapes they match what they did.
+_OTHER_LINE_ENDS = {ord(c): f"%{ord(c):02X}" for c in "\x0b\x0c\x1c\x1d\x1e"} | {
+    0x85: "%C2%85",
+    0x2028: "%E2%80%A8",
+    0x2029: "%E2%80%A9",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +38,23 @@ class Unreachable:
 
 
 class Rules:
-    """The rules of one authority for one user agent."""
+    """The rules of one authority for one user agent, given by its product token."""
 
     def __init__(self, body: bytes, user_agent: str) -> None:
-        self._parser = Protego.parse(text_of(body)) if body.strip() else None
         self._user_agent = user_agent
+        text = _USER_AGENT.sub(self._group_name, text_of(body))
+        self._parser = Protego.parse(text) if text.strip() else None
+
+    def _group_name(self, line: re.Match[str]) -> str:
+        """A user-agent line whose group is ours, everybody's or nobody's.
+
+        The standard compares whole product tokens, without what follows them (section 2.2.1); the
+        parser would take "craw" for "crawler", and would not know "crawler/2.0".
+        """
+        token = _TOKEN.match(line[1])
+        name = token[0] if token is not None else ""
+        ours = name.lower() == self._user_agent.lower()
+        return f"User-agent: {self._user_agent if ours else '*' if name == '*' else '?'}"
 
     def allows(self, url: str) -> bool:
         """May this URL be fetched?"""
@@ -35,14 +67,40 @@ class Rules:
             return 0.0
         return float(self._parser.crawl_delay(self._user_agent) or 0.0)
 
+    @property
+    def sitemaps(self) -> list[str]:
+        """URLs of sitemaps as the file has them (section 2.2.4): for all agents, unchecked."""
+        if self._parser is None:
+            return []
+        return list(dict.fromkeys(self._parser.sitemaps))[:_MAX_SITEMAPS]
 
-def judge(status: int, body: bytes) -> bytes | Unreachable:
-    """Body of the rules that an answer stands for: its own, or none at all for a 4xx."""
+
+def judge(status: int, body: bytes, *, forbidden_allows: bool = True) -> bytes | Unreachable:
+    """Body of the rules that an answer stands for: its own, or none at all for a 4xx.
+
+    `forbidden_allows` is for 401 and 403: the standard takes them for no rules, some take them for
+    a closed door.
+    """
     if status == 429 or status >= 500:
         return Unreachable(f"status {status}")
     if 200 <= status < 300:
         return body
+    if status in (401, 403) and not forbidden_allows:
+        return _DISALLOW_ALL
     return b""
+
+
+def rules_ttl_s(ttl_s: float, cache_control: bytes | None) -> float:
+    """Seconds that rules are used: as long as we would, or less if Cache-Control says so."""
+    found = _MAX_AGE.search((cache_control or b"").decode("latin-1"))
+    if found is None:
+        return ttl_s
+    return min(ttl_s, max(_TTL_MIN_S, float(found[1] or 0)))
+
+
+def error_wait_s(base_s: float, failures: int) -> float:
+    """Seconds until a host is asked again after so many failures in a row, a day at the most."""
+    return float(min(base_s * 2 ** min(failures - 1, 40), max(base_s, _ERROR_WAIT_MAX_S)))
 
 
 def text_of(body: bytes) -> str:
@@ -51,4 +109,4 @@ def text_of(body: bytes) -> str:
         body = body[:MAX_BYTES]
         body = body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
     text = body.decode("utf-8", "replace").removeprefix("\ufeff").replace("\0", "")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_OTHER_LINE_ENDS)

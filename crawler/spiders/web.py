@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 _SEED_BATCH = 1000
 _BAD_SEEDS_SHOWN = 10
+# Scrapy's word for a body that ended too early, and ours.
+_FLAGS = {"dataloss": "truncated"}
 _KEPT_HEADERS = ("Content-Type", "Content-Language", "ETag", "Last-Modified", "Server", "Date")
 
 
@@ -174,6 +176,8 @@ class WebSpider(Spider):
             depth=meta.get("depth", 0),
             parent=f"{lease.entry.parent:016x}" if lease is not None else "",
             redirects=list(redirects),
+            redirect_statuses=list(meta.get("redirect_reasons", [])),
+            flags=[_FLAGS.get(flag, flag) for flag in response.flags],
             content_type=header.decode("latin-1").partition(";")[0].strip().lower(),
             headers={
                 name.lower(): value.decode("latin-1")

@@ -8,7 +8,7 @@ import redis.exceptions
 from redis.asyncio import Redis
 
 from crawler.policy.robots import MAX_BYTES, Rules, Unreachable
-from crawler.robots_cache import RobotsCache
+from crawler.robots_cache import Known, RobotsCache
 
 AUTHORITY = "http://h.test"
 BODY = b"User-agent: *\nDisallow: /private\nCrawl-delay: 3\n"
@@ -24,9 +24,9 @@ def cache_in(redis: Redis, *, ttl_s: float = 1000.0, size: int = 10) -> RobotsCa
     return RobotsCache(redis, "crawler", ttl_s=ttl_s, error_ttl_s=100.0, size=size)
 
 
-def forbids_private(found: tuple[Rules | Unreachable, float] | None) -> bool:
+def forbids_private(found: Known | None) -> bool:
     assert found is not None
-    rules = found[0]
+    rules = found.rules
     assert isinstance(rules, Rules)
     return rules.allows(AUTHORITY + "/") and not rules.allows(AUTHORITY + "/private")
 
@@ -42,8 +42,8 @@ async def test_rules_are_kept_and_shared_with_other_processes(client: Redis) -> 
     found = await cache_in(client).get(AUTHORITY)
     assert forbids_private(found)
     assert found is not None
-    assert isinstance(found[0], Rules)
-    assert found[0].crawl_delay_s == 3.0
+    assert isinstance(found.rules, Rules)
+    assert found.rules.crawl_delay_s == 3.0
     assert await mine.get("https://h.test") is None
 
 
@@ -51,34 +51,36 @@ async def test_no_rules_at_all_are_known_to_be_none(client: Redis) -> None:
     await cache_in(client).put(AUTHORITY, b"")
     found = await cache_in(client).get(AUTHORITY)
     assert found is not None
-    assert isinstance(found[0], Rules)
-    assert found[0].allows(AUTHORITY + "/private")
+    assert isinstance(found.rules, Rules)
+    assert found.rules.allows(AUTHORITY + "/private")
 
 
 async def test_an_unreachable_host_is_so_for_others_too_and_not_as_long(client: Redis) -> None:
     mine = cache_in(client)
-    put, put_s = await mine.put(AUTHORITY, Unreachable("status 503"))
-    assert put == Unreachable("status 503")
-    assert 90 <= put_s <= 110
+    put = await mine.put(AUTHORITY, Unreachable("status 503"))
+    assert put.rules == Unreachable("status 503")
+    assert 89 <= put.left_s <= 110
     for cache in (mine, cache_in(client)):
         found = await cache.get(AUTHORITY)
         assert found is not None
-        assert found[0] == Unreachable("status 503")
-        assert 80 <= found[1] <= 110
+        assert found.rules == Unreachable("status 503")
+        assert 80 <= found.left_s <= 110
 
 
 async def test_a_host_that_asks_for_a_longer_wait_gets_it(client: Redis) -> None:
     mine = cache_in(client)
-    _, wait_s = await mine.put(AUTHORITY, Unreachable("status 503"), at_least_s=5000.0)
-    assert wait_s == 5000.0
-    assert 4_990_000 < await client.pttl("robots:" + AUTHORITY) <= 5_000_000
+    known = await mine.put(AUTHORITY, Unreachable("status 503"), at_least_s=5000.0)
+    assert 4_990 < known.left_s <= 5000.0
+    other = await cache_in(client).get(AUTHORITY)
+    assert other is not None
+    assert 4_990 < other.left_s <= 5000.0
 
 
 async def test_rules_last_about_their_time_and_not_all_equally_long(client: Redis) -> None:
     random.seed(1)
     mine = cache_in(client)
-    lasts = [(await mine.put(f"http://{number}.test", BODY))[1] for number in range(20)]
-    assert all(900 <= seconds <= 1100 for seconds in lasts)
+    lasts = [(await mine.put(f"http://{number}.test", BODY)).left_s for number in range(20)]
+    assert all(899 <= seconds <= 1100 for seconds in lasts)
     assert len(set(lasts)) > 10
 
 
@@ -111,8 +113,8 @@ async def test_a_big_file_counts_up_to_the_limit_and_is_kept_small(client: Redis
     found = await cache_in(client).get(AUTHORITY)
     assert forbids_private(found)
     assert found is not None
-    assert isinstance(found[0], Rules)
-    assert found[0].allows(AUTHORITY + "/late")
+    assert isinstance(found.rules, Rules)
+    assert found.rules.allows(AUTHORITY + "/late")
     assert await client.strlen("robots:" + AUTHORITY) < MAX_BYTES // 10
 
 
@@ -129,3 +131,53 @@ async def test_this_process_knows_the_rules_even_if_redis_is_away() -> None:
         with pytest.raises(redis.exceptions.ConnectionError):
             await mine.put(AUTHORITY, BODY)
         assert forbids_private(await mine.get(AUTHORITY))
+
+
+async def test_a_host_that_fails_again_and_again_is_left_alone_for_longer_by_all(
+    client: Redis,
+) -> None:
+    waits = []
+    for _ in range(4):
+        cache = cache_in(client)
+        waits.append((await cache.put(AUTHORITY, Unreachable("status 503"))).left_s)
+    for wait_s, expected_s in zip(waits, (100, 200, 400, 800), strict=True):
+        assert 0.89 * expected_s <= wait_s <= 1.1 * expected_s
+    await cache_in(client).put(AUTHORITY, BODY)
+    again = await cache_in(client).put(AUTHORITY, Unreachable("status 503"))
+    assert again.left_s <= 110
+
+
+async def test_failures_are_remembered_when_the_wait_is_over(client: Redis) -> None:
+    def impatient() -> RobotsCache:
+        return RobotsCache(client, "crawler", ttl_s=1000.0, error_ttl_s=0.01, size=10)
+
+    await impatient().put(AUTHORITY, Unreachable("status 503"))
+    while await impatient().get(AUTHORITY) is not None:
+        pass
+    assert await client.pttl("robots:" + AUTHORITY) > 3_500_000
+    known = await impatient().put(AUTHORITY, Unreachable("status 503"))
+    assert known.left_s > 0.0125
+
+
+async def test_cache_control_may_shorten_the_time_of_rules(client: Redis) -> None:
+    cache = RobotsCache(client, "crawler", ttl_s=86_400.0, error_ttl_s=100.0, size=10)
+    known = await cache.put(AUTHORITY, BODY, cache_control=b"public, max-age=7200")
+    assert 0.89 * 7200 <= known.left_s <= 1.1 * 7200
+    assert not known.is_old
+
+
+async def test_one_process_at_a_time_fetches_a_file(client: Redis) -> None:
+    mine, other = cache_in(client), cache_in(client)
+    assert await mine.lock(AUTHORITY, 10)
+    assert not await other.lock(AUTHORITY, 10)
+    assert await other.lock("https://h.test", 10)
+    await mine.unlock(AUTHORITY)
+    assert await other.lock(AUTHORITY, 0.01)
+    # One that died holding it holds nobody up for long.
+    while not await mine.lock(AUTHORITY, 10):
+        pass
+
+
+async def test_a_record_of_another_version_is_unknown(client: Redis) -> None:
+    await client.set("robots:" + AUTHORITY, b"\x92\xc4\x00\xa0", px=10_000)
+    assert await cache_in(client).get(AUTHORITY) is None

@@ -2,10 +2,9 @@
 
 import pytest
 from scrapy import Request
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
-from crawler.middlewares.redirects import Redirects
+from crawler.middlewares.redirects import LOOP, TOO_MANY, Redirects
 from tests.crawlers import project_crawler
 
 URL = "http://h.test/a"
@@ -49,12 +48,38 @@ def test_a_redirect_without_a_target_is_an_answer(redirects: Redirects) -> None:
 
 def test_there_is_an_end_to_redirects(redirects: Redirects) -> None:
     request: Request | Response = Request(URL)
-    for _ in range(2):
+    for step in range(2):
         assert isinstance(request, Request)
-        request = redirects.process_response(request, redirect(302, "/a"))
+        request = redirects.process_response(request, redirect(302, f"/{step}"))
     assert isinstance(request, Request)
-    with pytest.raises(IgnoreRequest):
-        redirects.process_response(request, redirect(302, "/a"))
+    found = redirects.process_response(request, redirect(302, "/3"))
+    assert isinstance(found, Response)
+    assert found.flags == [TOO_MANY]
+    assert redirects.crawler.stats is not None
+    assert redirects.crawler.stats.get_value("redirects/too_many_redirects") == 1
+    assert redirects.crawler.stats.get_value("redirects/302") == 2
+
+
+@pytest.mark.parametrize("way", [["/a"], ["/b", "/a"]])
+def test_a_loop_ends_as_the_answer_it_is(redirects: Redirects, way: list[str]) -> None:
+    found: Request | Response = Request(URL)
+    for location in way:
+        assert isinstance(found, Request)
+        found = redirects.process_response(found, redirect(302, location))
+    assert isinstance(found, Response)
+    assert (found.status, found.flags) == (302, [LOOP])
+
+
+def test_an_unfiltered_request_may_come_back_to_itself(redirects: Redirects) -> None:
+    request = Request(URL, dont_filter=True)
+    assert isinstance(redirects.process_response(request, redirect(302, "/a")), Request)
+
+
+def test_the_way_is_kept_with_its_statuses(redirects: Redirects) -> None:
+    found = redirects.process_response(Request(URL), redirect(301, "/b"))
+    assert isinstance(found, Request)
+    assert found.meta["redirect_urls"] == [URL]
+    assert found.meta["redirect_reasons"] == [301]
 
 
 def test_a_spider_may_want_the_redirect_itself(redirects: Redirects) -> None:

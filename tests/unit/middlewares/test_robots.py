@@ -1,10 +1,12 @@
 """robots.txt: fetched once, obeyed always, and never taken for a yes when it is missing."""
 
+import logging
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -13,6 +15,8 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 
+from crawler import settings as ours
+from crawler.errors import ConfigurationError
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
 from crawler.middlewares.robots import Robots
 from crawler.requests import LEASE
@@ -21,6 +25,9 @@ from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 ALLOWED, FORBIDDEN = "http://h.test/a", "http://h.test/private"
 RULES = b"User-agent: crawler\nDisallow: /private\nCrawl-delay: 7\n"
+
+
+Answer = Response | Exception
 
 
 class Memory:
@@ -44,16 +51,22 @@ class Memory:
             raise RedisConnectionError("away")
         return self._values.get(self._asked, (None, -2))
 
-    async def set(self, key: str, value: bytes, px: int) -> None:
+    async def set(self, key: str, value: bytes, px: int, nx: bool = False) -> bool:
         if self.away:
             raise RedisConnectionError("away")
+        if nx and key in self._values:
+            return False
         self._values[key] = (value, px)
+        return True
+
+    async def delete(self, key: str) -> None:
+        self._values.pop(key, None)
 
 
 class World:
     """The middleware, with a host that answers for its robots.txt as it is told."""
 
-    def __init__(self, answer: Response | Exception, **settings: Any) -> None:
+    def __init__(self, answer: Answer | dict[str, Answer], **settings: Any) -> None:
         self.scheduler = WritingScheduler()
         self.redis = Memory()
         self.answer = answer
@@ -72,9 +85,12 @@ class World:
 
     async def _download(self, request: Request) -> Response:
         self.asked.append(request)
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
+        given = self.answer
+        if isinstance(given, dict):
+            given = given[request.url]
+        if isinstance(given, Exception):
+            raise given
+        return given
 
     async def meets(self, url: str, **meta: Any) -> Request | None:
         request = Request(url, meta={LEASE: lease_of(url), **meta})
@@ -111,13 +127,23 @@ async def test_known_rules_let_pass_or_forbid() -> None:
     assert world.stats.get_value("robots/denied") == 1
 
 
-async def test_the_crawl_delay_travels_with_the_request_and_is_cut_to_the_maximum() -> None:
-    for most, delay_s in ((300, 7.0), (2, 2.0)):
-        world = World(answer(), CRAWL_DELAY_MAX=most)
-        await world.meets(ALLOWED)
-        request = Request(ALLOWED, meta={LEASE: lease_of(ALLOWED)})
-        assert await world.robots.process_request(request) is None
-        assert request.meta[CRAWL_DELAY] == delay_s
+async def test_the_crawl_delay_travels_with_the_request() -> None:
+    world = World(answer())
+    await world.meets(ALLOWED)
+    request = Request(ALLOWED, meta={LEASE: lease_of(ALLOWED)})
+    assert await world.robots.process_request(request) is None
+    assert request.meta[CRAWL_DELAY] == 7.0
+
+
+async def test_the_urls_of_a_host_that_asks_for_too_long_a_delay_wait_for_other_rules() -> None:
+    world = World(answer(), CRAWL_DELAY_MAX=2)
+    await world.meets(ALLOWED)
+    world.scheduler.calls.clear()
+    assert isinstance(await world.meets(ALLOWED), Request)
+    ((verb, url, rest_ms),) = world.scheduler.calls
+    assert (verb, url) == ("hand_back", ALLOWED)
+    assert 890_000 <= rest_ms <= 1_100_001
+    assert world.stats.get_value("robots/crawl_delay_too_long") == 1
 
 
 @pytest.mark.parametrize("status", [404, 403, 401, 410])
@@ -125,6 +151,19 @@ async def test_a_host_without_rules_is_open(status: int) -> None:
     world = World(answer(status))
     await world.meets(FORBIDDEN)
     assert await world.meets(FORBIDDEN) is None
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_forbidden_robots_txt_may_be_taken_for_a_closed_door(status: int) -> None:
+    world = World(answer(status), ROBOTS_FORBIDDEN_IS="deny")
+    await world.meets(ALLOWED)
+    with pytest.raises(IgnoreRequest):
+        await world.meets(ALLOWED)
+
+
+def test_another_meaning_of_forbidden_is_a_mistake() -> None:
+    with pytest.raises(ConfigurationError, match="ROBOTS_FORBIDDEN_IS is 'ask'; use one of allow"):
+        World(answer(), ROBOTS_FORBIDDEN_IS="ask")
 
 
 @pytest.mark.parametrize(
@@ -202,3 +241,126 @@ async def test_a_process_that_may_have_lost_its_lease_fetches_no_rules() -> None
     assert isinstance(await world.meets(ALLOWED), Request)
     assert world.scheduler.calls == [("hand_back", ALLOWED, 0)]
     assert world.asked == []
+
+
+# --- redirects (RFC 9309, 2.3.1.2) --------------------------------------------------------------
+
+ROBOTS = "http://h.test/robots.txt"
+
+
+def chain(hops: int, end: Answer) -> dict[str, Answer]:
+    """So many redirects across hosts, and what is at their end."""
+    urls = [ROBOTS, *(f"http://h{number}.test/rules" for number in range(1, hops + 1))]
+    answers: dict[str, Answer] = {
+        url: Response(url, status=302, headers={"Location": target})
+        for url, target in pairwise(urls)
+    }
+    return {**answers, urls[-1]: end}
+
+
+@pytest.mark.parametrize("hops", [1, 5])
+async def test_redirects_are_followed_and_the_rules_are_those_of_the_first_host(hops: int) -> None:
+    world = World(chain(hops, answer()))
+    await world.meets(ALLOWED)
+    assert len(world.asked) == hops + 1
+    assert all(request.meta["download_slot"] == "h.test" for request in world.asked)
+    assert await world.meets(ALLOWED) is None
+    with pytest.raises(IgnoreRequest):
+        await world.meets(FORBIDDEN)
+
+
+async def test_too_many_redirects_are_no_rules() -> None:
+    world = World(chain(6, answer()))
+    await world.meets(FORBIDDEN)
+    assert len(world.asked) == 6
+    assert await world.meets(FORBIDDEN) is None
+
+
+@pytest.mark.parametrize("location", ["/robots.txt", "ftp://h.test/robots.txt", ""])
+async def test_a_redirect_to_itself_or_to_nowhere_is_no_rules(location: str) -> None:
+    world = World(Response(ROBOTS, status=301, headers={"Location": location}))
+    await world.meets(FORBIDDEN)
+    assert await world.meets(FORBIDDEN) is None
+
+
+@pytest.mark.parametrize("end", [DownloadTimeoutError(), DownloadCancelledError(), answer(500)])
+async def test_a_redirect_into_trouble_makes_the_urls_wait(end: Answer) -> None:
+    world = World(chain(1, end))
+    for _ in range(2):
+        assert isinstance(await world.meets(ALLOWED), Request)
+    assert len(world.asked) == 2
+
+
+# --- the fleet, and the time --------------------------------------------------------------------
+
+
+async def test_while_another_fetches_the_rules_nobody_else_does() -> None:
+    world = World(answer())
+    await world.robots._cache.lock("http://h.test", 10)
+    assert isinstance(await world.meets(ALLOWED), Request)
+    assert world.asked == []
+    assert world.scheduler.calls == [("hand_back", ALLOWED, 1_000)]
+
+
+async def test_rules_that_end_soon_are_fetched_ahead_of_time_and_hold_meanwhile() -> None:
+    world = World(answer())
+    await world.meets(ALLOWED)
+    known = await world.robots._cache.get("http://h.test")
+    assert known is not None
+    assert not known.is_old
+    known.refresh_from = 0.0
+    # Redis has the same: nothing newer was fetched by another process.
+    key = "robots:http://h.test"
+    world.redis._values[key] = (world.redis._values[key][0], 10_000)
+    world.answer = answer(503)
+    assert isinstance(await world.meets(ALLOWED), Request)
+    assert len(world.asked) == 2
+    # The fetch failed: the old rules hold to their end, and it is not tried again at once.
+    assert await world.meets(ALLOWED) is None
+    with pytest.raises(IgnoreRequest):
+        await world.meets(FORBIDDEN)
+    assert len(world.asked) == 2
+
+
+async def test_rules_that_another_process_fetched_ahead_of_time_are_taken_over() -> None:
+    world = World(answer())
+    await world.meets(ALLOWED)
+    known = await world.robots._cache.get("http://h.test")
+    assert known is not None
+    known.refresh_from = 0.0
+    assert await world.meets(ALLOWED) is None
+    assert len(world.asked) == 1
+
+
+async def test_whoever_follows_sitemaps_hears_of_the_rules_once() -> None:
+    world = World(answer(body=RULES + b"Sitemap: http://h.test/map.xml\n"))
+    heard: list[list[str]] = []
+
+    async def hear(robotparser: Any, request: Request) -> None:
+        heard.append(robotparser.sitemaps)
+        # Before the host is free again: what comes of it belongs to this lease.
+        assert world.scheduler.calls == []
+
+    world.robots._crawler.signals.connect(hear, signals.robots_parsed)
+    await world.meets(ALLOWED)
+    await world.meets(ALLOWED)
+    assert heard == [["http://h.test/map.xml"]]
+
+
+# --- who we are ---------------------------------------------------------------------------------
+
+
+def test_the_default_user_agent_gets_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    World(answer())
+    (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert "-s USER_AGENT=" in record.message
+    caplog.clear()
+    World(answer(), USER_AGENT="mybot/1.0")
+    assert not [record for record in caplog.records if record.levelno == logging.WARNING]
+
+
+@pytest.mark.parametrize("user_agent", ["mybot/1.0", ours.USER_AGENT, ""])
+def test_a_contact_may_be_required(user_agent: str) -> None:
+    with pytest.raises(ConfigurationError, match="must be your own and have a URL"):
+        World(answer(), REQUIRE_CONTACT=True, USER_AGENT=user_agent)
+    World(answer(), REQUIRE_CONTACT=True, USER_AGENT="mybot/1.0 (me@example.net)")

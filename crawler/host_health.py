@@ -1,0 +1,74 @@
+"""Troubles of hosts, counted in Redis, since any process may meet the next one. Bounded by time.
+
+health:overload:<host>   string  429 and 503 answers; forgotten some quiet time after the rest
+health:failures:<host>   string  connections that failed in a row; gone when one works
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from crawler.frontier import RedisAway
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+logger = logging.getLogger(__name__)
+
+OVERLOAD, FAILURES = "overload", "failures"
+# Longer than any rest; the exact time is set when the rest is known.
+_KEPT_MS = 2 * 86_400 * 1000
+# A process says at most this often that a host works, unless it met its trouble itself.
+_FINE_S = 60.0
+_FINE_HOSTS_MAX = 20_000
+
+
+class HostHealth:
+    """Count what goes wrong with hosts, for the whole fleet."""
+
+    def __init__(self, redis: Redis, *, quiet_s: float) -> None:
+        self._redis = redis
+        self._quiet_s = quiet_s
+        self._fine: OrderedDict[str, float] = OrderedDict()
+
+    async def count(self, kind: str, host: str) -> int:
+        """One more trouble of this kind; says how many there are now, 1 if Redis is away."""
+        self._fine.pop(host, None)
+        pipeline = self._redis.pipeline(transaction=False)
+        key = _key(kind, host)
+        pipeline.incr(key)
+        pipeline.pexpire(key, _KEPT_MS)
+        try:
+            return int((await pipeline.execute())[0])
+        except RedisAway as error:
+            logger.debug("The trouble of %s is not counted: %s", host, error)
+            return 1
+
+    async def forgive_after(self, kind: str, host: str, rest_s: float) -> None:
+        """Forget this kind of trouble when the host was quiet for a while after its rest."""
+        try:
+            await self._redis.pexpire(_key(kind, host), round((rest_s + self._quiet_s) * 1000))
+        except RedisAway as error:
+            logger.debug("The trouble of %s is kept longer: %s", host, error)
+
+    async def worked(self, host: str) -> None:
+        """The host answered: its failures were not in a row."""
+        now = monotonic()
+        if self._fine.get(host, 0.0) > now:
+            return
+        try:
+            await self._redis.delete(_key(FAILURES, host))
+        except RedisAway as error:
+            logger.debug("The failures of %s are kept: %s", host, error)
+            return
+        self._fine[host] = now + _FINE_S
+        self._fine.move_to_end(host)
+        if len(self._fine) > _FINE_HOSTS_MAX:
+            self._fine.popitem(last=False)
+
+
+def _key(kind: str, host: str) -> str:
+    return f"health:{kind}:{host}"

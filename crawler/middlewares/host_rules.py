@@ -1,0 +1,65 @@
+"""Apply what people said of single hosts (HOST_RULES) to their URLs. Downloader middleware.
+
+Delays are applied where a fetch ends, see manners.py; this is about hosts that are not crawled, or
+not to the end.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Self
+
+from scrapy.exceptions import IgnoreRequest
+
+from crawler.extensions.servers import Servers
+from crawler.frontier import Lease, RedisAway, Steering
+from crawler.manners import Manners
+from crawler.requests import LEASE
+from crawler.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+_TOLD_MAX = 10_000
+_AWAY_WAIT_MS = 2000
+
+
+class HostRulesMiddleware:
+    """Before any other contact with the host, its robots.txt and DNS included."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._rules = Manners.of(crawler).rules
+        # Hosts whose budget the frontier knows.
+        self._told: OrderedDict[str, None] = OrderedDict()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    async def process_request(self, request: Request) -> Request | None:
+        lease: Lease | None = request.meta.get(LEASE)
+        if lease is None:
+            return None
+        rule = self._rules.of(lease.entry.host)
+        if rule.blocked:
+            self._crawler.stats.inc_value("host_rules/blocked")
+            raise IgnoreRequest(f"HOST_RULES block {lease.entry.host}")
+        if rule.budget is None or lease.entry.host in self._told:
+            return None
+        scheduler = Scheduler.of(self._crawler)
+        try:
+            steering = await Steering.of(await Servers.of(self._crawler).redis(), scheduler.crawl)
+            state = await steering.host(lease.entry.host, budget=rule.budget)
+        except RedisAway:
+            scheduler.hand_back(lease, _AWAY_WAIT_MS)
+            return request
+        self._told[lease.entry.host] = None
+        if len(self._told) > _TOLD_MAX:
+            self._told.popitem(last=False)
+        if state.pages >= rule.budget:
+            # Claimed before the frontier knew; the others are dropped there.
+            self._crawler.stats.inc_value("host_rules/over_budget")
+            raise IgnoreRequest(f"HOST_RULES let {rule.budget} pages of {lease.entry.host} through")
+        return None
