@@ -22,7 +22,7 @@ Found = tuple[str | None, str | None, "LexborNode | None"]
 Attributes = dict[str, str | None]
 
 # Not part of what a visitor reads.
-_UNREAD = ["script", "style", "noscript", "template", "iframe", "noframes", "noembed"]
+_UNREAD = ["script", "style", "noscript", "template", "iframe"]
 # Much the same on all pages of a site, and so no help in comparing them.
 _SURROUNDINGS = ["nav", "header", "footer", "aside"]
 _ANCHORS = ("a", "area")
@@ -107,7 +107,8 @@ class HtmlReader:
         for tag in _ANCHORS:
             for node in tags(tag):
                 attributes = node.attributes
-                found.append((attributes.get("href"), attributes.get("rel"), node))
+                kept = node if self._anchors else None
+                found.append((attributes.get("href"), attributes.get("rel"), kept))
         for tag in self._embeddings:
             for node in tags(tag):
                 attributes = node.attributes
@@ -173,12 +174,12 @@ class HtmlReader:
 
     def _follow(self, document: Document, base: Base, found: list[Found], charset: str) -> None:
         join, canonical = base.join, self._urls.canonical
-        unicode = charset in _UNICODE
+        unicode, obey = charset in _UNICODE, self._obey_nofollow
         seen: dict[str, None] = {}
         for href, rel, node in found:
             if not href or href[0] == "#":
                 continue
-            if rel and self._obey_nofollow and "nofollow" in rel.lower().replace(",", " ").split():
+            if rel and obey and "nofollow" in rel.lower().replace(",", " ").split():
                 continue
             if not unicode and not href.isascii():
                 link = canonical(join(_in_charset(href, charset)))

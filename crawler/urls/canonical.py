@@ -61,35 +61,35 @@ class Urls:
         if "#" in found:
             found = found[: found.index("#")]
         path_at = found.index("/", 8)
-        if found[path_at - 1] == "." or ".." in found or "//." in found or ".:" in found:
+        if (
+            found[path_at - 1] == "."
+            or ".." in found
+            or "//." in found
+            or ".:" in found
+            or path_at > _MAX_HOST
+        ):
             host = _plain_host(parsed.hostname)
             if host is None:
                 return Rejected("malformed")
             port = f":{parsed.port}" if parsed.port else ""
             start = f"{parsed.protocol}//{host}{port}"
             found, path_at = start + found[path_at:], len(start)
-        if path_at > _MAX_HOST and len(parsed.hostname) > _MAX_HOST:
-            return Rejected("malformed")
-        # Most URLs have none of these and are ready; a search for each is faster than one regex.
-        if (
-            "?" in found
-            or "%" in found
-            or ";" in found
-            or "|" in found
-            or "[" in found
-            or "]" in found
-            or "^" in found
-        ):
-            start = found[:path_at]
-            path, _, query = found[path_at:].partition("?")
-            path = _spelled(path)
-            if ";" in path:
-                shorter = self._without_sessions(path)
-                if shorter != path:
-                    # Once more: "/..;jsessionid=1/" has become a dot segment.
-                    return self.canonical(f"{start}{shorter}?{query}")
-            query = self._query(_spelled(query)) if query else ""
-            found = f"{start}{path}?{query}" if query else start + path
+        if "?" in found or "%" in found or ";" in found or _has_open(found):
+            return self._respelled(found, path_at)
+        return found if len(found) <= self._max_length else Rejected("too_long")
+
+    def _respelled(self, url: str, path_at: int) -> str | Rejected:
+        """A parsed URL whose path or query may have more than one spelling."""
+        start = url[:path_at]
+        path, _, query = url[path_at:].partition("?")
+        path = _spelled(path)
+        if ";" in path:
+            shorter = _PATH_PARAMETER.sub(self._kept_path_parameter, path)
+            if shorter != path:
+                # Once more: "/..;jsessionid=1/" has become a dot segment.
+                return self.canonical(f"{start}{shorter}?{query}")
+        query = self._query(_spelled(query)) if query else ""
+        found = f"{start}{path}?{query}" if query else start + path
         return found if len(found) <= self._max_length else Rejected("too_long")
 
     def fingerprint(self, url: str, method: str = "GET", body: bytes = b"") -> int:
@@ -114,24 +114,35 @@ class Urls:
             kept.sort()
         return "&".join([part for _, _, part in kept])
 
-    def _without_sessions(self, path: str) -> str:
-        return _PATH_PARAMETER.sub(self._kept_path_parameter, path)
-
     def _kept_path_parameter(self, match: re.Match[str]) -> str:
         return "" if self._drops(match[1].lower(), match[2] or "") else match[0]
 
 
 def _plain_host(name: str) -> str | None:
-    """The host without the dot of a full name; None if a part between dots is empty."""
+    """The host without the dot of a full name; None if it is too long or a part is empty."""
     name = name.removesuffix(".")
-    return name if name and "" not in name.split(".") else None
+    return name if len(name) <= _MAX_HOST and "" not in name.split(".") else None
+
+
+def _has_open(text: str) -> bool:
+    # A search for each is faster than one regular expression for all.
+    return (
+        "|" in text
+        or "[" in text
+        or "]" in text
+        or "^" in text
+        or "{" in text
+        or "}" in text
+        or "`" in text
+        or "\\" in text
+    )
 
 
 def _spelled(text: str) -> str:
     """A path or query with one spelling for each character."""
     if "%" in text:
         text = _ESCAPE.sub(_decoded, text)
-    return _OPEN.sub(_encoded, text)
+    return _OPEN.sub(_encoded, text) if _has_open(text) else text
 
 
 def _decoded(escape: re.Match[str]) -> str:
