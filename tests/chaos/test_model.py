@@ -366,7 +366,7 @@ class Fleet:
     async def drain(self) -> None:
         """Work on without faults until nothing is left."""
         self.stopped.clear()
-        for _ in range(4000):
+        for _ in range(500):
             for worker in list(self.workers):
                 try:
                     await self._beat(worker)
@@ -391,7 +391,8 @@ class Fleet:
             sizes = await self.workers[0].frontier.sizes()
             if sizes.unfinished == 0:
                 return
-            self.now_ms += 10_000
+            # What is left waits for its time only, or for the dead to be found.
+            self.now_ms += 10_000 if sizes.waiting or sizes.leased else 1_000_000
         raise AssertionError(f"it does not end: {sizes}")
 
 
@@ -402,7 +403,7 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(3))
 async def test_no_interleaving_loses_a_url_or_hurries_a_host(
     client: redis.Redis, redis_url: str, seed: int, parallelism: int
 ) -> None:

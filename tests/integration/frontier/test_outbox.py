@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -245,12 +246,20 @@ class Process:
         return fetched
 
 
+@asynccontextmanager
+async def running(process: Process) -> AsyncIterator[Process]:
+    """Closed whatever happens: a task that outlives its test would hold the next one up."""
+    await process.open()
+    try:
+        yield process
+    finally:
+        await process.close()
+
+
 @pytest.fixture
 async def process(frontier: LostReplies) -> AsyncIterator[Process]:
-    process = Process(frontier)
-    await process.open()
-    yield process
-    await process.close()
+    async with running(Process(frontier)) as process:
+        yield process
 
 
 async def test_a_process_claims_what_it_has_room_for_and_no_more(
@@ -277,19 +286,15 @@ async def test_a_crawl_ends_when_all_is_done(frontier: LostReplies, process: Pro
 async def test_a_process_that_closes_hands_its_leases_back(
     frontier: LostReplies, place: Place
 ) -> None:
-    process = Process(frontier)
-    await process.open()
-    await frontier.add(hosts(3))
-    process.bench.news()
-    await until(lambda: process.bench.held == 3, "leases are here")
-    released = process.bench.take()
-    assert released is not None
-    process.bench.release(released, 0)
-    await process.close()
-    other = Process(await _instance(place))
-    await other.open()
-    assert len(await other.crawl()) == 3
-    await other.close()
+    async with running(Process(frontier)) as process:
+        await frontier.add(hosts(3))
+        process.bench.news()
+        await until(lambda: process.bench.held == 3, "leases are here")
+        released = process.bench.take()
+        assert released is not None
+        process.bench.release(released, 0)
+    async with running(Process(await _instance(place))) as other:
+        assert len(await other.crawl()) == 3
 
 
 async def _instance(place: Place) -> Frontier:
@@ -303,32 +308,28 @@ async def test_a_crawl_goes_on_after_a_restart_of_redis(
 ) -> None:
     frontier = await _instance(place)
     object.__setattr__(frontier.tuning, "grace_ms", 200)
-    process = Process(frontier)
-    await process.open()
-    await frontier.add([*hosts(6), *entries(6)])
-    process.bench.news()
-    await until(lambda: process.bench.held == 3, "leases are here")
-    with caplog.at_level(logging.WARNING):
-        redis_process.kill()
-        await until(lambda: process.health.away, "it was noticed")
-        redis_process.start()
-        fetched = await process.crawl()
-        assert sorted(fetched) == sorted(e.url for e in [*hosts(6), *entries(6)])
-        assert presence(caplog) == ["Redis is away", "Redis is back"]
-    assert process.epochs == 1
-    sizes = await frontier.sizes()
-    assert (sizes.done, sizes.unfinished, sizes.reclaimed) == (12, 0, 0)
-    await process.close()
+    async with running(Process(frontier)) as process:
+        await frontier.add([*hosts(6), *entries(6)])
+        process.bench.news()
+        await until(lambda: process.bench.held == 3, "leases are here")
+        with caplog.at_level(logging.WARNING):
+            redis_process.kill()
+            await until(lambda: process.health.away, "it was noticed")
+            redis_process.start()
+            fetched = await process.crawl()
+            assert sorted(fetched) == sorted(e.url for e in [*hosts(6), *entries(6)])
+            assert presence(caplog) == ["Redis is away", "Redis is back"]
+        assert process.epochs == 1
+        sizes = await frontier.sizes()
+        assert (sizes.done, sizes.unfinished, sizes.reclaimed) == (12, 0, 0)
 
 
 async def test_a_process_ends_when_redis_is_lost_for_good(
     redis_process: RedisProcess, place: Place
 ) -> None:
-    process = Process(await _instance(place), give_up_s=0.2)
-    await process.open()
-    redis_process.kill()
-    await until(lambda: process.bench.ending.reason == "redis_lost", "it gave up")
-    await process.close()
+    async with running(Process(await _instance(place), give_up_s=0.2)) as process:
+        redis_process.kill()
+        await until(lambda: process.bench.ending.reason == "redis_lost", "it gave up")
 
 
 # --- heartbeat -----------------------------------------------------------------------------------
@@ -368,10 +369,10 @@ async def test_the_leases_of_the_dead_are_taken_back(frontier: LostReplies, plac
     dead = await _instance(place)
     await dead.add(hosts(3))
     await dead.claim(3, "r")
-    process = Process(frontier, pulse=Pulse(beat_s=0.05, lease_ttl_s=0.5, reclaim_rest_s=0))
-    await process.open()
-    assert len(await process.crawl()) == 3
-    await process.close()
+    async with running(
+        Process(frontier, pulse=Pulse(beat_s=0.05, lease_ttl_s=0.5, reclaim_rest_s=0))
+    ) as process:
+        assert len(await process.crawl()) == 3
 
 
 async def test_after_an_absence_of_redis_the_others_may_beat_first(
@@ -383,16 +384,19 @@ async def test_after_an_absence_of_redis_the_others_may_beat_first(
     leases = (await other.claim(3, "r")).leases
     process = Process(frontier, pulse=Pulse(beat_s=0.1, lease_ttl_s=0.5))
     process.room = 0
-    await process.open()
+    async with running(process):
+        await _outage(frontier)
+        await other.beat(leases)
+        assert (await other.sizes()).reclaimed == 0
+
+
+async def _outage(frontier: LostReplies) -> None:
     frontier.losing = True
     silent_until = time.monotonic() + 0.6
     await until(lambda: time.monotonic() > silent_until, "the other was silent for long enough")
     beats = frontier.calls.count("beat")
     await until(lambda: frontier.calls.count("beat") >= beats + 4, "it would reclaim by now")
     frontier.losing = False
-    await other.beat(leases)
-    assert (await other.sizes()).reclaimed == 0
-    await process.close()
 
 
 async def test_a_slot_is_freed_when_a_url_is_settled_unfetched(

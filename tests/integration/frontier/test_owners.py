@@ -280,6 +280,19 @@ async def test_a_fetch_whose_claim_was_lost_ends_with_its_owner(
     assert len(await claim(alive, now_ms=LATER + 1000)) == 1
 
 
+async def test_a_lease_whose_claim_was_lost_frees_its_slot_when_it_is_handed_back(
+    frontier: Frontier, place: Place
+) -> None:
+    await frontier.add(entries(1))
+    lease = await one(frontier)
+    await place.redis.delete(place.key("a.test", f"leases:{frontier.owner}"))
+    await frontier.reassert([lease], {}, now_ms=T0)
+    await frontier.add(entries(1), mode="force")
+    await frontier.hand_back([(lease, 300)], now_ms=T0)
+    assert await claim(frontier, now_ms=T0 + 299) == []
+    assert len(await claim(frontier, now_ms=T0 + 300)) == 1
+
+
 async def test_who_leaves_frees_the_slots_of_fetches_whose_claims_were_lost(
     frontier: Frontier, place: Place
 ) -> None:

@@ -1,0 +1,130 @@
+"""The codec of entries: what goes in comes out, and nothing else is taken for an entry."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.frontier.entry import (
+    MAX_ATTEMPTS,
+    MAX_DEPTH,
+    QUEUES,
+    DamagedEntry,
+    Entry,
+    decode,
+    encode,
+)
+
+IDS = st.integers(0, 2**64 - 1)
+HOSTS = st.from_regex(r"[a-z0-9-]{1,20}(\.[a-z]{2,6}){1,2}(:[0-9]{1,5})?", fullmatch=True)
+PATHS = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\n"), max_size=60)
+TAILS = st.dictionaries(
+    st.text(max_size=8),
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.binary() | st.text(),
+        lambda inner: st.lists(inner, max_size=3),
+        max_leaves=5,
+    ),
+    max_size=3,
+)
+ENTRIES = st.builds(
+    lambda scheme, host, path, **more: Entry(url=f"{scheme}://{host}/{path}", **more),
+    st.sampled_from(["http", "https"]),
+    HOSTS,
+    PATHS,
+    id=IDS,
+    queue=st.integers(1, QUEUES),
+    depth=st.integers(0, MAX_DEPTH),
+    parent=IDS,
+    attempts=st.integers(0, MAX_ATTEMPTS),
+    reclaims=st.integers(0, 255),
+    tail=TAILS,
+)
+PLAIN = encode(Entry(1, "http://a.test/"))
+
+
+@given(ENTRIES)
+def test_an_entry_survives_its_bytes(entry: Entry) -> None:
+    assert decode(encode(entry)) == entry
+
+
+@given(ENTRIES)
+def test_the_host_is_the_urls_authority(entry: Entry) -> None:
+    assert entry.host == entry.url.split("/")[2]
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_an_entry_or_damaged(data: bytes) -> None:
+    try:
+        entry = decode(data)
+    except DamagedEntry:
+        return
+    assert entry.host is not None
+    assert 1 <= entry.queue <= QUEUES
+
+
+@given(ENTRIES, st.data())
+def test_an_entry_that_was_cut_or_changed_is_read_or_damaged(
+    entry: Entry, data: st.DataObject
+) -> None:
+    whole = bytearray(encode(entry))
+    for _ in range(data.draw(st.integers(1, 3))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    cut = bytes(whole[: data.draw(st.integers(0, len(whole)))])
+    with suppress(DamagedEntry):
+        assert decode(cut).host is not None
+
+
+def test_a_plain_get_costs_21_bytes_beside_its_url() -> None:
+    assert len(PLAIN) == 21 + len("a.test/")
+
+
+def test_a_group_leaves_out_the_first_part_of_the_host() -> None:
+    entry = Entry(1, "https://www.shop.example.com/x", group_skip=len("www.shop."))
+    assert entry.host == "example.com"
+    assert decode(encode(entry)) == entry
+
+
+def test_a_depth_beyond_the_byte_stays_at_its_end() -> None:
+    assert decode(encode(Entry(1, "http://a.test/", depth=1000))).depth == MAX_DEPTH
+
+
+def test_attempts_are_counted_up_to_what_fits() -> None:
+    entry = Entry(1, "http://a.test/", attempts=MAX_ATTEMPTS - 1)
+    assert entry.retried().attempts == MAX_ATTEMPTS
+    assert entry.retried().retried().attempts == MAX_ATTEMPTS
+
+
+def with_byte(index: int, value: int) -> bytes:
+    return PLAIN[:index] + bytes([value]) + PLAIN[index + 1 :]
+
+
+def with_tail(tail: bytes) -> bytes:
+    return with_byte(0, 0x12) + b"\n" + tail
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "too short"),
+        (PLAIN[:21], "too short"),
+        (with_byte(0, 0x20), "entry version 2, expected 1"),
+        (with_byte(2, 0 << 5), "front queue 0"),
+        (with_byte(2, 6 << 5), "front queue 6"),
+        (PLAIN[:21] + b"no-path", "no host or no path"),
+        (with_byte(4, 200), "no host or no path"),
+        (PLAIN[:21] + b"a.test/\xff", "unreadable entry"),
+        (with_tail(b""), "unreadable entry"),
+        (with_tail(b"\xc1"), "unreadable entry"),
+        (with_tail(msgpack.packb([1])), "the entry's tail is no map"),
+        (with_tail(msgpack.packb({"a": 1}) + b"x"), "unreadable entry"),
+        (with_tail(msgpack.packb({"a": 1})[:-1]), "unreadable entry"),
+    ],
+)
+def test_damage_is_named(data: bytes, problem: str) -> None:
+    with pytest.raises(DamagedEntry, match=problem):
+        decode(data)
