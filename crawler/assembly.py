@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from crawler import trusted_domains
 from crawler.ending import Limits
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
@@ -15,7 +16,10 @@ from crawler.frontier import Frontier, Tuning
 from crawler.frontier.connection import Client
 from crawler.frontier.seen import Bloom, Intset, UrlSeen
 from crawler.heartbeat import STRATEGIES, Pulse
+from crawler.policy.priority import Scorer
 from crawler.policy.retry import RetryPolicy
+from crawler.policy.traps import TrapRules
+from crawler.policy.url_filter import MEDIA, SKIPPED_EXTENSIONS
 from crawler.spill import Spill
 from crawler.urls import FOLDS, GROUPS, UrlRules, dropped_parameters
 
@@ -115,6 +119,42 @@ def url_rules(settings: BaseSettings) -> UrlRules:
         fold=frozenset(fold),
         group_by=_one_of(settings, "GROUP_BY", GROUPS),
     )
+
+
+def skipped_extensions(settings: BaseSettings) -> frozenset[str]:
+    """Endings of files that are not followed."""
+    if settings["SKIPPED_EXTENSIONS"] is not None:
+        return frozenset(
+            name.strip().lower().removeprefix(".")
+            for name in settings.getlist("SKIPPED_EXTENSIONS")
+        )
+    return SKIPPED_EXTENSIONS - (MEDIA if settings.getbool("FOLLOW_MEDIA") else set())
+
+
+def trap_rules(settings: BaseSettings) -> TrapRules:
+    """Which shapes of URLs are traps."""
+    back, ahead = numbers(settings, "TRAP_CALENDAR_YEARS", 2)
+    return TrapRules(
+        segment_repeats=settings.getint("TRAP_SEGMENT_REPEATS"),
+        path_depth=settings.getint("TRAP_PATH_DEPTH"),
+        growth_length=settings.getint("TRAP_GROWTH_LENGTH"),
+        calendar_max=settings.getint("TRAP_CALENDAR_MAX"),
+        calendar_years_back=back,
+        calendar_years_ahead=ahead,
+        template_max=settings.getint("TRAP_TEMPLATE_MAX"),
+        filters_max=settings.getint("TRAP_FILTERS_MAX"),
+    )
+
+
+def scorer(settings: BaseSettings) -> Scorer:
+    """How URLs are scored. Reads the file of trusted domains, if one is named."""
+    weights = settings.getdict("PRIORITY_WEIGHTS")
+    if not all(type(points) is int for points in weights.values()):
+        raise ConfigurationError(f"PRIORITY_WEIGHTS is {weights!r}; give whole numbers.")
+    try:
+        return Scorer(weights, trusted=trusted_domains.read(settings["TRUSTED_DOMAINS"]))
+    except ValueError as error:
+        raise ConfigurationError(f"PRIORITY_WEIGHTS {error}.") from error
 
 
 def retry_policy(settings: BaseSettings) -> RetryPolicy:

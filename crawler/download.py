@@ -207,6 +207,9 @@ class DownloadHandler(BaseDownloadHandler):
         # Without a lease it is no page but, for example, a robots.txt.
         if LEASE not in request.meta or 300 <= answer.status < 400:
             return False
+        # A sitemap has many names for its type.
+        if request.meta.get("download_any_type"):
+            return False
         return answer.headers.get("Content-Type", "") not in self._types
 
     def _is_listened_to(self, signal: object) -> bool:

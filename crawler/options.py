@@ -1,16 +1,30 @@
-"""Options that a whole fleet follows. They live in Redis; a process that starts may change them."""
+"""Options that a whole fleet follows. They live in Redis; a process that starts may change them.
+
+Whoever writes options checks them first (`checked`); a value that is wrong all the same is left
+out by those who read it, so that one mistake does not stop a fleet.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any
 
+from crawler.errors import ConfigurationError
 from crawler.frontier import Steering
-from crawler.policy.url_filter import Scope
+from crawler.policy.patterns import BadPattern, compiled
+from crawler.policy.url_filter import SCOPES, SKIPPED_EXTENSIONS, Scope
+from crawler.urls import Rejected, canonical, host_of, registered_domain
 
 logger = logging.getLogger(__name__)
+
+# Domains in one list, and seeds' domains that a crawl remembers.
+MAX_DOMAINS = 10_000
+_YES_AND_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +32,53 @@ class Options:
     """What a crawl may follow, and how much of it. Numbers: 0 for no limit."""
 
     scope: str = "domain"
+    allowed_domains: tuple[str, ...] = ()
+    excluded_domains: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    # False: nothing but the seeds, and the pages of sitemaps that were given as such.
+    follow: bool = True
     max_depth: int = 0
     max_pages: int = 0
     max_pages_per_host: int = 0
+    # No option, but the same for the whole fleet: registered domains of the seeds.
+    seed_domains: frozenset[str] = field(default=frozenset(), repr=False)
 
-    @property
-    def url_filter(self) -> Scope:
-        return Scope(scope=self.scope, max_depth=self.max_depth)
+    def url_filter(self, skipped_extensions: AbstractSet[str] = SKIPPED_EXTENSIONS) -> Scope:
+        """The same as a decision on URLs."""
+        return Scope(
+            scope=self.scope,
+            max_depth=self.max_depth,
+            allowed_domains=frozenset(self.allowed_domains),
+            excluded_domains=frozenset(self.excluded_domains),
+            include=compiled(self.include),
+            exclude=compiled(self.exclude),
+            seed_domains=self.seed_domains,
+            skipped_extensions=skipped_extensions,
+        )
 
     def changed(self, values: Mapping[str, Any]) -> Options:
-        """These options with some values changed; names it does not have are passed over."""
-        known = {field.name for field in fields(self)}
-        return replace(self, **{name: value for name, value in values.items() if name in known})
+        """These options with some values changed; what is unknown or wrong is passed over."""
+        good: dict[str, Any] = {}
+        for name, value in values.items():
+            if name in _CHECKS:
+                try:
+                    found = _CHECKS[name](name, value)
+                except ConfigurationError as error:
+                    logger.warning("The crawl's options: %s It is left out.", error)
+                    continue
+                good[name] = tuple(found) if isinstance(found, list) else found
+        return replace(self, **good)
+
+
+def checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as options keep them (JSON), or ConfigurationError: names, texts and lists alike."""
+    for name in values:
+        if name not in _CHECKS:
+            raise ConfigurationError(
+                f"There is no option {name!r}; there are {', '.join(_CHECKS)}."
+            )
+    return {name: _CHECKS[name](name, value) for name, value in values.items()}
 
 
 async def share(steering: Steering, given: Mapping[str, Any]) -> Options:
@@ -44,15 +93,113 @@ async def share(steering: Steering, given: Mapping[str, Any]) -> Options:
                 before[name],
             )
     await steering.set_options(given)
-    return Options().changed({**before, **given})
+    return await follow(steering, _read(json.dumps({**before, **given})))
 
 
 async def follow(steering: Steering, current: Options) -> Options:
     """The options as they are now; logs what others changed."""
-    now = Options().changed(await steering.options())
-    if now != current:
-        for field in fields(now):
-            value = getattr(now, field.name)
-            if value != getattr(current, field.name):
-                logger.info("%s was changed to %r", field.name, value)
-    return now
+    now = _read(json.dumps(await steering.options(), sort_keys=True))
+    known = current.seed_domains
+    # They are only ever added, so their number says whether there is news.
+    if await steering.count_seed_domains() != len(known):
+        shared = frozenset(await steering.seed_domains())
+        if not known <= shared:
+            # Redis was away when they were noted.
+            await steering.add_seed_domains(sorted(known - shared))
+        known |= shared
+    now = replace(now, seed_domains=known)
+    for name in _CHECKS:
+        value = getattr(now, name)
+        if value != getattr(current, name):
+            logger.info("%s was changed to %r", name, value)
+    return current if now == current else now
+
+
+def new_seed_domains(current: Options, urls: Iterable[str]) -> list[str]:
+    """Domains of seeds that the crawl does not know yet, as many as there is room for."""
+    new = {registered_domain(host_of(url)) for url in urls} - current.seed_domains
+    room = max(0, MAX_DOMAINS - len(current.seed_domains))
+    if len(new) > room > 0:
+        logger.warning(
+            "The seeds have more than %d domains: for scope=seeds the others do not count",
+            MAX_DOMAINS,
+        )
+    return sorted(new)[:room]
+
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> Options:
+    """Options from JSON; read once, so that a mistake in them is told once."""
+    return Options().changed(json.loads(text))
+
+
+# --- one value ------------------------------------------------------------------------------------
+
+
+def _scope(name: str, value: Any) -> str:
+    if value not in SCOPES:
+        raise ConfigurationError(f"{name} is {value!r}; use one of {', '.join(SCOPES)}.")
+    return str(value)
+
+
+def _whole_number(name: str, value: Any) -> int:
+    try:
+        number = -1 if isinstance(value, float | bool) else int(value)
+    except (ValueError, TypeError):
+        number = -1
+    if number < 0:
+        raise ConfigurationError(f"{name} is {value!r}; give a whole number, 0 for no limit.")
+    return number
+
+
+def _yes_or_no(name: str, value: Any) -> bool:
+    found = _YES_AND_NO.get(str(value).lower())
+    if found is None:
+        raise ConfigurationError(f"{name} is {value!r}; say yes or no.")
+    return found
+
+
+def _domains(name: str, value: Any) -> list[str]:
+    """Domains, separated by commas or blanks, as the canonical URLs have them."""
+    parts = value.replace(",", " ").split() if isinstance(value, str) else list(value)
+    if len(parts) > MAX_DOMAINS:
+        raise ConfigurationError(
+            f"{name} has {len(parts)} domains; give {MAX_DOMAINS} at the most."
+        )
+    return sorted({_domain(name, str(part)) for part in parts})
+
+
+def _domain(name: str, text: str) -> str:
+    bare = text.removeprefix("*").removeprefix(".")
+    url = canonical(f"http://{bare}/")
+    if isinstance(url, Rejected) or url.count("/") != 3 or ":" in host_of(url):
+        raise ConfigurationError(
+            f"{name} has {text!r}, which is no domain; write it as example.com, without a scheme, "
+            "port or path."
+        )
+    return host_of(url)
+
+
+def _patterns(name: str, value: Any) -> list[str]:
+    """Regular expressions, separated by blanks: URLs have none."""
+    parts = value.split() if isinstance(value, str) else [str(part) for part in value]
+    try:
+        compiled(parts)
+    except BadPattern as error:
+        raise ConfigurationError(f"{name}: {error}.") from error
+    return parts
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "scope": _scope,
+    "allowed_domains": _domains,
+    "excluded_domains": _domains,
+    "include": _patterns,
+    "exclude": _patterns,
+    "follow": _yes_or_no,
+    "max_depth": _whole_number,
+    "max_pages": _whole_number,
+    "max_pages_per_host": _whole_number,
+}
+NAMES = tuple(_CHECKS)
+assert {*_CHECKS, "seed_domains"} == {option.name for option in fields(Options)}

@@ -8,6 +8,7 @@ settle a lease.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,7 +17,7 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 
-from crawler import assembly, options
+from crawler import assembly
 from crawler.discoveries import Discoveries
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError
@@ -25,9 +26,10 @@ from crawler.frontier import Added, Entry, Frontier, Lease, Steering
 from crawler.frontier.health import Health
 from crawler.heartbeat import Heartbeat
 from crawler.known import Known
+from crawler.options import Options
+from crawler.orders import Orders
 from crawler.outside import Outside
 from crawler.policy.retry import Bury, Retry
-from crawler.policy.url_filter import Scope
 from crawler.requests import LEASE, NotCarried, to_entry, to_request
 from crawler.urls import Rejected, Urls
 from crawler.workbench import Demand, Workbench
@@ -59,8 +61,7 @@ class Scheduler(BaseScheduler):
         self._health = Health(settings.getfloat("REDIS_GIVE_UP"))
         self._engine = Engine(crawler, settings.getint("CONCURRENT_REQUESTS"))
         self._discoveries: Discoveries
-        self._options = options.Options()
-        self._scope = self._options.url_filter
+        self.orders = Orders(assembly.skipped_extensions(settings), self._limit)
         self._steering: Steering
         self._outside: Outside
         self._heartbeat: Heartbeat | None = None
@@ -99,6 +100,11 @@ class Scheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         lease = self.workbench.take()
+        while lease is not None and self.orders.scope.excludes(lease.entry.url):
+            # Its domain was excluded after it had been found.
+            self._count("scope/excluded")
+            self.done(lease, page=False)
+            lease = self.workbench.take()
         if lease is None:
             return None
         request = to_request(lease.entry, self._spider)
@@ -128,11 +134,6 @@ class Scheduler(BaseScheduler):
 
     # --- what the components use ---------------------------------------------------------------
 
-    @property
-    def scope(self) -> Scope:
-        """Which links the crawl follows, as the fleet's options are now."""
-        return self._scope
-
     def entry_of(
         self, request: Request, *, depth: int | None = None, parent: int = 0
     ) -> Entry | None:
@@ -151,6 +152,8 @@ class Scheduler(BaseScheduler):
 
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
         """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or spilled."""
+        if mode == "all":
+            await self.orders.note_seeds(entries)
         added = await self._discoveries.add(entries, mode)
         refused = [entry for i, entry in enumerate(entries) if added.is_refused(i)]
         if refused:
@@ -178,7 +181,8 @@ class Scheduler(BaseScheduler):
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
         """The URL failed; the retry policy decided what becomes of it."""
         if isinstance(decision, Retry):
-            self.workbench.outbox.retry(lease, decision.wait_ms, lease.entry.retried())
+            again = lease.entry.retried(decision.reason, now_s=time.time())
+            self.workbench.outbox.retry(lease, decision.wait_ms, again)
             self._count(f"retry/{decision.reason}")
         else:
             self.workbench.outbox.bury(lease, decision.reason)
@@ -214,7 +218,7 @@ class Scheduler(BaseScheduler):
         self._heartbeat = heartbeat
         self._steering = await Steering.of(parts.redis, self.crawl)
         given: dict[str, Any] = getattr(self._spider, "options", {})
-        self._use(await options.share(self._steering, given))
+        await self.orders.open(self._steering, given)
         self.workbench.open()
 
     async def _close(self) -> None:
@@ -225,15 +229,13 @@ class Scheduler(BaseScheduler):
     async def _on_beat(self) -> None:
         self._beats += 1
         self._settle_lost()
-        self._use(await options.follow(self._steering, self._options))
+        await self.orders.look()
         if self._beats % 5 == 0:
             self.frontier.pressed = await self._steering.memory_share() > self._pulse.memory_full
             if not self.frontier.pressed:
                 await self._look_outside()
 
-    def _use(self, now: options.Options) -> None:
-        self._options = now
-        self._scope = now.url_filter
+    def _limit(self, now: Options) -> None:
         self.workbench.limits.max_pages = now.max_pages
         self.workbench.limits.host_pages = now.max_pages_per_host
 
@@ -253,7 +255,13 @@ class Scheduler(BaseScheduler):
         given = lease.entry.tail.get("headers", {})
         kept = {name: values for name, values in given.items() if name in request.headers}
         request = request.replace(headers=kept)
-        return self.entry_of(request, depth=lease.entry.depth, parent=lease.entry.id)
+        entry = self.entry_of(request, depth=lease.entry.depth, parent=lease.entry.id)
+        if entry is None or not getattr(self._spider, "is_scoped", False):
+            return entry
+        reason = self.orders.refuses_redirect(entry, lease.entry)
+        if reason is not None:
+            self._count(f"redirects/refused/{reason}")
+        return entry if reason is None else None
 
     def _settle_lost(self) -> None:
         """Settle leases whose requests left the engine without a word.

@@ -72,11 +72,11 @@ def read(seeds: str, urls: Urls = DEFAULT) -> Iterator[Entry | BadSeed]:
                 ) from error
 
 
-def seed_entry(url: str, urls: Urls = DEFAULT) -> Entry:
+def seed_entry(url: str, urls: Urls = DEFAULT, *, argument: str = "seeds") -> Entry:
     """The entry of one seed, or ConfigurationError."""
     found = urls.canonical(url)
     if isinstance(found, Rejected):
-        raise ConfigurationError(f"seeds: {url!r}: {_WHY.get(found.reason, found.reason)}.")
+        raise ConfigurationError(f"{argument}: {url!r}: {_WHY.get(found.reason, found.reason)}.")
     return _entry(found, urls)
 
 

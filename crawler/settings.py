@@ -62,7 +62,7 @@ DEAD_MAX = 100_000
 # Fingerprints a process remembers, so that most links need no look in Redis; about 60 bytes each.
 KNOWN_CACHE_SIZE = 200_000
 
-# --- URLs (the same in all processes of a crawl, from its start: they make the fingerprints) -------
+# --- URLs (the same in all processes of a crawl, from its start: they make the fingerprints) ------
 # Characters a URL may have; longer ones are not followed.
 URL_LENGTH_LIMIT = 2048
 # Whether query parameters are put in order of their names: ?b=2&a=1 is then fetched as ?a=1&b=2.
@@ -73,6 +73,30 @@ URL_DROP_PARAMETERS: list[str] = []
 # What is the same URL, though it is fetched as found: any of "scheme", "www", "slash" (at the end),
 # "index" (index.html and its folder), "case". With several shards "www" needs GROUP_BY = "domain".
 URL_FOLD: list[str] = []
+
+# --- Scope, traps, priority (docs/tuning.md has examples) -----------------------------------------
+# Whether the sitemaps that a robots.txt names are read.
+FOLLOW_SITEMAPS = True
+# Endings of files that are not followed. None: the list in crawler/policy/url_filter.py, less
+# pictures, sound and films with FOLLOW_MEDIA. []: all files are followed.
+SKIPPED_EXTENSIONS: list[str] | None = None
+# Traps; 0 switches a rule off. How often a path may have the same segment, and how many segments.
+TRAP_SEGMENT_REPEATS = 2
+TRAP_PATH_DEPTH = 20
+# Characters of a page's URL from which on its links may not be that URL and more.
+TRAP_GROWTH_LENGTH = 255
+# Index pages of months or days, more years ago or ahead than this: so many of one shape a process.
+TRAP_CALENDAR_YEARS = [10, 1]
+TRAP_CALENDAR_MAX = 20
+# URLs a process follows that differ in numbers and values of parameters only; and those with four
+# or more parameters on one path, whatever their names.
+TRAP_TEMPLATE_MAX = 50_000
+TRAP_FILTERS_MAX = 50
+# Points by which a URL's score differs from 100, for what is known of it; those not named keep
+# their defaults, see WEIGHTS in crawler/policy/priority.py.
+PRIORITY_WEIGHTS: dict[str, int] = {}
+# Domains whose URLs have more points: a list, or a file with one a line or as Tranco has them.
+TRUSTED_DOMAINS: list[str] | str | None = None
 
 # --- Politeness ---------------------------------------------------------------------------------
 # What has one clock and one place in line: a "host", or all hosts of a registered "domain".

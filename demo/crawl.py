@@ -33,7 +33,11 @@ SETTINGS: Final[dict[str, Any]] = {
     "RETRY_BASE": 1,
     "CRAWL_MAX_WAIT": 10,
 }
-_LIMITS: Final = ("max_pages", "max_depth")
+# Arguments after which a crawl need not fetch everything.
+_LIMITS: Final = frozenset(
+    "max_pages max_pages_per_host max_depth max_time follow scope include exclude allowed_domains "
+    "excluded_domains".split()
+)
 
 
 def given(arguments: Sequence[str], options: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -151,7 +155,8 @@ class DemoCrawl:
 
     def _judge(self, summary: dict[str, Any]) -> int:
         """Say whether the crawl did what the web's truth and the judge's rules expect."""
-        known = truth(self._options)
+        reads = self._settings.get("FOLLOW_SITEMAPS", "True").lower() in ("true", "1")
+        known = truth(self._options, read_sitemaps=reads)
         delay_s = float(self._settings.get("DELAY_MIN", SETTINGS["DELAY_MIN"]))
         verdict = judge(self._log, known, min_delay_s=delay_s)
         violations = dict(verdict.violations)

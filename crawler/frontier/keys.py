@@ -17,6 +17,11 @@ def options(crawl: str) -> str:
     return f"{{{crawl}}}:options"
 
 
+def seed_domains(crawl: str) -> str:
+    """Set: registered domains of the seeds, bounded by whoever adds them."""
+    return f"{{{crawl}}}:seed_domains"
+
+
 def owners(tag: str) -> str:
     """Sorted set of a shard: instance -> last beat."""
     return f"{tag}:owners"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Self
 
 from crawler.errors import CrawlerError
@@ -80,6 +80,19 @@ class Steering:
                 await self._redis.hdel(key, name)
             else:
                 await self._redis.hset(key, name, json.dumps(value))
+
+    async def seed_domains(self) -> set[str]:
+        """Registered domains of the seeds."""
+        found = await self._redis.smembers(keys.seed_domains(self._crawl))
+        return {name.decode() for name in found}
+
+    async def count_seed_domains(self) -> int:
+        """How many there are."""
+        return int(await self._redis.scard(keys.seed_domains(self._crawl)))
+
+    async def add_seed_domains(self, domains: Sequence[str]) -> None:
+        """Add some more."""
+        await self._redis.sadd(keys.seed_domains(self._crawl), *domains)
 
     async def delete(self, *, silence_ms: int = 30_000) -> AsyncIterator[int]:
         """Delete the crawl, in batches; yields how many keys are gone so far.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from time import thread_time
 
 MAX_PATTERNS = 100
@@ -29,6 +30,7 @@ def compiled(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     return tuple(_compiled(text) for text in patterns)
 
 
+@lru_cache(maxsize=2 * MAX_PATTERNS)
 def _compiled(text: str) -> re.Pattern[str]:
     if len(text) > MAX_CHARS:
         start = f"{text[:40]}…"

@@ -48,7 +48,7 @@ class TrapRules:
     calendar_years_back: int = 10
     calendar_years_ahead: int = 1
     # URLs with a query, per template.
-    template_max: int = 5000
+    template_max: int = 50_000
     # URLs with four or more parameters, per path whatever their names.
     filters_max: int = 50
 

@@ -10,11 +10,15 @@ from crawler.urls import host_of, registered_domain
 
 # host, domain: of the page that has the link. seeds: the registered domains of all seeds.
 SCOPES = ("host", "domain", "seeds", "any")
+# Pictures, sound and films.
+MEDIA = frozenset(
+    """avi bmp flac flv gif ico jpeg jpg m4a m4v mkv mov mp3 mp4 mpeg mpg ogg ogv png svg swf tif
+    tiff wav webm webp wma wmv""".split()
+)
 # Files that are no pages. Served under another name they are still stopped by their type.
-SKIPPED_EXTENSIONS = frozenset(
-    """7z avi bin bmp bz2 css dmg doc docx eot exe flac flv gif gz ico iso jar jpeg jpg js m4a m4v
-    mkv mov mp3 mp4 mpeg mpg msi ogg ogv otf pdf pkg png ppt pptx rar svg swf tar tgz tif tiff ttf
-    wav webm webp wma wmv woff woff2 xls xlsx xz zip""".split()
+SKIPPED_EXTENSIONS = MEDIA | frozenset(
+    """7z bin bz2 css dmg doc docx eot exe gz iso jar js msi otf pdf pkg ppt pptx rar tar tgz ttf
+    woff woff2 xls xlsx xz zip""".split()
 )
 _NONE: frozenset[str] = frozenset()
 
@@ -57,6 +61,15 @@ class Scope:
     def excludes(self, url: str) -> bool:
         """Is it of a domain that was excluded, perhaps after the URL was found?"""
         return bool(self.excluded_domains) and is_within(host_of(url), self.excluded_domains)
+
+    def refuses_sitemap(self, url: str, *, site: str) -> str | None:
+        """The same for a sitemap that a site names: it may be anywhere in the site's own domain."""
+        host, home = host_of(url), host_of(site)
+        if self.excludes(url):
+            return "excluded"
+        if registered_domain(host) != registered_domain(home) and not self._spans(host, home):
+            return "scope"
+        return None
 
     def refuses_redirect(self, url: str, *, source_url: str, depth: int) -> str | None:
         """The same for the target of a redirect. A seed may lead anywhere: the user asked for it.

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.http import Response, TextResponse
 
-from crawler import assembly, seeds
+from crawler import assembly, seeds, sitemaps, spider_arguments
 from crawler.download import TYPE_NOT_ACCEPTED
-from crawler.errors import ConfigurationError
 from crawler.frontier import Entry, Lease
 from crawler.items import Page
 from crawler.links import Document, HtmlReader, Reader, is_light
+from crawler.outlinks import SITEMAP_LEVELS, Outlinks
 from crawler.policy.directives import Directives, of_headers
-from crawler.policy.url_filter import SCOPES
+from crawler.policy.priority import Facts
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
-from crawler.urls import DEFAULT, Urls
+from crawler.urls import DEFAULT, Urls, authority_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SEED_BATCH = 1000
+# Reading a sitemap takes about 100 µs a KB: larger ones are read in a thread.
+_SITEMAP_INLINE_BYTES = 20_000
+_FRESH = timedelta(days=1)
 _BAD_SEEDS_SHOWN = 10
 # Scrapy's word for a body that ended too early, and ours.
 _FLAGS = {"dataloss": "truncated"}
@@ -46,48 +50,30 @@ class WebSpider(Spider):
         "HTTPERROR_ALLOW_ALL": True,
     }
 
-    def __init__(
-        self,
-        seeds: str | None = None,
-        *,
-        scope: str | None = None,
-        max_depth: str | int | None = None,
-        max_pages: str | int | None = None,
-        max_pages_per_host: str | int | None = None,
-        crawl: str | None = None,
-        **arguments: str,
-    ) -> None:
+    # Redirects must keep to the crawl's scope too.
+    is_scoped = True
+
+    def __init__(self, **arguments: Any) -> None:
         super().__init__()
-        if arguments:
-            known = "seeds, scope, max_depth, max_pages, max_pages_per_host, crawl"
-            name = min(arguments)
-            raise ConfigurationError(f"The spider has no argument {name!r}; it has {known}.")
-        if scope is not None and scope not in SCOPES:
-            raise ConfigurationError(f"scope is {scope!r}; use one of {', '.join(SCOPES)}.")
-        self.seeds = seeds
+        self.arguments = spider_arguments.read(arguments)
         # Those the user gave; the others stay as the crawl has them.
-        self.options: dict[str, Any] = {}
-        if scope is not None:
-            self.options["scope"] = scope
-        for name, value in (
-            ("max_depth", max_depth),
-            ("max_pages", max_pages),
-            ("max_pages_per_host", max_pages_per_host),
-        ):
-            if value is not None:
-                self.options[name] = _whole_number(name, value)
-        self.crawl = crawl
+        self.options = self.arguments.options
+        self.crawl = self.arguments.crawl
         self.urls = DEFAULT
         self.reader = Reader(HtmlReader(max_links=0), max_links=0)
         self.obey_noindex = True
         self.robots_name = ""
-        if seeds is not None:
-            _check_seeds(seeds)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         settings = crawler.settings
+        if spider.arguments.user_agent is not None:
+            settings.set("USER_AGENT", spider.arguments.user_agent, "cmdline")
+        if spider.arguments.max_time_s:
+            settings.set("CLOSESPIDER_TIMEOUT", spider.arguments.max_time_s, "cmdline")
+        if settings.getbool("FOLLOW_SITEMAPS"):
+            crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         spider.urls = Urls(assembly.url_rules(settings))
         spider.robots_name = _product(settings["USER_AGENT"])
         spider.obey_noindex = settings.getbool("OBEY_NOINDEX")
@@ -105,9 +91,11 @@ class WebSpider(Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Put the seeds into the frontier, by batches that it has acknowledged."""
-        if self.seeds is not None:
-            reader = seeds.read(self.seeds, self.urls)
-            while batch := await asyncio.to_thread(_next_batch, reader):
+        if self.arguments.sitemaps:
+            await self._outlinks.add_sitemaps(self.arguments.sitemaps, site="", level=0, given=True)
+        if self.arguments.seeds is not None:
+            reader = seeds.read(self.arguments.seeds, self.urls)
+            while batch := await to_thread(_next_batch, reader):
                 await self._plant(batch)
         nothing: tuple[Request, ...] = ()
         for request in nothing:
@@ -134,7 +122,7 @@ class WebSpider(Spider):
                 document = self._read(response, nofollow=asked.nofollow)
             else:
                 # The parser lets others run meanwhile.
-                document = await asyncio.to_thread(self._read, response, nofollow=asked.nofollow)
+                document = await to_thread(self._read, response, nofollow=asked.nofollow)
             page.charset = document.charset
             page.title = document.title
             page.description = document.description
@@ -147,6 +135,55 @@ class WebSpider(Spider):
             page.stored = not (self.obey_noindex and (document.noindex or asked.noindex))
         self.extract(response, page)
         yield page
+
+    async def parse_sitemap(
+        self, response: Response, *, site: str, level: int
+    ) -> AsyncIterator[Page]:
+        """A sitemap is no page: its URLs go to the frontier, at the depth of links of a seed."""
+        stats = self.crawler.stats
+        if response.status != 200:
+            stats.inc_value("sitemaps/missing")
+            return
+        read = partial(sitemaps.read, response.body, response.url, self.urls)
+        found = read() if len(response.body) < _SITEMAP_INLINE_BYTES else await to_thread(read)
+        stats.inc_value("sitemaps/read")
+        stats.inc_value("sitemaps/urls", len(found.pages))
+        if found.cut:
+            stats.inc_value("sitemaps/cut")
+            logger.info("%s could be read in part only", response.url)
+        lease: Lease | None = response.meta.get(LEASE)
+        since = datetime.now(UTC) - _FRESH
+        await self._outlinks.follow(
+            [page.url for page in found.pages],
+            page_url=site,
+            depth=1,
+            parent=lease.entry.id if lease is not None else 0,
+            facts={
+                page.url: Facts(
+                    fresh=page.modified is not None and page.modified >= since,
+                    sitemap_priority=page.priority,
+                )
+                for page in found.pages
+                if page.modified is not None or page.priority != 0.5
+            },
+        )
+        if level < SITEMAP_LEVELS:
+            await self._outlinks.add_sitemaps(found.sitemaps, site=site, level=level + 1)
+        nothing: tuple[Page, ...] = ()
+        for page in nothing:
+            yield page  # an async generator, as `parse` is
+
+    async def robots_parsed(self, robotparser: Any, request: Request) -> None:
+        """A robots.txt was fetched: go on with the sitemaps that it names."""
+        named = [self.urls.canonical(url) for url in getattr(robotparser, "sitemaps", ())]
+        if named and Scheduler.of(self.crawler).orders.options.follow:
+            site = f"{authority_of(request.url)}/"
+            good = [url for url in named if isinstance(url, str)]
+            await self._outlinks.add_sitemaps(good, site=site, level=0)
+
+    @property
+    def _outlinks(self) -> Outlinks:
+        return Outlinks.of(self.crawler)
 
     def extract(self, response: Response, page: Page) -> None:
         """Override to put fields of your own into `page.extra`."""
@@ -193,20 +230,6 @@ class WebSpider(Spider):
 def _product(user_agent: str) -> str:
     """The name by which pages speak to this crawler: of "name/1.0 (+address)" the name."""
     return user_agent.partition("/")[0].partition(" ")[0]
-
-
-def _whole_number(name: str, value: str | int) -> int:
-    try:
-        number = int(value)
-    except ValueError:
-        number = -1
-    if number < 0:
-        raise ConfigurationError(f"{name} is {value!r}; give a whole number, 0 for no limit.")
-    return number
-
-
-def _check_seeds(text: str) -> None:
-    seeds.check(text)
 
 
 def _next_batch(

@@ -45,7 +45,7 @@ def test_bad_seeds(crawls: Crawls, seeds: str, text: str) -> None:
     [
         ("max_depth", "abc", "max_depth is 'abc'; give a whole number"),
         ("max_pages", "-1", "max_pages is '-1'; give a whole number"),
-        ("scope", "galaxy", "scope is 'galaxy'; use one of host, domain, any"),
+        ("scope", "galaxy", "scope is 'galaxy'; use one of host, domain, seeds, any"),
         ("max_dept", "1", "no argument 'max_dept'"),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_crawl_fetches_what_it_must_and_nothing_that_robots_forbid(
         )
     assert run.code == 0, run.stderr
     assert run.summary["finished"], run.stderr
-    expected = truth(OPTIONS)
+    expected = truth(OPTIONS, read_sitemaps=True)
     verdict = judge(log, expected, min_delay_s=MIN_DELAY_S)
     assert verdict.ok, "\n".join(verdict.lines())
     # The case that leaks in Scrapy's own middleware: links to forbidden pages, found all at once.
@@ -79,7 +79,7 @@ def test_duplicates_are_known_without_mongodb_too(
 ) -> None:
     options = WebOptions(hosts=24, pages=5, seed=3, zoo="demo")
     feed = tmp_path / "pages.jsonl"
-    expected = truth(options)
+    expected = truth(options, read_sitemaps=True)
     assert expected.exact_groups
     with DemoServer(options, log) as web:
         run = Crawls(tmp_path, redis_url).run(

@@ -57,7 +57,7 @@ def test_three_processes_crawl_a_web_once_and_never_burden_a_host_together(
         for process in processes:
             assert process.wait() == 0, process.log
             assert "Traceback" not in process.log
-    verdict = judge(log, truth(options), min_delay_s=DELAY_S)
+    verdict = judge(log, truth(options, read_sitemaps=True), min_delay_s=DELAY_S)
     assert verdict.ok, "\n".join(verdict.lines())
     took_part = [summary(tmp_path, number)["this_run"]["hosts"] for number in range(3)]
     assert sum(hosts > 0 for hosts in took_part) >= 2

@@ -28,7 +28,7 @@ WEB = WebOptions(hosts=32, pages=9, seed=6, zoo="demo")
 DELAY_S = 0.05
 LEASE_TTL_S = 2.0
 CONCURRENCY = 8
-EXPECTED = truth(WEB)
+EXPECTED = truth(WEB, read_sitemaps=True)
 
 
 @dataclass

@@ -7,8 +7,8 @@ from scrapy.crawler import Crawler
 
 from crawler.failures import Failures
 from crawler.frontier import Added, Entry, Lease
+from crawler.orders import Orders
 from crawler.policy.retry import Bury, Retry, RetryPolicy
-from crawler.policy.url_filter import Scope
 from crawler.scheduler import Scheduler
 from crawler.urls import DEFAULT, fingerprint
 from tests.crawlers import project_crawler
@@ -30,7 +30,7 @@ class WritingScheduler(Scheduler):
         self.calls: list[tuple[Any, ...]] = []
         self.added: list[Entry] = []
         self.failures = Failures(self, RetryPolicy(times=retry_times, base_s=30.0))
-        self._scope = Scope()
+        self.orders = Orders()
 
     def holds(self, lease: Lease) -> bool:
         return True

@@ -39,7 +39,7 @@ async def test_links_become_entries_one_deeper_with_their_parent(
 
 
 async def test_what_does_not_belong_is_counted_and_left(scheduler: WritingScheduler) -> None:
-    scheduler._scope = Scope("host", max_depth=3)
+    scheduler.orders.scope = Scope("host", max_depth=3)
     crawler = crawler_with(scheduler)
     links = Links.from_crawler(crawler)
     await links.process_item(page(links=["http://x.test/", "http://y.test/", URL + "a.pdf"]))

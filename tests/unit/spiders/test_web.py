@@ -152,7 +152,7 @@ async def test_without_seeds_it_crawls_what_the_frontier_has(scheduler: WritingS
     ("arguments", "text"),
     [
         ({"seeds": ""}, "seeds is empty"),
-        ({"scope": "world"}, "scope is 'world'; use one of host, domain, any"),
+        ({"scope": "world"}, "scope is 'world'; use one of host, domain, seeds, any"),
         ({"max_depth": "abc"}, "max_depth is 'abc'; give a whole number, 0 for no limit"),
         ({"max_depth": "1.5"}, "max_depth is '1.5'"),
         ({"max_pages": "-1"}, "max_pages is '-1'"),

@@ -1,0 +1,60 @@
+"""The options of a crawl as this process follows them now, and what they mean for URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from crawler import options
+from crawler.frontier import Entry, RedisAway, Steering
+from crawler.policy.url_filter import SKIPPED_EXTENSIONS, Scope
+
+
+class Orders:
+    """`use` is called with the options whenever they changed."""
+
+    def __init__(
+        self,
+        skipped_extensions: AbstractSet[str] = SKIPPED_EXTENSIONS,
+        use: Callable[[options.Options], None] = lambda _: None,
+    ) -> None:
+        self.options = options.Options()
+        self._skipped_extensions = skipped_extensions
+        self.scope: Scope = self.options.url_filter(skipped_extensions)
+        self._use = use
+        self._steering: Steering
+
+    async def open(self, steering: Steering, given: Mapping[str, Any]) -> None:
+        """Tell the fleet what this process was given, and follow what holds."""
+        self._steering = steering
+        self._follow(await options.share(steering, given))
+
+    async def look(self) -> None:
+        """Follow what others changed."""
+        self._follow(await options.follow(self._steering, self.options))
+
+    async def note_seeds(self, entries: Sequence[Entry]) -> None:
+        """Let the fleet know the domains of new seeds, for the scope "seeds"."""
+        new = options.new_seed_domains(self.options, (entry.url for entry in entries))
+        if not new:
+            return
+        known = self.options.seed_domains.union(new)
+        self._follow(replace(self.options, seed_domains=known))
+        # If Redis is away, it is told with the next look.
+        with suppress(*RedisAway):
+            await self._steering.add_seed_domains(new)
+
+    def refuses_redirect(self, target: Entry, source: Entry) -> str | None:
+        """The reason not to follow a redirect, or None."""
+        # With a callback it is no page, but a sitemap.
+        depth = 0 if "callback" in target.tail else source.depth
+        return self.scope.refuses_redirect(target.url, source_url=source.url, depth=depth)
+
+    def _follow(self, now: options.Options) -> None:
+        if now is not self.options:
+            self.options = now
+            self.scope = now.url_filter(self._skipped_extensions)
+        self._use(now)

@@ -1,0 +1,177 @@
+"""Bring discovered URLs into the frontier: those that belong to the crawl, with their scores.
+
+Links of pages and URLs of sitemaps take the same way: scope, traps, priority, one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, ClassVar, Self
+from weakref import WeakKeyDictionary
+
+from crawler import assembly
+from crawler.frontier import ADD_MAX, Entry
+from crawler.policy.priority import Facts, Host, Scorer, front_queue
+from crawler.policy.tally import Tally
+from crawler.policy.traps import PageLinks, Traps
+from crawler.scheduler import Scheduler
+from crawler.sitemaps import MAX_BYTES
+from crawler.urls import host_of, registered_domain
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+# Hosts whose URLs and inbound links are counted, about 150 bytes each.
+_HOSTS_KEPT = 100_000
+# An index of sitemaps may list indexes once more, and no deeper.
+SITEMAP_LEVELS = 2
+
+
+class Outlinks:
+    """Knows of each host how many of its URLs this process found, and how often others link to it.
+
+    Like the traps' counts these are the process's own and bounded.
+    """
+
+    _of_crawlers: ClassVar[WeakKeyDictionary[Crawler, Outlinks]] = WeakKeyDictionary()
+
+    def __init__(self, crawler: Crawler, scorer: Scorer, traps: Traps) -> None:
+        self._crawler = crawler
+        self._scorer = scorer
+        self._traps = traps
+        self._urls_found = Tally(_HOSTS_KEPT)
+        self._inbound = Tally(_HOSTS_KEPT)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        return cls(crawler, assembly.scorer(settings), Traps(assembly.trap_rules(settings)))
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Outlinks:
+        """The one that all components of a crawl share."""
+        found = cls._of_crawlers.get(crawler)
+        if found is None:
+            found = cls._of_crawlers[crawler] = cls.from_crawler(crawler)
+        return found
+
+    async def follow(
+        self,
+        urls: Sequence[str],
+        *,
+        page_url: str,
+        depth: int,
+        parent: int,
+        facts: Mapping[str, Facts] | None = None,
+    ) -> None:
+        """Add what belongs to the crawl of the canonical URLs that a page lists.
+
+        Returns when Redis has them: only then may the page's lease be settled.
+        """
+        for at in range(0, len(urls), ADD_MAX):
+            batch = urls[at : at + ADD_MAX]
+            entries = self._entries(batch, page_url, depth, parent, facts or {})
+            if not entries:
+                continue
+            added = await Scheduler.of(self._crawler).add(entries)
+            today = datetime.now(UTC).date()
+            for index, entry in enumerate(entries):
+                if added.is_new(index):
+                    self._traps.followed(entry.url, today=today)
+                    self._urls_found.add(host_of(entry.url))
+
+    async def add_sitemaps(
+        self, urls: Iterable[str], *, site: str, level: int, given: bool = False
+    ) -> int:
+        """Add sitemaps of a site, `level` indexes away from their origin; says how many are new.
+
+        With `given` they are the user's own and not judged.
+        """
+        scheduler = Scheduler.of(self._crawler)
+        entries = []
+        for url in urls:
+            reason = None if given else scheduler.orders.scope.refuses_sitemap(url, site=site)
+            if reason is None:
+                entries.append(self._sitemap_entry(url, site or url, level, given=given))
+            else:
+                self._count(f"sitemaps/refused/{reason}")
+        new = 0
+        for at in range(0, len(entries), ADD_MAX):
+            added = await scheduler.add(entries[at : at + ADD_MAX], "all" if given else "new")
+            new += added.new
+        self._count("sitemaps/added", new)
+        return new
+
+    # -------------------------------------------------------------------------------------------
+
+    def _entries(
+        self,
+        batch: Sequence[str],
+        page_url: str,
+        depth: int,
+        parent: int,
+        facts: Mapping[str, Facts],
+    ) -> list[Entry]:
+        scheduler = Scheduler.of(self._crawler)
+        scope, spelling, thresholds = scheduler.orders.scope, scheduler.urls, scheduler.thresholds
+        refuses, score, page = scope.refuses, self._scorer.score, PageLinks(page_url)
+        today = datetime.now(UTC).date()
+        page_domain = registered_domain(host_of(page_url))
+        host_points: dict[str, int] = {}
+        refused: dict[str, int] = {}
+        entries: list[Entry] = []
+        for url in batch:
+            reason = refuses(url, page_url=page_url, depth=depth)
+            if reason is None:
+                reason = self._traps.refuses(url, page, today=today)
+                if reason is not None:
+                    reason = f"trap_{reason}"
+            if reason is not None:
+                refused[reason] = refused.get(reason, 0) + 1
+                continue
+            host = host_of(url)
+            points = host_points.get(host)
+            if points is None:
+                points = host_points[host] = self._host_points(host, page_domain)
+            queue = front_queue(score(url, depth, points, facts.get(url)), thresholds)
+            entries.append(
+                Entry(
+                    id=spelling.fingerprint(url),
+                    url=url,
+                    queue=queue,
+                    depth=depth,
+                    parent=parent,
+                    group_skip=spelling.group_skip(url),
+                )
+            )
+        for name, count in refused.items():
+            self._count(f"links/refused/{name}", count)
+        return entries
+
+    def _host_points(self, host: str, page_domain: str) -> int:
+        """The points of a host that a page links to; the link itself counts for later ones."""
+        if registered_domain(host) != page_domain:
+            self._inbound.add(host)
+        known = Host(urls=self._urls_found[host], inbound=self._inbound[host])
+        return self._scorer.host_points(host, known)
+
+    def _sitemap_entry(self, url: str, site: str, level: int, *, given: bool) -> Entry:
+        spelling = Scheduler.of(self._crawler).urls
+        return Entry(
+            id=spelling.fingerprint(url),
+            url=url,
+            queue=1,
+            depth=0 if given else 1,
+            group_skip=spelling.group_skip(url),
+            tail={
+                "callback": "parse_sitemap",
+                "cb_kwargs": {"site": site, "level": level},
+                # Whatever its type is called, and as large as the protocol allows.
+                "meta": {"download_any_type": True, "download_maxsize": MAX_BYTES},
+            },
+        )
+
+    def _count(self, name: str, by: int = 1) -> None:
+        if by:
+            self._crawler.stats.inc_value(name, by)

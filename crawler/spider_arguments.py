@@ -1,0 +1,107 @@
+"""Read and check the arguments of the spider `web`. An error names argument, value and rule."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from crawler import options, seeds
+from crawler.errors import ConfigurationError
+
+_DURATION = re.compile(r"(\d{1,9})\s*([smhd]?)", re.ASCII)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_USER_AGENT_MAX = 500
+NAMES = (
+    "seeds",
+    "sitemaps",
+    "scope",
+    "allowed_domains",
+    "excluded_domains",
+    "include",
+    "exclude",
+    "follow",
+    "max_depth",
+    "max_pages",
+    "max_pages_per_host",
+    "max_time",
+    "user_agent",
+    "crawl",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the user gave; what is missing stays as the crawl has it."""
+
+    seeds: str | None = None
+    # Canonical URLs.
+    sitemaps: tuple[str, ...] = ()
+    # For the whole fleet.
+    options: dict[str, Any] = field(default_factory=dict)
+    # 0 for no limit.
+    max_time_s: int = 0
+    user_agent: str | None = None
+    crawl: str | None = None
+
+
+def read(given: Mapping[str, Any]) -> Arguments:
+    """The arguments, or ConfigurationError. Files of seeds are looked for, not read."""
+    # Programs such as scrapyd add names of their own, with an underscore in front.
+    known = {name: value for name, value in given.items() if not name.startswith("_")}
+    for name in known:
+        if name not in NAMES:
+            raise ConfigurationError(
+                f"The spider has no argument {name!r}; it has {', '.join(NAMES)}."
+            )
+    if known.get("seeds") is not None:
+        seeds.check(known["seeds"])
+    chosen = {
+        name: value for name, value in known.items() if name in options.NAMES and value is not None
+    }
+    # Domains that are named need not be linked from each other's pages only.
+    if chosen.get("allowed_domains") and "scope" not in chosen:
+        chosen["scope"] = "any"
+    return Arguments(
+        seeds=known.get("seeds"),
+        sitemaps=_sitemaps(known.get("sitemaps")),
+        options=options.checked(chosen),
+        max_time_s=_seconds("max_time", known.get("max_time")),
+        user_agent=_user_agent(known.get("user_agent")),
+        crawl=known.get("crawl"),
+    )
+
+
+def _sitemaps(value: str | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    parts = value.replace(",", " ").split()
+    if not parts:
+        raise ConfigurationError(
+            "sitemaps is empty; give URLs: -a sitemaps=https://example.com/sitemap.xml"
+        )
+    return tuple(seeds.seed_entry(part, argument="sitemaps").url for part in parts)
+
+
+def _seconds(name: str, value: Any) -> int:
+    if value is None:
+        return 0
+    found = _DURATION.fullmatch(str(value).strip())
+    if found is None:
+        raise ConfigurationError(
+            f"{name} is {value!r}; give seconds, or a number with m, h or d as in 10m."
+        )
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def _user_agent(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = str(value).strip()
+    if not text or len(text) > _USER_AGENT_MAX or not text.isascii() or not text.isprintable():
+        raise ConfigurationError(
+            f"user_agent is {value!r}; give a product and an address in plain ASCII, as in "
+            "'mybot/1.0 (+https://example.com/bot)'."
+        )
+    return text
