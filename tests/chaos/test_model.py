@@ -410,9 +410,9 @@ async def test_no_interleaving_loses_a_url_or_hurries_a_host(
     fleet = Fleet(client, seed, parallelism)
     await fleet.open(redis_url)
     try:
-        for number in range(700):
+        for number in range(500):
             await fleet.step()
-            if number % 5 == 0:
+            if number % 8 == 0:
                 fleet.check()
         fleet.check()
         await fleet.drain()

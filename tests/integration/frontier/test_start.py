@@ -11,6 +11,7 @@ import redis
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.frontier import Frontier, Steering, Tuning, keys, persistence
 from crawler.frontier.connection import connect, masked
+from crawler.frontier.meta import DATA_MODEL
 from crawler.frontier.seen import Bloom
 from tests.cluster import RedisProcess
 from tests.integration.frontier.fleet import CRAWL, Place
@@ -35,7 +36,7 @@ async def test_another_form_of_url_seen_is_refused(place: Place) -> None:
 async def test_a_crawl_of_another_data_model_is_refused(place: Place) -> None:
     await place.instance()
     await place.redis.hset(keys.crawl_meta(CRAWL), "version", 1)
-    with pytest.raises(ConfigurationError, match="data model 1, this program has 2"):
+    with pytest.raises(ConfigurationError, match=f"data model 1, this program has {DATA_MODEL}"):
         await place.instance()
     with pytest.raises(ConfigurationError, match="Finish it with the version that began it"):
         await place.steering()
@@ -60,7 +61,7 @@ async def test_a_whole_fleet_may_create_a_crawl_at_once(place: Place) -> None:
 
 
 async def test_a_creation_that_was_cut_off_is_completed(place: Place) -> None:
-    await place.redis.hset(keys.crawl_meta(CRAWL), "version", 2)
+    await place.redis.hset(keys.crawl_meta(CRAWL), "version", DATA_MODEL)
     await place.instance()
     assert (await place.redis.hlen(keys.crawl_meta(CRAWL))) == 4
 
