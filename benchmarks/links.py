@@ -29,37 +29,41 @@ PAGE_BYTES = 26_000
 _URL = "http://www.words.example/library/page"
 _TYPE = "text/html; charset=utf-8"
 _HOSTS = 500
-_ROUNDS = 7
+_MENU = 10
+_SECTION = 5
+_ROUNDS = 25
 
 
 def page(number: int = 0) -> bytes:
-    """A page as sites have them: a head, a menu, sections with a heading, a text and links."""
+    """A page as sites have them: head, menu, sections of text with links, data for its script."""
     chance = random.Random(number)
     words = [url(n, 1).rpartition("/")[2].partition("-")[0] for n in range(150)]
-    links = iter(_hrefs(number * LINKS_A_PAGE, LINKS_A_PAGE))
-    menu = "".join(f'<li class="item"><a href="{next(links)}">Menu</a></li>\n' for _ in range(10))
-    start = (
+    links = [f'<a class="link" href="{href}">{words[0]}</a>' for href in _hrefs(number)]
+    menu = "".join(f'<li class="item">{link}</li>\n' for link in links[:_MENU])
+    html = (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f"<title>Page {number}</title>\n<meta name=description content='What page {number} is'>\n"
         '<link rel="stylesheet" href="/style.css">\n<script>var visits = 1;</script>\n</head>\n'
         f"<body>\n<nav><ul>\n{menu}</ul></nav>\n<main>\n"
     )
-    sections = []
-    for href in links:
-        text = [" ".join(chance.choices(words, k=12)) for _ in range(4)]
-        sections.append(
-            f'<section class="story"><h2>{text[0][:30]}</h2>\n<p class="lead">{text[1]}\n{text[2]} '
-            f'<a class="more" href="{href}">{text[3][:20]}</a> {text[3]}</p>\n</section>\n'
+    for first in range(_MENU, LINKS_A_PAGE, _SECTION):
+        texts = [" ".join(chance.choices(words, k=28)) for _ in range(_SECTION)]
+        linked = "\n".join(
+            f"{text} {link}" for text, link in zip(texts, links[first:], strict=False)
         )
-    html = start + "".join(sections)
-    end = "</main>\n<footer>All rights reserved</footer>\n</body>\n</html>\n"
-    return (html[: PAGE_BYTES - len(end)] + end).encode()
+        html += f'<section class="story"><h2>{texts[0][:30]}</h2>\n<p class="lead">{linked}</p>\n'
+        html += "</section>\n"
+    html += '</main>\n<script type="application/json">["'
+    end = '"]</script>\n<footer>All rights reserved</footer>\n</body>\n</html>\n'
+    data = " ".join(chance.choices(words, k=2_000))
+    return (html + data[: PAGE_BYTES - len(html) - len(end)] + end).encode()
 
 
-def _hrefs(first: int, count: int) -> list[str]:
+def _hrefs(page_number: int) -> list[str]:
     """Links as pages have them: half of them within the site, a few with a query."""
     found = []
-    for number in range(first, first + count):
+    first = page_number * LINKS_A_PAGE
+    for number in range(first, first + LINKS_A_PAGE):
         link = url(number, _HOSTS)
         if number % 2:
             link = link[link.index("/", 8) :]
@@ -102,7 +106,7 @@ def read_page_by_scrapy(body: bytes, extractor: LinkExtractor) -> int:
 
 def measure_pages(quick: bool) -> Iterator[Figure]:
     """Pages by us and by Scrapy."""
-    count = 10 if quick else 40
+    count = 3 if quick else 8
     bodies = [page(number) for number in range(count)]
     reader = Reader(HtmlReader(max_links=6000), max_links=6000)
     extractor = LinkExtractor()
@@ -119,7 +123,7 @@ def measure_pages(quick: bool) -> Iterator[Figure]:
 
 def measure_urls(quick: bool) -> Iterator[Figure]:
     """URLs by us and by w3lib."""
-    texts = urls(2_000 if quick else 10_000)
+    texts = urls(500 if quick else 2_000)
     ours, theirs = _best(
         lambda: [canonical(text) for text in texts],
         lambda: [canonicalize_url(text) for text in texts],

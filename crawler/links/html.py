@@ -137,7 +137,7 @@ class HtmlReader:
             return
         base = Base(page)
         if addresses.base:
-            moved = self._urls.canonical(base.join(addresses.base))
+            moved = self._urls.resolve(base, addresses.base)
             if isinstance(moved, str):
                 base = Base(moved)
         found: list[Found] = [(addresses.refresh, None, None)] if addresses.refresh else []
@@ -156,13 +156,13 @@ class HtmlReader:
             return None
         words = rel.split()
         if "canonical" in words and not document.canonical:
-            found = self._urls.canonical(base.join(href))
+            found = self._urls.resolve(base, href)
             document.canonical = found if isinstance(found, str) else ""
         if "alternate" in words and "stylesheet" not in words:
             kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
             if kind not in _PAGE_TYPES and kind not in _FEED_TYPES:
                 return None
-            found = self._urls.canonical(base.join(href))
+            found = self._urls.resolve(base, href)
             if isinstance(found, str):
                 language = attributes.get("hreflang")
                 if kind in _FEED_TYPES:
@@ -173,7 +173,7 @@ class HtmlReader:
         return (href, rel, None) if "next" in words or "prev" in words else None
 
     def _follow(self, document: Document, base: Base, found: list[Found], charset: str) -> None:
-        join, canonical = base.join, self._urls.canonical
+        resolve = self._urls.resolve
         unicode, obey = charset in _UNICODE, self._obey_nofollow
         seen: dict[str, None] = {}
         for href, rel, node in found:
@@ -182,15 +182,15 @@ class HtmlReader:
             if rel and obey and "nofollow" in rel.lower().replace(",", " ").split():
                 continue
             if not unicode and not href.isascii():
-                link = canonical(join(_in_charset(href, charset)))
+                link = resolve(base, _in_charset(href, charset))
             else:
-                link = canonical(join(href))
-            if isinstance(link, Rejected) or link in seen:
+                link = resolve(base, href)
+            if isinstance(link, Rejected):
                 continue
-            seen[link] = None
-            if self._anchors:
+            if self._anchors and link not in seen:
                 text = node.text(separator=" ", strip=True) if node is not None else ""
                 document.anchors.append(Link(link, rel or "", text[:_ANCHOR_CHARS]))
+            seen[link] = None
             if len(seen) >= self._max_links:
                 break
         document.links = list(seen)
@@ -220,7 +220,7 @@ def _text(tree: LexborHTMLParser) -> str:
     if body is None:
         return ""
     text = body.text(separator=" ", strip=True, skip_empty=True)
-    for blank in ("\n", "\t", "\r", "\xa0"):
+    for blank in ("\n", "\t", "\xa0"):
         text = text.replace(blank, " ")
     # Splitting into words is most of the work, and seldom needed.
     return " ".join(text.split()) if "  " in text else text.strip()

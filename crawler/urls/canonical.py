@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import can_ada
 
 from crawler.urls.hosts import group_skip
+from crawler.urls.joining import Base
 from crawler.urls.rules import UrlRules
 from crawler.urls.seen_key import fingerprint, folded
 
@@ -23,7 +24,7 @@ _UNRESERVED = {
 }
 # Browsers leave these as they are, Scrapy escapes them on the way out: one spelling is fetched.
 _OPEN = re.compile(r"[\[\]^`{|}\\]")
-_PATH_PARAMETER = re.compile(r";([^/;=]+)(?:=([^/;]*))?")
+_PATH_PARAMETER = re.compile(r";([^/;]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +79,31 @@ class Urls:
             return self._respelled(found, path_at)
         return found if len(found) <= self._max_length else Rejected("too_long")
 
+    def resolve(self, base: Base, link: str) -> str | Rejected:
+        """The canonical URL of a link on a page: `canonical(base.join(link))`, but faster."""
+        if link.startswith(("http://", "https://")):
+            return self.canonical(link)
+        if link[1:2].isalnum() and _is_plain(link):
+            # It is canonical if what is put before it is.
+            found = base.authority + link if link[0] == "/" else base.folder + link
+            if link[0] not in ".-_" and len(found) <= self._max_length:
+                return found
+        return self.canonical(base.join(link))
+
     def _respelled(self, url: str, path_at: int) -> str | Rejected:
         """A parsed URL whose path or query may have more than one spelling."""
-        start = url[:path_at]
-        path, _, query = url[path_at:].partition("?")
-        path = _spelled(path)
+        start, location = url[:path_at], url[path_at:]
+        if "%" in location:
+            location = _ESCAPE.sub(_decoded, location)
+        if _has_open(location):
+            location = _OPEN.sub(_encoded, location)
+        path, _, query = location.partition("?")
         if ";" in path:
             shorter = _PATH_PARAMETER.sub(self._kept_path_parameter, path)
             if shorter != path:
                 # Once more: "/..;jsessionid=1/" has become a dot segment.
                 return self.canonical(f"{start}{shorter}?{query}")
-        query = self._query(_spelled(query)) if query else ""
+        query = self._query(query) if query else ""
         found = f"{start}{path}?{query}" if query else start + path
         return found if len(found) <= self._max_length else Rejected("too_long")
 
@@ -103,25 +118,25 @@ class Urls:
     def _query(self, query: str) -> str:
         """The parameters that make a difference, by name; equal names keep their order."""
         drops = self._drops
-        kept: list[tuple[str, int, str]] = []
-        for part in query.split("&"):
-            if not part:
-                continue
-            name, _, value = part.partition("=")
-            if not drops(name.lower(), value):
-                kept.append((name, len(kept), part))
-        if self._sorts:
-            kept.sort()
-        return "&".join([part for _, _, part in kept])
+        parts = [part for part in query.split("&") if part and not drops(part)]
+        if self._sorts and len(parts) > 1:
+            parts.sort(key=_name)
+        return "&".join(parts)
 
     def _kept_path_parameter(self, match: re.Match[str]) -> str:
-        return "" if self._drops(match[1].lower(), match[2] or "") else match[0]
+        return "" if self._drops(match[1]) else match[0]
 
 
 def _plain_host(name: str) -> str | None:
     """The host without the dot of a full name; None if it is too long or a part is empty."""
     name = name.removesuffix(".")
     return name if len(name) <= _MAX_HOST and "" not in name.split(".") else None
+
+
+def _is_plain(path: str) -> bool:
+    """Is this part of a path canonical at first sight: letters, digits, and no dot segments?"""
+    letters = path.replace("/", "").replace("-", "").replace(".", "").replace("_", "")
+    return letters.isalnum() and letters.isascii() and "/." not in path
 
 
 def _has_open(text: str) -> bool:
@@ -138,11 +153,8 @@ def _has_open(text: str) -> bool:
     )
 
 
-def _spelled(text: str) -> str:
-    """A path or query with one spelling for each character."""
-    if "%" in text:
-        text = _ESCAPE.sub(_decoded, text)
-    return _OPEN.sub(_encoded, text) if _has_open(text) else text
+def _name(part: str) -> str:
+    return part.partition("=")[0]
 
 
 def _decoded(escape: re.Match[str]) -> str:

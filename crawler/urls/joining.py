@@ -17,13 +17,13 @@ _LINE_BREAKS = re.compile(r"[\t\r\n]")
 class Base:
     """A canonical URL that links are relative to."""
 
-    __slots__ = ("_authority", "_folder", "_page", "_path", "_scheme")
+    __slots__ = ("_page", "_path", "_scheme", "authority", "folder")
 
     def __init__(self, url: str) -> None:
         self._page = url.partition("#")[0]
         self._path = self._page.partition("?")[0]
-        self._folder = self._path[: self._path.rindex("/") + 1]
-        self._authority = url[: url.index("/", url.index("//") + 2)]
+        self.folder = self._path[: self._path.rindex("/") + 1]
+        self.authority = url[: url.index("/", url.index("//") + 2)]
         self._scheme = url[: url.index(":")]
 
     def join(self, link: str) -> str:
@@ -33,9 +33,9 @@ class Base:
         first = link[:1]
         # Letters and digits are no blanks: most links need no closer look.
         if first == "/" and link[1:2].isalnum():
-            return self._authority + link
+            return self.authority + link
         if first.isalnum() and ":" not in link:
-            return self._folder + link
+            return self.folder + link
         return self._join_any(link)
 
     def _join_any(self, link: str) -> str:
@@ -52,10 +52,10 @@ class Base:
         if first == "?":
             return self._path + link
         if first not in ("/", "\\"):
-            return self._folder + link
+            return self.folder + link
         if second in ("/", "\\"):
             return f"{self._scheme}:{link}"
-        return self._authority + link
+        return self.authority + link
 
 
 def join(base: str, link: str) -> str:

@@ -48,8 +48,10 @@ class Parameters:
                 names.add(text)
         return cls(frozenset(names), tuple(sorted(prefixes)), frozenset(sessions))
 
-    def have(self, name: str, value: str) -> bool:
-        """Is the parameter, its name in lower case, one of these?"""
+    def have(self, parameter: str) -> bool:
+        """Is this one of them? It is written as in a query: name, or name=value."""
+        name, _, value = parameter.partition("=")
+        name = name.lower()
         if name in self.names or name.startswith(self.prefixes):
             return True
         return name in self.sessions and _SESSION_ID.fullmatch(value) is not None
