@@ -27,6 +27,10 @@ class Engine:
             return 0
         return self._concurrency - len(engine.downloader.active)
 
+    def starting(self) -> bool:
+        """Is the spider's start() still being read?"""
+        return self._crawler.engine._start is not None  # noqa: SLF001
+
     def wake(self) -> None:
         """Let the engine ask for requests; by itself it would look every 5 s only."""
         slot = self._slot()

@@ -91,6 +91,9 @@ class Heartbeat:
                 self._turn = 0
                 with suppress(GaveUp):
                     self._health.failed(error)
+            except Exception:
+                # A process that stops beating is taken for dead with all that it holds.
+                logger.exception("A beat failed; trying again")
 
     async def _beat(self) -> None:
         self._turn += 1

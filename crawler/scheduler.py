@@ -199,7 +199,8 @@ class Scheduler(BaseScheduler):
     async def _open(self) -> None:
         parts = await assembly.connect(self._crawler, self.crawl, self._tuning)
         self.frontier = parts.frontier
-        demand = Demand(self._engine.room, self._engine.wake, self._look_outside)
+        engine = self._engine
+        demand = Demand(engine.room, engine.wake, self._look_outside, engine.starting)
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self._discoveries = Discoveries(self.workbench.outbox, known, self._count)

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 # Two claims are at least this far apart, so that a busy process claims in batches.
 _CLAIM_GAP_S = 0.01
 _IDLE_MAX_S = 1.0
+# Time for another process to move a URL, between two looks for the end.
+_LOOK_AGAIN_S = 0.05
 _BACKOFF_MAX_S = 5.0
 # On several masters, one may fall back by a second; see Outbox.
 _DONE_AFTER_S = 2.0
@@ -45,6 +47,8 @@ class Demand:
     wake: Callable[[], None]
     # Take in seeds and URLs that wait outside the frontier; says how many there were.
     look_outside: Callable[[], Awaitable[int]]
+    # Are seeds still being read? An empty frontier says nothing then.
+    starting: Callable[[], bool] = lambda: False
 
 
 class Workbench:
@@ -218,13 +222,18 @@ class Workbench:
             return 0
         if round_.more:
             return 0
-        if not round_.leases and not self._held and self.outbox.empty:
+        if not round_.leases and self._idle:
             verdict = await self.ending.look(round_)
             if verdict is Verdict.LOOK_AGAIN:
-                return 0
+                return _LOOK_AGAIN_S
             if verdict is Verdict.OVER:
                 self._demand.wake()
         return min([_IDLE_MAX_S, *round_.waits_s])
+
+    @property
+    def _idle(self) -> bool:
+        """This process has nothing to do and nothing to tell."""
+        return not self._held and self.outbox.empty and not self._demand.starting()
 
     def _hand_back_unstarted(self) -> None:
         """At once: fetches in flight may take long to finish, and others could go on with these."""

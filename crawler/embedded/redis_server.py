@@ -54,7 +54,7 @@ class RedisServer(Server):
             "maxmemory-policy": "noeviction",
             # Front queues are long lists read at their ends: compress all nodes in between.
             "list-compress-depth": "1",
-            "list-max-ziplist-size": "-2",
+            "list-max-ziplist-size": "-3",
         }
         return [word for name, value in options.items() for word in (f"--{name}", value)]
 

@@ -11,7 +11,7 @@ from crawler.frontier.connection import Client
 from crawler.frontier.seen import Intset, UrlSeen
 from crawler.frontier.shards import tags
 
-DATA_MODEL = 2
+DATA_MODEL = 3
 _FIELDS = ("version", "shards", "seen", "seen_argument")
 _COMPACT_SETS = (512, 256, 128, 64)
 

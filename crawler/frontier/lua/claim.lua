@@ -61,9 +61,28 @@ for number = 1, 5 do
   waiting = waiting + sizes[number]
 end
 local order = waiting > tonumber(ARGV[7]) and ARGV[6] or ARGV[5]
-waiting = route(n, now, order, sizes, waiting, parallel, budget, tonumber(ARGV[12]))
 
-local token = tonumber(redis.call('HGET', STATS, 'token') or 0)
+local token, records = tonumber(redis.call('HGET', STATS, 'token') or 0), {}
+local function record(entry)
+  token = token + 1
+  local lease = token .. ' ' .. request .. ' ' .. entry
+  records[#records + 1] = entry_id(entry)
+  records[#records + 1] = lease
+  leases[#leases + 1] = lease
+end
+
+-- Most hosts have URLs in one or two of the five: popping finds out with fewer calls than asking.
+local function pop_back(host, turn)
+  local tried = {}
+  for step = 0, #order - 1 do
+    local number = string.byte(order, (turn + step) % #order + 1) - 48
+    if not tried[number] then
+      tried[number] = true
+      local entry = redis.call('LPOP', shard .. 'back:' .. host .. ':' .. number)
+      if entry then return entry end
+    end
+  end
+end
 
 local function lease_from(host)
   local key = shard .. 'host:' .. host
@@ -72,13 +91,8 @@ local function lease_from(host)
   if over_budget(host, own, budget) then return drop_waiting(host, 'budget') end
   -- More than may be are in flight, as after a restart: the last of them brings the host back.
   if tokens_in(tokens) >= parallel then return redis.call('ZREM', HEAP, host) end
-  local back = shard .. 'back:' .. host .. ':'
-  for number = 1, 5 do sizes[number] = redis.call('LLEN', back .. number) end
-  turn, token = tonumber(turn or 0), token + 1
-  local entry = redis.call('LPOP', back .. next_queue(order, turn, sizes))
-  local lease = token .. ' ' .. request .. ' ' .. entry
-  redis.call('HSET', leases_key, entry_id(entry), lease)
-  leases[#leases + 1] = lease
+  turn = tonumber(turn or 0)
+  record(pop_back(host, turn))
   tokens = tokens and tokens ~= '' and tokens .. ' ' .. token or tostring(token)
   redis.call('HSET', key, 'tokens', tokens, 'turn', (turn + 1) % #order, 'waiting', held - 1)
   redis.call('ZREM', HEAP, host)
@@ -92,13 +106,26 @@ local function lease_from(host)
   end
 end
 
+-- A host with nothing waiting and nothing in flight that is due: its URL needs no back queue.
+local function lease_at_once(key, entry, delay)
+  record(entry)
+  redis.call('HSET', key, 'tokens', token)
+  if parallel > 1 then redis.call('HSET', key, 'clock', now + tonumber(delay or 0)) end
+end
+
 for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', now, 'LIMIT', 0, n)) do
   lease_from(host)
 end
+local from_back = #leases
+if #leases < n then
+  waiting = route(n - #leases, now, order, sizes, waiting, parallel, budget, tonumber(ARGV[12]),
+    lease_at_once)
+end
 if #leases > 0 then
+  redis.call('HSET', leases_key, unpack(records))
   redis.call('HSET', STATS, 'token', token)
   redis.call('HSET', shard .. 'claims', owner, request)
-  count('back', -#leases)
+  count('back', -from_back)
   count('claimed', #leases)
 end
 return answer('ok', (waiting > 0 and #leases < n) and 1 or 0)

@@ -1,55 +1,56 @@
 -- Part of add, forget and status: which URLs were seen, as sets of 32-bit integers.
 --
--- Redis keeps such a set as a sorted array, 4 bytes a URL, while it has at most BUCKET_MAX members.
--- A full bucket sends its URLs on to the next generation, which has eight times as many buckets. A
--- bucket that is not full has nothing in later generations, so the search may stop there.
+-- Redis keeps such a set as a sorted array, 4 bytes a URL, while it has at most 512 members. A
+-- generation has a fixed number of buckets and takes URLs until they hold 430 each on average (then
+-- one bucket in 30,000 is larger than 512, which costs nothing that counts); the next generation
+-- has eight times as many. New URLs go to the last generation, known ones are looked for in all of
+-- them, the last and largest first. The last argument of the script is the size of a full bucket.
 
 local FIRST_BUCKETS = 4096
-local BUCKET_MAX = tonumber(ARGV[#ARGV])
+local FILL = math.max(1, math.floor(tonumber(ARGV[#ARGV]) * 0.84))
+local generation, filled = unpack(redis.call('HMGET', STATS, 'seen_generation', 'seen_filled'))
+generation, filled = tonumber(generation or 0), tonumber(filled or 0)
+local capacity, marked = FIRST_BUCKETS * 8 ^ generation * FILL, 0
 
--- Calls visit(key, low) for each bucket that may hold the URL, until it returns a value.
-local function in_buckets(id, visit)
-  local high, low = struct.unpack('>I4i4', id)
-  local generation, buckets = 0, FIRST_BUCKETS
-  while true do
-    local found = visit(shard .. 'url_seen:' .. generation .. ':' .. (high % buckets), low)
-    if found ~= nil then return found end
-    generation, buckets = generation + 1, buckets * 8
+-- Prefixes of keys and numbers of buckets, the last generation first.
+local prefixes, buckets = {}, {}
+local function use_generations()
+  prefixes, buckets = {}, {}
+  for number = generation, 0, -1 do
+    prefixes[#prefixes + 1] = shard .. 'url_seen:' .. number .. ':'
+    buckets[#buckets + 1] = FIRST_BUCKETS * 8 ^ number
   end
+end
+use_generations()
+
+local function is_seen(id)
+  local high, low = struct.unpack('>I4i4', id)
+  for i = 1, #prefixes do
+    if redis.call('SISMEMBER', prefixes[i] .. high % buckets[i], low) == 1 then return true end
+  end
+  return false
 end
 
 local function mark_seen(id)
-  return in_buckets(id, function(key, low)
-    if redis.call('SISMEMBER', key, low) == 1 then return false end
-    if redis.call('SCARD', key) < BUCKET_MAX then
-      redis.call('SADD', key, low)
-      return true
-    end
-  end)
-end
-
-local function is_seen(id)
-  return in_buckets(id, function(key, low)
-    if redis.call('SISMEMBER', key, low) == 1 then return true end
-    if redis.call('SCARD', key) < BUCKET_MAX then return false end
-  end)
+  if #prefixes > 1 and is_seen(id) then return false end
+  local high, low = struct.unpack('>I4i4', id)
+  if redis.call('SADD', prefixes[1] .. high % buckets[1], low) == 0 then return false end
+  marked = marked + 1
+  if filled + marked >= capacity then
+    generation, filled, marked = generation + 1, 0, 0
+    capacity = capacity * 8
+    redis.call('HSET', STATS, 'seen_generation', generation, 'seen_filled', 0)
+    use_generations()
+  end
+  return true
 end
 
 local function forget_seen(id)
-  return in_buckets(id, function(key, low)
-    local full = redis.call('SCARD', key) >= BUCKET_MAX
-    if redis.call('SREM', key, low) == 0 then
-      if full then return nil end
-      return false
-    end
-    -- A bucket that was full must stay so: the search goes on only behind full ones.
-    local filler = low
-    while full do
-      filler = filler == 2147483647 and -2147483648 or filler + 1
-      full = redis.call('SADD', key, filler) == 0
-    end
-    return true
-  end)
+  local high, low = struct.unpack('>I4i4', id)
+  for i = 1, #prefixes do
+    if redis.call('SREM', prefixes[i] .. high % buckets[i], low) == 1 then return true end
+  end
+  return false
 end
 
-local function account_seen() end
+local function account_seen() count('seen_filled', marked) end
