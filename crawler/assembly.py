@@ -142,7 +142,10 @@ def trap_rules(settings: BaseSettings) -> TrapRules:
         calendar_years_back=back,
         calendar_years_ahead=ahead,
         template_max=settings.getint("TRAP_TEMPLATE_MAX"),
+        combinations_max=settings.getint("TRAP_COMBINATIONS_MAX"),
         filters_max=settings.getint("TRAP_FILTERS_MAX"),
+        sessions_max=settings.getint("TRAP_SESSIONS_MAX"),
+        duplicates_after=settings.getint("TRAP_DUPLICATES_AFTER"),
     )
 
 

@@ -81,6 +81,10 @@ class Outlinks:
                     self._traps.followed(entry.url, today=today)
                     self._urls_found.add(host_of(entry.url))
 
+    def fetched(self, url: str, *, duplicate: bool) -> None:
+        """A page was fetched: a kind of URLs that gives mostly duplicates is not followed."""
+        self._traps.fetched(url, duplicate=duplicate)
+
     async def add_sitemaps(
         self, urls: Iterable[str], *, site: str, level: int, given: bool = False
     ) -> int:

@@ -88,13 +88,40 @@ TRAP_GROWTH_LENGTH = 255
 # Index pages of months or days, more years ago or ahead than this: so many of one shape a process.
 TRAP_CALENDAR_YEARS = [10, 1]
 TRAP_CALENDAR_MAX = 20
-# URLs a process follows that differ in numbers and values of parameters only; and those with four
-# or more parameters on one path, whatever their names.
+# What a process follows of one path: URLs that differ in numbers and in values of parameters only;
+# sets of parameter names; URLs with four or more parameters; URLs with a session id.
 TRAP_TEMPLATE_MAX = 50_000
+TRAP_COMBINATIONS_MAX = 7
 TRAP_FILTERS_MAX = 50
+TRAP_SESSIONS_MAX = 20
+# Pages that differ so, after which half of them must be no duplicates to follow more of them.
+TRAP_DUPLICATES_AFTER = 10
 # Points by which a URL's score differs from 100, for what is known of it; those not named keep
-# their defaults, see WEIGHTS in crawler/policy/priority.py.
-PRIORITY_WEIGHTS: dict[str, int] = {}
+# these values.
+PRIORITY_WEIGHTS = {
+    # For each link from a seed, each path segment beyond two, files that are no pages.
+    "depth": -10,
+    "segment": -3,
+    "document": -20,
+    # More than 50 characters of query, more than 120 characters in all.
+    "long_query": -10,
+    "long_url": -5,
+    "home_page": 10,
+    # The path starts with a word such as news or blog.
+    "news": 5,
+    # Fewer than ten of its host's URLs are known to this process.
+    "new_host": 5,
+    # For each factor of ten of links from other domains that this process saw, and the most.
+    "inbound": 5,
+    "inbound_max": 15,
+    # One of TRUSTED_DOMAINS.
+    "trusted": 10,
+    # Its sitemap says: changed within a day; for each tenth of priority above 0.5 or below.
+    "fresh": 5,
+    "sitemap_priority": 1,
+    # It was the same when it was fetched again.
+    "unchanged": -10,
+}
 # Domains whose URLs have more points: a list, or a file with one a line or as Tranco has them.
 TRUSTED_DOMAINS: list[str] | str | None = None
 

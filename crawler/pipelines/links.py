@@ -25,6 +25,8 @@ class Links:
         return cls(crawler)
 
     async def process_item(self, item: Any) -> Any:
+        if isinstance(item, Page) and item.content_hash:
+            self._outlinks.fetched(item.url, duplicate=bool(item.duplicate_of))
         # The same content has the same links; following them again is how traps work.
         if isinstance(item, Page) and item.links and not item.duplicate_of:
             scheduler = Scheduler.of(self._crawler)

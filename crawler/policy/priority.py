@@ -19,9 +19,7 @@ FREE_SEGMENTS = 2
 # A host is new until this many of its URLs were found.
 NEW_HOST_URLS = 10
 
-# Property → points. "depth" counts for each link from a seed, "segment" for each path segment
-# beyond two, "inbound" for each factor of ten of links from other hosts, up to "inbound_max",
-# "sitemap_priority" for each tenth that a sitemap's priority is above 0.5 (and less for below).
+# Property → points, as PRIORITY_WEIGHTS of settings.py explains them.
 WEIGHTS: Mapping[str, int] = {
     "depth": -10,
     "segment": -3,

@@ -1,4 +1,4 @@
-"""Recognise endless spaces of URLs by their shapes. Pure: today is an argument.
+"""Recognise endless spaces of URLs by their shapes. No I/O; today is an argument.
 
 Some rules look at one URL: segments that come again and again, deep paths, URLs that grow from page
 to page. Others count: how many URLs of one template (host, path with its numbers as 0, names of the
@@ -9,6 +9,7 @@ fleet may follow each cap once a process.
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import date
@@ -32,6 +33,11 @@ _DATE = re.compile(
     re.ASCII,
 )
 _YEAR = re.compile(r"[?&](?:y|yr|year)=(1[89]\d\d|2[01]\d\d)(?=&|$)", re.ASCII | re.IGNORECASE)
+# Names of parameters that say who asks, not for what; long values are dropped from URLs anyway.
+_SESSION = re.compile(
+    r"(?:&|^)(?:sid|\w*sess(?:ion)?_?(?:id)?|\w*csid|zenid|cftoken|token)=",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,14 @@ class TrapRules:
     calendar_years_ahead: int = 1
     # URLs with a query, per template.
     template_max: int = 50_000
+    # Sets of parameter names per path.
+    combinations_max: int = 7
     # URLs with four or more parameters, per path whatever their names.
     filters_max: int = 50
+    # URLs with a session id, per template.
+    sessions_max: int = 20
+    # Pages of a template after which half of them must be no duplicates.
+    duplicates_after: int = 10
 
 
 @dataclass(slots=True)
@@ -67,6 +79,8 @@ class Traps:
     def __init__(self, rules: TrapRules | None = None) -> None:
         self.rules = rules or TrapRules()
         self._followed = Tally(_TEMPLATES_KEPT)
+        self._fetched = Tally(_TEMPLATES_KEPT)
+        self._duplicates = Tally(_TEMPLATES_KEPT)
 
     def refuses(self, url: str, page: PageLinks, *, today: date) -> str | None:
         """The reason not to follow a canonical URL that a page links to, or None."""
@@ -83,21 +97,11 @@ class Traps:
                 most = max(Counter(query.split("&")).values())
                 if most > rules.segment_repeats:
                     return "repeated"
+            if self._is_repetitive(_template(location, query)):
+                return "duplicates"
         elif _dated(url, query) is None:
             return None
-        return self._count_reason(url, location, query, page, today)
-
-    def followed(self, url: str, *, today: date) -> None:
-        """A URL was new to the frontier: it counts from now on."""
-        location, _, query = url.partition("?")
-        if query or _dated(url, query) is not None:
-            for _, key, _ in self._caps(url, location, query, today):
-                self._followed.add(key)
-
-    def _count_reason(
-        self, url: str, location: str, query: str, page: PageLinks, today: date
-    ) -> str | None:
-        caps = self._caps(url, location, query, today)
+        caps = self._caps(url, today, page.used)
         for reason, key, most in caps:
             if self._followed[key] + page.used[key] >= most:
                 return reason
@@ -105,18 +109,44 @@ class Traps:
             page.used[key] += 1
         return None
 
-    def _caps(self, url: str, location: str, query: str, today: date) -> list[tuple[str, str, int]]:
+    def followed(self, url: str, *, today: date) -> None:
+        """A URL was new to the frontier: it counts from now on."""
+        query = url.partition("?")[2]
+        if query or _dated(url, query) is not None:
+            for _, key, _ in self._caps(url, today, Counter()):
+                self._followed.add(key)
+
+    def fetched(self, url: str, *, duplicate: bool) -> None:
+        """A page was fetched; was it the duplicate of another?"""
+        location, _, query = url.partition("?")
+        if query:
+            template = _template(location, query)
+            self._fetched.add(template)
+            if duplicate:
+                self._duplicates.add(template)
+
+    def _is_repetitive(self, template: str) -> bool:
+        fetched = self._fetched[template]
+        return (
+            0 < self.rules.duplicates_after <= fetched and 2 * self._duplicates[template] > fetched
+        )
+
+    def _caps(self, url: str, today: date, used: Counter[str]) -> list[tuple[str, str, int]]:
         """The caps that a URL falls under: reason, key and number."""
         rules = self.rules
+        location, _, query = url.partition("?")
         shape = _shape(location)
         found = []
         if query:
-            names = [part.partition("=")[0] for part in query.split("&")]
-            if rules.template_max:
-                key = f"{shape}?{'&'.join(sorted(set(names)))}"
-                found.append(("template", key, rules.template_max))
-            if rules.filters_max and len(names) >= _FILTER_PARAMETERS:
+            template = _template(location, query)
+            is_first = not self._followed[template] and not used[template]
+            if rules.combinations_max and is_first:
+                found.append(("combinations", f"names {shape}", rules.combinations_max))
+            found.append(("template", template, rules.template_max or sys.maxsize))
+            if rules.filters_max and query.count("&") >= _FILTER_PARAMETERS - 1:
                 found.append(("filters", f"filters {shape}", rules.filters_max))
+            if rules.sessions_max and _SESSION.search(query) is not None:
+                found.append(("session", f"session {template}", rules.sessions_max))
         if rules.calendar_max:
             year = _dated(url, query)
             ahead = today.year + rules.calendar_years_ahead
@@ -149,6 +179,12 @@ def _dated(url: str, query: str) -> int | None:
     if found is None and query:
         found = _YEAR.search(url)
     return int(found[1]) if found is not None else None
+
+
+def _template(location: str, query: str) -> str:
+    """Host, path with its numbers as 0, and the names of the parameters."""
+    names = sorted({part.partition("=")[0] for part in query.split("&")})
+    return f"{_shape(location)}?{'&'.join(names)}"
 
 
 def _shape(location: str) -> str:

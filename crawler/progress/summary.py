@@ -84,6 +84,8 @@ class Summary:
             return "finished: nothing is left to crawl"
         if self.reason == "max_pages":
             return f"max_pages is reached; {waits}"
+        if self.reason == "closespider_timeout":
+            return f"max_time is reached; {waits}"
         if self.reason == "redis_lost":
             return "Redis was away for longer than REDIS_GIVE_UP; what it has is kept"
         if self.reason == "shutdown":
