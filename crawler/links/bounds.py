@@ -19,9 +19,11 @@ _BUDGET = 5_000_000
 _COMPARED = 30_000_000
 # Tags below this size have too few attributes to matter.
 _BLOCK = 1024
-# Weights, so that 8 is an open element. Up to this many of them are of no account.
-_USUAL = 250 * 8
-_ELEMENT = 8
+# Weights of open elements. Some are nearly always closed, though they could be nested by tricks.
+_ELEMENT = 32
+_SELDOM = 1
+# Up to this depth pages are of good will.
+_USUAL = 250 * _ELEMENT
 # Each one may be repeated in all that follow.
 _FORMATTING = dict.fromkeys(
     "b big code em font i nobr s small strike strong tt u".split(), 20 * _ELEMENT
@@ -33,6 +35,9 @@ _CLOSED = dict.fromkeys("p br embed hr img meta".split(), 0)
 _CLOSED_IN_HTML = tuple(
     "area base col input link option param source tbody td tfoot th thead tr track wbr".split()
 )
+# Written with "/>", which closes them in drawings.
+_SHAPES = tuple("circle ellipse image line path polygon polyline rect stop use".split())
+_IN_NAMES = str.maketrans("", "", "/-:")
 _TAG = re.compile(r"<(/?[a-zA-Z][^\s/>]*)")
 _BASE64 = re.compile(r";base64,[A-Za-z0-9+/=\s]+")
 # A tag with attributes; scripts have "<" too.
@@ -97,6 +102,9 @@ def _with_bounded_depth(html: str) -> str:
 
 def _weights(tags: set[str]) -> dict[str, int]:
     """How much an open element of each kind counts on a page with these tags."""
-    items = 1 if "li" in tags and not tags.isdisjoint(("dd", "dt")) else 0
-    closed = dict.fromkeys(_CLOSED_IN_HTML, 1 if "svg" in tags or "math" in tags else 0)
-    return {**_FORMATTING, "a": 1, **dict.fromkeys(_ITEMS, items), **_CLOSED, **closed}
+    items = _SELDOM if "li" in tags and not tags.isdisjoint(("dd", "dt")) else 0
+    closed = dict.fromkeys(_CLOSED_IN_HTML, _SELDOM if "svg" in tags or "math" in tags else 0)
+    # What looks like a tag in a script: "i<n)".
+    odd = {tag: _SELDOM for tag in tags if not tag.translate(_IN_NAMES).isalnum()}
+    seldom = dict.fromkeys(("a", *_SHAPES), _SELDOM)
+    return {**odd, **seldom, **_FORMATTING, **dict.fromkeys(_ITEMS, items), **_CLOSED, **closed}

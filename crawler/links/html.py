@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ _REFRESH = re.compile(
 _BETWEEN_SOURCES = re.compile(r",\s+")
 _ANCHOR_CHARS = 200
 _UNICODE = frozenset({"utf-8", "utf-16", "utf-16-le", "utf-16-be"})
+_REFERENCES = "crawler.references"
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
@@ -211,8 +213,17 @@ def _sources(srcset: str | None) -> list[str]:
 def _in_charset(href: str, charset: str) -> str:
     """A link whose query is escaped as browsers do: in the encoding of its page."""
     path, mark, query = href.partition("?")
-    octets = query.encode(charset, "xmlcharrefreplace")
-    return path + mark + quote(octets, safe=_PRINTABLE)
+    return path + mark + quote(query.encode(charset, _REFERENCES), safe=_PRINTABLE)
+
+
+def _references(error: UnicodeError) -> tuple[str, int]:
+    """What browsers write for letters that the encoding of the page does not have."""
+    assert isinstance(error, UnicodeEncodeError)
+    letters = error.object[error.start : error.end]
+    return "".join(f"%26%23{ord(letter)}%3B" for letter in letters), error.end
+
+
+codecs.register_error(_REFERENCES, _references)
 
 
 def _text(tree: LexborHTMLParser) -> str:

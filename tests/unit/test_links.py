@@ -1,12 +1,13 @@
 """What a page says of itself, and where it points to, however it is written."""
 
 import time
+from html import escape
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.links import Document, HtmlReader
+from crawler.links import Document, HtmlReader, Link
 
 URL = "http://h.test/dir/page?q"
 
@@ -110,6 +111,83 @@ def test_a_page_says_who_it_is() -> None:
     assert found.language == "de-AT"
     assert found.canonical == "http://h.test/one"
     assert found.text == "Some text and more"
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("0;url=/a", ["http://h.test/a"]),
+        ("5; URL='/a'", ["http://h.test/a"]),
+        ('0, url="/a;b"', ["http://h.test/a;b"]),
+        ("1.5 /a", ["http://h.test/a"]),
+        ("; url = a", ["http://h.test/dir/a"]),
+        ("5", []),
+        ("", []),
+        ("0;url=javascript:x", []),
+    ],
+)
+def test_a_refresh_is_a_link(content: str, found: list[str]) -> None:
+    assert links(f"<meta http-equiv=Refresh content='{escape(content)}'>") == found
+
+
+def test_frames_areas_and_neighbouring_pages_are_links() -> None:
+    html = """<link rel=next href=n><link rel="prev" href=p><link rel=stylesheet href=s>
+        <link rel=icon href=i><iframe src=f></iframe><map><area href=m></map><a href=a>x</a>
+        <img src=x><video src=v></video>"""
+    assert links(html) == [f"http://h.test/dir/{name}" for name in "npamf"]
+
+
+def test_other_languages_and_feeds_are_named_and_links() -> None:
+    found = document(
+        """<link rel=alternate hreflang=de href=/de><link rel=alternate hreflang=x-default href=/>
+        <link rel="alternate" type="application/rss+xml" href=/rss>
+        <link rel="alternate" type="application/json+oembed" href=/embed>
+        <link rel="alternate stylesheet" href=/css>"""
+    )
+    assert found.languages == {"de": "http://h.test/de", "x-default": "http://h.test/"}
+    assert found.feeds == ["http://h.test/rss"]
+    assert found.links == ["http://h.test/de", "http://h.test/", "http://h.test/rss"]
+
+
+def test_media_are_links_if_wanted() -> None:
+    html = """<img src=1.png srcset="2.png 2x, 3.png 100w,
+        4.png"><picture><source srcset="5.webp"></picture><video src=6.mp4></video><img>"""
+    found = HtmlReader(max_links=9, media=True).read(html, URL).links
+    names = [link.rpartition("/")[2] for link in found]
+    assert names == ["1.png", "2.png", "3.png", "4.png", "5.webp", "6.mp4"]
+
+
+def test_anchors_have_rel_and_text_if_wanted() -> None:
+    html = "<a href=/a rel=author> By <b>A</b></a><a href=/a>again</a><a href=/b></a>"
+    found = HtmlReader(max_links=9, anchors=True).read(html, URL)
+    assert found.anchors == [
+        Link("http://h.test/a", "author", "By A"),
+        Link("http://h.test/b", "", ""),
+    ]
+    assert document(html).anchors == []
+
+
+def test_the_main_text_is_without_what_all_pages_have() -> None:
+    html = "<header>H</header><nav>N</nav><p>Main</p><aside>A</aside><footer>F</footer>"
+    found = HtmlReader(max_links=9, main_text=True).read(html, URL)
+    assert (found.text, found.main_text) == ("H N Main A F", "Main")
+
+
+def test_nofollow_is_obeyed_or_not() -> None:
+    html = "<meta name=robots content=nofollow><a href=/a rel=nofollow>x</a>"
+    found = HtmlReader(max_links=9, obey_nofollow=False).read(html, URL)
+    assert (found.links, found.nofollow) == (["http://h.test/a"], True)
+
+
+def test_a_page_may_speak_to_this_crawler_alone() -> None:
+    html = "<meta name=Crawler content=noindex><meta name=otherbot content=nofollow>"
+    found = HtmlReader(max_links=9, crawler_name="crawler").read(html, URL)
+    assert (found.noindex, found.nofollow) == (True, False)
+
+
+def test_a_drawing_has_no_say_in_the_title() -> None:
+    assert document("<body><svg><title>Icon</title></svg>").title == ""
+    assert document("<div>x</div><title>Late\n title</title>").title == "Late title"
 
 
 @pytest.mark.parametrize("href", ["", "mailto:x", "http://[::"])

@@ -5,7 +5,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scrapy import Request
 
-from crawler.urls import Rejected, authority_of, canonical, fingerprint, host_of, join
+from crawler.urls import (
+    DEFAULT,
+    Base,
+    Rejected,
+    authority_of,
+    canonical,
+    fingerprint,
+    host_of,
+    join,
+)
 
 BASE = "http://h.test/a/b?c"
 urls = st.builds(
@@ -21,6 +30,9 @@ urls = st.builds(
 @example("http://h.test/\ud800")
 @example("http://h.test/?&&utm_source=1&&")
 @example("http://h.test/?&utm_source=1")
+@example("http://h.test/%%34%31/%4%31%")
+@example("http://h.test/..;jsessionid=1/a;jsessionid=2?b&a;jsessionid=3")
+@example("http://h.test./?&&b&a")
 @example("http://h.test/a|b^[c]`{}\\d?e|f^[g]`{}\\h'\"<>")
 def test_canonical_takes_any_text_and_its_result_is_final(text: str) -> None:
     found = canonical(text)
@@ -150,6 +162,17 @@ def test_a_link_is_joined_as_browsers_do(link: str, found: str | Rejected) -> No
 @example("\ud800")
 def test_any_link_can_be_joined(link: str) -> None:
     assert isinstance(canonical(join(BASE, link)), str | Rejected)
+
+
+@given(st.one_of(st.text(), st.text(st.sampled_from("/.\\a1:-_?#%;&= \t\n@[]"))))
+@example("/a/.")
+@example("a..")
+@example("-a")
+@example(".a")
+@example("/é")
+@example("//a")
+def test_a_link_is_resolved_as_it_would_be_joined_and_spelled(link: str) -> None:
+    assert DEFAULT.resolve(Base(BASE), link) == canonical(join(BASE, link))
 
 
 def test_method_url_and_body_make_a_fingerprint() -> None:

@@ -1,0 +1,94 @@
+"""Pages made to be slow: time and memory grow with their size and no faster."""
+
+from collections.abc import Callable
+from time import process_time
+
+import pytest
+
+from crawler.links import HtmlReader
+from crawler.links.bounds import bounded
+
+READER = HtmlReader(max_links=6000)
+KB = 1000
+
+
+def repeated(text: str) -> Callable[[int], str]:
+    return lambda size: text * (size // len(text))
+
+
+def numbered(text: str) -> Callable[[int], str]:
+    return lambda size: "".join(text.format(n) for n in range(size // len(text) + 1))
+
+
+SLOW: dict[str, Callable[[int], str]] = {
+    "nested elements": repeated("<div>"),
+    "never closed": repeated("<span></x>"),
+    "deep, then flat": lambda size: "<div>" * 3000 + "<p>x</p>" * (size // 8),
+    "unclosed formatting": numbered("<p><b x={}>t"),
+    "lists in lists": repeated("<dd><li>"),
+    "drawings": lambda size: "<svg>" + "<option>" * (size // 16) + "</x>" * (size // 16),
+    "attributes": lambda size: "<a " + numbered("a{}=1 ")(size) + ">",
+    "tags of attributes": repeated("<a " + "".join(f"a{n}=1 " for n in range(2500)) + ">"),
+    "tables": repeated("<table><tr><td>"),
+    "comments": repeated("<!--"),
+    "entities": repeated("&amp;"),
+    "links": numbered("<a href=/{}>x</a>"),
+    "one link": repeated("<a href=/a>"),
+    "text": repeated("word "),
+    "blanks": repeated(" \n\t"),
+    "brackets": repeated("<"),
+    "zeros": repeated("\0"),
+    "one address": lambda size: f"<a href='http://{'é' * size}'>",
+    "srcset": lambda size: f"<img srcset='{', ' * size}'>",
+    "refresh": lambda size: f"<meta http-equiv=refresh content='{' ' * size}'>",
+}
+
+
+def spent_s(html: str) -> float:
+    best = 9.9e9
+    for _ in range(2):
+        started = process_time()
+        READER.read(html, "http://h.test/")
+        best = min(best, process_time() - started)
+    return best
+
+
+@pytest.mark.parametrize("make", SLOW.values(), ids=SLOW)
+def test_a_page_ten_times_as_large_takes_about_ten_times_as_long(
+    make: Callable[[int], str],
+) -> None:
+    # With squares it would be a hundred times. The floor is for the bounds' own budgets.
+    assert spent_s(make(1_000 * KB)) < 30 * max(spent_s(make(100 * KB)), 0.1)
+
+
+@pytest.mark.parametrize("kind", ["text", "links", "nested elements", "unclosed formatting"])
+def test_the_largest_page_is_read(kind: str) -> None:
+    assert spent_s(SLOW[kind](10_000 * KB)) < 300 * max(spent_s(SLOW[kind](100 * KB)), 0.1)
+
+
+def test_links_before_the_cut_count() -> None:
+    html = "<a href=/first>x</a>" + "<div>" * 100_000 + "<a href=/last>x</a>"
+    assert READER.read(html, "http://h.test/").links == ["http://h.test/first"]
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<div><p>x</p></div>" * 50_000,
+        "<p>one<p>two<br>" * 50_000,
+        "<ul>" + "<li>x" * 50_000 + "</ul>",
+        "<table>" + "<tr><td>a<td>b" * 50_000 + "</table>",
+        "<div>" * 200 + "<b>x</b><i class=icon></i>" * 20_000,
+        "<svg><path d='M0 0'/></svg><input><b>x</b>" * 5_000,
+        "<script>" + "if (i<n) { a = 'b c' } " * 10_000 + "</script>",
+        "<pre>" + "some text without tags " * 20_000 + "</pre>",
+        "<B>x</b>" * 20_000,
+    ],
+)
+def test_large_pages_of_good_will_are_read_whole(html: str) -> None:
+    assert bounded(html) == html
+
+
+def test_pictures_inside_a_page_do_not_count() -> None:
+    html = f'<img src="data:image/png;base64,{"Ab/9" * 100_000}"><a href=/x>x</a>'
+    assert READER.read(html, "http://h.test/").links == ["http://h.test/x"]

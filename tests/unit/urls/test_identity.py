@@ -1,0 +1,71 @@
+"""What URL-seen knows a URL by, and what shares one clock."""
+
+import pytest
+
+from crawler.frontier import Entry
+from crawler.urls import UrlRules, Urls, fingerprint, folded, registered_domain
+
+ALL = frozenset({"scheme", "www", "slash", "index", "case"})
+
+
+@pytest.mark.parametrize(
+    ("fold", "one", "other"),
+    [
+        ("scheme", "http://h.test/a?b", "https://h.test/a?b"),
+        ("www", "http://www.h.test/", "http://h.test/"),
+        ("slash", "http://h.test/a/?b", "http://h.test/a?b"),
+        ("index", "http://h.test/a/index.html", "http://h.test/a/"),
+        ("index", "http://h.test/Default.aspx?b", "http://h.test/?b"),
+        ("case", "http://h.test/A?B=C", "http://h.test/a?b=c"),
+    ],
+)
+def test_folded_urls_are_one_and_others_are_not(fold: str, one: str, other: str) -> None:
+    urls = Urls(UrlRules(fold=frozenset({fold})))
+    assert urls.fingerprint(one) == urls.fingerprint(other)
+    others = Urls(UrlRules(fold=ALL - {fold}))
+    assert others.fingerprint(one) != others.fingerprint(other)
+    assert fingerprint(one) != fingerprint(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://h.test/a", "http://h.test/b"),
+        ("http://h.test/a?b", "http://h.test/a?c"),
+        ("http://wwww.h.test/", "http://h.test/"),
+        ("http://h.test/reindex.html", "http://h.test/"),
+        ("http://h.test/a?x=/", "http://h.test/a?x="),
+    ],
+)
+def test_what_differs_otherwise_is_never_folded(one: str, other: str) -> None:
+    assert folded(one, ALL) != folded(other, ALL)
+
+
+def test_folding_is_off_by_default_and_takes_the_body_in() -> None:
+    assert Urls().fingerprint("http://h.test/a", "POST", b"x") == fingerprint(
+        "http://h.test/a", "POST", b"x"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "group"),
+    [
+        ("http://h.test/", "h.test"),
+        ("http://www.example.co.uk/a", "example.co.uk"),
+        ("http://a.b.example.com:8080/a", "example.com:8080"),
+        ("http://1.2.3.4/", "1.2.3.4"),
+        ("http://[::1]:80/", "[::1]:80"),
+        ("http://localhost/", "localhost"),
+        ("http://co.uk/", "co.uk"),
+    ],
+)
+def test_hosts_of_a_domain_share_a_group(url: str, group: str) -> None:
+    urls = Urls(UrlRules(group_by="domain"))
+    assert Entry(id=1, url=url, group_skip=urls.group_skip(url)).host == group
+    assert Urls().group_skip(url) == 0
+
+
+def test_domains_are_remembered_but_not_all_of_them() -> None:
+    size = registered_domain.cache_info().maxsize
+    assert size is not None
+    assert size <= 100_000
