@@ -77,13 +77,13 @@ class Frontier:
         """
         named: dict[int, list[bytes]] = defaultdict(list)
         for lease in held:
-            named[lease.shard].append(lease.id)
+            named[lease.shard].append(lease.token)
         epochs, unknown = 0, []
         said = json.dumps(about or {})
         for shard, tag in enumerate(self._tags):
-            ids = b"".join(named[shard])
+            tokens = b" ".join(named[shard])
             alive, epoch, strays = await self._run(
-                "beat", tag, self.owner, now_ms, 0, said, self.tuning.grace_ms, ids
+                "beat", tag, self.owner, now_ms, 0, said, self.tuning.grace_ms, tokens
             )
             if not alive:
                 raise OwnerDead(self.owner)
@@ -192,12 +192,16 @@ class Frontier:
         ):
             await self._run("release", tag, now_ms, *args)
 
-    async def done(self, leases: Sequence[tuple[Lease, bool]]) -> None:
-        """Settle leases for good; the flag says whether the URL gave a page."""
+    async def done(self, leases: Sequence[tuple[Lease, bool]], *, guarded: bool = False) -> None:
+        """Settle leases for good; the flag says whether the URL gave a page.
+
+        Guarded: not those claimed before a restart of the server, which may have lost their links.
+        """
+        grace = self.tuning.grace_ms if guarded else ""
         for tag, args in self._batches(
-            (lease.shard, (lease.id, lease.token, int(page))) for lease, page in leases
+            (lease.shard, (lease.token, int(page))) for lease, page in leases
         ):
-            await self._run("done", tag, self.owner, *args)
+            await self._run("done", tag, self.owner, grace, *args)
 
     async def retry(
         self,
@@ -208,7 +212,7 @@ class Frontier:
     ) -> None:
         """Put leased URLs off by so many milliseconds, to come back as the given entry."""
         for tag, args in self._batches(
-            (lease.shard, (lease.id, lease.token, wait_ms, encode(entry)))
+            (lease.shard, (lease.token, wait_ms, encode(entry)))
             for lease, wait_ms, entry in retries
         ):
             await self._run("retry", tag, self.owner, now_ms, "c" if recrawl else "r", *args)
@@ -216,14 +220,14 @@ class Frontier:
     async def bury(self, leases: Sequence[tuple[Lease, str]], *, now_ms: int = 0) -> None:
         """Move leased URLs to the dead-letter queue, with the reason."""
         for tag, args in self._batches(
-            (lease.shard, (lease.id, lease.token, reason)) for lease, reason in leases
+            (lease.shard, (lease.token, reason)) for lease, reason in leases
         ):
             await self._run("bury", tag, self.owner, now_ms, self.tuning.dead_max, *args)
 
     async def hand_back(self, leases: Sequence[tuple[Lease, int]], *, now_ms: int = 0) -> None:
         """Give leases back unfetched; their hosts rest for so many milliseconds."""
         for tag, args in self._batches(
-            (lease.shard, (lease.id, lease.token, rest_ms)) for lease, rest_ms in leases
+            (lease.shard, (lease.token, rest_ms)) for lease, rest_ms in leases
         ):
             await self._run("hand_back", tag, self.owner, now_ms, *args)
 
@@ -282,6 +286,6 @@ class Frontier:
             try:
                 leases.append(Lease(shard, token, decode(data)))
             except DamagedEntry as error:
-                args = (0, self.tuning.dead_max, data[5:13], token, f"damaged: {error}")
+                args = (0, self.tuning.dead_max, token, f"damaged: {error}")
                 await self._run("bury", self._tags[shard], self.owner, *args)
         return leases

@@ -170,7 +170,7 @@ class Outbox:
         if self._releases:
             calls.append(partial(frontier.release, self._releases))
         if self._done:
-            calls.append(partial(frontier.done, self._done))
+            calls.append(partial(frontier.done, self._done, guarded=True))
         if self._retries:
             calls.append(partial(frontier.retry, self._retries))
         if self._buried:

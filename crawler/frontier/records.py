@@ -17,10 +17,6 @@ class Lease:
     entry: Entry
 
     @property
-    def id(self) -> bytes:
-        return self.entry.id.to_bytes(8, "big")
-
-    @property
     def key(self) -> tuple[int, bytes]:
         """What tells this lease from every other: tokens count per shard."""
         return self.shard, self.token

@@ -6,7 +6,7 @@
 -- ARGV[3]  '1' to register a new instance
 -- ARGV[4]  what it says of itself, for people
 -- ARGV[5]  ms that claims rest after a restart of the server
--- ARGV[6]  ids of the leases it holds, eight bytes each
+-- ARGV[6]  tokens of the leases it holds, separated by blanks
 -- Returns  {alive, epoch, unknown leases}
 --          alive: 0 when the instance was declared dead and must take a new name
 --          unknown leases: held here by this owner and not named by it, as claim returns them
@@ -17,7 +17,7 @@ if ARGV[3] ~= '1' and not redis.call('ZSCORE', OWNERS, ARGV[1]) then return {0, 
 redis.call('ZADD', OWNERS, now, ARGV[1])
 redis.call('HSET', shard .. 'instances', ARGV[1], ARGV[4])
 local named, unknown = {}, {}
-for start = 1, #ARGV[6], 8 do named[string.sub(ARGV[6], start, start + 7)] = true end
+for token in string.gmatch(ARGV[6], '%d+') do named[token] = true end
 local held = redis.call('HGETALL', shard .. 'leases:' .. ARGV[1])
 for i = 1, #held, 2 do
   if not named[held[i]] then unknown[#unknown + 1] = held[i + 1] end

@@ -4,17 +4,17 @@
 -- ARGV[1]  owner
 -- ARGV[2]  now, ms (0 = the server's clock)
 -- ARGV[3]  dead letters kept; older ones are trimmed and counted
--- ARGV[4…] entry id, token, reason: three arguments a lease
+-- ARGV[4…] token, reason: two arguments a lease
 -- Returns  how many leases were settled; a stale token is passed over
 
 local now, settled = now_ms(ARGV[2]), 0
-for i = 4, #ARGV, 3 do
-  local entry = take_lease(ARGV[1], ARGV[i], ARGV[i + 1])
+for i = 4, #ARGV, 2 do
+  local entry = take_lease(ARGV[1], ARGV[i])
   if entry then
-    bury_entry(entry, ARGV[i + 2], now, ARGV[3])
+    bury_entry(entry, ARGV[i + 1], now, ARGV[3])
     -- One that the claimant could not read was never fetched, so nobody released it.
     local host = host_of(entry)
-    if host then free_slot(host, ARGV[i + 1], now, 0) end
+    if host then free_slot(host, ARGV[i], now, 0) end
     settled = settled + 1
   end
 end

@@ -66,7 +66,7 @@ local token, records = tonumber(redis.call('HGET', STATS, 'token') or 0), {}
 local function record(entry)
   token = token + 1
   local lease = token .. ' ' .. request .. ' ' .. entry
-  records[#records + 1] = entry_id(entry)
+  records[#records + 1] = token
   records[#records + 1] = lease
   leases[#leases + 1] = lease
 end

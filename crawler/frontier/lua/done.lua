@@ -2,22 +2,24 @@
 --
 -- KEYS[1]  shard
 -- ARGV[1]  owner
--- ARGV[2…] entry id, token, '1' if it gave a page or '0': three arguments a lease
+-- ARGV[2…] token, '1' if it gave a page or '0': two arguments a lease
 -- Returns  how many leases were settled; a stale token is passed over
 
-local key, ids, gone, hosts = shard .. 'leases:' .. ARGV[1], {}, {}, {}
-for i = 2, #ARGV, 3 do ids[#ids + 1] = ARGV[i] end
+local key, tokens, gone, hosts = shard .. 'leases:' .. ARGV[1], {}, {}, {}
+for i = 2, #ARGV, 2 do tokens[#tokens + 1] = ARGV[i] end
 -- All leases in one call each way; the removal comes first, so that this runs in a full server.
-for number, lease in ipairs(#ids > 0 and redis.call('HMGET', key, unpack(ids)) or {}) do
-  local i = number * 3 - 1
-  local token, start = string.match(lease or '', '^(%d+) %S+ ()')
-  if token == ARGV[i + 1] then
-    gone[#gone + 1] = ARGV[i]
-    if ARGV[i + 2] == '1' then hosts[#hosts + 1] = host_of(string.sub(lease, start)) or '' end
+for number, lease in ipairs(#tokens > 0 and redis.call('HMGET', key, unpack(tokens)) or {}) do
+  if lease then
+    gone[#gone + 1] = tokens[number]
+    if ARGV[number * 2 + 1] == '1' then hosts[#hosts + 1] = host_of(entry_of(lease)) or '' end
   end
 end
 local settled = #gone > 0 and redis.call('HDEL', key, unpack(gone)) or 0
+for _, entry in ipairs(again) do
+  redis.call('LPUSH', shard .. 'front:' .. queue_of(entry), entry)
+  count('out' .. queue_of(entry), -1)
+end
 for _, host in ipairs(hosts) do redis.call('HINCRBY', shard .. 'pages', host, 1) end
-count('done', settled)
+count('done', settled - #again)
 count('pages', #hosts)
 return settled

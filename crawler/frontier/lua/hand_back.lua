@@ -3,29 +3,30 @@
 -- KEYS[1]  shard
 -- ARGV[1]  owner
 -- ARGV[2]  now, ms (0 = the server's clock)
--- ARGV[3…] entry id, token, wait in ms before the host's next contact: three arguments a lease
+-- ARGV[3…] token, wait in ms before the host's next contact: two arguments a lease
 -- Returns  how many leases were settled; a stale token is passed over
 
 local now, settled, back = now_ms(ARGV[2]), 0, 0
-for i = 3, #ARGV, 3 do
-  local entry = take_lease(ARGV[1], ARGV[i], ARGV[i + 1])
+for i = 3, #ARGV, 2 do
+  local token, wait = ARGV[i], tonumber(ARGV[i + 1])
+  local entry = take_lease(ARGV[1], token)
   -- A restart lost the claim and the fetch was repeated: the URL waits again, the slot is taken.
-  local flight = not entry and redis.call('HGET', shard .. 'flights:' .. ARGV[1], ARGV[i + 1])
-  if flight then free_slot(flight, ARGV[i + 1], now + ARGV[i + 2], tonumber(ARGV[i + 2])) end
+  local flight = not entry and redis.call('HGET', shard .. 'flights:' .. ARGV[1], token)
+  if flight then free_slot(flight, token, now + wait, wait) end
   if entry then
-    local host, wait = host_of(entry), tonumber(ARGV[i + 2])
+    local host = host_of(entry)
     local key = shard .. 'host:' .. host
     local excluded, queue = unpack(redis.call('HMGET', key, 'excluded', 'queue'))
     settled = settled + 1
     if excluded then
       count('dropped_excluded', 1)
-      free_slot(host, ARGV[i + 1], now + wait, wait)
+      free_slot(host, token, now + wait, wait)
     else
       redis.call('LPUSH', shard .. 'back:' .. host .. ':' .. (queue or queue_of(entry)), entry)
       redis.call('HINCRBY', key, 'waiting', 1)
       redis.call('PERSIST', key)
       back = back + 1
-      free_slot(host, ARGV[i + 1], now + wait, wait)
+      free_slot(host, token, now + wait, wait)
       -- A fetch that ended before its URL was handed back has left no slot to free.
       local tokens, clock = unpack(redis.call('HMGET', key, 'tokens', 'clock'))
       if tokens_in(tokens) == 0 then redis.call('ZADD', HEAP, 'NX', tonumber(clock or 0), host) end

@@ -11,13 +11,12 @@
 
 local now, limit, taken = now_ms(ARGV[1]), tonumber(ARGV[3]), 0
 
-local function take_back(key, id, lease)
-  local token, start = string.match(lease, '^(%d+) %S+ ()')
-  local entry = string.sub(lease, start)
+local function take_back(key, token, lease)
+  local entry = entry_of(lease)
   local reclaims = string.byte(entry, 4) + 1
   entry = string.sub(entry, 1, 3) .. string.char(math.min(reclaims, 255)) .. string.sub(entry, 5)
   local host = host_of(entry)
-  redis.call('HDEL', key, id)
+  redis.call('HDEL', key, token)
   if not host then return bury_entry(entry, 'damaged', now, ARGV[6]) end
   local delay = tonumber(redis.call('HGET', shard .. 'host:' .. host, 'delay') or ARGV[5])
   free_slot(host, token, now + delay, delay)

@@ -4,7 +4,7 @@
 -- ARGV[1]  owner
 -- ARGV[2]  now, ms (0 = the server's clock)
 -- ARGV[3]  'r' for retries, which a crawl waits for, 'c' for recrawls, which it does not
--- ARGV[4…] entry id, token, wait in ms, the entry to keep: four arguments a lease
+-- ARGV[4…] token, wait in ms, the entry to keep: three arguments a lease
 -- Returns  how many leases were settled; a stale token is passed over
 
 local now, kind, settled = now_ms(ARGV[2]), ARGV[3], 0
@@ -15,12 +15,12 @@ local function bucket(wait)
   return string.format('%.0f', math.ceil((now + wait) / grain) * grain)
 end
 
-for i = 4, #ARGV, 4 do
-  local entry = take_lease(ARGV[1], ARGV[i], ARGV[i + 1])
+for i = 4, #ARGV, 3 do
+  local entry = take_lease(ARGV[1], ARGV[i])
   if entry then
     if kind == 'c' then redis.call('HINCRBY', shard .. 'pages', host_of(entry) or '', 1) end
-    local due = bucket(tonumber(ARGV[i + 2]))
-    redis.call('RPUSH', shard .. 'delayed:' .. due, kind .. ARGV[i + 3])
+    local due = bucket(tonumber(ARGV[i + 1]))
+    redis.call('RPUSH', shard .. 'delayed:' .. due, kind .. ARGV[i + 2])
     redis.call('ZADD', shard .. 'delayed', due, due)
     settled = settled + 1
   end

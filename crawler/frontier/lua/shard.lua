@@ -7,7 +7,7 @@
 --   host_heap                zset   active host with a free slot -> earliest next contact, ms
 --   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn; set by people:
 --                                   cut, queue, excluded, budget, blocked, keep (never expires)
---   leases:<owner>           hash   entry id -> "<token> <request id> <entry>"
+--   leases:<owner>           hash   token -> "<token> <request id> <entry>"
 --   flights:<owner>          hash   token -> host, as repeated after a restart of the server
 --   owners                   zset   instance -> last beat, ms
 --   instances                hash   instance -> what it says of itself
@@ -73,15 +73,16 @@ local function bury_entry(entry, reason, now, keep)
   count('trimmed', redis.call('XTRIM', key, 'MAXLEN', '~', keep))
 end
 
--- The entry of a lease that is still held with this token, or nil: a stale verb is a no-op.
-local function take_lease(owner, id, token)
+-- The entry of a lease, as claim wrote it.
+local function entry_of(lease) return string.sub(lease, (string.match(lease, '^%d+ %S+ ()'))) end
+
+-- The entry of a lease that is still held, or nil: a verb with a stale token is a no-op.
+local function take_lease(owner, token)
   local key = shard .. 'leases:' .. owner
-  local lease = redis.call('HGET', key, id)
+  local lease = redis.call('HGET', key, token)
   if not lease then return nil end
-  local held, start = string.match(lease, '^(%d+) %S+ ()')
-  if held ~= token then return nil end
-  redis.call('HDEL', key, id)
-  return string.sub(lease, start)
+  redis.call('HDEL', key, token)
+  return entry_of(lease)
 end
 
 -- End a fetch: free the slot, set the clock, and put the host back on the heap if URLs wait.
@@ -134,15 +135,20 @@ end
 
 -- Another run id means that the server restarted or failed over and may have lost its last writes:
 -- a new epoch begins, and claims wait until every instance has told what it has in flight.
-local function epoch(now, grace)
+local function restarted()
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   local known = redis.call('HGET', STATS, 'run_id')
-  if known ~= run then
+  return known ~= run and run, known
+end
+
+local function epoch(now, grace)
+  local run, known = restarted()
+  if run then
     redis.call('HSET', STATS, 'run_id', run)
     if known then
       redis.call('HINCRBY', STATS, 'epoch', 1)
       -- Past all tokens of claims that were lost: those leases may still be in someone's hands.
-      redis.call('HINCRBY', STATS, 'token', LOST_TOKENS)
+      redis.call('HSET', STATS, 'trusted_from', redis.call('HINCRBY', STATS, 'token', LOST_TOKENS))
       if redis.call('EXISTS', OWNERS) == 1 then
         redis.call('HSET', STATS, 'claims_from', now + grace)
       end

@@ -225,3 +225,18 @@ async def test_a_buried_url_keeps_its_reason_time_and_record(
 async def test_a_bury_frees_a_slot_that_nobody_released(frontier: Frontier, lease: Lease) -> None:
     await frontier.bury([(lease, "unreadable")], now_ms=T0)
     assert len(await claim(frontier, now_ms=T0)) == 1
+
+
+async def test_two_leases_on_one_url_are_settled_apart(frontier: Frontier) -> None:
+    page = entry("http://a.test/page")
+    await frontier.add([page])
+    first = await one(frontier, now_ms=T0)
+    await frontier.release([(first, 0)], now_ms=T0)
+    await frontier.add([page], mode="force")
+    second = await one(frontier, now_ms=T0)
+    assert (await frontier.sizes()).leased == 2
+    await frontier.release([(second, 0)], now_ms=T0)
+    await frontier.done([(second, True)])
+    assert (await frontier.sizes()).leased == 1
+    await frontier.done([(first, True)])
+    assert (await frontier.sizes()).done == 2
