@@ -67,7 +67,10 @@ def close_over(
                 known.add(link.url)
                 # A redirect's target keeps its depth, so it goes before what is deeper.
                 (waiting.append if step else waiting.appendleft)((link.url, depth + step))
-    found.forbidden |= skipped - found.nodes.keys() - found.may
+    # A crawl that goes to such hosts may also find links to them there.
+    open_prefixes = tuple(found.may_prefixes)
+    hidden = skipped - found.nodes.keys() - found.may
+    found.forbidden |= {url for url in hidden if not url.startswith(open_prefixes)}
     return found
 
 

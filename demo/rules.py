@@ -92,14 +92,28 @@ def overlap(crawl: Crawl) -> Iterator[str]:
             yield f"{entry.url} began {shared_s:.3f} s before {last.url} ended"
 
 
-def too_soon(crawl: Crawl) -> Iterator[str]:
-    """A request to a host came sooner after the last answer than is due."""
+def _sooner(crawl: Crawl, due: Callable[[Entry, Entry], float]) -> Iterator[str]:
+    """Yield the requests that came sooner after the last answer than is due."""
     for last, entry in _neighbours(crawl):
-        gap_s = entry.start_s - last.end_s
-        crawl_delay_s = crawl.truth.crawl_delays_s.get(entry.host, 0.0)
-        due_s = max(crawl.min_delay_s, crawl_delay_s, last.retry_after_s)
+        gap_s, due_s = entry.start_s - last.end_s, due(last, entry)
         if gap_s < due_s - TOLERANCE_S:
             yield f"{entry.url} began {gap_s:.3f} s after {last.url}, {due_s:g} s is due"
+
+
+def too_soon(crawl: Crawl) -> Iterator[str]:
+    """A request to a host came sooner after the last answer than any may."""
+    return _sooner(crawl, lambda _last, _entry: crawl.min_delay_s)
+
+
+def crawl_delay(crawl: Crawl) -> Iterator[str]:
+    """A request came sooner than the host's robots.txt asks for."""
+    delays_s = crawl.truth.crawl_delays_s
+    return _sooner(crawl, lambda _last, entry: delays_s.get(entry.host, 0.0))
+
+
+def retry_after(crawl: Crawl) -> Iterator[str]:
+    """A request came sooner than the last answer's Retry-After asks for."""
+    return _sooner(crawl, lambda last, _entry: last.retry_after_s)
 
 
 def robots_first(crawl: Crawl) -> Iterator[str]:
@@ -120,5 +134,7 @@ RULES: Final[dict[str, Callable[[Crawl], Iterator[str]]]] = {
     "repeated": repeated,
     "overlap": overlap,
     "too_soon": too_soon,
+    "crawl_delay": crawl_delay,
+    "retry_after": retry_after,
     "robots_first": robots_first,
 }

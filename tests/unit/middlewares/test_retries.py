@@ -68,3 +68,30 @@ def test_a_request_may_want_its_answer_as_it_is(meta: dict[str, Any]) -> None:
     found, calls = after(503, **meta)
     assert isinstance(found, Response)
     assert calls == []
+
+
+@pytest.mark.parametrize(("attempts", "kept"), [(0, None), (2, None), (3, False)])
+def test_on_the_last_attempt_a_body_is_kept_as_far_as_it_came(
+    attempts: int, kept: bool | None
+) -> None:
+    retries = Retries.from_crawler(crawler_with(WritingScheduler()))
+    request = Request(URL, meta={LEASE: lease_of(URL, attempts=attempts)})
+    retries.process_request(request)
+    assert request.meta.get("download_fail_on_dataloss") is kept
+
+
+def test_what_a_spider_said_of_short_bodies_stays() -> None:
+    retries = Retries.from_crawler(crawler_with(WritingScheduler()))
+    meta = {LEASE: lease_of(URL, attempts=3), "download_fail_on_dataloss": True}
+    request = Request(URL, meta=meta)
+    retries.process_request(request)
+    assert request.meta["download_fail_on_dataloss"] is True
+
+
+def test_an_entry_remembers_why_it_failed() -> None:
+    entry = lease_of(URL).entry
+    for number in range(20):
+        entry = entry.retried(f"status_{number}", now_s=100.4 + number)
+    assert entry.tail["history"][-2:] == [["status_18", 118], ["status_19", 119]]
+    assert len(entry.tail["history"]) == 8
+    assert entry.attempts == 20

@@ -1,0 +1,48 @@
+"""How settings and rules for single hosts become rests."""
+
+import pytest
+
+from crawler.errors import ConfigurationError
+from crawler.manners import Manners
+from crawler.policy.politeness import Fetch
+from tests.crawlers import project_crawler
+
+
+async def test_a_host_may_have_a_delay_and_a_rate_of_its_own() -> None:
+    rules = {".slow.test": {"delay": 9}, "rated.test": {"per_minute": 6}}
+    manners = Manners.of(project_crawler(DELAY_FACTOR=0, DELAY_MIN=1, HOST_RULES=rules))
+    assert await manners.rest_ms("a.slow.test", Fetch(2.0, 200)) == 9_000
+    assert await manners.rest_ms("rated.test", Fetch(2.0, 200)) == 8_000
+    assert await manners.rest_ms("other.test", Fetch(2.0, 200)) == 1_000
+
+
+async def test_all_hosts_may_have_a_rate() -> None:
+    manners = Manners.of(project_crawler(DELAY_FACTOR=0, DELAY_MIN=1, HOST_MAX_PER_MINUTE=6))
+    assert await manners.rest_ms("h.test", Fetch(2.0, 200)) == 8_000
+
+
+async def test_with_several_fetches_at_a_time_a_rate_keeps_starts_apart() -> None:
+    crawler = project_crawler(
+        DELAY_FACTOR=0, DELAY_MIN=1, HOST_MAX_PER_MINUTE=6, HOST_PARALLELISM=2
+    )
+    assert await Manners.of(crawler).rest_ms("h.test", Fetch(2.0, 200)) == 10_000
+
+
+async def test_the_usual_time_of_a_host_counts_not_one_fetch() -> None:
+    manners = Manners.of(project_crawler(DELAY_FACTOR=5, DELAY_MIN=1, DELAY_MAX=60))
+    assert await manners.rest_ms("h.test", Fetch(4.0, 200)) == 20_000
+    assert await manners.rest_ms("h.test", Fetch(0.0, 200)) == 15_000
+    # An error page that comes fast shortens nothing.
+    assert await manners.rest_ms("h.test", Fetch(0.0, 404)) == 15_000
+    assert await manners.rest_ms("other.test", Fetch(0.0, 200)) == 1_000
+
+
+def test_a_crawl_has_one_memory_of_its_hosts() -> None:
+    crawler = project_crawler()
+    assert Manners.of(crawler) is Manners.of(crawler)
+    assert Manners.of(project_crawler()) is not Manners.of(crawler)
+
+
+def test_a_mistake_in_a_rule_is_told_with_the_settings_name() -> None:
+    with pytest.raises(ConfigurationError, match=r"HOST_RULES: delay of 'h\.test' is -1; give sec"):
+        Manners.of(project_crawler(HOST_RULES={"h.test": {"delay": -1}}))
