@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from scrapy import Request
-from scrapy.http import HtmlResponse, Response, TextResponse
+from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from crawler.download import TYPE_NOT_ACCEPTED
 from crawler.errors import ConfigurationError
@@ -117,6 +117,47 @@ async def test_a_large_page_is_read_in_a_thread_with_the_same_result(
 async def test_no_more_links_than_the_setting_allows(scheduler: WritingScheduler) -> None:
     spider = WebSpider.from_crawler(crawler_with(scheduler, MAX_OUTLINKS=1))
     assert (await page_of(HtmlResponse(URL, body=HTML), spider)).links == ["http://h.test/b"]
+
+
+async def test_directives_may_be_disregarded(scheduler: WritingScheduler) -> None:
+    crawler = crawler_with(scheduler, OBEY_NOINDEX=False, OBEY_NOFOLLOW=False)
+    response = HtmlResponse(URL, body=HTML.replace(b"<a ", b"<a rel=nofollow "))
+    response.headers["X-Robots-Tag"] = "none"
+    page = await page_of(response, WebSpider.from_crawler(crawler))
+    assert page.stored
+    assert len(page.links) == 2
+
+
+async def test_a_header_may_speak_to_this_crawler(scheduler: WritingScheduler) -> None:
+    spider = WebSpider.from_crawler(crawler_with(scheduler, USER_AGENT="mine/1.0 (+x)"))
+    response = HtmlResponse(URL, body=HTML, headers={"X-Robots-Tag": "Mine: noindex"})
+    assert not (await page_of(response, spider)).stored
+
+
+async def test_links_follow_the_url_rules_and_keep_their_texts(
+    scheduler: WritingScheduler,
+) -> None:
+    crawler = crawler_with(scheduler, URL_DROP_PARAMETERS=["ref"], KEEP_ANCHORS=True)
+    response = HtmlResponse(URL, body=b"<a href='/b?ref=1' rel=author>B</a>")
+    page = await page_of(response, WebSpider.from_crawler(crawler))
+    assert page.links == ["http://h.test/b"]
+    assert page.extra["anchors"] == [{"url": "http://h.test/b", "rel": "author", "text": "B"}]
+
+
+@pytest.mark.parametrize("setting", [{}, {"FOLLOW_MEDIA": True}])
+async def test_pictures_are_followed_if_wanted(
+    scheduler: WritingScheduler, setting: dict[str, Any]
+) -> None:
+    spider = WebSpider.from_crawler(crawler_with(scheduler, **setting))
+    page = await page_of(HtmlResponse(URL, body=b"<img src=/a.png>"), spider)
+    assert bool(page.links) == bool(setting)
+
+
+async def test_a_feed_is_a_source_of_links(scheduler: WritingScheduler) -> None:
+    body = b"<rss><channel><title>T</title><item><link>/1</link></item></channel></rss>"
+    response = XmlResponse(URL, body=body, headers={"Content-Type": "application/rss+xml"})
+    page = await page_of(response, spider_with(scheduler))
+    assert (page.title, page.links, page.stored) == ("T", ["http://h.test/1"], True)
 
 
 async def test_a_subclass_adds_fields_of_its_own(scheduler: WritingScheduler) -> None:
