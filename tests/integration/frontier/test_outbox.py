@@ -107,8 +107,9 @@ async def test_what_is_sent_while_redis_is_away_arrives_when_it_is_back(
     assert [(await future).answers for future in futures] == ["1", "1", "1"]
     await outbox.drain()
     sizes = await frontier.sizes()
-    assert (sizes.done, sizes.retries, sizes.dead, sizes.leased) == (1, 1, 1, 1)
-    assert sizes.waiting == 4
+    # The one that was done is crawled again: the server may have lost links that it had taken.
+    assert (sizes.done, sizes.retries, sizes.dead, sizes.leased) == (0, 1, 1, 1)
+    assert sizes.waiting == 5
     assert list(outbox.unsettled) == []
     assert presence(caplog) == ["Redis is away", "Redis is back"]
 

@@ -82,6 +82,25 @@ async def test_tokens_jump_past_those_of_claims_that_were_lost(
     assert int(later.token) > int(lease.token) + 100_000
 
 
+async def test_a_url_leased_before_a_restart_is_crawled_again_since_its_links_may_be_lost(
+    redis_process: RedisProcess, place: Place
+) -> None:
+    frontier = await place.instance()
+    await frontier.add(hosts(3))
+    before = await claim(frontier, 2)
+    await frontier.release([(lease, 0) for lease in before], now_ms=T0)
+    await restart(redis_process, place)
+    # This may be the first that the server hears after its restart.
+    await frontier.done([(lease, True) for lease in before], guarded=True)
+    sizes = await frontier.sizes()
+    assert (sizes.done, sizes.pages, sizes.leased, sizes.waiting) == (0, 0, 0, 3)
+    later = int(time.time() * 1000) + 2 * GRACE
+    after = await claim(frontier, now_ms=later)
+    assert sorted(urls(after)) == sorted(e.url for e in hosts(3))
+    await frontier.done([(lease, True) for lease in after], guarded=True)
+    assert (await frontier.sizes()).pages == 3
+
+
 async def test_nobody_is_declared_dead_before_the_grace_is_over(
     redis_process: RedisProcess, place: Place
 ) -> None:
