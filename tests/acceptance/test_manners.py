@@ -1,10 +1,17 @@
 """A fleet on the whole zoo of the synthetic web burdens no host, and a rude one is found out."""
 
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
+from aiohttp import web
 
+from crawler import settings as ours
 from demo.judge import Verdict, judge
 from demo.process import DemoServer
 from demo.truth import truth
@@ -72,7 +79,66 @@ def test_a_rude_crawl_is_found_out(tmp_path: Path, redis_url: str) -> None:
         HOST_PARALLELISM=10,
         DELAY_MIN=0,
         DELAY_FACTOR=0,
-        DOWNLOADER_MIDDLEWARES='{"crawler.middlewares.robots.Robots": null}',
+        DOWNLOADER_MIDDLEWARES=json.dumps(
+            {**ours.DOWNLOADER_MIDDLEWARES, "crawler.middlewares.robots.Robots": None}
+        ),
     )
     broken = {rule for rule, found in verdict.violations.items() if found}
     assert {"forbidden", "overlap", "too_soon", "robots_first"} <= broken, verdict.lines()
+
+
+class Site:
+    """A web server in a thread, for all hosts. Its robots.txt takes its time."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[str] = Counter()
+        self.overrides: dict[str, str] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.requests[request.path] += 1
+        if request.path == "/robots.txt":
+            await asyncio.sleep(1)
+            return web.Response(text="User-agent: *\nDisallow: /private/\n")
+        return web.Response(text=f"<p>{request.path}</p>", content_type="text/html")
+
+    async def _start(self) -> None:
+        self._runner = web.ServerRunner(web.Server(self._answer))
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.overrides = {".test": f"127.0.0.1:{self._runner.addresses[0][1]}"}
+
+    def __enter__(self) -> "Site":
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as running:
+        yield running
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parallelism", [1, 50])
+def test_a_slow_robots_txt_is_fetched_once_and_lets_nothing_through(
+    tmp_path: Path, redis_url: str, site: Site, parallelism: int
+) -> None:
+    paths = [f"/{kind}/{number}" for number in range(25) for kind in ("open", "private")]
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("\n".join(f"http://leak.test{path}" for path in paths))
+    settings = {"HOST_PARALLELISM": parallelism, "DELAY_MIN": 0, "CRAWL_MAX_WAIT": 5}
+    with Fleet(Crawls(tmp_path, redis_url), site, **settings) as fleet:  # type: ignore[arg-type]
+        for process in [fleet.start(str(seeds)) for _ in range(2)]:
+            assert process.wait(60) == 0, process.log
+            assert "Traceback" not in process.log, process.log
+    open_once = Counter(path for path in paths if path.startswith("/open/"))
+    assert site.requests == open_once + Counter({"/robots.txt": 1})
