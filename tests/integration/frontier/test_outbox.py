@@ -318,7 +318,9 @@ async def test_a_crawl_goes_on_after_a_restart_of_redis(
             await until(lambda: process.health.away, "it was noticed")
             redis_process.start()
             fetched = await process.crawl()
-            assert sorted(fetched) == sorted(e.url for e in [*hosts(6), *entries(6)])
+            assert set(fetched) == {e.url for e in [*hosts(6), *entries(6)]}
+            # Those that were held are crawled again: links of theirs may be lost.
+            assert len(fetched) == 12 + 3
             assert presence(caplog) == ["Redis is away", "Redis is back"]
         assert process.epochs == 1
         sizes = await frontier.sizes()
