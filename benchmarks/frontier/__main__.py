@@ -4,11 +4,12 @@ import sys
 
 from benchmarks import command
 from benchmarks.frontier import __doc__ as about
-from benchmarks.frontier import add, cycle, growth, idle, memory, politeness
+from benchmarks.frontier import add, cycle, delayed, growth, idle, memory, politeness
 
 PARTS = {
     "add": add.measure,
     "cycle": cycle.measure,
+    "delayed": delayed.measure,
     "growth": growth.measure,
     "memory": memory.measure,
     "idle": idle.measure,

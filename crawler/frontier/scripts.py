@@ -47,7 +47,7 @@ VERBS = (
 def source(verb: str, seen: str = "intset") -> str:
     """The whole text of a verb's script."""
     parts = [part.format(seen=seen) for part in PARTS.get(verb, ())]
-    return "\n".join(_read(name) for name in (PRELUDE, *parts, verb))
+    return "\n".join(read_part(name) for name in (PRELUDE, *parts, verb))
 
 
 class Scripts:
@@ -73,5 +73,6 @@ class Scripts:
             raise translated(error) from error
 
 
-def _read(name: str) -> str:
+def read_part(name: str) -> str:
+    """The text of one file of lua/."""
     return files("crawler.frontier").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@
 -- Returns  how many were moved
 
 local now, limit, moved, retries = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0
-local delayed = shard .. 'delayed'
+local delayed, queues = shard .. 'delayed', {{}, {}, {}, {}, {}}
 while moved < limit do
   local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, 1)[1]
   if not due then break end
@@ -16,14 +16,19 @@ while moved < limit do
   for _, record in ipairs(records) do
     local entry = string.sub(record, 2)
     if host_of(entry) then
-      redis.call('RPUSH', shard .. 'front:' .. queue_of(entry), entry)
+      local queue = queues[queue_of(entry)]
+      queue[#queue + 1] = entry
     else
       bury_entry(entry, 'damaged', now, ARGV[3])
     end
     if string.sub(record, 1, 1) == 'r' then retries = retries + 1 end
   end
   moved = moved + #records
-  if redis.call('EXISTS', bucket) == 0 then redis.call('ZREM', delayed, due) end
+  -- Fewer than asked for: the bucket is empty, and gone.
+  if moved < limit or redis.call('EXISTS', bucket) == 0 then redis.call('ZREM', delayed, due) end
+end
+for number, queue in ipairs(queues) do
+  if #queue > 0 then redis.call('RPUSH', shard .. 'front:' .. number, unpack(queue)) end
 end
 count('retries', -retries)
 count('recrawls', retries - moved)

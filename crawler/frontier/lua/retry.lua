@@ -20,8 +20,9 @@ for i = 4, #ARGV, 3 do
   if entry then
     if kind == 'c' then redis.call('HINCRBY', shard .. 'pages', host_of(entry) or '', 1) end
     local due = bucket(tonumber(ARGV[i + 1]))
-    redis.call('RPUSH', shard .. 'delayed:' .. due, kind .. ARGV[i + 2])
-    redis.call('ZADD', shard .. 'delayed', due, due)
+    if redis.call('RPUSH', shard .. 'delayed:' .. due, kind .. ARGV[i + 2]) == 1 then
+      redis.call('ZADD', shard .. 'delayed', due, due)
+    end
     settled = settled + 1
   end
 end

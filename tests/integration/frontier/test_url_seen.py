@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.frontier import Entry, Frontier, Tuning, keys
+from crawler.frontier import Frontier, Tuning, keys
 from crawler.frontier.seen import Bloom
 from tests.integration.frontier.fleet import CRAWL, Place, entries, entry
 

@@ -1,0 +1,120 @@
+"""What do retries cost in time buckets, beside a sorted set of URLs?
+
+Both put leased URLs off to random times within an hour and bring them back when they are due; the
+peer does it by scripts that differ in nothing but the structure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from benchmarks.figures import Figure, Skipped, at_most
+from benchmarks.frontier.client import Stopwatch, fill, open_frontier
+from benchmarks.servers import PrivateRedis, private_redis
+from crawler.frontier import Frontier, Lease
+from crawler.frontier.entry import encode
+from crawler.frontier.scripts import PRELUDE, read_part
+from crawler.frontier.shards import tags
+
+_BATCH = 100
+_HOUR_MS = 3_600_000
+_LATER_MS = 2**43
+_PUT_OFF = """
+for i = 2, #ARGV, 3 do
+  if take_lease(ARGV[1], ARGV[i]) then
+    redis.call('ZADD', shard .. 'sorted', ARGV[i + 1], ARGV[i + 2])
+  end
+end
+"""
+_BRING_BACK = """
+local due = redis.call('ZRANGEBYSCORE', shard .. 'sorted', '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+for _, entry in ipairs(due) do
+  redis.call('RPUSH', shard .. 'front:' .. queue_of(entry), entry)
+end
+if #due > 0 then redis.call('ZREM', shard .. 'sorted', unpack(due)) end
+return #due
+"""
+
+Late = list[tuple[Lease, int]]
+PutOff = Callable[[PrivateRedis, Frontier, Late], Awaitable[None]]
+BringBack = Callable[[PrivateRedis, Frontier], Awaitable[int]]
+
+
+def measure(quick: bool) -> Iterator[Figure | Skipped]:
+    """Redis time to put a URL off and bring it back."""
+    urls = 20_000 if quick else 300_000
+    with private_redis() as server:
+        ours_us, ours_bytes = asyncio.run(_cost(server, urls, _put_off, _bring_back))
+    with private_redis() as server:
+        peer_us, peer_bytes = asyncio.run(_cost(server, urls, _put_off_sorted, _bring_back_sorted))
+    yield Figure(
+        "delayed.redis_us_per_url",
+        ours_us,
+        "µs",
+        peer="sorted set",
+        ratio=ours_us / peer_us,
+    )
+    yield Figure(
+        "delayed.bytes_per_url",
+        ours_bytes,
+        "bytes",
+        peer="sorted set",
+        ratio=ours_bytes / peer_bytes,
+        ratio_target=at_most(1.0),
+    )
+
+
+async def _cost(
+    server: PrivateRedis, urls: int, put_off: PutOff, bring_back: BringBack
+) -> tuple[float, float]:
+    """Microseconds of Redis a URL, claiming not counted, and bytes while it is put off."""
+    chance = random.Random(1)
+    spent_us = 0.0
+    async with open_frontier(server) as frontier:
+        await fill(frontier, 0, urls, urls)
+        for number in range(0, urls, _BATCH):
+            claim = await frontier.claim(_BATCH, f"{number}")
+            late = [(lease, chance.randrange(_HOUR_MS)) for lease in claim.leases]
+            watch = Stopwatch(server)
+            await put_off(server, frontier, late)
+            spent_us += watch.stop(1).redis_us
+        delayed_bytes = _memory(server, "delayed") + _memory(server, "sorted")
+        watch = Stopwatch(server)
+        while await bring_back(server, frontier):
+            pass
+        spent_us += watch.stop(1).redis_us
+        return spent_us / urls, delayed_bytes / urls
+
+
+def _memory(server: PrivateRedis, name: str) -> int:
+    """Bytes of all keys whose name in the shard begins so."""
+    client: Any = server.client
+    keys = client.scan_iter(match=f"*:{name}*", count=1000)
+    return sum(client.memory_usage(key, samples=0) for key in keys)
+
+
+async def _put_off(_server: PrivateRedis, frontier: Frontier, late: Late) -> None:
+    await frontier.retry([(lease, wait_ms, lease.entry) for lease, wait_ms in late], now_ms=1)
+
+
+async def _bring_back(_server: PrivateRedis, frontier: Frontier) -> int:
+    return await frontier.promote(now_ms=_LATER_MS)
+
+
+async def _put_off_sorted(server: PrivateRedis, frontier: Frontier, late: Late) -> None:
+    arguments = [part for lease, ms in late for part in (lease.token, ms, encode(lease.entry))]
+    _run(server, frontier, _PUT_OFF, frontier.owner, *arguments)
+
+
+async def _bring_back_sorted(server: PrivateRedis, frontier: Frontier) -> int:
+    return _run(server, frontier, _BRING_BACK, _LATER_MS, 1000)
+
+
+def _run(server: PrivateRedis, frontier: Frontier, script: str, *args: str | bytes | int) -> int:
+    tag = tags(frontier.crawl, frontier.shards)[0]
+    text = f"{read_part(PRELUDE)}\n{script}"
+    answer: Any = server.client.eval(text, 1, tag, *args)
+    return int(answer or 0)
