@@ -16,7 +16,7 @@ from crawler.policy.robots import MAX_BYTES, MAX_REDIRECTS
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-# For each of its requests.
+# For each of its requests; less if DOWNLOAD_TIMEOUT is.
 TIMEOUT_S = 10.0
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -39,6 +39,7 @@ async def fetch(crawler: Crawler, authority: str, meta: dict[str, Any]) -> Fetch
     """
     url = f"{authority}/robots.txt"
     assert crawler.engine is not None
+    timeout_s = min(TIMEOUT_S, crawler.settings.getfloat("DOWNLOAD_TIMEOUT"))
     for hop in range(MAX_REDIRECTS + 1):
         request = Request(
             url,
@@ -47,7 +48,7 @@ async def fetch(crawler: Crawler, authority: str, meta: dict[str, Any]) -> Fetch
             meta={
                 **meta,
                 "dont_redirect": True,
-                "download_timeout": TIMEOUT_S,
+                "download_timeout": timeout_s,
                 "download_cut": MAX_BYTES + 1,
             },
         )

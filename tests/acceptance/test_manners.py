@@ -28,14 +28,14 @@ QUICK: dict[str, Any] = {
     "DELAY_FACTOR": 1,
     "DELAY_MAX": 1,
     "CRAWL_DELAY_MAX": 2,
-    "ROBOTS_ERROR_TTL": 0.5,
+    "ROBOTS_ERROR_TTL": 2,
     "RETRY_BASE": 0.3,
     "RETRY_TIMES": 2,
     "OVERLOAD_REST": 0.2,
     "OVERLOAD_FORGIVEN": 0,
     "BREAKER_REST": 0.5,
     "DOWNLOAD_TIMEOUT": 8,
-    "CRAWL_MAX_WAIT": 4,
+    "CRAWL_MAX_WAIT": 3,
 }
 
 
@@ -135,7 +135,7 @@ def test_a_slow_robots_txt_is_fetched_once_and_lets_nothing_through(
     paths = [f"/{kind}/{number}" for number in range(25) for kind in ("open", "private")]
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("\n".join(f"http://leak.test{path}" for path in paths))
-    settings = {"HOST_PARALLELISM": parallelism, "DELAY_MIN": 0, "CRAWL_MAX_WAIT": 5}
+    settings = {"HOST_PARALLELISM": parallelism, "CRAWL_MAX_WAIT": 5}
     with Fleet(Crawls(tmp_path, redis_url), site, **settings) as fleet:  # type: ignore[arg-type]
         for process in [fleet.start(str(seeds)) for _ in range(2)]:
             assert process.wait(60) == 0, process.log
