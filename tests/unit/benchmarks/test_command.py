@@ -85,4 +85,4 @@ def test_every_package_and_script_with_a_command_line_is_in_the_list_of_all():
 
 
 def test_the_frontier_has_its_parts():
-    assert list(PARTS) == ["add", "cycle", "growth", "memory", "idle", "politeness"]
+    assert list(PARTS) == ["add", "cycle", "delayed", "growth", "memory", "idle", "politeness"]
