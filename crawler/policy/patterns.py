@@ -41,8 +41,8 @@ def _compiled(text: str) -> re.Pattern[str]:
         raise BadPattern(f"{text!r} is no regular expression: {error}") from error
     for length in _LENGTHS:
         for part in _TRIED:
-            # No URL has a line break: it keeps the pattern from matching too soon.
-            tried = (part * length)[:length] + "\n"
+            # No URL has line breaks: they keep the pattern from matching too soon.
+            tried = (part * length)[:length] + "\n\n"
             before = thread_time()
             pattern.search(tried)
             if thread_time() - before > _PATIENCE_S:

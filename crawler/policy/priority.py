@@ -15,6 +15,8 @@ from crawler.urls import host_of
 
 LONG_QUERY = 50
 LONG_URL = 120
+# The longest ending, with its dot.
+_EXTENSION_CHARS = 1 + max(map(len, SKIPPED_EXTENSIONS))
 FREE_SEGMENTS = 2
 # A host is new until this many of its URLs were found.
 NEW_HOST_URLS = 10
@@ -88,21 +90,23 @@ class Scorer:
 
     def score(self, url: str, depth: int, host_points: int = 0, facts: Facts | None = None) -> int:
         """How much a canonical URL found at this depth deserves to be fetched soon."""
-        location, _, query = url.partition("?")
-        path_at = location.index("/", 8)
-        path = location[path_at + 1 :]
+        # By places in the URL: this runs for every link, and slices cost.
+        mark, start = url.find("?"), url.index("/", 8) + 1
+        end = len(url) if mark < 0 else mark
         points = 100 + self._depth * depth + host_points
-        if path:
-            segments = path.count("/") + (path[-1] != "/")
+        if start < end:
+            segments = url.count("/", start, end) + (url[end - 1] != "/")
             if segments > FREE_SEGMENTS:
                 points += self._segment * (segments - FREE_SEGMENTS)
-            if path.partition("/")[0] in NEWS_WORDS:
+            slash = url.find("/", start, end)
+            if url[start : end if slash < 0 else slash] in NEWS_WORDS:
                 points += self._news
-            if "." in path and path.rpartition(".")[2].lower() in SKIPPED_EXTENSIONS:
+            dot = url.rfind(".", max(start, end - _EXTENSION_CHARS), end)
+            if dot >= 0 and url[dot + 1 : end].lower() in SKIPPED_EXTENSIONS:
                 points += self._document
         else:
             points += self._home_page
-        if len(query) > LONG_QUERY:
+        if 0 <= mark < len(url) - LONG_QUERY - 1:
             points += self._long_query
         if len(url) > LONG_URL:
             points += self._long_url
@@ -129,7 +133,7 @@ class Scorer:
         found = [("every URL", 100), (f"depth {depth}", self._depth * depth)]
         if not path:
             found.append(("home page", self._home_page))
-        found.append((f"{extra} path segments beyond {FREE_SEGMENTS}", self._segment * extra))
+        found.append((f"path segments beyond {FREE_SEGMENTS}: {extra}", self._segment * extra))
         if path.partition("/")[0] in NEWS_WORDS:
             found.append(("news-like path", self._news))
         if extension(path) in SKIPPED_EXTENSIONS:

@@ -1,8 +1,12 @@
 """Which links belong to a crawl."""
 
+from typing import Any
+
 import pytest
 
-from crawler.policy.url_filter import Scope, extension, registered_domain
+from crawler.policy.patterns import BadPattern, compiled
+from crawler.policy.url_filter import Scope, extension, is_within
+from crawler.urls import registered_domain
 
 PAGE = "http://www.example.co.uk/a"
 
@@ -72,3 +76,122 @@ def test_the_registered_domain_of_a_host(host: str, domain: str) -> None:
 )
 def test_an_extension_is_of_the_path_only(url: str, found: str) -> None:
     assert extension(url) == found
+
+
+@pytest.mark.parametrize(
+    ("rules", "url", "reason"),
+    [
+        ({"allowed_domains": {"a.com"}}, "http://a.com/", None),
+        ({"allowed_domains": {"a.com"}}, "http://www.a.com:8080/", None),
+        ({"allowed_domains": {"a.com"}}, "http://xa.com/", "scope"),
+        # Also what is on the page's own host.
+        ({"allowed_domains": {"a.com"}}, "http://www.example.co.uk/b", "scope"),
+        ({"excluded_domains": {"a.com"}}, "http://www.a.com/", "excluded"),
+        ({"excluded_domains": {"example.co.uk"}}, "http://www.example.co.uk/b", "excluded"),
+        ({"excluded_domains": {"com"}}, "http://a.com/", "excluded"),
+        ({"excluded_domains": {"a.com"}}, "http://a.org/", None),
+        ({"include": compiled([r"/blog/"])}, "http://a.com/blog/1", None),
+        ({"include": compiled([r"/blog/"])}, "http://a.com/shop/1", "include"),
+        ({"include": compiled([r"/blog/", r"^https:"])}, "https://a.com/", None),
+        ({"exclude": compiled([r"[?&]print="])}, "http://a.com/a?print=1", "exclude"),
+        ({"exclude": compiled([r"[?&]print="])}, "http://a.com/a?p=1", None),
+        ({"include": compiled(["a"]), "exclude": compiled(["a"])}, "http://a.com/", "exclude"),
+        ({"skipped_extensions": set()}, "http://a.com/b.pdf", None),
+    ],
+)
+def test_domains_and_patterns_decide(rules: dict[str, Any], url: str, reason: str | None) -> None:
+    scope = Scope(scope="any", **rules)
+    assert scope.refuses(url, page_url=PAGE, depth=1) == reason
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://a.com/x", None),
+        ("http://deep.a.com/x", None),
+        ("http://b.com/x", "scope"),
+        # A page that was reached is within: a seed may have led there.
+        ("http://other.example.co.uk/", None),
+    ],
+)
+def test_the_scope_of_seeds_spans_their_domains(url: str, reason: str | None) -> None:
+    scope = Scope(scope="seeds", seed_domains={"a.com"})
+    assert scope.refuses(url, page_url=PAGE, depth=1) == reason
+
+
+@pytest.mark.parametrize(
+    ("depth", "url", "reason"),
+    [
+        (0, "http://elsewhere.org/", None),
+        (0, "http://elsewhere.org/a.pdf", None),
+        (0, "http://bad.com/", "excluded"),
+        (1, "http://elsewhere.org/", "scope"),
+        (1, "http://example.co.uk/", None),
+        (1, "http://bad.com/", "excluded"),
+        (9, "http://example.co.uk/", None),  # no step deeper
+    ],
+)
+def test_a_seed_may_redirect_anywhere_and_other_pages_within_the_scope(
+    depth: int, url: str, reason: str | None
+) -> None:
+    scope = Scope(excluded_domains={"bad.com"}, max_depth=2)
+    assert scope.refuses_redirect(url, source_url=PAGE, depth=depth) == reason
+
+
+@pytest.mark.parametrize(
+    ("scope", "url", "reason"),
+    [
+        ("host", "http://maps.example.co.uk/s.xml.gz", None),
+        ("host", "http://cdn.com/s.xml", "scope"),
+        ("any", "http://cdn.com/s.xml", None),
+        ("any", "http://bad.com/s.xml", "excluded"),
+    ],
+)
+def test_a_sitemap_may_be_anywhere_in_its_sites_domain(
+    scope: str, url: str, reason: str | None
+) -> None:
+    rules = Scope(scope=scope, excluded_domains={"bad.com"})
+    assert rules.refuses_sitemap(url, site=PAGE) == reason
+
+
+@pytest.mark.parametrize(
+    ("host", "domains", "found"),
+    [
+        ("a.com", {"a.com"}, True),
+        ("b.a.com:80", {"a.com"}, True),
+        ("xa.com", {"a.com"}, False),
+        ("[::1]:80", {"[::1]"}, True),
+        ("127.0.0.1", {"127.0.0.1"}, True),
+        ("com", {"a.com"}, False),
+    ],
+)
+def test_a_host_is_within_a_domain(host: str, domains: set[str], found: bool) -> None:
+    assert is_within(host, domains) == found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("(", "is no regular expression: missing"),
+        ("a" * 501, "has 501 characters; use 500 at the most"),
+        ("(a+)+$", "takes too long"),
+        (r"(\w+/?)*#", "takes too long"),
+        (r".*.*.*.*=x", "takes too long"),
+    ],
+)
+def test_a_pattern_that_will_not_do_is_named(pattern: str, text: str) -> None:
+    with pytest.raises(BadPattern, match=text) as caught:
+        compiled([pattern])
+    assert repr(pattern)[:5] in str(caught.value)
+
+
+def test_there_is_a_limit_on_patterns() -> None:
+    with pytest.raises(BadPattern, match="101 patterns are too many"):
+        compiled(["a"] * 101)
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"/blog/", r".*\.html$", r"^https?://[^/]+/(a|b)/\d+", r"(?i)PRINT"]
+)
+def test_usual_patterns_are_taken(pattern: str) -> None:
+    assert compiled([pattern])[0].pattern == pattern

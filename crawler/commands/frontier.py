@@ -1,0 +1,131 @@
+"""`scrapy frontier explain URL`: ask about a crawl's order. Exit 0: done; 2: a mistake."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+from scrapy.settings import BaseSettings
+
+from crawler import assembly, setting_values
+from crawler.errors import CrawlerError
+from crawler.policy.priority import Facts, Host, clamp, front_queue
+from crawler.policy.traps import PageLinks, Traps
+from crawler.policy.url_filter import extension
+from crawler.urls import Rejected, Urls
+
+_USAGE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A word after `scrapy frontier`: its arguments, and what it does."""
+
+    summary: str
+    syntax: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[BaseSettings, argparse.Namespace], None]
+
+
+class Command(ScrapyCommand):
+    """Each verb is a function; those that need no servers start none."""
+
+    requires_project = True
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        return " | ".join(f"{name} {verb.syntax}" for name, verb in VERBS.items())
+
+    def short_desc(self) -> str:
+        return "Ask about the order of a crawl"
+
+    def long_desc(self) -> str:
+        verbs = "; ".join(f"{name}: {verb.summary}" for name, verb in VERBS.items())
+        return f"Ask about the order of a crawl. {verbs}."
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if not args or args[0] not in VERBS:
+            raise UsageError(f"say what to do: {', '.join(VERBS)}", print_help=False)
+        verb = VERBS[args[0]]
+        parser = argparse.ArgumentParser(
+            prog=f"scrapy frontier {args[0]}", description=verb.summary, allow_abbrev=False
+        )
+        verb.add_arguments(parser)
+        arguments = parser.parse_args(args[1:])
+        assert self.settings is not None
+        try:
+            setting_values.check(self.settings)
+            verb.run(self.settings, arguments)
+        except CrawlerError as error:
+            print(f"scrapy frontier: {error}", file=sys.stderr)
+            self.exitcode = _USAGE
+
+
+# --- explain --------------------------------------------------------------------------------------
+
+
+def _number(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else -1
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 0 or more")
+    return number
+
+
+def _explain_arguments(parser: argparse.ArgumentParser) -> None:
+    known = Host()
+    parser.add_argument("url", metavar="URL")
+    parser.add_argument("--depth", type=_number, default=1, help="links from a seed (1)")
+    parser.add_argument(
+        "--host-urls", type=_number, default=known.urls, help="URLs of its host found so far"
+    )
+    parser.add_argument(
+        "--inbound", type=_number, default=0, help="links to its host from other domains (0)"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="its sitemap says: changed within a day"
+    )
+
+
+def _explain(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    url = Urls(assembly.url_rules(settings)).canonical(arguments.url)
+    if isinstance(url, Rejected):
+        raise CrawlerError(
+            f"{arguments.url!r} is not crawled ({url.reason}); write a URL as "
+            "https://example.com/page."
+        )
+    depth = arguments.depth
+    host = Host(arguments.host_urls, arguments.inbound)
+    reasons = assembly.scorer(settings).explain(url, depth, host, Facts(fresh=arguments.fresh))
+    points = clamp(sum(part for _, part in reasons))
+    queue = front_queue(points, assembly.numbers(settings, "FRONTIER_THRESHOLDS"))
+    print(url)
+    for reason, part in reasons:
+        print(f"{part:+6}  {reason}")
+    print(f"{points:6}  score, from 0 to 100: front queue {queue}")
+    refused = _refused(settings, url)
+    if refused:
+        print(f"It would not be followed: {refused}")
+
+
+def _refused(settings: BaseSettings, url: str) -> str:
+    """What keeps a URL out of every crawl with these settings."""
+    if extension(url) in assembly.skipped_extensions(settings):
+        return "its ending is one of SKIPPED_EXTENSIONS"
+    traps = Traps(assembly.trap_rules(settings))
+    reason = traps.refuses(url, PageLinks(url), today=datetime.now(UTC).date())
+    return f"it looks like a trap ({reason})" if reason is not None else ""
+
+
+VERBS = {
+    "explain": Verb(
+        "show what a URL's score is made of",
+        "URL [--depth N] [--host-urls N] [--inbound N] [--fresh]",
+        _explain_arguments,
+        _explain,
+    )
+}
