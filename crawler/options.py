@@ -172,7 +172,8 @@ def _domains(name: str, value: Any) -> list[str]:
 def _domain(name: str, text: str) -> str:
     bare = text.removeprefix("*").removeprefix(".")
     url = canonical(f"http://{bare}/")
-    if isinstance(url, Rejected) or url.count("/") != 3 or ":" in host_of(url):
+    has_port = ":" in bare and not bare.startswith("[")
+    if isinstance(url, Rejected) or url.count("/") != 3 or has_port:
         raise ConfigurationError(
             f"{name} has {text!r}, which is no domain; write it as example.com, without a scheme, "
             "port or path."

@@ -113,7 +113,7 @@ def _unpacked(body: bytes, sitemap: Sitemap) -> Iterator[bytes]:
     if not body.startswith(_GZIP):
         sitemap.cut = len(body) > MAX_BYTES
         for at in range(0, min(len(body), MAX_BYTES), _CHUNK):
-            yield body[at : at + _CHUNK]
+            yield body[at : min(at + _CHUNK, MAX_BYTES)]
         return
     left = MAX_BYTES
     while body.startswith(_GZIP) and left > 0:
