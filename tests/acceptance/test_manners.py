@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -12,6 +13,10 @@ import pytest
 from aiohttp import web
 
 from crawler import settings as ours
+from crawler.frontier import Entry, Frontier
+from crawler.frontier.connection import connect
+from crawler.urls import fingerprint
+from demo.access_log import read_log
 from demo.judge import Verdict, judge
 from demo.process import DemoServer
 from demo.truth import truth
@@ -87,6 +92,15 @@ def test_a_rude_crawl_is_found_out(tmp_path: Path, redis_url: str) -> None:
     assert {"forbidden", "overlap", "too_soon", "robots_first"} <= broken, verdict.lines()
 
 
+_REDIRECTS = {
+    "/moved": (301, "/moved-again"),
+    "/moved-again": (302, "/target"),
+    "/ping": (302, "/pong"),
+    "/pong": (302, "/ping"),
+    "/self": (302, "/self"),
+}
+
+
 class Site:
     """A web server in a thread, for all hosts. Its robots.txt takes its time."""
 
@@ -101,6 +115,20 @@ class Site:
         if request.path == "/robots.txt":
             await asyncio.sleep(1)
             return web.Response(text="User-agent: *\nDisallow: /private/\n")
+        if request.path in _REDIRECTS:
+            status, target = _REDIRECTS[request.path]
+            return web.Response(status=status, headers={"Location": target})
+        if request.path == "/short":
+            # Half of what it promises.
+            answer = web.StreamResponse(headers={"Content-Length": "100"})
+            answer.content_type = "text/html"
+            await answer.prepare(request)
+            await answer.write(b"<p>" + b"x" * 47)
+            assert request.transport is not None
+            request.transport.close()
+            return answer
+        if request.headers.get("If-None-Match") == '"1"':
+            return web.Response(status=304)
         return web.Response(text=f"<p>{request.path}</p>", content_type="text/html")
 
     async def _start(self) -> None:
@@ -142,3 +170,60 @@ def test_a_slow_robots_txt_is_fetched_once_and_lets_nothing_through(
             assert "Traceback" not in process.log, process.log
     open_once = Counter(path for path in paths if path.startswith("/open/"))
     assert site.requests == open_once + Counter({"/robots.txt": 1})
+
+
+@pytest.mark.slow
+async def test_pages_say_how_they_came_about(tmp_path: Path, redis_url: str, site: Site) -> None:
+    redis = await connect(redis_url)
+    frontier = Frontier(redis, "web")
+    await frontier.open()
+    known = "http://h.test/known"
+    await frontier.add([Entry(fingerprint(known), known, tail={"etag": '"1"'})])
+    await frontier.leave()
+    seeds = " ".join(f"http://h.test/{name}" for name in ("moved", "ping", "self", "short"))
+    feed = tmp_path / "pages.jsonl"
+    run = await asyncio.to_thread(
+        Crawls(tmp_path, redis_url).run,
+        seeds,
+        web=site,
+        settings={"RETRY_TIMES": 1, "RETRY_BASE": 0.1, "REDIRECT_MAX_TIMES": 2},
+        options=("-O", str(feed)),
+    )
+    assert run.code == 0, run.stderr
+    pages = {page["url"]: page for page in map(json.loads, feed.read_text().splitlines())}
+    assert {url.removeprefix("http://h.test"): page["flags"] for url, page in pages.items()} == {
+        "/target": [],
+        "/pong": ["redirect_loop"],
+        "/self": ["redirect_loop"],
+        "/short": ["truncated"],
+        "/known": ["not_modified"],
+    }
+    target = pages["http://h.test/target"]
+    assert target["redirects"] == ["http://h.test/moved", "http://h.test/moved-again"]
+    assert target["redirect_statuses"] == [301, 302]
+    assert target["depth"] == 0
+    assert site.requests["/short"] == 2
+    left = await frontier.sizes()
+    await redis.aclose()
+    assert (left.unfinished, left.dead) == (0, 0)
+
+
+@pytest.mark.slow
+def test_rules_for_single_hosts_are_followed(tmp_path: Path, redis_url: str) -> None:
+    options = WebOptions(hosts=4, pages=8, seed=2, zoo="none")
+    log = tmp_path / "access.log"
+    rules = {"s1.test": {"blocked": True}, ".s2.test": {"budget": 2}, "s3.test": {"delay": 0.3}}
+    with DemoServer(options, log) as server:
+        run = Crawls(tmp_path, redis_url).run(
+            SEED, web=server, arguments={"scope": "any"}, settings={"HOST_RULES": json.dumps(rules)}
+        )
+    assert run.code == 0, run.stderr
+    requests: dict[str, list[Any]] = {}
+    for entry in sorted(read_log(log)):
+        requests.setdefault(entry.host, []).append(entry)
+    assert "s1.test" not in requests
+    # Beside robots.txt; a page that is on its way counts when it has arrived.
+    assert 2 <= len(requests["s2.test"]) - 1 <= 3
+    pauses = [b.start_s - a.end_s for a, b in pairwise(requests["s3.test"])]
+    assert pauses
+    assert min(pauses) >= 0.295
