@@ -1,0 +1,148 @@
+"""Discovered URLs on their way to the frontier, from pages and from sitemaps."""
+
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+
+from crawler.frontier import Entry
+from crawler.options import Options
+from crawler.orders import Orders
+from crawler.outlinks import Outlinks
+from crawler.policy.priority import Facts
+from crawler.requests import LEASE
+from crawler.spiders.web import WebSpider
+from crawler.urls import UrlRules, Urls
+from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+
+SITE = "http://www.h.test/"
+MAP = b"""<urlset><url><loc>/a</loc><priority>0.0</priority></url><url><loc>/b.pdf</loc></url>
+<url><loc>http://o.test/c</loc></url><url><loc>/x/x/x</loc></url></urlset>"""
+INDEX = b"""<sitemapindex><sitemap><loc>/1.xml.gz</loc></sitemap>
+<sitemap><loc>http://maps.h.test/2.xml</loc></sitemap>
+<sitemap><loc>http://o.test/3.xml</loc></sitemap></sitemapindex>"""
+
+
+@pytest.fixture
+def scheduler() -> WritingScheduler:
+    return WritingScheduler()
+
+
+def outlinks(scheduler: WritingScheduler, **settings: Any) -> Outlinks:
+    return Outlinks.from_crawler(crawler_with(scheduler, **settings))
+
+
+async def follow(found: Outlinks, *urls: str, depth: int = 1, **more: Any) -> None:
+    await found.follow(urls, page_url=SITE, depth=depth, parent=7, **more)
+
+
+async def test_trapped_links_are_counted_by_reason(scheduler: WritingScheduler) -> None:
+    crawler = crawler_with(scheduler, TRAP_TEMPLATE_MAX=2)
+    found = Outlinks.from_crawler(crawler)
+    await follow(found, SITE + "a/a/a", *[f"{SITE}?id={number}" for number in range(5)])
+    assert len(scheduler.added) == 2
+    stats = crawler.stats.get_stats()
+    assert stats["links/refused/trap_repeated"] == 1
+    assert stats["links/refused/trap_template"] == 3
+
+
+async def test_entries_follow_the_rules_for_urls(scheduler: WritingScheduler) -> None:
+    scheduler.urls = Urls(UrlRules(fold=frozenset({"www"}), group_by="domain"))
+    await follow(outlinks(scheduler), SITE + "a")
+    (entry,) = scheduler.added
+    assert entry.host == "h.test"
+    assert entry.id == scheduler.urls.fingerprint("http://h.test/a")
+
+
+async def test_hosts_that_many_link_to_come_sooner(scheduler: WritingScheduler) -> None:
+    scheduler.orders = Orders()
+    scheduler.orders.scope = Options(scope="any").url_filter()
+    found = outlinks(scheduler)
+    for number in range(110):
+        await follow(found, f"http://o.test/{number}", depth=5)
+    queues = [entry.queue for entry in scheduler.added]
+    assert (queues[20], queues[-1]) == (3, 2)
+
+
+async def test_what_a_sitemap_says_counts(scheduler: WritingScheduler) -> None:
+    facts = {SITE + "a/b/c": Facts(sitemap_priority=0.0)}
+    await follow(outlinks(scheduler), SITE + "a/b/c", SITE + "a/b/d", depth=2, facts=facts)
+    assert [entry.queue for entry in scheduler.added] == [2, 1]
+
+
+def response_of(body: bytes, *, level: int = 0, status: int = 200) -> tuple[Response, Any]:
+    entry = Entry(id=5, url=SITE + "sitemap.xml", depth=1)
+    lease = lease_of(entry.url)
+    request = Request(entry.url, meta={LEASE: lease})
+    return Response(entry.url, body=body, status=status, request=request), {
+        "site": SITE,
+        "level": level,
+    }
+
+
+async def parsed(scheduler: WritingScheduler, body: bytes, **more: Any) -> WebSpider:
+    crawler = crawler_with(scheduler)
+    spider = WebSpider.from_crawler(crawler)
+    response, arguments = response_of(body, **more)
+    assert [page async for page in spider.parse_sitemap(response, **arguments)] == []
+    return spider
+
+
+async def test_the_urls_of_a_sitemap_are_judged_like_links(scheduler: WritingScheduler) -> None:
+    spider = await parsed(scheduler, MAP)
+    assert [(entry.url, entry.depth) for entry in scheduler.added] == [(SITE + "a", 1)]
+    stats = spider.crawler.stats.get_stats()
+    assert (stats["sitemaps/read"], stats["sitemaps/urls"]) == (1, 4)
+    assert stats["links/refused/trap_repeated"] == 1
+
+
+async def test_an_index_leads_to_the_sitemaps_of_its_site(scheduler: WritingScheduler) -> None:
+    await parsed(scheduler, INDEX)
+    assert [entry.url for entry in scheduler.added] == [
+        SITE + "1.xml.gz",
+        "http://maps.h.test/2.xml",
+    ]
+    for entry in scheduler.added:
+        assert entry.tail["callback"] == "parse_sitemap"
+        assert entry.tail["cb_kwargs"] == {"site": SITE, "level": 1}
+        assert entry.tail["meta"]["download_any_type"]
+
+
+async def test_indexes_of_indexes_have_an_end(scheduler: WritingScheduler) -> None:
+    await parsed(scheduler, INDEX, level=2)
+    assert scheduler.added == []
+
+
+async def test_a_missing_sitemap_is_counted(scheduler: WritingScheduler) -> None:
+    spider = await parsed(scheduler, b"<urlset><url><loc>/a</loc></url>", status=404)
+    assert scheduler.added == []
+    assert spider.crawler.stats.get_value("sitemaps/missing") == 1
+
+
+async def test_a_large_sitemap_is_read_in_a_thread(scheduler: WritingScheduler) -> None:
+    body = "".join(f"<url><loc>/page-{number}</loc></url>" for number in range(2500))
+    await parsed(scheduler, f"<urlset>{body}</urlset>".encode())
+    assert len(scheduler.added) == 2500
+
+
+class RobotParser:
+    sitemaps = (SITE + "sitemap.xml", "nonsense", "http://o.test/s.xml")
+
+
+@pytest.mark.parametrize(("follows", "count"), [(True, 1), (False, 0)])
+async def test_robots_txt_leads_to_sitemaps(
+    scheduler: WritingScheduler, follows: bool, count: int
+) -> None:
+    scheduler.orders.options = Options(follow=follows)
+    spider = WebSpider.from_crawler(crawler_with(scheduler))
+    await spider.robots_parsed(RobotParser(), Request(SITE + "page?x=1"))
+    assert [entry.url for entry in scheduler.added] == [SITE + "sitemap.xml"][:count]
+
+
+async def test_sitemaps_may_be_given(scheduler: WritingScheduler) -> None:
+    spider = WebSpider.from_crawler(crawler_with(scheduler), sitemaps="http://o.test/s.xml")
+    assert [request async for request in spider.start()] == []
+    (entry,) = scheduler.added
+    assert (entry.url, entry.depth) == ("http://o.test/s.xml", 0)
+    assert entry.tail["cb_kwargs"] == {"site": "http://o.test/s.xml", "level": 0}
