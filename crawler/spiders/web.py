@@ -133,7 +133,9 @@ class WebSpider(Spider):
             if document.anchors:
                 page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
             page.stored = not (self.obey_noindex and (document.noindex or asked.noindex))
-        self.extract(response, page)
+        if isinstance(response, TextResponse):
+            # Others have no selectors: an `extract` that uses them would fail.
+            self.extract(response, page)
         yield page
 
     async def parse_sitemap(
@@ -186,7 +188,7 @@ class WebSpider(Spider):
         return Outlinks.of(self.crawler)
 
     def extract(self, response: Response, page: Page) -> None:
-        """Override to put fields of your own into `page.extra`."""
+        """Override to put fields of your own into `page.extra`; called for all that is text."""
 
     def _read(self, response: Response, *, nofollow: bool) -> Document:
         header = response.headers.get("Content-Type") or b""

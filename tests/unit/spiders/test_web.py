@@ -170,6 +170,20 @@ async def test_a_subclass_adds_fields_of_its_own(scheduler: WritingScheduler) ->
     assert page.extra == {"length": len(HTML)}
 
 
+async def test_the_subclass_of_the_readme_works_for_pages_and_leaves_other_files(
+    scheduler: WritingScheduler,
+) -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    code = "from crawler" + readme.split("```python\nfrom crawler")[1].split("```")[0]
+    exec(code, names)
+    spider = names["Prices"].from_crawler(crawler_with(scheduler))
+    response = HtmlResponse(URL, body=b"<b class=price>12</b>")
+    assert (await page_of(response, spider)).extra == {"price": "12"}
+    image = Response(URL, body=b"\x89PNG", headers={"Content-Type": "image/png"})
+    assert (await page_of(image, spider)).extra == {}
+
+
 async def test_seeds_go_to_the_frontier_in_batches_and_bad_ones_are_told(
     scheduler: WritingScheduler, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
