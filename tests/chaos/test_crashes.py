@@ -30,7 +30,7 @@ LEASE_TTL_S = 2.0
 CONCURRENCY = 8
 # A process holds what is in flight, and pages that are not stored yet.
 HELD = 3 * CONCURRENCY
-EXPECTED = truth(WEB, read_sitemaps=True)
+EXPECTED = truth(WEB)
 
 
 @dataclass
@@ -114,6 +114,8 @@ def scene(tmp_path: Path, mongo_uri: str, mongo_db_name: str) -> Iterator[Scene]
             "DELAY_MIN": DELAY_S + 0.01,
             "LEASE_TTL": LEASE_TTL_S,
             "CONCURRENT_REQUESTS": CONCURRENCY,
+            # They are added when a robots.txt was fetched, and belong to no lease.
+            "FOLLOW_SITEMAPS": False,
         }
         with Fleet(crawls, web, **settings) as fleet:
             yield Scene(redis, fleet, log, mongo_uri, mongo_db_name, [])
