@@ -47,29 +47,36 @@ _SEPARATOR = re.compile(r"[\s/\"']+")
 
 def bounded(html: str) -> str:
     """As much of a page as can be parsed in time."""
-    if not _has_long_tag(html) and html.count("<") <= FREE_TAGS:
-        return html
-    return _with_bounded_depth(_with_bounded_attributes(html))
-
-
-def _has_long_tag(html: str) -> bool:
-    """Might a tag be longer than two blocks? Then one block has no end of a tag."""
-    find = html.find
-    return any(find(">", at, at + _BLOCK) < 0 for at in range(0, len(html) - _BLOCK, _BLOCK))
+    html = _with_bounded_attributes(html)
+    return html if html.count("<") <= FREE_TAGS else _with_bounded_depth(html)
 
 
 def _with_bounded_attributes(html: str) -> str:
-    if not _has_long_tag(html):
-        return html
-    html = _BASE64.sub(";base64,", html)
+    find = html.find
     at = compared = 0
-    for part in html.split(">"):
-        if len(part) > _BLOCK and (start := _START.search(part)) is not None:
-            compared += len(_SEPARATOR.findall(part, start.end())) ** 2
-            if compared > _COMPARED:
-                return html[:at]
-        at += len(part) + 1
+    # A tag of two blocks or more has all of one block: most pages need a look at each, no more.
+    while at + _BLOCK < len(html):
+        if find(">", at, at + _BLOCK) >= 0:
+            at += _BLOCK
+            continue
+        start, end = html.rfind(">", 0, at) + 1, find(">", at)
+        end = len(html) if end < 0 else end
+        compared += _attributes(html[start:end]) ** 2
+        if compared > _COMPARED:
+            return html[:start]
+        at = end
     return html
+
+
+def _attributes(part: str) -> int:
+    """How many attributes the tag may have that a part without ">" ends with."""
+    start = _START.search(part)
+    if start is None:
+        return 0
+    if ";base64," in part:
+        # A picture is one value, however many slashes it has.
+        part = _BASE64.sub("", part)
+    return len(_SEPARATOR.findall(part, start.end()))
 
 
 def _with_bounded_depth(html: str) -> str:

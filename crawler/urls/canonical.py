@@ -75,27 +75,58 @@ class Urls:
             port = f":{parsed.port}" if parsed.port else ""
             start = f"{parsed.protocol}//{host}{port}"
             found, path_at = start + found[path_at:], len(start)
-        if "?" in found or "%" in found or ";" in found or _has_open(found):
+        # A search for each is faster than one regular expression for all.
+        if (
+            "?" in found
+            or "%" in found
+            or ";" in found
+            or "|" in found
+            or "[" in found
+            or "]" in found
+            or "^" in found
+        ):
             return self._respelled(found, path_at)
         return found if len(found) <= self._max_length else Rejected("too_long")
 
     def resolve(self, base: Base, link: str) -> str | Rejected:
         """The canonical URL of a link on a page: `canonical(base.join(link))`, but faster."""
         if link.startswith(("http://", "https://")):
-            return self.canonical(link)
-        if link[1:2].isalnum() and _is_plain(link):
+            return self._resolve_absolute(base, link)
+        if link[1:2].isalnum() and link[0] not in ".-_" and _is_plain(link):
             # It is canonical if what is put before it is.
             found = base.authority + link if link[0] == "/" else base.folder + link
-            if link[0] not in ".-_" and len(found) <= self._max_length:
+            if len(found) <= self._max_length:
                 return found
         return self.canonical(base.join(link))
+
+    def _resolve_absolute(self, base: Base, link: str) -> str | Rejected:
+        path_at = link.find("/", 8)
+        authority = link[:path_at]
+        if authority in base.authorities:
+            path = link[path_at:]
+            if path[1:2].isalnum() and _is_plain(path) and len(link) <= self._max_length:
+                return link
+        found = self.canonical(link)
+        if isinstance(found, str) and found[:path_at] == authority and found[path_at] == "/":
+            # As it is written it is canonical: most pages link to it more than once.
+            base.authorities.add(authority)
+        return found
 
     def _respelled(self, url: str, path_at: int) -> str | Rejected:
         """A parsed URL whose path or query may have more than one spelling."""
         start, location = url[:path_at], url[path_at:]
         if "%" in location:
             location = _ESCAPE.sub(_decoded, location)
-        if _has_open(location):
+        if (
+            "[" in location
+            or "]" in location
+            or "|" in location
+            or "^" in location
+            or "{" in location
+            or "}" in location
+            or "`" in location
+            or "\\" in location
+        ):
             location = _OPEN.sub(_encoded, location)
         path, _, query = location.partition("?")
         if ";" in path:
@@ -137,20 +168,6 @@ def _is_plain(path: str) -> bool:
     """Is this part of a path canonical at first sight: letters, digits, and no dot segments?"""
     letters = path.replace("/", "").replace("-", "").replace(".", "").replace("_", "")
     return letters.isalnum() and letters.isascii() and "/." not in path
-
-
-def _has_open(text: str) -> bool:
-    # A search for each is faster than one regular expression for all.
-    return (
-        "|" in text
-        or "[" in text
-        or "]" in text
-        or "^" in text
-        or "{" in text
-        or "}" in text
-        or "`" in text
-        or "\\" in text
-    )
 
 
 def _name(part: str) -> str:
