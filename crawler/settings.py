@@ -96,32 +96,9 @@ TRAP_FILTERS_MAX = 50
 TRAP_SESSIONS_MAX = 20
 # Pages that differ so, after which half of them must be no duplicates to follow more of them.
 TRAP_DUPLICATES_AFTER = 10
-# Points by which a URL's score differs from 100, for what is known of it; those not named keep
-# these values.
-PRIORITY_WEIGHTS = {
-    # For each link from a seed, each path segment beyond two, files that are no pages.
-    "depth": -10,
-    "segment": -3,
-    "document": -20,
-    # More than 50 characters of query, more than 120 characters in all.
-    "long_query": -10,
-    "long_url": -5,
-    "home_page": 10,
-    # The path starts with a word such as news or blog.
-    "news": 5,
-    # Fewer than ten of its host's URLs are known to this process.
-    "new_host": 5,
-    # For each factor of ten of links from other domains that this process saw, and the most.
-    "inbound": 5,
-    "inbound_max": 15,
-    # One of TRUSTED_DOMAINS.
-    "trusted": 10,
-    # Its sitemap says: changed within a day; for each tenth of priority above 0.5 or below.
-    "fresh": 5,
-    "sitemap_priority": 1,
-    # It was the same when it was fetched again.
-    "unchanged": -10,
-}
+# Points by which a URL's score differs from 100, by what is known of it; those not named keep their
+# defaults, which are in crawler/policy/priority.py with their meanings. A wrong name is an error.
+PRIORITY_WEIGHTS: dict[str, int] = {}
 # Domains whose URLs have more points: a list, or a file with one a line or as Tranco has them.
 TRUSTED_DOMAINS: list[str] | str | None = None
 

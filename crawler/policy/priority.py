@@ -21,21 +21,29 @@ FREE_SEGMENTS = 2
 # A host is new until this many of its URLs were found.
 NEW_HOST_URLS = 10
 
-# Property → points, as PRIORITY_WEIGHTS of settings.py explains them.
+# Property → points; PRIORITY_WEIGHTS changes them.
 WEIGHTS: Mapping[str, int] = {
+    # For each link from a seed, each path segment beyond two, files that are no pages.
     "depth": -10,
     "segment": -3,
     "document": -20,
+    # More than 50 characters of query, more than 120 characters in all.
     "long_query": -10,
     "long_url": -5,
     "home_page": 10,
+    # The path starts with a word such as news or blog.
     "news": 5,
+    # Fewer than ten URLs of its host are known to this process.
     "new_host": 5,
+    # For each factor of ten of links from other domains that this process saw, and the most.
     "inbound": 5,
     "inbound_max": 15,
+    # One of TRUSTED_DOMAINS.
     "trusted": 10,
+    # Its sitemap says: changed within a day; for each tenth of priority above 0.5 or below.
     "fresh": 5,
     "sitemap_priority": 1,
+    # It was the same when it was fetched again.
     "unchanged": -10,
 }
 # First words of paths under which sites put what is new.

@@ -161,3 +161,21 @@ def test_the_user_agent_can_be_given(crawls: Crawls, log: Path) -> None:
         run = crawls.run(SEED, web=web, arguments={"follow": "no", "user_agent": agent})
     assert run.code == 0, run.stderr
     assert {entry.agent for entry in read_log(log)} == {agent}
+
+
+# Its home page has links that redirect to another host.
+REDIRECTING = WebOptions(hosts=8, pages=4, seed=1, zoo="demo")
+
+
+def test_redirects_keep_to_the_scope_and_a_seed_may_lead_anywhere(
+    crawls: Crawls, log: Path
+) -> None:
+    assert "cross_redirects" in Web(REDIRECTING).profile(6).features
+    with DemoServer(REDIRECTING, log) as web:
+        run = crawls.run("http://s6.test/", web=web)
+        assert run.code == 0, run.stderr
+        assert "http://s6.test/away/301" in fetched(log)
+        assert hosts_of(fetched(log)) == {"s6.test"}
+        run = crawls.run("http://s6.test/away/301", web=web, arguments={"crawl": "other"})
+    assert run.code == 0, run.stderr
+    assert hosts_of(fetched(log)) == {"s6.test", "s4.test"}

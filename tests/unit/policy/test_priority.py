@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler import settings
-from crawler.policy.priority import WEIGHTS, Facts, Host, Scorer, clamp, front_queue, score
+from crawler.policy.priority import Facts, Host, Scorer, clamp, front_queue, score
 from crawler.urls import canonical
 
 THRESHOLDS = (80, 60, 40, 20)
@@ -111,10 +110,6 @@ def test_weights_can_be_changed_one_by_one() -> None:
 def test_a_weight_that_there_is_not_is_named() -> None:
     with pytest.raises(ValueError, match="no weight 'dept'; it has depth, "):
         Scorer({"dept": -1})
-
-
-def test_the_settings_show_the_default_weights() -> None:
-    assert settings.PRIORITY_WEIGHTS == WEIGHTS
 
 
 @given(
