@@ -45,7 +45,7 @@ _BY_COUNTRY = {
 }
 
 
-def decode(body: bytes, content_type: str = "", host: str = "") -> tuple[str, str]:
+def decode(body: bytes, content_type: str = "", url: str = "") -> tuple[str, str]:
     """Text of a page and the name of its encoding. Total: what cannot be read is replaced."""
     encoding, mark = read_bom(body)
     if encoding is not None and mark is not None:
@@ -56,7 +56,7 @@ def decode(body: bytes, content_type: str = "", host: str = "") -> tuple[str, st
         if encoding in _NOT_BY_META:
             encoding = "utf-8"
     if encoding is None:
-        return _guessed(body, host)
+        return _guessed(body, url)
     return body.decode(encoding, "replace"), encoding
 
 
@@ -65,7 +65,8 @@ def _known(encoding: str | None) -> str | None:
     return found if found in _KNOWN else None
 
 
-def _guessed(body: bytes, host: str) -> tuple[str, str]:
+def _guessed(body: bytes, url: str) -> tuple[str, str]:
+    host = url.partition("://")[2].partition("/")[0]
     country = host.partition(":")[0].rpartition(".")[2]
     candidates = ["utf-8", *_BY_COUNTRY.get(country, ())]
     if country == "jp" and b"\x1b$" in body:

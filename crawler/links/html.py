@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -18,8 +19,6 @@ from crawler.urls import DEFAULT, Base, Rejected, Urls
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
-# An address as the page has it, the words of its rel, and the element to take a text from.
-Found = tuple[str | None, str | None, "LexborNode | None"]
 Attributes = dict[str, str | None]
 
 # Not part of what a visitor reads.
@@ -42,13 +41,12 @@ _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
 @dataclass(slots=True)
-class _Addresses:
-    """What a page points to, as it writes it."""
+class _Head:
+    """Addresses in the head of a page, as it writes them."""
 
     base: str | None = None
     refresh: str = ""
-    head: list[Attributes] = field(default_factory=list)
-    body: list[Found] = field(default_factory=list)
+    links: list[Attributes] = field(default_factory=list)
 
 
 class HtmlReader:
@@ -79,8 +77,10 @@ class HtmlReader:
         """Read the page that came from `url`; with `nofollow` its links are not wanted."""
         tree = LexborHTMLParser(bounded(html))
         document = Document(nofollow=nofollow)
-        addresses = self._read_elements(tree, document)
-        self._resolve(document, addresses, url, charset)
+        head = self._read_head(tree, document)
+        page = self._urls.canonical(url)
+        if isinstance(page, str):
+            self._find_links(tree, document, head, Base(page), charset)
         tree.strip_tags(_UNREAD)
         document.text = _text(tree)
         if self._main_text:
@@ -88,9 +88,8 @@ class HtmlReader:
             document.main_text = _text(tree)
         return document
 
-    def _read_elements(self, tree: LexborHTMLParser, document: Document) -> _Addresses:
-        addresses = _Addresses()
-        found = addresses.body
+    def _read_head(self, tree: LexborHTMLParser, document: Document) -> _Head:
+        head = _Head()
         root = tree.root
         if root is not None:
             document.language = root.attributes.get("lang") or ""
@@ -100,26 +99,15 @@ class HtmlReader:
                 document.title = " ".join(node.text().split())
                 break
         for node in tags("base"):
-            addresses.base = node.attributes.get("href")
-            if addresses.base is not None:
+            head.base = node.attributes.get("href")
+            if head.base is not None:
                 break
         for node in tags("meta"):
-            self._read_meta(document, addresses, node.attributes)
-        addresses.head = [node.attributes for node in tags("link")]
-        for tag in _ANCHORS:
-            for node in tags(tag):
-                attributes = node.attributes
-                kept = node if self._anchors else None
-                found.append((attributes.get("href"), attributes.get("rel"), kept))
-        for tag in self._embeddings:
-            for node in tags(tag):
-                attributes = node.attributes
-                found.append((attributes.get("src"), None, None))
-                if attributes.get("srcset"):
-                    found += [(source, None, None) for source in _sources(attributes["srcset"])]
-        return addresses
+            self._read_meta(document, head, node.attributes)
+        head.links = [node.attributes for node in tags("link")]
+        return head
 
-    def _read_meta(self, document: Document, addresses: _Addresses, attributes: Attributes) -> None:
+    def _read_meta(self, document: Document, head: _Head, attributes: Attributes) -> None:
         name = (attributes.get("name") or "").lower()
         content = attributes.get("content") or ""
         if name == "description":
@@ -130,29 +118,31 @@ class HtmlReader:
             document.nofollow |= asked.nofollow
         elif (attributes.get("http-equiv") or "").lower() == "refresh":
             target = _REFRESH.match(content)
-            if target is not None and not addresses.refresh:
-                addresses.refresh = target[1] or target[2] or target[3] or ""
+            if target is not None and not head.refresh:
+                head.refresh = target[1] or target[2] or target[3] or ""
 
-    def _resolve(self, document: Document, addresses: _Addresses, url: str, charset: str) -> None:
-        page = self._urls.canonical(url)
-        if isinstance(page, Rejected):
-            return
-        base = Base(page)
-        if addresses.base:
-            moved = self._urls.resolve(base, addresses.base)
+    def _find_links(
+        self, tree: LexborHTMLParser, document: Document, head: _Head, base: Base, charset: str
+    ) -> None:
+        if head.base:
+            moved = self._urls.resolve(base, head.base)
             if isinstance(moved, str):
                 base = Base(moved)
-        found: list[Found] = [(addresses.refresh, None, None)] if addresses.refresh else []
-        for attributes in addresses.head:
-            followed = self._read_link(document, base, attributes)
-            if followed is not None:
-                found.append(followed)
-        if self._max_links > 0 and not (document.nofollow and self._obey_nofollow):
-            found += addresses.body
-            self._follow(document, base, found, charset)
+        followed = [self._read_link(document, base, attributes) for attributes in head.links]
+        if self._max_links <= 0 or (document.nofollow and self._obey_nofollow):
+            return
+        links = _Links(self._urls, base, charset, self._max_links)
+        links.add_all([head.refresh, *followed])
+        for tag in _ANCHORS:
+            self._follow(tree.tags(tag), document, links)
+        for tag in self._embeddings:
+            for node in tree.tags(tag):
+                attributes = node.attributes
+                links.add_all([attributes.get("src"), *_sources(attributes.get("srcset"))])
+        document.links = list(links.found)
 
-    def _read_link(self, document: Document, base: Base, attributes: Attributes) -> Found | None:
-        """Read a link element; returns it if it is one to follow."""
+    def _read_link(self, document: Document, base: Base, attributes: Attributes) -> str | None:
+        """Read a link element; returns its address if it is one to follow."""
         href, rel = attributes.get("href"), (attributes.get("rel") or "").lower()
         if not href:
             return None
@@ -171,31 +161,49 @@ class HtmlReader:
                     document.feeds.append(found)
                 elif language:
                     document.languages[language] = found
-            return href, rel, None
-        return (href, rel, None) if "next" in words or "prev" in words else None
+            return href
+        return href if "next" in words or "prev" in words else None
 
-    def _follow(self, document: Document, base: Base, found: list[Found], charset: str) -> None:
-        resolve = self._urls.resolve
-        unicode, obey = charset in _UNICODE, self._obey_nofollow
-        seen: dict[str, None] = {}
-        for href, rel, node in found:
-            if not href or href[0] == "#":
-                continue
+    def _follow(self, nodes: list[LexborNode], document: Document, links: _Links) -> None:
+        add, obey, anchors = links.add, self._obey_nofollow, self._anchors
+        for node in nodes:
+            attributes = node.attributes
+            rel = attributes.get("rel")
             if rel and obey and "nofollow" in rel.lower().replace(",", " ").split():
                 continue
-            if not unicode and not href.isascii():
-                link = resolve(base, _in_charset(href, charset))
-            else:
-                link = resolve(base, href)
-            if isinstance(link, Rejected):
-                continue
-            if self._anchors and link not in seen:
-                text = node.text(separator=" ", strip=True) if node is not None else ""
+            link = add(attributes.get("href"))
+            if anchors and link:
+                text = node.text(separator=" ", strip=True)
                 document.anchors.append(Link(link, rel or "", text[:_ANCHOR_CHARS]))
-            seen[link] = None
-            if len(seen) >= self._max_links:
-                break
-        document.links = list(seen)
+
+
+class _Links:
+    """Canonical links of a page, each once, up to a number of them."""
+
+    def __init__(self, urls: Urls, base: Base, charset: str, max_links: int) -> None:
+        self.found: dict[str, None] = {}
+        self._resolve = urls.resolve
+        self._base = base
+        self._charset = charset
+        self._unicode = charset in _UNICODE
+        self._max_links = max_links
+
+    def add(self, href: str | None) -> str:
+        """Add a link as the page writes it; returns it if it is a new one."""
+        found = self.found
+        if not href or href[0] == "#" or len(found) >= self._max_links:
+            return ""
+        if not self._unicode and not href.isascii():
+            href = _in_charset(href, self._charset)
+        link = self._resolve(self._base, href)
+        if isinstance(link, Rejected) or link in found:
+            return ""
+        found[link] = None
+        return link
+
+    def add_all(self, hrefs: Iterable[str | None]) -> None:
+        for href in hrefs:
+            self.add(href)
 
 
 def _is_of_page(title: LexborNode) -> bool:

@@ -9,7 +9,7 @@ from crawler.links.document import Document
 from crawler.links.encoding import decode
 from crawler.links.feeds import read_feed
 from crawler.links.html import HtmlReader
-from crawler.urls import DEFAULT, Rejected, Urls, host_of
+from crawler.urls import DEFAULT, Urls
 
 # Reading a page takes about 10 µs a KB, and more with many tags.
 _SMALL_BYTES = 50_000
@@ -39,9 +39,7 @@ class Reader:
                 return feed or Document()
         elif kind not in _HTML and kind != "text/plain":
             return Document()
-        page = self._urls.canonical(url)
-        host = "" if isinstance(page, Rejected) else host_of(page)
-        text, charset = decode(body, content_type, host)
+        text, charset = decode(body, content_type, url)
         if kind == "text/plain":
             return Document(charset=charset, text=" ".join(text.split()))
         document = self._html.read(text, url, charset=charset, nofollow=nofollow)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 import can_ada
 
 from crawler.urls.hosts import group_skip
 from crawler.urls.joining import Base
-from crawler.urls.rules import UrlRules
+from crawler.urls.rules import UrlRules, is_session_id
 from crawler.urls.seen_key import fingerprint, folded
 
 # Longer texts are not even parsed: no address has a fragment or blanks of this size.
 _MAX_READ = 65_536
+_NAMES_KEPT = 4096
 # As long as a name in DNS can be.
 _MAX_HOST = 253
 # Not preceded by half an escape, which decoding would make whole: "%%34%31" is no "%41".
@@ -40,7 +42,8 @@ class Urls:
     def __init__(self, rules: UrlRules | None = None) -> None:
         self.rules = rules or UrlRules()
         self._max_length = self.rules.max_length
-        self._drops = self.rules.dropped.have
+        # The web has few names for its parameters.
+        self._kind = lru_cache(maxsize=_NAMES_KEPT)(self.rules.dropped.kind)
         self._sorts = self.rules.sort_query
         self._folds = self.rules.fold
         self._by_domain = self.rules.group_by == "domain"
@@ -149,13 +152,22 @@ class Urls:
     def _query(self, query: str) -> str:
         """The parameters that make a difference, by name; equal names keep their order."""
         drops = self._drops
-        parts = [part for part in query.split("&") if part and not drops(part)]
-        if self._sorts and len(parts) > 1:
-            parts.sort(key=_name)
-        return "&".join(parts)
+        kept: list[tuple[str, int, str]] = []
+        for part in query.split("&"):
+            name, _, value = part.partition("=")
+            if part and not drops(name, value):
+                kept.append((name, len(kept), part))
+        if self._sorts:
+            kept.sort()
+        return "&".join([part for _, _, part in kept])
+
+    def _drops(self, name: str, value: str) -> bool:
+        kind = self._kind(name)
+        return kind == "dropped" or (kind == "session" and is_session_id(value))
 
     def _kept_path_parameter(self, match: re.Match[str]) -> str:
-        return "" if self._drops(match[1]) else match[0]
+        name, _, value = match[1].partition("=")
+        return "" if self._drops(name, value) else match[0]
 
 
 def _plain_host(name: str) -> str | None:
@@ -168,10 +180,6 @@ def _is_plain(path: str) -> bool:
     """Is this part of a path canonical at first sight: letters, digits, and no dot segments?"""
     letters = path.replace("/", "").replace("-", "").replace(".", "").replace("_", "")
     return letters.isalnum() and letters.isascii() and "/." not in path
-
-
-def _name(part: str) -> str:
-    return part.partition("=")[0]
 
 
 def _decoded(escape: re.Match[str]) -> str:

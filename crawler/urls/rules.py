@@ -48,13 +48,17 @@ class Parameters:
                 names.add(text)
         return cls(frozenset(names), tuple(sorted(prefixes)), frozenset(sessions))
 
-    def have(self, parameter: str) -> bool:
-        """Is this one of them? It is written as in a query: name, or name=value."""
-        name, _, value = parameter.partition("=")
+    def kind(self, name: str) -> str:
+        """What a parameter of this name is: "dropped", "session" (if its value is one), "kept"."""
         name = name.lower()
         if name in self.names or name.startswith(self.prefixes):
-            return True
-        return name in self.sessions and _SESSION_ID.fullmatch(value) is not None
+            return "dropped"
+        return "session" if name in self.sessions else "kept"
+
+
+def is_session_id(value: str) -> bool:
+    """Does it look like what servers make up?"""
+    return _SESSION_ID.fullmatch(value) is not None
 
 
 @cache

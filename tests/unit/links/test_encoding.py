@@ -34,7 +34,7 @@ RUSSIAN, JAPANESE = "Привет, мир", "日本語のページ"
 def test_the_text_of_a_body(
     body: bytes, header: str, host: str, text: str | None, charset: str
 ) -> None:
-    found, name = decode(body, header, host)
+    found, name = decode(body, header, f"http://{host}/")
     assert name == charset
     assert text is None or found == text
 
@@ -46,5 +46,5 @@ def test_codecs_that_are_no_encodings_of_pages_are_not_used(name: str) -> None:
 
 @given(st.binary(), st.text(), st.sampled_from(["", "h.jp", "h.ru", "h.cn", "h.th"]))
 def test_any_bytes_are_text(body: bytes, header: str, host: str) -> None:
-    text, _ = decode(body, header, host)
+    text, _ = decode(body, header, f"http://{host}/")
     text.encode()
