@@ -144,13 +144,14 @@ def _best(quick: bool, ours: Work, theirs: Work) -> tuple[float, float]:
 
     A round takes both about as long, so that both have the same chance of a quiet moment.
     """
+    # Not before each round: it would empty the allocator's and the processor's caches.
+    gc.collect()
     rounds = _ROUNDS // 3 if quick else _ROUNDS
     spent = [(_timed(ours[0]) / ours[1], _timed(theirs[0]) / theirs[1]) for _ in range(rounds)]
     return min(one for one, _ in spent), min(other for _, other in spent)
 
 
 def _timed(work: Callable[[], object]) -> float:
-    gc.collect()
     started = process_time()
     work()
     return process_time() - started
