@@ -1,0 +1,56 @@
+"""Options and seeds' domains that a fleet shares, on a real Redis."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from crawler import options
+from crawler.frontier import Steering
+from crawler.options import Options
+from crawler.orders import Orders
+from tests.integration.frontier.fleet import entry
+
+
+async def opened(steering: Steering, **given: object) -> Orders:
+    orders = Orders()
+    await orders.open(steering, given)
+    return orders
+
+
+async def test_options_that_one_process_is_given_hold_for_all(steering: Steering) -> None:
+    one = await opened(steering)
+    other = await opened(steering, scope="any", excluded_domains=["b.test"], follow=False)
+    await one.look()
+    assert one.options == other.options == Options("any", (), ("b.test",), follow=False)
+    assert one.scope.excludes("http://www.b.test/")
+    await steering.set_options({"excluded_domains": None})
+    await one.look()
+    assert not one.scope.excludes("http://www.b.test/")
+
+
+async def test_a_wrong_option_is_told_once_and_left_out(
+    steering: Steering, caplog: pytest.LogCaptureFixture
+) -> None:
+    options._read.cache_clear()
+    orders = await opened(steering)
+    await steering.set_options({"include": ["("], "max_pages": 7})
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            await orders.look()
+    assert (orders.options.include, orders.options.max_pages) == ((), 7)
+    assert len([line for line in caplog.messages if "include" in line]) == 1
+
+
+async def test_the_domains_of_seeds_are_known_to_all(steering: Steering) -> None:
+    one, other = await opened(steering, scope="seeds"), await opened(steering)
+    await one.note_seeds([entry("http://www.a.test/"), entry("http://a.test/")])
+    await other.note_seeds([entry("http://b.test/")])
+    await one.look()
+    await other.look()
+    assert one.options.seed_domains == other.options.seed_domains == {"a.test", "b.test"}
+    page = "http://x.test/"
+    assert other.scope.refuses("http://a.test/1", page_url=page, depth=1) is None
+    assert other.scope.refuses("http://c.test/1", page_url=page, depth=1) == "scope"
+    assert (await opened(steering)).options == one.options
