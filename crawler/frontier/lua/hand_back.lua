@@ -12,7 +12,7 @@ for i = 3, #ARGV, 2 do
   local entry = take_lease(ARGV[1], token)
   -- A restart lost the claim and the fetch was repeated: the URL waits again, the slot is taken.
   local flight = not entry and redis.call('HGET', shard .. 'flights:' .. ARGV[1], token)
-  if flight then free_slot(flight, token, now + wait, wait) end
+  if flight then free_slot(flight, token, now + wait, 0) end
   if entry then
     local host = host_of(entry)
     local key = shard .. 'host:' .. host
@@ -20,13 +20,13 @@ for i = 3, #ARGV, 2 do
     settled = settled + 1
     if excluded then
       count('dropped_excluded', 1)
-      free_slot(host, token, now + wait, wait)
+      free_slot(host, token, now + wait, 0)
     else
       redis.call('LPUSH', shard .. 'back:' .. host .. ':' .. (queue or queue_of(entry)), entry)
       redis.call('HINCRBY', key, 'waiting', 1)
       redis.call('PERSIST', key)
       back = back + 1
-      free_slot(host, token, now + wait, wait)
+      free_slot(host, token, now + wait, 0)
       -- A fetch that ended before its URL was handed back has left no slot to free.
       local tokens, clock = unpack(redis.call('HMGET', key, 'tokens', 'clock'))
       if tokens_in(tokens) == 0 then redis.call('ZADD', HEAP, 'NX', tonumber(clock or 0), host) end

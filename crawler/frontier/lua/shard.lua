@@ -86,7 +86,8 @@ local function take_lease(owner, token)
 end
 
 -- End a fetch: free the slot, set the clock, and put the host back on the heap if URLs wait.
--- Without the token in flight this does nothing, so that it may be repeated.
+-- Without the token in flight this does nothing, so that it may be repeated. `delay` is the host's
+-- usual rest, 0 where this one says nothing about it.
 local function free_slot(host, token, next_contact, delay)
   local key = shard .. 'host:' .. host
   local state = redis.call('HMGET', key, 'tokens', 'clock', 'waiting', 'keep')
