@@ -266,7 +266,8 @@ class Fleet:
             return
         lease = worker.fetched.pop(self.random.choice(sorted(worker.fetched)))
         frontier, outcome = worker.frontier, self.random.random()
-        record = self.client.hget(f"{tags(CRAWL, 1)[0]}:leases:{frontier.owner}", lease.token) or b""
+        leases = f"{tags(CRAWL, 1)[0]}:leases:{frontier.owner}"
+        record = self.client.hget(leases, lease.token) or b""
         if outcome < 0.6 or lease.entry.attempts >= MAX_ATTEMPTS - 1:
             await self.twice(lambda: frontier.done([(lease, True)]))
             if record.startswith(lease.token + b" "):
