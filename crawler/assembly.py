@@ -14,6 +14,7 @@ from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.frontier import Frontier, Tuning
 from crawler.frontier.connection import Client
+from crawler.frontier.meta import stored_shards
 from crawler.frontier.seen import Bloom, Intset, UrlSeen
 from crawler.heartbeat import STRATEGIES, Pulse
 from crawler.policy.priority import Scorer
@@ -52,7 +53,11 @@ async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
     settings = crawler.settings
     servers = Servers.of(crawler)
     redis = await servers.redis()
-    shards = settings.getint("FRONTIER_SHARDS") or _default_shards(redis)
+    shards = (
+        settings.getint("FRONTIER_SHARDS")
+        or await stored_shards(redis, crawl)
+        or _default_shards(redis)
+    )
     spill = None
     if settings["PAGES_STORE"] == "mongo":
         collection = (await servers.mongo())[settings["MONGO_DATABASE"]]["spilled"]

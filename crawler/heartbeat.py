@@ -82,10 +82,8 @@ class Heartbeat:
         while True:
             await asyncio.sleep(self._pulse.beat_s)
             try:
-                await self._beat()
+                await self._beat_or_start_over()
                 self._health.worked()
-            except OwnerDead:
-                await self._start_over()
             except RedisAway as error:
                 # The others could not beat either: they get the time to do it before a reclaim.
                 self._turn = 0
@@ -94,6 +92,12 @@ class Heartbeat:
             except Exception:
                 # A process that stops beating is taken for dead with all that it holds.
                 logger.exception("A beat failed; trying again")
+
+    async def _beat_or_start_over(self) -> None:
+        try:
+            await self._beat()
+        except OwnerDead:
+            await self._start_over()
 
     async def _beat(self) -> None:
         self._turn += 1

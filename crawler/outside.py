@@ -72,13 +72,13 @@ class Outside:
             return 0
         try:
             entries = await self._spill.some(ADD_MAX)
+            if not entries:
+                return 0
+            added = await self._add(entries, "new")
+            taken = [entry for i, entry in enumerate(entries) if not added.is_refused(i)]
+            if taken:
+                await self._spill.drop(taken)
         except PyMongoError as error:
             logger.warning("MongoDB does not give back spilled URLs: %s", error)
             return 0
-        if not entries:
-            return 0
-        added = await self._add(entries, "new")
-        taken = [entry for i, entry in enumerate(entries) if not added.is_refused(i)]
-        if taken:
-            await self._spill.drop(taken)
         return len(taken)

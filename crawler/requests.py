@@ -66,7 +66,7 @@ def to_entry(
         id=urls.fingerprint(url, request.method, request.body),
         url=url,
         queue=front_queue(clamp(score(url, depth) + request.priority), thresholds),
-        depth=min(depth, MAX_DEPTH),
+        depth=max(0, min(depth, MAX_DEPTH)),
         parent=parent,
         group_skip=urls.group_skip(url),
         tail=_tail(request, spider),

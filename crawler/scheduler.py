@@ -99,18 +99,21 @@ class Scheduler(BaseScheduler):
         return reason is None or bench.held > 0 or not bench.outbox.empty
 
     def next_request(self) -> Request | None:
-        lease = self.workbench.take()
-        while lease is not None and self.orders.scope.excludes(lease.entry.url):
-            # Its domain was excluded after it had been found.
-            self._count("scope/excluded")
-            self.done(lease, page=False)
-            lease = self.workbench.take()
-        if lease is None:
-            return None
-        request = to_request(lease.entry, self._spider)
-        request.meta[LEASE] = lease
-        request.errback = self.failures.errback(lease, request.errback)
-        return request
+        while (lease := self.workbench.take()) is not None:
+            if self.orders.scope.excludes(lease.entry.url):
+                # Its domain was excluded after it had been found.
+                self._count("scope/excluded")
+                self.done(lease, page=False)
+                continue
+            try:
+                request = to_request(lease.entry, self._spider)
+            except Exception as error:  # noqa: BLE001 - the spider has changed, or is another one
+                self.fail(lease, Bury(f"unreadable: {error}"[:200]))
+                continue
+            request.meta[LEASE] = lease
+            request.errback = self.failures.errback(lease, request.errback)
+            return request
+        return None
 
     def enqueue_request(self, request: Request) -> bool:
         """Take a request from the engine: a start request, one of an errback, a replacement."""
@@ -205,7 +208,7 @@ class Scheduler(BaseScheduler):
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self._discoveries = Discoveries(self.workbench.outbox, known, self._count)
         name, spill = self._spider.name, parts.spill
-        self._outside = Outside(self.frontier, name, self.add, spill, self.urls)
+        self._outside = Outside(self.frontier, name, self._discoveries.add, spill, self.urls)
         heartbeat = Heartbeat(
             self.frontier,
             self.workbench,

@@ -6,15 +6,18 @@ after the frontier has it, so that it is never in neither.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pymongo import ReplaceOne
 
-from crawler.frontier.entry import Entry, decode, encode
+from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.collection import AsyncCollection
+
+logger = logging.getLogger(__name__)
 
 
 class Spill:
@@ -39,18 +42,20 @@ class Spill:
         )
 
     async def some(self, limit: int) -> list[Entry]:
-        """Some of the URLs kept; they stay until dropped."""
-        found = self._collection.find({"crawl": self._crawl}, limit=limit)
-        return [decode(document["entry"]) async for document in found]
+        """Some of the URLs kept; they stay until dropped. Damaged ones are logged and deleted."""
+        entries = []
+        async for document in self._collection.find({"crawl": self._crawl}, limit=limit):
+            try:
+                entries.append(decode(document["entry"]))
+            except (DamagedEntry, KeyError, TypeError) as error:
+                logger.error("A spilled URL cannot be read (%s): %r", error, document)
+                await self._collection.delete_one({"_id": document["_id"]})
+        return entries
 
     async def drop(self, entries: Sequence[Entry]) -> None:
         """The frontier has these."""
         ids = [self._id(entry) for entry in entries]
         await self._collection.delete_many({"_id": {"$in": ids}})
-
-    async def waiting(self) -> bool:
-        """Is any URL kept?"""
-        return await self._collection.find_one({"crawl": self._crawl}, {"_id": 1}) is not None
 
     def _id(self, entry: Entry) -> str:
         return f"{self._crawl}:{entry.id:016x}"

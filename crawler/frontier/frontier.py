@@ -6,6 +6,7 @@ import json
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgpack
@@ -21,6 +22,8 @@ from crawler.frontier.tuning import Tuning
 from crawler.policy.turns import turns
 
 ADD_MAX = 1000
+# Leases settled by one call.
+BATCH_MAX = 1000
 
 
 class Frontier:
@@ -272,11 +275,15 @@ class Frontier:
         return await self._scripts.run(verb, tag, *args)
 
     def _batches(self, items: Iterable[tuple[int, tuple[Any, ...]]]) -> list[tuple[str, list[Any]]]:
-        """Arguments of a script call per shard, so that one call serves many leases."""
-        arguments: dict[int, list[Any]] = defaultdict(list)
+        """Arguments of script calls per shard, so that one call serves many leases."""
+        by_shard: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         for shard, values in items:
-            arguments[shard].extend(values)
-        return [(self._tags[shard], args) for shard, args in arguments.items()]
+            by_shard[shard].append(values)
+        return [
+            (self._tags[shard], list(chain.from_iterable(leases[start : start + BATCH_MAX])))
+            for shard, leases in by_shard.items()
+            for start in range(0, len(leases), BATCH_MAX)
+        ]
 
     async def _leases(self, shard: int, records: Iterable[bytes]) -> list[Lease]:
         """Read leases; one whose entry is damaged is buried with its bytes and stops nothing."""

@@ -50,6 +50,11 @@ async def create_or_check(redis: Client, crawl: str, shards: int, url_seen: UrlS
     return meta
 
 
+async def stored_shards(redis: Client, crawl: str) -> int:
+    """How many shards a crawl has; 0 when it does not exist yet."""
+    return int(await redis.hget(keys.crawl_meta(crawl), "shards") or 0)
+
+
 async def read(redis: Client, crawl: str) -> Meta:
     """The crawl's own account of itself, or an error when there is none or it is too new or old."""
     found = await redis.hgetall(keys.crawl_meta(crawl))

@@ -193,13 +193,30 @@ class Outbox:
             self._unsettled.pop(lease.key, None)
 
     async def _send_adds(self, adds: list[Add], mode: str) -> None:
+        # Some are answered already when a flush is sent again.
+        adds = [add for add in adds if not add[2].done()]
         entries = [entry for part, _, _ in adds for entry in part]
-        added = await self._frontier.add(entries, mode=mode)
+        try:
+            added = await self._frontier.add(entries, mode=mode)
+        except RedisAway:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is the sender's, who gets it
+            await self._refuse(adds, mode, error)
+            return
         start = 0
         for part, _, future in adds:
             if not future.done():
                 future.set_result(Added(added.answers[start : start + len(part)]))
             start += len(part)
+
+    async def _refuse(self, adds: list[Add], mode: str, error: Exception) -> None:
+        """Something that cannot be sent must not take with it what can."""
+        if len(adds) > 1:
+            for add in adds:
+                await self._send_adds([add], mode)
+            return
+        for _, _, future in adds:
+            future.set_exception(error)
 
     async def _insist(self, call: Call) -> None:
         """Repeat a call until Redis has taken it."""
@@ -211,6 +228,10 @@ class Outbox:
                 self._health.failed(error)
                 await asyncio.sleep(backoff * (1 + random.random()))
                 backoff = min(backoff * 2, _BACKOFF_MAX_S)
+            except Exception:
+                # The leases in it are not known to be settled; the next beat hands them back.
+                logger.exception("The frontier did not understand what was sent")
+                return
             else:
                 self._health.worked()
                 return

@@ -3,7 +3,7 @@
 -- KEYS[1]  shard
 -- ARGV[1]  owner
 -- ARGV[2]  request id: the same id again returns the same leases, so that a lost reply loses none
--- ARGV[3]  n
+-- ARGV[3]  n, at most 1,000 are given
 -- ARGV[4]  now, ms (0 = the server's clock)
 -- ARGV[5]  order of the queues by weight, a string of digits 1-5
 -- ARGV[6]  the same under load
@@ -22,7 +22,7 @@
 
 local owner, request = ARGV[1], ARGV[2]
 local leases_key = shard .. 'leases:' .. owner
-local n, now, parallel = tonumber(ARGV[3]), now_ms(ARGV[4]), tonumber(ARGV[8])
+local n, now, parallel = math.min(tonumber(ARGV[3]), 1000), now_ms(ARGV[4]), tonumber(ARGV[8])
 local max_pages, budget = tonumber(ARGV[9]), tonumber(ARGV[10])
 local current, leases = epoch(now, tonumber(ARGV[11])), {}
 
@@ -34,7 +34,7 @@ local function answer(state, more)
   return {state, leases, wait, delayed_wait, more, current}
 end
 
-local claims_from, paused = unpack(redis.call('HMGET', STATS, 'claims_from', 'paused'))
+local claims_from, paused, back = unpack(redis.call('HMGET', STATS, 'claims_from', 'paused', 'back'))
 if not redis.call('ZSCORE', OWNERS, owner) then return answer('dead', 0) end
 if now < tonumber(claims_from or 0) then return {'grace', {}, claims_from - now, -1, 0, current} end
 if redis.call('HGET', shard .. 'claims', owner) == request then
@@ -46,7 +46,7 @@ end
 if paused then return {'paused', {}, -1, -1, 0, current} end
 if max_pages > 0 then
   local room = max_pages - tonumber(redis.call('HGET', STATS, 'pages') or 0)
-  if room <= 0 then return answer('limit', 0) end
+  if room <= 0 then return {'limit', {}, -1, -1, 0, current} end
   for _, other in ipairs(redis.call('ZRANGE', OWNERS, 0, -1)) do
     room = room - redis.call('HLEN', shard .. 'leases:' .. other)
   end
@@ -60,7 +60,7 @@ for number = 1, 5 do
   sizes[number] = redis.call('LLEN', shard .. 'front:' .. number)
   waiting = waiting + sizes[number]
 end
-local order = waiting > tonumber(ARGV[7]) and ARGV[6] or ARGV[5]
+local order = waiting + tonumber(back or 0) > tonumber(ARGV[7]) and ARGV[6] or ARGV[5]
 
 local token, records = tonumber(redis.call('HGET', STATS, 'token') or 0), {}
 local function record(entry)

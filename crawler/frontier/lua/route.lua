@@ -61,7 +61,7 @@ local function route(wanted, now, order, sizes, waiting, parallel, budget, dead_
       if not queue then
         count('dropped_' .. why, 1)
       elseif held == 0 and clock <= now and (state[1] or '') == '' then
-        if state[1] then redis.call('PERSIST', key) end
+        if state[1] or state[2] then redis.call('PERSIST', key) end
         lease(key, entry, state[8])
         wanted = wanted - 1
       else

@@ -124,6 +124,10 @@ local function drop_waiting(host, why)
   for number = 1, 5 do redis.call('UNLINK', shard .. 'back:' .. host .. ':' .. number) end
   redis.call('HDEL', key, 'waiting')
   redis.call('ZREM', HEAP, host)
+  local tokens, clock, keep = unpack(redis.call('HMGET', key, 'tokens', 'clock', 'keep'))
+  if tokens_in(tokens) == 0 and not keep then
+    redis.call('PEXPIREAT', key, tonumber(clock or 0) + HOST_TTL_MS)
+  end
   count('back', -waiting)
   count('dropped_' .. why, waiting)
 end

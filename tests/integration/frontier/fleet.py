@@ -75,6 +75,10 @@ class Place:
         }
 
 
+# What one call gives at the most.
+CLAIM_MAX = 1000
+
+
 async def claim(frontier: Frontier, n: int = 1000, *, now_ms: int = T0, **more: Any) -> list[Lease]:
     """Claim from all shards, and go on while there is more to route."""
     leases: list[Lease] = []
@@ -84,7 +88,7 @@ async def claim(frontier: Frontier, n: int = 1000, *, now_ms: int = T0, **more: 
                 n - len(leases), request_id(), shard=shard, now_ms=now_ms, **more
             )
             leases += found.leases
-            if not found.more:
+            if not found.more and len(found.leases) < CLAIM_MAX:
                 break
     return leases
 

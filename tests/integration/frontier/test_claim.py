@@ -367,3 +367,31 @@ async def test_the_host_of_a_damaged_entry_is_not_blocked_by_it(
     await frontier.add([entry("http://a.test/good")])
     assert await claim(frontier) == []
     assert urls(await claim(frontier)) == ["http://a.test/good"]
+
+
+async def test_a_claim_of_very_many_takes_a_thousand_and_loses_none(frontier: Frontier) -> None:
+    await frontier.add(hosts(5000), mode="new")
+    leases = await claim(frontier, 5000)
+    assert len(leases) == 5000
+    assert (await frontier.sizes()).leased == 5000
+    await frontier.release([(lease, 0) for lease in leases], now_ms=T0)
+    await frontier.done([(lease, True) for lease in leases])
+    sizes = await frontier.sizes()
+    assert (sizes.unfinished, sizes.done) == (0, 5000)
+
+
+async def test_a_host_in_flight_never_expires(frontier: Frontier, place: Place) -> None:
+    steering = await place.steering()
+    await steering.host("a.test", block=T0 - 1000)
+    await frontier.add([entry("http://a.test/")])
+    assert len(await claim(frontier)) == 1
+    assert await place.redis.pttl(place.key("a.test", "host:a.test")) == -1
+
+
+async def test_an_exhausted_limit_says_nothing_of_hosts_that_are_due(frontier: Frontier) -> None:
+    await frontier.add(hosts(3))
+    lease = (await claim(frontier, 1))[0]
+    await frontier.release([(lease, 0)], now_ms=T0)
+    await frontier.done([(lease, True)])
+    found = await frontier.claim(1, request_id(), shard=lease.shard, max_pages=1, now_ms=T0)
+    assert (found.state, found.wait_ms, found.leases) == ("limit", None, [])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -141,6 +143,17 @@ async def test_links_reach_redis_before_their_page_is_done(frontier: LostReplies
     outbox.add(entries(1))
     await outbox.drain()
     assert frontier.calls == ["add", "release", "done"]
+
+
+async def test_a_url_that_cannot_be_sent_takes_no_other_with_it(frontier: LostReplies) -> None:
+    outbox = Outbox(frontier, Health(), lambda: None)
+    good = outbox.add([entry("http://a.test/1")])
+    bad = outbox.add([replace(entry("http://a.test/2"), depth=-1)])
+    also_good = outbox.add([entry("http://a.test/3")])
+    await outbox.drain()
+    assert (good.result().answers, also_good.result().answers) == ("1", "1")
+    assert isinstance(bad.exception(), struct.error)
+    assert (await frontier.sizes()).waiting == 2
 
 
 async def test_one_flush_takes_all_that_waits(frontier: LostReplies) -> None:
