@@ -45,6 +45,12 @@ class Engine:
         leases = (request.meta.get(LEASE) for request in slot.inprogress)
         return {lease.key for lease in leases if lease is not None}
 
+    @staticmethod
+    def is_closing(crawler: Crawler) -> bool:
+        """Has the crawl begun to end? Requests and items under way are still being finished."""
+        slot = crawler.engine._slot  # noqa: SLF001
+        return slot is not None and slot.closing is not None
+
     def _slot(self) -> Any:
         slot = self._crawler.engine._slot  # noqa: SLF001
         return slot if slot is not None and slot.closing is None else None

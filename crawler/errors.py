@@ -7,3 +7,7 @@ class CrawlerError(Exception):
 
 class ConfigurationError(CrawlerError):
     """A setting, a file or a server that the crawl needs is missing or wrong."""
+
+
+class NotStored(CrawlerError):
+    """An item has no place to go now, through no fault of its own: its URL costs no attempt."""

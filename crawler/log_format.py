@@ -7,6 +7,8 @@ from typing import Any
 
 from scrapy import logformatter
 
+from crawler.errors import NotStored
+
 
 class LogFormatter(logformatter.LogFormatter):
     """Scrapy's lines with less volume."""
@@ -17,6 +19,11 @@ class LogFormatter(logformatter.LogFormatter):
 
     def dropped(self, *args: Any, **kwargs: Any) -> Any:
         return self._quiet(super().dropped(*args, **kwargs))
+
+    def item_error(self, item: Any, exception: Any, *args: Any, **kwargs: Any) -> Any:
+        record = super().item_error(item, exception, *args, **kwargs)
+        # Said once by whoever could not store them, not once for each item.
+        return self._quiet(record) if isinstance(exception, NotStored) else record
 
     def download_error(self, *args: Any, **kwargs: Any) -> Any:
         return self._quiet(super().download_error(*args, **kwargs))

@@ -2,7 +2,8 @@
 
 The requests of a callback go to the frontier in batches. A lease is done when the callback's output
 is exhausted, its requests are acknowledged by Redis and its items are scraped or dropped; an error
-in the callback or in a pipeline puts the URL off, and buries it after the last attempt.
+in the callback or in a pipeline puts the URL off, and buries it after the last attempt. NotStored
+of a pipeline costs no attempt.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider, IgnoreRequest
 from twisted.python.failure import Failure
 
+from crawler.errors import NotStored
 from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
@@ -32,7 +34,7 @@ def _request_of(response: Response) -> Request:
 class _Account:
     """What is still open for one lease."""
 
-    __slots__ = ("exhausted", "failed", "iterating", "lease", "open_items", "page")
+    __slots__ = ("exhausted", "failed", "iterating", "lease", "not_stored", "open_items", "page")
 
     def __init__(self, lease: Lease, *, page: bool) -> None:
         self.lease = lease
@@ -42,6 +44,7 @@ class _Account:
         self.iterating = False
         self.exhausted = False
         self.failed: str | None = None
+        self.not_stored = False
 
 
 class Leases:
@@ -151,7 +154,10 @@ class Leases:
     def _item_failed(self, response: Response | Failure | None, failure: Failure) -> None:
         account = self._account_of(response)
         if account is not None:
-            account.failed = f"item_error_{type(failure.value).__name__}"
+            if isinstance(failure.value, NotStored):
+                account.not_stored = True
+            else:
+                account.failed = f"item_error_{type(failure.value).__name__}"
             self._item_finished(response)
 
     def _account_of(self, response: Response | Failure | None) -> _Account | None:
@@ -179,5 +185,7 @@ class Leases:
         if account.failed is not None:
             decision = scheduler.failures.decide(account.lease, account.failed)
             scheduler.fail(account.lease, decision)
+        elif account.not_stored:
+            scheduler.hand_back(account.lease, 0)
         else:
             scheduler.done(account.lease, page=account.page)

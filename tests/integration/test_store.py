@@ -5,6 +5,7 @@ import random
 import zlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ BODY = b"<html>\x00\xff" * 100
 @pytest.fixture
 async def crawler(mongo_uri: str, mongo_db_name: str) -> AsyncIterator[Crawler]:
     crawler = project_crawler(MONGO_URI=mongo_uri, MONGO_DATABASE=mongo_db_name)
+    crawler.engine = SimpleNamespace(_slot=None)  # type: ignore[assignment]
     yield crawler
     await Servers.of(crawler).close()
 
@@ -200,7 +202,7 @@ async def test_an_item_that_was_given_up_does_not_hold_the_others_up(
     assert waiting[0].cancelled()
 
 
-async def test_a_mongodb_that_is_away_fails_the_items_and_none_waits(crawler: Crawler) -> None:
+async def test_an_error_that_will_not_pass_fails_the_items_and_none_waits(crawler: Crawler) -> None:
     store = await opened(crawler)
     await (await Servers.of(crawler).mongo()).close()
     async with asyncio.timeout(30):

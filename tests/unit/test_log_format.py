@@ -7,6 +7,7 @@ from scrapy.exceptions import DropItem
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+from crawler.errors import NotStored
 from crawler.log_format import LogFormatter
 from tests.crawlers import project_crawler
 
@@ -29,3 +30,6 @@ def test_items_are_not_printed() -> None:
 def test_errors_in_items_stay_errors() -> None:
     record = LogFormatter().item_error({}, ValueError("x"), RESPONSE, SPIDER)
     assert record["level"] == logging.ERROR
+    # Whoever could not store them has said so, once.
+    record = LogFormatter().item_error({}, NotStored("away"), RESPONSE, SPIDER)
+    assert record["level"] == logging.DEBUG

@@ -1,0 +1,85 @@
+"""Crawls in which MongoDB dies: no page is lost, none is given up, and the end does not wait."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pymongo
+import pytest
+
+from demo.process import DemoServer
+from demo.truth import truth
+from demo.web import WebOptions
+from tests.acceptance.crawls import Crawls
+from tests.acceptance.fleets import Fleet, Process, sizes, until
+from tests.private_mongo import PrivateMongo
+
+SEED = "http://s0.test/"
+WEB = WebOptions(hosts=12, pages=9, seed=6, zoo="none")
+EXPECTED = truth(WEB)
+
+
+@pytest.fixture
+def mongo() -> Iterator[PrivateMongo]:
+    with PrivateMongo() as mongo:
+        yield mongo
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, redis_url: str, mongo: PrivateMongo) -> Iterator[Fleet]:
+    log = tmp_path / "access.log"
+    with DemoServer(WEB, log, arguments=("--latency=0.02",)) as web:
+        crawls = Crawls(tmp_path, redis_url, mongo.uri)
+        # An error of an item would be the end of its page.
+        with Fleet(crawls, web, RETRY_TIMES=0) as fleet:
+            yield fleet
+
+
+def started(fleet: Fleet, folder: Path) -> Process:
+    process = fleet.start(SEED, arguments={"scope": "any"})
+    log = folder / "access.log"
+    until(lambda: log.exists() and log.read_text().count("\n") > 30, what="30 fetches")
+    return process
+
+
+def check(redis_url: str, mongo: PrivateMongo) -> None:
+    left = sizes(redis_url)
+    assert (left.unfinished, left.leased, left.dead) == (0, 0, 0)
+    with pymongo.MongoClient[dict[str, Any]](mongo.uri) as client:
+        stored = [page["url"] for page in client["crawler"]["pages_metadata"].find()]
+    assert not EXPECTED.missing_from(stored)
+
+
+def test_a_mongodb_that_is_killed_and_started_again(
+    fleet: Fleet, tmp_path: Path, redis_url: str, mongo: PrivateMongo
+) -> None:
+    process = started(fleet, tmp_path)
+    mongo.kill()
+    process.says("MongoDB is away")
+    mongo.start()
+    assert process.wait() == 0
+    assert "MongoDB is back" in process.log
+    assert "Traceback" not in process.log
+    check(redis_url, mongo)
+
+
+def test_a_crawl_that_is_stopped_while_mongodb_is_away(
+    fleet: Fleet, tmp_path: Path, redis_url: str, mongo: PrivateMongo
+) -> None:
+    process = started(fleet, tmp_path)
+    mongo.kill()
+    process.says("MongoDB is away")
+    stopped_s = time.monotonic()
+    process.send(signal.SIGINT)
+    process.wait(20)
+    # Those of the fetches, of the store and of the servers' connections.
+    assert time.monotonic() - stopped_s < 15
+    assert "Traceback" not in process.log
+    left = sizes(redis_url)
+    assert (left.leased, left.dead) == (0, 0)
+    assert left.unfinished > 0
+    mongo.start()
+    assert fleet.start(None).wait() == 0
+    check(redis_url, mongo)
