@@ -41,6 +41,8 @@ class Options:
     max_depth: int = 0
     max_pages: int = 0
     max_pages_per_host: int = 0
+    # How often a URL was forgotten on request.
+    forgotten: int = 0
     # No option, but the same for the whole fleet: registered domains of the seeds.
     seed_domains: frozenset[str] = field(default=frozenset(), repr=False)
 
@@ -75,9 +77,7 @@ def checked(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values as options keep them (JSON), or ConfigurationError: names, texts and lists alike."""
     for name in values:
         if name not in _CHECKS:
-            raise ConfigurationError(
-                f"There is no option {name!r}; there are {', '.join(_CHECKS)}."
-            )
+            raise ConfigurationError(f"There is no option {name!r}; there are {', '.join(NAMES)}.")
     return {name: _CHECKS[name](name, value) for name, value in values.items()}
 
 
@@ -201,6 +201,8 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "max_depth": _whole_number,
     "max_pages": _whole_number,
     "max_pages_per_host": _whole_number,
+    "forgotten": _whole_number,
 }
-NAMES = tuple(_CHECKS)
+# Those that people set.
+NAMES = tuple(name for name in _CHECKS if name != "forgotten")
 assert {*_CHECKS, "seed_domains"} == {option.name for option in fields(Options)}

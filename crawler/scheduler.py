@@ -66,6 +66,7 @@ class Scheduler(BaseScheduler):
         self._outside: Outside
         self._heartbeat: Heartbeat | None = None
         self._beats = 0
+        self._forgotten = 0
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -220,7 +221,7 @@ class Scheduler(BaseScheduler):
         )
         await heartbeat.open()
         self._heartbeat = heartbeat
-        self._steering = await Steering.of(parts.redis, self.crawl)
+        self._steering = await Steering.of(parts.redis, self.crawl, self.urls)
         given: dict[str, Any] = getattr(self._spider, "options", {})
         await self.orders.open(self._steering, given)
         self.workbench.open()
@@ -242,6 +243,9 @@ class Scheduler(BaseScheduler):
     def _limit(self, now: Options) -> None:
         self.workbench.limits.max_pages = now.max_pages
         self.workbench.limits.host_pages = now.max_pages_per_host
+        if now.forgotten != self._forgotten:
+            self._forgotten = now.forgotten
+            self._discoveries.forget()
 
     def _about(self) -> dict[str, Any]:
         return {

@@ -147,7 +147,7 @@ RETRY_MAX = 3600.0
 DNS_OVERRIDES: dict[str, str] = {}
 # Private networks that may be connected to, e.g. ["127.0.0.0/8"]; all others are refused.
 ALLOW_NETWORKS: list[str] = []
-# Name servers, "address" or "address:port". None: those of the system.
+# Name servers, "address" or "address:port". Empty: those of the system.
 DNS_SERVERS: list[str] = []
 # Seconds in which a name must be answered; Scrapy's 60 would hold up a fetch for too long.
 DNS_TIMEOUT = 6.0

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Self
+
+from redis.exceptions import OutOfMemoryError
 
 from crawler.errors import CrawlerError
 from crawler.frontier import keys
@@ -14,7 +17,7 @@ from crawler.frontier.meta import Meta, read
 from crawler.frontier.records import HostState, Letter, Sizes
 from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of, tags
-from crawler.urls import fingerprint, host_of
+from crawler.urls import DEFAULT, Urls, host_of
 
 _BATCH = 500
 
@@ -22,7 +25,8 @@ _BATCH = 500
 class Steering:
     """Commands on one crawl. Each is O(1), or works in bounded batches."""
 
-    def __init__(self, redis: Client, crawl: str, how: Meta) -> None:
+    def __init__(self, redis: Client, crawl: str, how: Meta, urls: Urls = DEFAULT) -> None:
+        self._urls = urls
         self._redis = redis
         self._crawl = crawl
         self._seen_argument = how.seen_argument
@@ -30,9 +34,9 @@ class Steering:
         self._tags = tags(crawl, how.shards)
 
     @classmethod
-    async def of(cls, redis: Client, crawl: str) -> Self:
-        """Steer a crawl that exists."""
-        return cls(redis, crawl, await read(redis, crawl))
+    async def of(cls, redis: Client, crawl: str, urls: Urls = DEFAULT) -> Self:
+        """Steer a crawl that exists; `urls` are the rules by which it tells URLs apart."""
+        return cls(redis, crawl, await read(redis, crawl), urls)
 
     # --- the crawl -----------------------------------------------------------------------------
 
@@ -170,14 +174,20 @@ class Steering:
     # --- URLs ----------------------------------------------------------------------------------
 
     async def forget(self, url: str) -> bool:
-        """Forget that a canonical URL was seen; says whether it was."""
-        args = (fingerprint(url).to_bytes(8, "big"), self._seen_argument)
-        return bool(await self._scripts.run("forget", self._tag(host_of(url)), *args))
+        """Forget that a canonical URL was seen; says whether it was.
+
+        Running processes forget what they remember of URLs with their next beat.
+        """
+        forgotten = bool(await self._scripts.run("forget", *self._seen_arguments(url)))
+        if forgotten:
+            # A full server forgets all the same; processes then remember for a while longer.
+            with suppress(OutOfMemoryError):
+                await self._redis.hincrby(keys.options(self._crawl), "forgotten", 1)
+        return forgotten
 
     async def status(self, url: str) -> tuple[str, str, Entry | None]:
         """State of a canonical URL ("unseen", "known", "leased"), its owner and entry if leased."""
-        args = (fingerprint(url).to_bytes(8, "big"), self._seen_argument)
-        known, owner, data = await self._scripts.run("status", self._tag(host_of(url)), *args)
+        known, owner, data = await self._scripts.run("status", *self._seen_arguments(url))
         if owner:
             return "leased", owner.decode(), decode(data)
         return ("known" if known else "unseen"), "", None
@@ -222,6 +232,11 @@ class Steering:
         return total
 
     # -------------------------------------------------------------------------------------------
+
+    def _seen_arguments(self, url: str) -> tuple[str, bytes, str]:
+        group = host_of(url)[self._urls.group_skip(url) :]
+        id_ = self._urls.fingerprint(url).to_bytes(8, "big")
+        return self._tag(group), id_, self._seen_argument
 
     def _tag(self, host: str) -> str:
         return self._tags[shard_of(host, len(self._tags))]

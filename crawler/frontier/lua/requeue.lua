@@ -1,4 +1,4 @@
--- Give dead URLs another life: back to their front queues with a clean record.
+-- Give dead URLs another life: back to their front queues, with no attempt on record.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  stream id to begin after ('-' = the first)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.frontier import Frontier, Tuning, keys
+from crawler.frontier import Frontier, Steering, Tuning, keys
 from crawler.frontier.seen import Bloom
+from crawler.urls import UrlRules, Urls
 from tests.integration.frontier.fleet import CRAWL, Place, entries, entry
 
 BUCKETS = 4096
@@ -112,3 +113,17 @@ async def test_a_bloom_filter_cannot_forget(bloom: Frontier, place: Place) -> No
     await bloom.add([entry("http://a.test/")])
     assert not await (await place.steering()).forget("http://a.test/")
     assert (await bloom.add([entry("http://a.test/")])).answers == "0"
+
+
+async def test_status_and_forget_tell_urls_apart_as_the_crawl_does(
+    frontier: Frontier, place: Place
+) -> None:
+    urls = Urls(UrlRules(fold=frozenset({"slash"}), group_by="domain"))
+    url = "http://www.example.com/news/"
+    skip = urls.group_skip(url)
+    await frontier.add([replace(entry(url), id=urls.fingerprint(url), group_skip=skip)])
+    steering = await Steering.of(place.redis, CRAWL, urls)
+    assert (await steering.status("http://www.example.com/news"))[0] == "known"
+    assert await steering.forget("http://www.example.com/news")
+    assert (await steering.status(url))[0] == "unseen"
+    assert (await steering.options())["forgotten"] == 1
