@@ -1,13 +1,14 @@
 """Rules of robots.txt files: in Redis for the fleet, and the recent ones in memory. Bounded.
 
 robots:<authority>       string  body or reason, failures, and for how long; msgpack
-robots:lock:<authority>  string  somebody fetches it; expires by itself
+robots:lock:<authority>  string  who fetches it; expires by itself
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import uuid
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ _JITTER = 0.1
 _EARLY = 0.05
 # Failures are remembered so much longer than their wait: a wait as long, an hour at the least.
 _FAILURES_KEPT_MIN_S = 3600.0
+_UNLOCK = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
 
 
 @dataclass(slots=True)
@@ -40,6 +42,8 @@ class Known:
     until: float
     # From when on they may be fetched again, though they hold.
     refresh_from: float
+    # Whoever follows sitemaps has heard of them.
+    is_told: bool = False
 
     @property
     def left_s(self) -> float:
@@ -130,14 +134,17 @@ class RobotsCache:
         if known is not None:
             known.refresh_from = monotonic() + self._error_ttl_s
 
-    async def lock(self, authority: str, seconds: float) -> bool:
-        """May this process fetch the file? Nobody else does for so long, or until `unlock`."""
-        return bool(await self._redis.set(_lock(authority), b"1", nx=True, px=round(seconds * 1e3)))
+    async def lock(self, authority: str, seconds: float) -> str | None:
+        """A token if this process may fetch the file: nobody else does for so long, or until
+        `unlock`."""
+        token = uuid.uuid4().hex
+        taken = await self._redis.set(_lock(authority), token, nx=True, px=round(seconds * 1000))
+        return token if taken else None
 
-    async def unlock(self, authority: str) -> None:
-        """The fetch ended."""
+    async def unlock(self, authority: str, token: str) -> None:
+        """The fetch ended. A lock that expired and is another's by now stays."""
         with suppress(*RedisAway):
-            await self._redis.delete(_lock(authority))
+            await self._redis.eval(_UNLOCK, 1, _lock(authority), token)
 
     async def _read(self, authority: str) -> tuple[dict[str, Any] | None, int]:
         """The record in Redis, and the milliseconds it is still kept for."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # For each of its requests; less if DOWNLOAD_TIMEOUT is.
 TIMEOUT_S = 10.0
+# With all the redirects that are followed.
+LONGEST_S = (MAX_REDIRECTS + 1) * TIMEOUT_S
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 

@@ -5,8 +5,9 @@ robots.txt, and hands the URL back with the host's clock set. Nobody waits holdi
 nobody takes a missing answer for a yes. Where a host has several slots, a lock in Redis lets one
 of them fetch.
 
-Scrapy's signal `robots_parsed` is sent (and awaited) with the fetched rules as `robotparser`; their
-`sitemaps` are for whoever follows them.
+Scrapy's signal `robots_parsed` is sent with the rules as `robotparser` when this process first
+meets them, whoever fetched them; their `sitemaps` are for whoever follows them. It is awaited while
+the lease is held: if this process dies meanwhile, the next that gets the URL sends it again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from crawler.policy.robots import Unreachable, judge
 from crawler.policy.user_agent import has_contact, product_token
 from crawler.requests import LEASE, MAY_FETCH
 from crawler.robots_cache import Known, RobotsCache
-from crawler.robots_fetch import TIMEOUT_S, Fetched, fetch
+from crawler.robots_fetch import LONGEST_S, Fetched, fetch
 from crawler.scheduler import Scheduler
 from crawler.urls import authority_of
 
@@ -86,7 +87,7 @@ class Robots:
         try:
             known = await self._cache.get(authority_of(lease.entry.url))
             if known is None or known.is_old:
-                known = await self._known_after_fetch(lease, request, known)
+                known = await self._known_after_fetch(lease, known)
         except RedisAway as error:
             logger.debug("No look at the rules for %s: %s", request.url, error)
             nothing = Fetch(duration_s=0.0, status=None)
@@ -98,6 +99,11 @@ class Robots:
             return request
         assert not isinstance(known.rules, Unreachable)
         self._count("robots/cached")
+        if not known.is_told:
+            await self._crawler.signals.send_catch_log_async(
+                signals.robots_parsed, robotparser=known.rules, request=request
+            )
+            known.is_told = True
         if not known.rules.allows(lease.entry.url):
             self._count("robots/denied")
             # The host was not contacted, so it need not rest.
@@ -120,13 +126,12 @@ class Robots:
 
     # --- fetching ------------------------------------------------------------------------------
 
-    async def _known_after_fetch(
-        self, lease: Lease, request: Request, old: Known | None
-    ) -> Known | None:
+    async def _known_after_fetch(self, lease: Lease, old: Known | None) -> Known | None:
         """Fetch the rules, or get those that another fetched; None if the lease was handed back."""
         authority = authority_of(lease.entry.url)
         scheduler = Scheduler.of(self._crawler)
-        if not await self._cache.lock(authority, 2 * TIMEOUT_S):
+        token = await self._cache.lock(authority, LONGEST_S)
+        if token is None:
             if old is None:
                 self._count("robots/deferred")
                 scheduler.hand_back(lease, round(_LOCKED_WAIT_S * 1000))
@@ -138,12 +143,12 @@ class Robots:
             if not scheduler.may_fetch(lease):
                 scheduler.hand_back(lease, 0)
             else:
-                await self._fetch(lease, request, old)
+                await self._fetch(lease, old)
             return None
         finally:
-            await self._cache.unlock(authority)
+            await self._cache.unlock(authority, token)
 
-    async def _fetch(self, lease: Lease, request: Request, old: Known | None) -> None:
+    async def _fetch(self, lease: Lease, old: Known | None) -> None:
         """Fetch the rules of this lease's authority, then hand the lease back."""
         authority, scheduler = authority_of(lease.entry.url), Scheduler.of(self._crawler)
         started = monotonic()
@@ -189,9 +194,6 @@ class Robots:
             )
             rest_ms = round(known.left_s * 1000) + 1
         else:
-            await self._crawler.signals.send_catch_log_async(
-                signals.robots_parsed, robotparser=known.rules, request=request
-            )
             rest_ms = await self._manners.rest_ms(
                 lease.entry.host, ended, crawl_delay_s=known.rules.crawl_delay_s
             )

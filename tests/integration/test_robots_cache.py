@@ -168,14 +168,19 @@ async def test_cache_control_may_shorten_the_time_of_rules(client: Redis) -> Non
 
 async def test_one_process_at_a_time_fetches_a_file(client: Redis) -> None:
     mine, other = cache_in(client), cache_in(client)
-    assert await mine.lock(AUTHORITY, 10)
+    token = await mine.lock(AUTHORITY, 10)
+    assert token is not None
     assert not await other.lock(AUTHORITY, 10)
     assert await other.lock("https://h.test", 10)
-    await mine.unlock(AUTHORITY)
-    assert await other.lock(AUTHORITY, 0.01)
+    await mine.unlock(AUTHORITY, token)
+    late = await other.lock(AUTHORITY, 0.01)
+    assert late is not None
     # One that died holding it holds nobody up for long.
     while not await mine.lock(AUTHORITY, 10):
         pass
+    # One that comes back late does not free what is another's by now.
+    await other.unlock(AUTHORITY, late)
+    assert not await other.lock(AUTHORITY, 10)
 
 
 async def test_a_record_of_another_version_is_unknown(client: Redis) -> None:

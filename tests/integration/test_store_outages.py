@@ -43,9 +43,8 @@ async def test_pages_wait_for_a_mongodb_that_is_away(
     await store.process_item(page(0))
     await asyncio.to_thread(mongo.kill)
     waiting = given(store, range(1, 300))
-    async with asyncio.timeout(15):
-        while "MongoDB is away" not in caplog.text:
-            await asyncio.sleep(0.1)
+    # Longer than a server is looked for.
+    await asyncio.sleep(6)
     assert not any(task.done() for task in waiting)
     await asyncio.to_thread(mongo.start)
     async with asyncio.timeout(30):

@@ -59,8 +59,10 @@ class Memory:
         self._values[key] = (value, px)
         return True
 
-    async def delete(self, key: str) -> None:
-        self._values.pop(key, None)
+    async def eval(self, script: str, keys: int, key: str, value: bytes) -> None:
+        """Unlock."""
+        if self._values.get(key, (None, 0))[0] == value:
+            del self._values[key]
 
 
 class World:
@@ -332,19 +334,51 @@ async def test_rules_that_another_process_fetched_ahead_of_time_are_taken_over()
     assert len(world.asked) == 1
 
 
-async def test_whoever_follows_sitemaps_hears_of_the_rules_once() -> None:
-    world = World(answer(body=RULES + b"Sitemap: http://h.test/map.xml\n"))
+def hearing(world: World) -> list[list[str]]:
     heard: list[list[str]] = []
 
     async def hear(robotparser: Any, request: Request) -> None:
         heard.append(robotparser.sitemaps)
-        # Before the host is free again: what comes of it belongs to this lease.
+        # The lease is not settled: if this process dies here, another hears of them with its URL.
         assert world.scheduler.calls == []
 
-    world.robots._crawler.signals.connect(hear, signals.robots_parsed)
+    world.robots._crawler.signals.connect(hear, signals.robots_parsed, weak=False)
+    return heard
+
+
+async def test_whoever_follows_sitemaps_hears_of_the_rules_once() -> None:
+    world = World(answer(body=RULES + b"Sitemap: http://h.test/map.xml\n"))
+    heard = hearing(world)
+    await world.meets(ALLOWED)
+    world.scheduler.calls.clear()
     await world.meets(ALLOWED)
     await world.meets(ALLOWED)
     assert heard == [["http://h.test/map.xml"]]
+
+
+async def test_rules_that_another_process_fetched_tell_of_sitemaps_too() -> None:
+    other, world = World(answer(body=b"Sitemap: http://h.test/map.xml\n")), World(answer())
+    await other.meets(ALLOWED)
+    world.redis._values = other.redis._values
+    heard = hearing(world)
+    await world.meets(ALLOWED)
+    assert world.asked == []
+    assert heard == [["http://h.test/map.xml"]]
+
+
+async def test_a_file_is_locked_for_as_long_as_its_redirects_may_take() -> None:
+    locked_ms: list[int] = []
+    world = World(answer())
+    download = world._download
+
+    async def look(request: Request) -> Response:
+        locked_ms.append(world.redis._values["robots:lock:http://h.test"][1])
+        return await download(request)
+
+    world.robots._crawler.engine.download_async = look  # type: ignore[method-assign]
+    await world.meets(ALLOWED)
+    assert locked_ms == [60_000]
+    assert "robots:lock:http://h.test" not in world.redis._values
 
 
 # --- who we are ---------------------------------------------------------------------------------
