@@ -16,7 +16,7 @@ from crawler.policy.priority import Facts, Host, Scorer, front_queue
 from crawler.policy.tally import Tally
 from crawler.policy.traps import PageLinks, Traps
 from crawler.scheduler import Scheduler
-from crawler.sitemaps import MAX_BYTES
+from crawler.sitemaps import CALLBACK, MAX_BYTES
 from crawler.urls import host_of, registered_domain
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Outlinks:
             depth=0 if given else 1,
             group_skip=spelling.group_skip(url),
             tail={
-                "callback": "parse_sitemap",
+                "callback": CALLBACK,
                 "cb_kwargs": {"site": site, "level": level},
                 # Whatever its type is called, and as large as the protocol allows.
                 "meta": {"download_any_type": True, "download_maxsize": MAX_BYTES},

@@ -27,6 +27,8 @@ _AS_GZIP = 16 + zlib.MAX_WBITS
 _BOMS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 # Text of one element that is read; a URL that is longer is not crawled.
 _MAX_TEXT = 8192
+# The spider's method for their answers, by which the entries of sitemaps are known.
+CALLBACK = "parse_sitemap"
 # Far more than a full sitemap with its pictures has.
 _MAX_ELEMENTS = 2_000_000
 # An ampersand that should have been written as &amp; as in many URLs.

@@ -16,6 +16,7 @@ from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider, IgnoreRequest
 from twisted.python.failure import Failure
 
+from crawler import sitemaps
 from crawler.errors import NotStored
 from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.requests import LEASE
@@ -107,7 +108,9 @@ class Leases:
             return None
         account = self._accounts.get(lease.key)
         if account is None:
-            account = _Account(lease, page=200 <= response.status < 300)
+            is_sitemap = lease.entry.tail.get("callback") == sitemaps.CALLBACK
+            page = 200 <= response.status < 300 and not is_sitemap
+            account = _Account(lease, page=page)
             self._accounts[lease.key] = account
         return account
 

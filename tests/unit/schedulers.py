@@ -44,6 +44,9 @@ class WritingScheduler(Scheduler):
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         self.calls.append(("hand_back", lease.entry.url, rest_ms))
 
+    def done(self, lease: Lease, *, page: bool) -> None:
+        self.calls.append(("done", lease.entry.url, page))
+
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
         self.calls.append(("fail", lease.entry.url, decision))
 

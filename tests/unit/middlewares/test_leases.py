@@ -1,0 +1,62 @@
+"""What becomes of a lease when its response was taken care of."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from crawler.errors import NotStored
+from crawler.frontier import Lease
+from crawler.middlewares.leases import Leases
+from crawler.policy.retry import Retry
+from crawler.requests import LEASE
+from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+
+URL = "http://h.test/a"
+
+
+async def yields(*outputs: Any) -> AsyncIterator[Any]:
+    for output in outputs:
+        yield output
+
+
+async def answered(
+    scheduler: WritingScheduler, lease: Lease, status: int, *outputs: Any
+) -> tuple[Leases, Response]:
+    leases = Leases(crawler_with(scheduler))
+    response = Response(URL, status=status, request=Request(URL, meta={LEASE: lease}))
+    assert [item async for item in leases.process_spider_output(response, yields(*outputs))] == [
+        *outputs
+    ]
+    return leases, response
+
+
+@pytest.mark.parametrize(
+    ("callback", "status", "page"),
+    [("", 200, True), ("parse_item", 200, True), ("", 404, False), ("parse_sitemap", 200, False)],
+)
+async def test_good_answers_are_pages_and_sitemaps_are_none(
+    callback: str, status: int, page: bool
+) -> None:
+    scheduler = WritingScheduler()
+    await answered(scheduler, lease_of(URL, tail={"callback": callback}), status)
+    assert scheduler.calls == [("done", URL, page)]
+
+
+async def test_an_item_that_had_no_place_to_go_costs_no_attempt() -> None:
+    scheduler = WritingScheduler()
+    leases, response = await answered(scheduler, lease_of(URL), 200, {"an": "item"})
+    leases._item_failed(response, Failure(NotStored("away")))
+    assert scheduler.calls == [("hand_back", URL, 0)]
+
+
+async def test_an_item_that_failed_costs_one() -> None:
+    scheduler = WritingScheduler()
+    leases, response = await answered(scheduler, lease_of(URL), 200, {"an": "item"})
+    leases._item_failed(response, Failure(ValueError("bad")))
+    ((verb, _, decision),) = scheduler.calls
+    assert verb == "fail"
+    assert isinstance(decision, Retry)
