@@ -104,15 +104,25 @@ class Progress:
 
     async def _show_forever(self) -> None:
         interval_s = _LIVE_INTERVAL_S if self._terminal is not None else self._interval_s
+        has_failed = False
+        if self._terminal is None:
+            await asyncio.sleep(interval_s)
         while True:
-            if self._terminal is None:
-                await asyncio.sleep(interval_s)
-            snapshot = await self._snapshot()
-            if self._terminal is None:
-                logger.info("%s", plain_line(snapshot))
-            else:
-                self._terminal.show(live_view(snapshot))
-                await asyncio.sleep(interval_s)
+            try:
+                await self._show()
+            except Exception:
+                # Whatever it is, it must not be the end of the view; once says enough.
+                if not has_failed:
+                    logger.exception("The progress could not be shown; trying again each time")
+                has_failed = True
+            await asyncio.sleep(interval_s)
+
+    async def _show(self) -> None:
+        snapshot = await self._snapshot()
+        if self._terminal is None:
+            logger.info("%s", plain_line(snapshot))
+        else:
+            self._terminal.show(live_view(snapshot))
 
     async def _snapshot(self) -> Snapshot:
         await self._read_sizes()
