@@ -21,11 +21,6 @@ class Breaker:
         self._probing = False
         self._next_probe = 0.0
 
-    @property
-    def open(self) -> bool:
-        """Whether attempts are refused now, but for probes."""
-        return self._open
-
     def enter(self, now: float) -> bool:
         """May an attempt be made? Each that is made ends with `worked`, `failed` or `left`."""
         if not self._open:

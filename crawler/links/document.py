@@ -25,9 +25,8 @@ class Document:
     canonical: str = ""
     noindex: bool = False
     nofollow: bool = False
-    # What a visitor reads; and the same without what pages of a site have in common.
+    # What a visitor reads.
     text: str = ""
-    main_text: str = ""
     # Outlinks to follow, each once: of the head, of anchors in page order, of frames. `anchors` has
     # more of the same, if wanted.
     links: list[str] = field(default_factory=list)

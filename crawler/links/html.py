@@ -23,8 +23,6 @@ Attributes = dict[str, str | None]
 
 # Not part of what a visitor reads.
 _UNREAD = ["script", "style", "noscript", "template", "iframe"]
-# Much the same on all pages of a site, and so no help in comparing them.
-_SURROUNDINGS = ["nav", "header", "footer", "aside"]
 _ANCHORS = ("a", "area")
 _FRAMES = ("iframe", "frame")
 _MEDIA = ("img", "source", "video", "audio", "embed")
@@ -60,14 +58,12 @@ class HtmlReader:
         obey_nofollow: bool = True,
         media: bool = False,
         anchors: bool = False,
-        main_text: bool = False,
         crawler_name: str = "robots",
     ) -> None:
         self._max_links = max_links
         self._urls = urls
         self._obey_nofollow = obey_nofollow
         self._anchors = anchors
-        self._main_text = main_text
         self._robots_names = frozenset({"robots", crawler_name.lower()})
         self._embeddings = _FRAMES + _MEDIA if media else _FRAMES
 
@@ -83,9 +79,6 @@ class HtmlReader:
             self._find_links(tree, document, head, Base(page), charset)
         tree.strip_tags(_UNREAD)
         document.text = _text(tree)
-        if self._main_text:
-            tree.strip_tags(_SURROUNDINGS)
-            document.main_text = _text(tree)
         return document
 
     def _read_head(self, tree: LexborHTMLParser, document: Document) -> _Head:

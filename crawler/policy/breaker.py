@@ -32,9 +32,3 @@ class Breaker:
             return 0.0
         doubled_s = self.rest_s * 2 ** min(failures - self.failures, 40)
         return float(min(doubled_s, max(self.rest_s, self.max_s)))
-
-    def state(self, failures: int, *, rested: bool) -> str:
-        """Name of the state: "closed", "open", or "half-open" when the rest is over."""
-        if not self.opens(failures):
-            return "closed"
-        return "half-open" if rested else "open"

@@ -12,7 +12,7 @@ def test_failures_in_a_row_open_it_once() -> None:
     assert failed(breaker, 1, 2) == [False, False]
     assert breaker.enter(2.5)
     assert failed(breaker, 3, 4) == [True, False]
-    assert breaker.open
+    assert not breaker.enter(4.5)
 
 
 def test_a_success_between_failures_keeps_it_closed() -> None:
@@ -20,7 +20,8 @@ def test_a_success_between_failures_keeps_it_closed() -> None:
     failed(breaker, 1, 2)
     assert not breaker.worked()
     assert failed(breaker, 3, 4) == [False, False]
-    assert not breaker.open
+    assert breaker.enter(4)
+    assert breaker.enter(4)
 
 
 def test_failures_far_apart_do_not_open_it() -> None:

@@ -167,12 +167,6 @@ def test_anchors_have_rel_and_text_if_wanted() -> None:
     assert document(html).anchors == []
 
 
-def test_the_main_text_is_without_what_all_pages_have() -> None:
-    html = "<header>H</header><nav>N</nav><p>Main</p><aside>A</aside><footer>F</footer>"
-    found = HtmlReader(max_links=9, main_text=True).read(html, URL)
-    assert (found.text, found.main_text) == ("H N Main A F", "Main")
-
-
 def test_nofollow_is_obeyed_or_not() -> None:
     html = "<meta name=robots content=nofollow><a href=/a rel=nofollow>x</a>"
     found = HtmlReader(max_links=9, obey_nofollow=False).read(html, URL)

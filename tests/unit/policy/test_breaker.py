@@ -29,20 +29,5 @@ def test_it_opens_after_failures_in_a_row_and_for_longer_after_each_probe(
     assert BREAKER.opens(failures) is (rest_s > 0)
 
 
-@pytest.mark.parametrize(
-    ("failures", "rested", "state"),
-    [
-        (0, True, "closed"),
-        (2, False, "closed"),
-        (3, False, "open"),
-        (3, True, "half-open"),
-        (4, False, "open"),
-        (0, False, "closed"),
-    ],
-)
-def test_its_states(failures: int, rested: bool, state: str) -> None:
-    assert BREAKER.state(failures, rested=rested) == state
-
-
 def test_it_may_be_switched_off() -> None:
     assert Breaker(failures=0).rest_after_s(1000) == 0.0
