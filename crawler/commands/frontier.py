@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from crawler import assembly, setting_values
@@ -18,18 +15,9 @@ from crawler.policy.priority import Facts, Host, clamp, front_queue
 from crawler.policy.traps import PageLinks, Traps
 from crawler.policy.url_filter import extension
 from crawler.urls import Rejected, Urls
+from crawler.verbs import Verb, Verbs
 
 _USAGE = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """A word after `scrapy frontier`: its arguments, and what it does."""
-
-    summary: str
-    syntax: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[BaseSettings, argparse.Namespace], None]
 
 
 class Command(ScrapyCommand):
@@ -39,28 +27,20 @@ class Command(ScrapyCommand):
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return " | ".join(f"{name} {verb.syntax}" for name, verb in VERBS.items())
+        return VERBS.syntax
 
     def short_desc(self) -> str:
         return "Ask about the order of a crawl"
 
     def long_desc(self) -> str:
-        verbs = "; ".join(f"{name}: {verb.summary}" for name, verb in VERBS.items())
-        return f"Ask about the order of a crawl. {verbs}."
+        return f"Ask about the order of a crawl. {VERBS.summary}."
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if not args or args[0] not in VERBS:
-            raise UsageError(f"say what to do: {', '.join(VERBS)}", print_help=False)
-        verb = VERBS[args[0]]
-        parser = argparse.ArgumentParser(
-            prog=f"scrapy frontier {args[0]}", description=verb.summary, allow_abbrev=False
-        )
-        verb.add_arguments(parser)
-        arguments = parser.parse_args(args[1:])
+        run, arguments = VERBS.parse(args)
         assert self.settings is not None
         try:
             setting_values.check(self.settings)
-            verb.run(self.settings, arguments)
+            run(self.settings, arguments)
         except CrawlerError as error:
             print(f"scrapy frontier: {error}", file=sys.stderr)
             self.exitcode = _USAGE
@@ -121,11 +101,14 @@ def _refused(settings: BaseSettings, url: str) -> str:
     return f"it looks like a trap ({reason})" if reason is not None else ""
 
 
-VERBS = {
-    "explain": Verb(
-        "show what a URL's score is made of",
-        "URL [--depth N] [--host-urls N] [--inbound N] [--fresh]",
-        _explain_arguments,
-        _explain,
-    )
-}
+VERBS = Verbs(
+    "frontier",
+    {
+        "explain": Verb(
+            "show what a URL's score is made of",
+            "URL [--depth N] [--host-urls N] [--inbound N] [--fresh]",
+            _explain_arguments,
+            _explain,
+        )
+    },
+)

@@ -7,20 +7,19 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pymongo.errors import PyMongoError
 from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
 
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.progress.text import size
 from crawler.stored_pages import Content, StoredPages
 from crawler.urls import Rejected, canonical
+from crawler.verbs import Verb, Verbs
 
 _NOT_FOUND, _USAGE = 1, 2
 _TEXT_SHOWN = 600
@@ -40,13 +39,7 @@ class NotFound(CrawlerError):
     """What was asked for is not stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """A word after `scrapy pages`: its arguments, and what it does with the stored pages."""
-
-    summary: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[StoredPages, argparse.Namespace], Awaitable[None]]
+Run = Callable[[StoredPages, argparse.Namespace], Awaitable[None]]
 
 
 class Command(ScrapyCommand):
@@ -56,27 +49,19 @@ class Command(ScrapyCommand):
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "get URL [--meta | --text | --body] [--json]"
+        return VERBS.syntax
 
     def short_desc(self) -> str:
         return "Look at stored pages"
 
     def long_desc(self) -> str:
-        verbs = "; ".join(f"{name}: {verb.summary}" for name, verb in VERBS.items())
-        return f"Look at stored pages. {verbs}. Servers are found as `scrapy crawl` finds them."
+        return f"Look at stored pages. {VERBS.summary}. Servers are found as `scrapy crawl` finds them."
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        if not args or args[0] not in VERBS:
-            raise UsageError(f"say what to do: {', '.join(VERBS)}", print_help=False)
-        verb = VERBS[args[0]]
-        parser = argparse.ArgumentParser(
-            prog=f"scrapy pages {args[0]}", description=verb.summary, allow_abbrev=False
-        )
-        verb.add_arguments(parser)
-        arguments = parser.parse_args(args[1:])
+        run, arguments = VERBS.parse(args)
         try:
             self._check_folder()
-            asyncio.run(self._run(verb, arguments))
+            asyncio.run(self._run(run, arguments))
         except NotFound as error:
             self._say(error, _NOT_FOUND)
         except CrawlerError as error:
@@ -97,13 +82,13 @@ class Command(ScrapyCommand):
                 "-s CRAWL_DIR=… or its database by -s MONGO_URI=…"
             )
 
-    async def _run(self, verb: Verb, arguments: argparse.Namespace) -> None:
+    async def _run(self, run: Run, arguments: argparse.Namespace) -> None:
         settings = self.settings
         assert settings is not None
         servers = Servers.from_settings(settings)
         try:
             database = (await servers.mongo())[settings["MONGO_DATABASE"]]
-            await verb.run(StoredPages(database), arguments)
+            await run(StoredPages(database), arguments)
             sys.stdout.flush()
         finally:
             await servers.close()
@@ -210,4 +195,7 @@ def _as_json(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-VERBS = {"get": Verb("show one page", _get_arguments, _get)}
+VERBS = Verbs(
+    "pages",
+    {"get": Verb("show one page", "URL [--meta | --text | --body] [--json]", _get_arguments, _get)},
+)

@@ -1,0 +1,53 @@
+"""The words after a command, as in `scrapy pages get URL`, each with arguments of its own.
+
+Not among the commands: Scrapy would take it for one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from scrapy.exceptions import UsageError
+
+Run = TypeVar("Run", bound=Callable[..., object])
+
+
+@dataclass(frozen=True, slots=True)
+class Verb(Generic[Run]):
+    """One word: its arguments, and what it does."""
+
+    summary: str
+    syntax: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Run
+
+
+class Verbs(Generic[Run]):
+    """All words of one command."""
+
+    def __init__(self, command: str, verbs: dict[str, Verb[Run]]) -> None:
+        self._command = command
+        self._verbs = verbs
+
+    @property
+    def syntax(self) -> str:
+        return " | ".join(f"{name} {verb.syntax}" for name, verb in self._verbs.items())
+
+    @property
+    def summary(self) -> str:
+        return "; ".join(f"{name}: {verb.summary}" for name, verb in self._verbs.items())
+
+    def parse(self, args: list[str]) -> tuple[Run, argparse.Namespace]:
+        """What to run, and its arguments; those that are wrong end the process with an error."""
+        if not args or args[0] not in self._verbs:
+            raise UsageError(f"say what to do: {', '.join(self._verbs)}", print_help=False)
+        name, *rest = args
+        verb = self._verbs[name]
+        parser = argparse.ArgumentParser(
+            prog=f"scrapy {self._command} {name}", description=verb.summary, allow_abbrev=False
+        )
+        verb.add_arguments(parser)
+        return verb.run, parser.parse_args(rest)
