@@ -55,7 +55,8 @@ class Command(ScrapyCommand):
         return "Look at stored pages"
 
     def long_desc(self) -> str:
-        return f"Look at stored pages. {VERBS.summary}. Servers are found as `scrapy crawl` finds them."
+        said = f"Look at stored pages. {VERBS.summary}."
+        return f"{said} Servers are found as `scrapy crawl` finds them."
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         run, arguments = VERBS.parse(args)
