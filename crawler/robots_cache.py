@@ -31,6 +31,9 @@ _JITTER = 0.1
 _EARLY = 0.05
 # Failures are remembered so much longer than their wait: a wait as long, an hour at the least.
 _FAILURES_KEPT_MIN_S = 3600.0
+_LOCK_ON = (
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end"
+)
 _UNLOCK = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
 
 
@@ -140,6 +143,11 @@ class RobotsCache:
         token = uuid.uuid4().hex
         taken = await self._redis.set(_lock(authority), token, nx=True, px=round(seconds * 1000))
         return token if taken else None
+
+    async def lock_on(self, authority: str, token: str, seconds: float) -> None:
+        """The fetch goes on: from now on the lock, if it is still ours, holds for so long."""
+        with suppress(*RedisAway):
+            await self._redis.eval(_LOCK_ON, 1, _lock(authority), token, round(seconds * 1000))
 
     async def unlock(self, authority: str, token: str) -> None:
         """The fetch ended. A lock that expired and is another's by now stays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 # For each of its requests; less if DOWNLOAD_TIMEOUT is.
 TIMEOUT_S = 10.0
-# With all the redirects that are followed.
-LONGEST_S = (MAX_REDIRECTS + 1) * TIMEOUT_S
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -33,11 +32,14 @@ class Fetched:
     error: str = ""
 
 
-async def fetch(crawler: Crawler, authority: str, meta: dict[str, Any]) -> Fetched:
+async def fetch(
+    crawler: Crawler, authority: str, meta: dict[str, Any], before: Callable[[], Awaitable[None]]
+) -> Fetched:
     """The answer for an authority; raises DownloadCancelledError if it is never connected to.
 
     What redirects too often, or to nowhere, ends with the status of a redirect. A host that is
     redirected to is contacted at once, whatever its clock says: it is asked for rules, not pages.
+    `before` is awaited before each of the requests.
     """
     url = f"{authority}/robots.txt"
     assert crawler.engine is not None
@@ -54,6 +56,7 @@ async def fetch(crawler: Crawler, authority: str, meta: dict[str, Any]) -> Fetch
                 "download_cut": MAX_BYTES + 1,
             },
         )
+        await before()
         try:
             response = await crawler.engine.download_async(request)
         except DownloadCancelledError as error:

@@ -33,7 +33,7 @@ from crawler.policy.robots import Unreachable, judge
 from crawler.policy.user_agent import has_contact, product_token
 from crawler.requests import LEASE, MAY_FETCH
 from crawler.robots_cache import Known, RobotsCache
-from crawler.robots_fetch import LONGEST_S, Fetched, fetch
+from crawler.robots_fetch import TIMEOUT_S, Fetched, fetch
 from crawler.scheduler import Scheduler
 from crawler.urls import authority_of
 
@@ -45,6 +45,8 @@ logger = logging.getLogger(__name__)
 _FORBIDDEN = ("allow", "deny")
 # For those who find the file being fetched by another.
 _LOCKED_WAIT_S = 1.0
+# Renewed with each redirect; not longer, for the host's URLs wait for it if its holder dies.
+_LOCK_S = 2 * TIMEOUT_S
 
 
 class Robots:
@@ -130,7 +132,7 @@ class Robots:
         """Fetch the rules, or get those that another fetched; None if the lease was handed back."""
         authority = authority_of(lease.entry.url)
         scheduler = Scheduler.of(self._crawler)
-        token = await self._cache.lock(authority, LONGEST_S)
+        token = await self._cache.lock(authority, _LOCK_S)
         if token is None:
             if old is None:
                 self._count("robots/deferred")
@@ -143,12 +145,12 @@ class Robots:
             if not scheduler.may_fetch(lease):
                 scheduler.hand_back(lease, 0)
             else:
-                await self._fetch(lease, old)
+                await self._fetch(lease, token, old)
             return None
         finally:
             await self._cache.unlock(authority, token)
 
-    async def _fetch(self, lease: Lease, old: Known | None) -> None:
+    async def _fetch(self, lease: Lease, token: str, old: Known | None) -> None:
         """Fetch the rules of this lease's authority, then hand the lease back."""
         authority, scheduler = authority_of(lease.entry.url), Scheduler.of(self._crawler)
         started = monotonic()
@@ -157,7 +159,8 @@ class Robots:
             MAY_FETCH: partial(scheduler.may_fetch, lease),
         }
         try:
-            answer = await fetch(self._crawler, authority, meta)
+            lock_on = partial(self._cache.lock_on, authority, token, _LOCK_S)
+            answer = await fetch(self._crawler, authority, meta, lock_on)
         except Exception:
             # An address that is never connected to: there is nothing to wait for.
             scheduler.release(lease, 0)

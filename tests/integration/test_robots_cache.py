@@ -172,6 +172,9 @@ async def test_one_process_at_a_time_fetches_a_file(client: Redis) -> None:
     assert token is not None
     assert not await other.lock(AUTHORITY, 10)
     assert await other.lock("https://h.test", 10)
+    await mine.lock_on(AUTHORITY, token, 20)
+    await mine.lock_on(AUTHORITY, "another", 90)
+    assert 19_000 < await client.pttl("robots:lock:" + AUTHORITY) <= 20_000
     await mine.unlock(AUTHORITY, token)
     late = await other.lock(AUTHORITY, 0.01)
     assert late is not None

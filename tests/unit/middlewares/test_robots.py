@@ -59,10 +59,12 @@ class Memory:
         self._values[key] = (value, px)
         return True
 
-    async def eval(self, script: str, keys: int, key: str, value: bytes) -> None:
-        """Unlock."""
+    async def eval(self, script: str, keys: int, key: str, value: bytes, px: int = 0) -> None:
+        """Unlock, or lock for longer."""
         if self._values.get(key, (None, 0))[0] == value:
-            del self._values[key]
+            self._values[key] = (value, self._values[key][1] + px)
+            if not px:
+                del self._values[key]
 
 
 class World:
@@ -366,9 +368,10 @@ async def test_rules_that_another_process_fetched_tell_of_sitemaps_too() -> None
     assert heard == [["http://h.test/map.xml"]]
 
 
-async def test_a_file_is_locked_for_as_long_as_its_redirects_may_take() -> None:
+async def test_a_file_stays_locked_while_redirects_are_followed() -> None:
     locked_ms: list[int] = []
-    world = World(answer())
+    first = answer(302, Location="http://h.test/other.txt")
+    world = World({"http://h.test/robots.txt": first, "http://h.test/other.txt": answer()})
     download = world._download
 
     async def look(request: Request) -> Response:
@@ -377,7 +380,8 @@ async def test_a_file_is_locked_for_as_long_as_its_redirects_may_take() -> None:
 
     world.robots._crawler.engine.download_async = look  # type: ignore[method-assign]
     await world.meets(ALLOWED)
-    assert locked_ms == [60_000]
+    # Once more for each request.
+    assert locked_ms == [40_000, 60_000]
     assert "robots:lock:http://h.test" not in world.redis._values
 
 
