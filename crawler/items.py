@@ -34,6 +34,9 @@ class Page:
     title: str = ""
     description: str = ""
     canonical: str = ""
+    # Feeds that the page offers, and the page in other languages (hreflang): language to URL.
+    feeds: list[str] = field(default_factory=list)
+    languages: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     size_bytes: int = 0
     content_hash: str = ""

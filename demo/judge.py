@@ -52,16 +52,22 @@ class Verdict:
 
 
 def judge_entries(
-    entries: Iterable[Entry], truth: Truth, *, min_delay_s: float, allow_repeats: int = 0
+    entries: Iterable[Entry],
+    truth: Truth,
+    *,
+    min_delay_s: float,
+    allow_repeats: int = 0,
+    server_runs: int = 1,
+    faults: int = 0,
 ) -> Verdict:
-    """Judge a crawl by its requests, given in any order."""
+    """Judge a crawl by its requests, given in any order; see Crawl for what is expected of it."""
     by_host: dict[str, list[Entry]] = {}
     by_url: dict[str, list[Entry]] = {}
     ordered = sorted(entries)
     for entry in ordered:
         by_host.setdefault(entry.host, []).append(entry)
         by_url.setdefault(entry.url, []).append(entry)
-    crawl = Crawl(truth, by_host, by_url, min_delay_s, allow_repeats)
+    crawl = Crawl(truth, by_host, by_url, min_delay_s, allow_repeats, server_runs, faults)
     last_s = max((entry.end_s for entry in ordered), default=0.0)
     return Verdict(
         violations={name: list(rule(crawl)) for name, rule in RULES.items()},
@@ -73,9 +79,20 @@ def judge_entries(
 
 
 def judge(
-    log_path: str | Path, truth: Truth, *, min_delay_s: float, allow_repeats: int = 0
+    log_path: str | Path,
+    truth: Truth,
+    *,
+    min_delay_s: float,
+    allow_repeats: int = 0,
+    server_runs: int = 1,
+    faults: int = 0,
 ) -> Verdict:
     """Judge a crawl by an access log. The whole log is held in memory, about 1 KB a request."""
     return judge_entries(
-        read_log(log_path), truth, min_delay_s=min_delay_s, allow_repeats=allow_repeats
+        read_log(log_path),
+        truth,
+        min_delay_s=min_delay_s,
+        allow_repeats=allow_repeats,
+        server_runs=server_runs,
+        faults=faults,
     )

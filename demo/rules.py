@@ -24,6 +24,10 @@ class Crawl:
     by_url: dict[str, list[Entry]]
     min_delay_s: float
     allow_repeats: int
+    # How often the server was started: what recovers after some failures fails again after each.
+    server_runs: int = 1
+    # How often a crawl was killed: what was in flight then is fetched again.
+    faults: int = 0
 
 
 def missing(crawl: Crawl) -> Iterator[str]:
@@ -57,7 +61,7 @@ def repeated(crawl: Crawl) -> Iterator[str]:
         if url.endswith(PATH):
             continue
         times = sum(entry.status != 304 for entry in entries)
-        due = 1 + crawl.truth.extra_fetches.get(url, 0)
+        due = 1 + crawl.faults + crawl.server_runs * crawl.truth.extra_fetches.get(url, 0)
         excess = times - due
         if excess > 0 and excess > forgiven:
             yield f"{url} fetched {times} times, {due} expected"

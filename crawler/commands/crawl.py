@@ -18,8 +18,9 @@ from crawler.extensions.servers import Servers
 from crawler.progress.startup_lines import hide_listings
 
 _USAGE = 2
+_INTERRUPTED = 130
 # Reasons to finish that are no success.
-_FAILED = frozenset({"redis_lost", "start_error"})
+_FAILED = frozenset({"no_seeds", "redis_lost", "start_error"})
 
 
 class Command(ScrapyCrawl):
@@ -51,6 +52,9 @@ class Command(ScrapyCrawl):
             self._say(error)
         except KeyError as error:
             self._say(CrawlerError(str(error.args[0])))
+        except KeyboardInterrupt:
+            print("scrapy crawl: stopped before the crawl began", file=sys.stderr)
+            self.exitcode = _INTERRUPTED
         finally:
             servers.release()
         if self.crawler_process.bootstrap_failed and not self.exitcode:

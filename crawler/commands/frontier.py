@@ -1,16 +1,24 @@
-"""`scrapy frontier explain URL`: ask about a crawl's order. Exit 0: done; 2: a mistake."""
+"""`scrapy frontier`: explain a score, list dead letters and give them another life.
+
+Exit 0: done; 2: a mistake.
+"""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
 from crawler import assembly, setting_values
 from crawler.errors import CrawlerError
+from crawler.extensions.servers import Servers
+from crawler.frontier import Steering
 from crawler.policy.priority import Facts, Host, clamp, front_queue
 from crawler.policy.traps import PageLinks, Traps
 from crawler.policy.url_filter import extension
@@ -30,10 +38,10 @@ class Command(ScrapyCommand):
         return VERBS.syntax
 
     def short_desc(self) -> str:
-        return "Ask about the order of a crawl"
+        return "Ask about a crawl's frontier, and requeue dead letters"
 
     def long_desc(self) -> str:
-        return f"Ask about the order of a crawl. {VERBS.summary}."
+        return f"Ask about a crawl's frontier. {VERBS.summary}."
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         run, arguments = VERBS.parse(args)
@@ -101,14 +109,77 @@ def _refused(settings: BaseSettings, url: str) -> str:
     return f"it looks like a trap ({reason})" if reason is not None else ""
 
 
+# --- dead letters ---------------------------------------------------------------------------------
+
+
+def _dead_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--crawl", default="", help="name of the crawl (CRAWL, or web)")
+    parser.add_argument("--reason", default="", help="only those with this reason")
+    parser.add_argument("--host", default="", help="only those of this host")
+
+
+def _dead(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    async def show(steering: Steering) -> None:
+        for letter in await steering.dead(reason=arguments.reason, host=arguments.host, limit=1000):
+            at = datetime.fromtimestamp(letter.at_ms / 1000, UTC)
+            url = letter.entry.url if letter.entry is not None else repr(letter.data[:80])
+            print(f"{at:%Y-%m-%d %H:%M:%S}  {letter.reason:20}  {url}")
+
+    _steer(settings, arguments, show)
+
+
+def _requeue(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    async def requeue(steering: Steering) -> None:
+        number = await steering.requeue(reason=arguments.reason, host=arguments.host)
+        print(f"{number} of the dead wait again")
+
+    _steer(settings, arguments, requeue)
+
+
+def _steer(
+    settings: BaseSettings,
+    arguments: argparse.Namespace,
+    work: Callable[[Steering], Awaitable[None]],
+) -> None:
+    """Do something to a crawl, on the servers of the settings."""
+
+    async def run() -> None:
+        servers = Servers.from_settings(settings)
+        try:
+            crawl = arguments.crawl or settings["CRAWL"] or "web"
+            await work(await Steering.of(await servers.redis(), crawl))
+        finally:
+            await servers.close()
+
+    if not settings["REDIS_URL"] and not Path(settings["CRAWL_DIR"]).is_dir():
+        # An embedded server would make an empty one.
+        raise CrawlerError(
+            f"There is no folder {settings['CRAWL_DIR']!r}: crawl first, or name the crawl's "
+            "folder by -s CRAWL_DIR=… or its server by -s REDIS_URL=…"
+        )
+    asyncio.run(run())
+
+
 VERBS = Verbs(
     "frontier",
     {
+        "dead": Verb(
+            "list the newest dead letters",
+            "[--crawl NAME] [--reason REASON] [--host HOST]",
+            _dead_arguments,
+            _dead,
+        ),
+        "requeue": Verb(
+            "let dead letters be crawled once more",
+            "[--crawl NAME] [--reason REASON] [--host HOST]",
+            _dead_arguments,
+            _requeue,
+        ),
         "explain": Verb(
             "show what a URL's score is made of",
             "URL [--depth N] [--host-urls N] [--inbound N] [--fresh]",
             _explain_arguments,
             _explain,
-        )
+        ),
     },
 )

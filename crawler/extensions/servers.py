@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _MONGO_TIMEOUT_MS = 5000
+# Several lines a command at DEBUG: nobody who debugs a spider wants them.
+logging.getLogger("pymongo").setLevel(logging.INFO)
 
 
 class Servers:

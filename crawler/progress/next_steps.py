@@ -77,6 +77,8 @@ def _page_options(settings: BaseSettings) -> list[str]:
 
 def _resume(argv: Sequence[str], program: str) -> str:
     if argv and PurePath(argv[0]).name == "scrapy":
-        # Scrapy took the word "crawl" out of the arguments.
-        return masked(shlex.join([program, "crawl", *argv[1:]]))
+        # Scrapy took the word "crawl" out of the arguments. -O would overwrite what the feed has.
+        options = {"-O": "-o", "--overwrite-output": "--output"}
+        arguments = [options.get(argument, argument) for argument in argv[1:]]
+        return masked(shlex.join([program, "crawl", *arguments]))
     return "start it again as before"

@@ -83,7 +83,10 @@ class Summary:
         if self.reason == "finished":
             return "finished: nothing is left to crawl"
         if self.reason == "max_pages":
-            return f"max_pages is reached; {waits}"
+            return (
+                f"the crawl {self.crawl!r} has all the pages that max_pages allows; {waits}. "
+                "-a max_pages=N raises the limit (0 lifts it), -a crawl=NAME begins another crawl"
+            )
         if self.reason == "closespider_timeout":
             return f"max_time is reached; {waits}"
         if self.reason == "redis_lost":

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, Spider, signals
+from scrapy.exceptions import CloseSpider
 from scrapy.http import Response, TextResponse
 
 from crawler import assembly, seeds, sitemaps, spider_arguments
@@ -97,6 +98,7 @@ class WebSpider(Spider):
             reader = seeds.read(self.arguments.seeds, self.urls)
             while batch := await to_thread(_next_batch, reader):
                 await self._plant(batch)
+            self._check_planted()
         nothing: tuple[Request, ...] = ()
         for request in nothing:
             yield request  # an async generator, as Scrapy wants it
@@ -113,6 +115,16 @@ class WebSpider(Spider):
         stats.inc_value("seeds/added", added.new)
         stats.inc_value("seeds/known", len(added) - added.new)
 
+    def _check_planted(self) -> None:
+        """Seeds were given: a run that finds none among them is a mistake, not a success."""
+        stats = self.crawler.stats
+        rejected = stats.get_value("seeds/rejected", 0)
+        if rejected > _BAD_SEEDS_SHOWN:
+            logger.warning("%d lines of the seeds were left out in all", rejected)
+        if not stats.get_value("seeds/added", 0) and not stats.get_value("seeds/known", 0):
+            logger.error("There is no URL in seeds=%s", self.arguments.seeds)
+            raise CloseSpider("no_seeds")
+
     async def parse(self, response: Response) -> AsyncIterator[Page]:
         """One response, one page."""
         page = self._page_of(response)
@@ -128,6 +140,8 @@ class WebSpider(Spider):
             page.description = document.description
             page.language = document.language
             page.canonical = document.canonical
+            page.feeds = document.feeds
+            page.languages = document.languages
             page.text = document.text
             page.links = document.links
             if document.anchors:

@@ -40,6 +40,15 @@ def test_bad_seeds(crawls: Crawls, seeds: str, text: str) -> None:
     assert_told(crawls.run(seeds, timeout_s=SECONDS), text)
 
 
+def test_a_file_without_a_single_url_is_no_success(crawls: Crawls, tmp_path: Path) -> None:
+    file = tmp_path / "seeds.txt"
+    file.write_text("# nothing\nnonsense\n")
+    run = crawls.run(str(file), timeout_s=SECONDS)
+    assert run.code == 1
+    assert "Traceback" not in run.stderr
+    assert f"There is no URL in seeds={file}" in run.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [

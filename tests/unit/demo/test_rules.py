@@ -40,8 +40,8 @@ GOOD = [
 ]
 
 
-def broken(entries: list[Entry], allow_repeats: int = 0) -> set[str]:
-    verdict = judge_entries(entries, TRUTH, min_delay_s=0.1, allow_repeats=allow_repeats)
+def broken(entries: list[Entry], **forgiven: int) -> set[str]:
+    verdict = judge_entries(entries, TRUTH, min_delay_s=0.1, **forgiven)
     return {rule for rule, found in verdict.violations.items() if found}
 
 
@@ -136,3 +136,13 @@ def test_a_number_of_repeats_can_be_forgiven() -> None:
 
 def test_an_empty_log_misses_everything() -> None:
     assert broken([]) == {"missing"}
+
+
+def test_what_recovers_fails_again_after_each_start_of_the_server() -> None:
+    entries = [*GOOD, entry(102.0, "/flaky")]
+    assert broken(entries, server_runs=2) == set()
+
+
+def test_what_was_in_flight_when_a_crawl_was_killed_is_fetched_again() -> None:
+    entries = [*GOOD, entry(102.0, "/")]
+    assert broken(entries, faults=1) == set()

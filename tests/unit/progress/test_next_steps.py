@@ -41,6 +41,12 @@ def test_a_password_is_never_shown() -> None:
     assert "secret" not in commands(settings(), page_url=None, argv=argv, program="scrapy").resume
 
 
+def test_to_resume_a_feed_is_appended_to() -> None:
+    argv = ["/bin/scrapy", "web", "-O", "pages.jsonl"]
+    resume = commands(settings(), page_url=None, argv=argv, program="scrapy").resume
+    assert resume == "scrapy crawl web -o pages.jsonl"
+
+
 def test_without_a_store_there_is_no_page_to_look_at() -> None:
     assert look(PAGES_STORE="none") == ""
     assert "PAGES_STORE=none" in pages_at(settings(PAGES_STORE="none"))

@@ -44,7 +44,9 @@ def test_a_run_that_waits_says_until_when() -> None:
 
 
 def test_max_pages_says_what_is_left() -> None:
-    assert summary(reason="max_pages", sizes=SIZES).why() == "max_pages is reached; 1,570 URLs wait"
+    why = summary(reason="max_pages", sizes=SIZES).why()
+    assert "max_pages allows; 1,570 URLs wait" in why
+    assert "-a max_pages=N raises the limit" in why
 
 
 def test_a_run_with_nothing_to_do_says_so() -> None:
