@@ -36,6 +36,12 @@ DELAY_FACTOR = 0
 RETRY_BASE = 0.2
 LOG_LEVEL = "INFO"
 FEEDS = {{"items.jsonl": {{"format": "jsonlines"}}}}
+
+# Scrapy's cookies would ask the network for the list of public suffixes.
+import tldextract
+from scrapy.downloadermiddlewares import cookies
+
+cookies._split_domain = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
 """
 
 
