@@ -26,6 +26,7 @@ class Truth:
     must_store: the pages to store. Of each group in exact_groups and near_groups at least one;
     the others may be marked as duplicates instead.
     extra_fetches: how often more than once a URL may be fetched; absent means 0.
+    sitemaps: those of must_fetch that are no pages but lists of them.
     """
 
     must_fetch: frozenset[str]
@@ -39,6 +40,7 @@ class Truth:
     extra_fetches: Mapping[str, int]
     crawl_delays_s: Mapping[str, float]
     change_periods_s: Mapping[str, int]
+    sitemaps: frozenset[str] = frozenset()
 
     def may(self, url: str) -> bool:
         """Say whether fetching `url` is neither required nor wrong."""
@@ -144,4 +146,9 @@ def truth(
         extra_fetches={url: times for url, times in extra.items() if times},
         crawl_delays_s={host: delay_s for host, delay_s in delays.items() if delay_s},
         change_periods_s={url: node.period_s for url, node in nodes.items() if node.period_s},
+        sitemaps=frozenset(
+            url
+            for url, node in nodes.items()
+            if node.in_sitemap and node.behaviour is Behaviour.FILE
+        ),
     )

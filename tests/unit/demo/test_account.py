@@ -8,8 +8,9 @@ from demo.account import differences
 from demo.truth import truth
 from demo.web import WebOptions
 
-TRUTH = truth(WebOptions(hosts=16, pages=4))
-PAGES = sum(status == 200 for status in TRUTH.statuses.values())
+TRUTH = truth(WebOptions(hosts=64, pages=4), read_sitemaps=True)
+assert TRUTH.sitemaps
+PAGES = sum(status == 200 for status in TRUTH.statuses.values()) - len(TRUTH.sitemaps)
 STORED = len(TRUTH.must_store)
 
 
