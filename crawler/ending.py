@@ -80,6 +80,8 @@ class Ending:
         """Look for the end after a round that brought nothing, while this process holds nothing."""
         if await self._look_outside() or round_.states & {"paused", "grace"}:
             return Verdict.GO_ON
+        if not self._limits.close_when_done:
+            return Verdict.GO_ON
         if round_.states == {"limit"}:
             return self._end("max_pages")
         sizes = await self._frontier.sizes()
@@ -96,7 +98,5 @@ class Ending:
         return Verdict.GO_ON
 
     def _end(self, reason: str) -> Verdict:
-        if not self._limits.close_when_done:
-            return Verdict.GO_ON
         self.reason = reason
         return Verdict.OVER

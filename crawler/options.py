@@ -101,7 +101,7 @@ async def follow(steering: Steering, current: Options) -> Options:
     now = _read(json.dumps(await steering.options(), sort_keys=True))
     known = current.seed_domains
     # They are only ever added, so their number says whether there is news.
-    if await steering.count_seed_domains() != len(known):
+    if now.scope == "seeds" and await steering.count_seed_domains() != len(known):
         shared = frozenset(await steering.seed_domains())
         if not known <= shared:
             # Redis was away when they were noted.

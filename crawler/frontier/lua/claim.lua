@@ -84,6 +84,9 @@ local function pop_back(host, turn)
   end
 end
 
+-- Changes of the heap, made at once.
+local off_heap, on_heap = {}, {}
+
 local function lease_from(host)
   local key = shard .. 'host:' .. host
   local tokens, turn, held, delay, own = unpack(redis.call('HMGET', key, 'tokens', 'turn', 'waiting',
@@ -95,13 +98,14 @@ local function lease_from(host)
   record(pop_back(host, turn))
   tokens = tokens and tokens ~= '' and tokens .. ' ' .. token or tostring(token)
   redis.call('HSET', key, 'tokens', tokens, 'turn', (turn + 1) % #order, 'waiting', held - 1)
-  redis.call('ZREM', HEAP, host)
+  off_heap[#off_heap + 1] = host
   if parallel > 1 then
     -- Starts are spaced too; the clock keeps it for URLs that are routed later.
     local next_start = now + tonumber(delay or 0)
     redis.call('HSET', key, 'clock', next_start)
     if tokens_in(tokens) < parallel and tonumber(held) > 1 then
-      redis.call('ZADD', HEAP, next_start, host)
+      on_heap[#on_heap + 1] = next_start
+      on_heap[#on_heap + 1] = host
     end
   end
 end
@@ -116,6 +120,8 @@ end
 for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', now, 'LIMIT', 0, n)) do
   lease_from(host)
 end
+if #off_heap > 0 then redis.call('ZREM', HEAP, unpack(off_heap)) end
+if #on_heap > 0 then redis.call('ZADD', HEAP, unpack(on_heap)) end
 local from_back = #leases
 if #leases < n then
   waiting = route(n - #leases, now, order, sizes, waiting, parallel, budget, tonumber(ARGV[12]),

@@ -69,7 +69,7 @@ local function route(wanted, now, order, sizes, waiting, parallel, budget, dead_
         redis.call('HSET', key, 'waiting', held + 1)
         back = back + 1
         if held == 0 then
-          redis.call('PERSIST', key)
+          if state[1] or state[2] then redis.call('PERSIST', key) end
           if tokens_in(state[1]) < parallel then
             heap[#heap + 1] = clock
             heap[#heap + 1] = host
