@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,7 +19,7 @@ from scrapy import signals
 from crawler.embedded import EmbeddedServers
 from crawler.errors import ConfigurationError
 from crawler.frontier import persistence
-from crawler.frontier.connection import Client, connect
+from crawler.frontier.connection import Client, connect, masked
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -126,7 +125,7 @@ class Servers:
 
 
 async def _connect_mongo(uri: str) -> AsyncMongoClient[dict[str, Any]]:
-    where = re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", uri)
+    where = masked(uri)
     try:
         client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
             uri, serverSelectionTimeoutMS=_MONGO_TIMEOUT_MS, tz_aware=True

@@ -27,7 +27,7 @@ BATCH_MAX = 1000
 
 
 class Frontier:
-    """One crawl's frontier. Its methods may be repeated after a lost reply."""
+    """One crawl's frontier. All but a forced add may be repeated after a lost reply."""
 
     def __init__(
         self,
