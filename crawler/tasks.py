@@ -1,11 +1,16 @@
-"""End a background task for good."""
+"""End a background task for good, and wait for what may never end."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+from typing import Any, TypeVar
 
 _AGAIN_S = 0.5
+
+T = TypeVar("T")
 
 
 async def end(task: asyncio.Task[Any]) -> None:
@@ -17,3 +22,22 @@ async def end(task: asyncio.Task[Any]) -> None:
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_AGAIN_S)
+
+
+async def in_daemon_thread(function: Callable[[], T]) -> T:
+    """Call a function that may block for ever, such as one that reads standard input.
+
+    The interpreter waits at its end for the threads of asyncio.to_thread(), not for this one.
+    """
+    future: Future[T] = Future()
+    # From now on nobody can cancel it under the thread's hands.
+    future.set_running_or_notify_cancel()
+
+    def call() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:  # noqa: BLE001 - it is raised again by whoever waits
+            future.set_exception(error)
+
+    Thread(target=call, daemon=True).start()
+    return await asyncio.wrap_future(future)

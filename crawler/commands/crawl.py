@@ -8,11 +8,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from scrapy import signals
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 
-from crawler import setting_values
+from crawler import last_exit, setting_values
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.progress.startup_lines import hide_listings
@@ -21,6 +22,10 @@ _USAGE = 2
 _INTERRUPTED = 130
 # Reasons to finish that are no success.
 _FAILED = frozenset({"no_seeds", "redis_lost", "start_error"})
+# For what is left when the spider is closed: an embedded MongoDB may take minutes to stop …
+_CLOSE_S = 240.0
+# … and when the servers are left, nothing is.
+_EXIT_S = 10.0
 
 
 class Command(ScrapyCrawl):
@@ -43,6 +48,7 @@ class Command(ScrapyCrawl):
             with ThreadPoolExecutor(1) as executor:
                 executor.submit(asyncio.run, servers.check(self.settings["PAGES_STORE"])).result()
             crawler = self._create_crawler(args[0])
+            crawler.signals.connect(_end_soon, signals.spider_closed)
             task: Any = self.crawler_process.crawl(crawler, **opts.spargs)
             task.add_done_callback(self._report)
             self.crawler_process.start()
@@ -57,6 +63,7 @@ class Command(ScrapyCrawl):
             self.exitcode = _INTERRUPTED
         finally:
             servers.release()
+            last_exit.within(_EXIT_S)
         if self.crawler_process.bootstrap_failed and not self.exitcode:
             self.exitcode = 1
 
@@ -79,3 +86,7 @@ class Command(ScrapyCrawl):
     def _say(self, error: BaseException) -> None:
         print(f"scrapy crawl: {error}", file=sys.stderr)
         self.exitcode = _USAGE
+
+
+def _end_soon() -> None:
+    last_exit.within(_CLOSE_S, asyncio.get_running_loop())

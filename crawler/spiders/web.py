@@ -25,6 +25,7 @@ from crawler.policy.directives import Directives, of_headers
 from crawler.policy.priority import Facts
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
+from crawler.tasks import in_daemon_thread
 from crawler.urls import DEFAULT, Urls, authority_of
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class WebSpider(Spider):
             await self._outlinks.add_sitemaps(self.arguments.sitemaps, site="", level=0, given=True)
         if self.arguments.seeds is not None:
             reader = seeds.read(self.arguments.seeds, self.urls)
-            while batch := await to_thread(_next_batch, reader):
+            while batch := await in_daemon_thread(partial(_next_batch, reader)):
                 await self._plant(batch)
             self._check_planted()
         nothing: tuple[Request, ...] = ()

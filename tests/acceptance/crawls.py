@@ -45,7 +45,8 @@ class Run:
 def environment() -> dict[str, str]:
     """The environment for a crawl that knows its servers from settings only."""
     kept = {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
-    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default", "COLUMNS": "200"}
+    own = {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default", "PYTHONFAULTHANDLER": "1"}
+    return {**kept, **own, "COLUMNS": "200"}
 
 
 def scrapy(*arguments: str, cwd: Path = ROOT, timeout_s: float = TIMEOUT_S) -> Run:

@@ -80,6 +80,9 @@ class Process:
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
+            # Python prints the stacks of its threads then.
+            self._process.send_signal(signal.SIGABRT)
+            self._process.wait()
             raise AssertionError(f"It did not end within {timeout_s:g} s:\n{self.log}") from None
 
     def kill(self) -> None:

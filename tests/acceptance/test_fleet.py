@@ -1,6 +1,7 @@
 """Several processes on one Redis crawl together as politely as one."""
 
 import json
+import os
 import signal
 from collections import Counter
 from collections.abc import Sequence
@@ -167,3 +168,17 @@ def test_a_run_ends_when_all_that_is_left_waits_too_long_and_keeps_it(
     assert not any(url.startswith(f"http://{broken}/") for url in pages(log))
     left = sizes(redis_url)
     assert (left.waiting, left.leased, left.owners) == (1, 0, 0)
+
+
+def test_a_process_that_waits_for_its_seeds_can_be_stopped(
+    tmp_path: Path, redis_url: str, log: Path
+) -> None:
+    pipe = tmp_path / "seeds"
+    os.mkfifo(pipe)
+    with DemoServer(SMALL, log) as web, Fleet(Crawls(tmp_path, redis_url), web) as fleet:
+        process = fleet.start(str(pipe))
+        process.says("Spider opened")
+        process.send(signal.SIGINT)
+        # The thread that reads them never ends.
+        assert process.wait() == 0
+        assert "Traceback" not in process.log

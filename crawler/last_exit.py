@@ -1,0 +1,39 @@
+"""End a process whose end hangs, and say where.
+
+When the spider is closed, all that matters is safe. What is left (closing connections, joining
+threads) must not keep the process for ever: whoever started it waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import os
+import sys
+from threading import Timer
+
+_FAILED = 1
+
+
+def within(seconds: float, loop: asyncio.AbstractEventLoop | None = None) -> Timer:
+    """Give the process so long; then its stacks are printed and it ends with an error."""
+    # A daemon: it runs while the interpreter waits for other threads, and is not waited for.
+    timer = Timer(seconds, _leave, (seconds, loop))
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def _leave(seconds: float, loop: asyncio.AbstractEventLoop | None) -> None:
+    out = sys.__stderr__
+    if out is not None:
+        print(
+            f"The crawl is over and safe, but the process did not end within {seconds:g} s; "
+            "it is ended now. What it waited for:",
+            file=out,
+        )
+        for task in asyncio.all_tasks(loop) if loop is not None else ():
+            task.print_stack(file=out)
+        out.flush()
+        faulthandler.dump_traceback(out)
+    os._exit(_FAILED)
