@@ -12,6 +12,7 @@ from scrapy.utils.misc import load_object
 
 from crawler import settings as ours
 from crawler.extensions.servers import Servers
+from crawler.extensions.vitals import VitalsExtension
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -63,3 +64,4 @@ class FrontierAddon:
                     cls = load_object(component)
                     settings.setdefault_in_component_priority_dict(name, cls, order)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Servers, 0)
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", VitalsExtension, 100)

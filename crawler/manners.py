@@ -93,6 +93,7 @@ class Manners:
         )
         stats = self._crawler.stats
         stats.inc_value(f"delay/{rest.cause}")
+        stats.inc_value("politeness/rest_ms", rest.ms)
         if self._breaker.opens(failures):
             stats.inc_value("breaker/opened")
             logger.info(

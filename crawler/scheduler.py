@@ -32,6 +32,7 @@ from crawler.outside import Outside
 from crawler.policy.retry import Bury, Retry
 from crawler.requests import LEASE, NotCarried, to_entry, to_request
 from crawler.urls import Rejected, Urls
+from crawler.vitals import Vitals
 from crawler.workbench import Demand, Workbench
 
 if TYPE_CHECKING:
@@ -222,8 +223,7 @@ class Scheduler(BaseScheduler):
         await heartbeat.open()
         self._heartbeat = heartbeat
         self._steering = await Steering.of(parts.redis, self.crawl, self.urls)
-        given: dict[str, Any] = getattr(self._spider, "options", {})
-        await self.orders.open(self._steering, given)
+        await self.orders.open(self._steering, getattr(self._spider, "options", {}))
         self.workbench.open()
 
     async def _close(self) -> None:
@@ -250,7 +250,7 @@ class Scheduler(BaseScheduler):
     def _about(self) -> dict[str, Any]:
         return {
             **assembly.PROCESS,
-            "pages": self._crawler.stats.get_value("item_scraped_count", 0),
+            **Vitals.of(self._crawler).about(time.monotonic()),
             "held": self.workbench.held,
             "shards": self.workbench.shard_order,
         }

@@ -272,6 +272,7 @@ ITEM_PIPELINES = {
 }
 EXTENSIONS = {
     "crawler.extensions.servers.Servers": 0,
+    "crawler.extensions.vitals.VitalsExtension": 100,
     "crawler.extensions.progress.Progress": 500,
     # Its line a minute is ours to write.
     "scrapy.extensions.logstats.LogStats": None,

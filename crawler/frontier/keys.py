@@ -22,6 +22,16 @@ def seed_domains(crawl: str) -> str:
     return f"{{{crawl}}}:seed_domains"
 
 
+def totals(crawl: str) -> str:
+    """Hash: what all processes counted since the crawl was created, from a closed list of names."""
+    return f"{{{crawl}}}:totals"
+
+
+def minute(crawl: str, number: int) -> str:
+    """Hash: the same for one minute, by its number since 1970; expires."""
+    return f"{{{crawl}}}:minute:{number}"
+
+
 def owners(tag: str) -> str:
     """Sorted set of a shard: instance -> last beat."""
     return f"{tag}:owners"

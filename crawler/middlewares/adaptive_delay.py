@@ -19,6 +19,7 @@ from crawler.policy.politeness import Fetch
 from crawler.policy.retry_after import retry_after_s
 from crawler.requests import LEASE, MAY_FETCH
 from crawler.scheduler import Scheduler
+from crawler.vitals import Vitals
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -38,6 +39,7 @@ class AdaptiveDelay:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._manners = Manners.of(crawler)
+        self._observe = Vitals.of(crawler).fetch.observe
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -84,6 +86,7 @@ class AdaptiveDelay:
             # No lease, or a middleware ended the request before it was fetched.
             return None
         fetch = Fetch(monotonic() - started, status, retry_after)
+        self._observe(fetch.duration_s)
         request.meta["fetch_ms"] = round(fetch.duration_s * 1000)
         rest_ms = await self._manners.rest_ms(
             lease.entry.host,

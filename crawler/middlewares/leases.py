@@ -9,6 +9,7 @@ of a pipeline costs no attempt.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 from pydispatch.dispatcher import getAllReceivers  # type: ignore[import-untyped]
@@ -21,6 +22,7 @@ from crawler.errors import NotStored
 from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
+from crawler.vitals import Vitals
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -53,6 +55,7 @@ class Leases:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._observe = Vitals.of(crawler).parse.observe
         # Bounded by the leases a process holds.
         self._accounts: dict[tuple[int, bytes], _Account] = {}
 
@@ -73,8 +76,11 @@ class Leases:
         # An errback settles the lease itself, at its end: its requests must be safe by then.
         batch = 1 if getattr(_request_of(response).errback, "draining", False) else ADD_MAX
         requests: list[Request] = []
+        # The time that the callback takes, without that of whoever takes its output.
+        spent_s, since_s = 0.0, perf_counter()
         try:
             async for output in result:
+                spent_s += perf_counter() - since_s
                 if isinstance(output, Request):
                     requests.append(output)
                     if len(requests) >= batch:
@@ -84,6 +90,8 @@ class Leases:
                     if account is not None:
                         account.open_items += 1
                     yield output
+                since_s = perf_counter()
+            self._observe(spent_s + perf_counter() - since_s)
             await self._add(requests, account)
         except CloseSpider as error:
             # No failure: what came before it counts.

@@ -28,8 +28,12 @@ _GIVE_UP_S = 8.0
 class Patience:
     """What one store knows of its MongoDB."""
 
-    def __init__(self, is_closing: Callable[[], bool]) -> None:
+    def __init__(
+        self, is_closing: Callable[[], bool], tell: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._is_closing = is_closing
+        # Hears "away" when MongoDB goes away, and "ok" when it is back.
+        self._tell = tell
         self._away_since: float | None = None
         self._given_up = False
 
@@ -74,6 +78,7 @@ class Patience:
     def _went_away(self, error: ConnectionFailure) -> None:
         if self._away_since is None:
             self._away_since = monotonic()
+            self._tell("away")
             reason = str(error).partition(", Timeout:")[0]
             logger.warning("MongoDB is away (%s); pages wait until it is back", reason)
 
@@ -81,3 +86,4 @@ class Patience:
         if self._away_since is not None:
             logger.warning("MongoDB is back after %.1f s", monotonic() - self._away_since)
             self._away_since = None
+            self._tell("ok")

@@ -27,6 +27,7 @@ from crawler.items import Page
 from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.pipelines.patience import Patience
 from crawler.urls import fingerprint, host_of, registered_domain
+from crawler.vitals.vitals import STORE_STATE
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.collection import AsyncCollection
@@ -62,7 +63,7 @@ class Store:
         self._compress = _CODECS[codec]()
         self._batch_max = batch_max
         self._closing = False
-        self._patience = Patience(self._is_closing)
+        self._patience = Patience(self._is_closing, self._tell_state)
         self._waiting: list[Waiting] = []
         self._task: asyncio.Task[None] | None = None
         self._metadata: AsyncCollection[dict[str, Any]]
@@ -98,6 +99,7 @@ class Store:
         await self._metadata.create_index("domain")
         await self._metadata.create_index("crawled_at")
         await self._content.create_index("page_id", unique=True)
+        self._tell_state("ok")
 
     async def close_spider(self) -> None:
         self._closing = True
@@ -166,6 +168,9 @@ class Store:
             self._content_of(page) for page in pages if page.stored and not page.duplicate_of
         ]
         return content, [_metadata_of(page) for page in pages]
+
+    def _tell_state(self, state: str) -> None:
+        self._crawler.stats.set_value(STORE_STATE, state)
 
     def _is_closing(self) -> bool:
         return self._closing or Engine.is_closing(self._crawler)

@@ -13,6 +13,7 @@ from crawler.errors import NotStored
 from crawler.extensions.servers import Servers
 from crawler.items import Page
 from crawler.pipelines.store import Store
+from crawler.vitals.vitals import STORE_STATE
 from tests.crawlers import project_crawler
 from tests.integration.test_store import opened, page
 from tests.private_mongo import PrivateMongo
@@ -46,9 +47,12 @@ async def test_pages_wait_for_a_mongodb_that_is_away(
     # Longer than a server is looked for.
     await asyncio.sleep(6)
     assert not any(task.done() for task in waiting)
+    assert crawler.stats is not None
+    assert crawler.stats.get_value(STORE_STATE) == "away"
     await asyncio.to_thread(mongo.start)
     async with asyncio.timeout(30):
         await asyncio.gather(*waiting)
+    assert crawler.stats.get_value(STORE_STATE) == "ok"
     await store.close_spider()
     with MongoClient[dict[str, object]](mongo.uri) as client:
         assert client["test"]["pages_metadata"].count_documents({}) == 300

@@ -1,0 +1,83 @@
+"""Tell the fleet every two seconds what this process counted, and watch its event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Self
+
+from scrapy import signals
+
+from crawler.extensions.servers import Servers
+from crawler.frontier import RedisAway
+from crawler.scheduler import Scheduler
+from crawler.tasks import end
+from crawler.vitals.ledger import Ledger
+from crawler.vitals.vitals import Vitals
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+# As often as a process beats.
+_FLUSH_S = 2.0
+_LAG_S = 0.5
+
+
+class VitalsExtension:
+    """Adds this process's figures to those of the crawl; what Redis did not take is sent again."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._vitals = Vitals.of(crawler)
+        self._ledger: Ledger | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        extension = cls(crawler)
+        crawler.signals.connect(extension._opened, signals.spider_opened)
+        crawler.signals.connect(extension._closed, signals.spider_closed)
+        return extension
+
+    async def _opened(self) -> None:
+        redis = await Servers.of(self._crawler).redis()
+        self._ledger = Ledger(redis, Scheduler.of(self._crawler).crawl)
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._flush_forever()),
+            loop.create_task(self._watch_forever()),
+        ]
+
+    async def _closed(self) -> None:
+        for task in self._tasks:
+            await end(task)
+        await self._flush()
+
+    async def _flush_forever(self) -> None:
+        while True:
+            await asyncio.sleep(_FLUSH_S)
+            await self._flush()
+
+    async def _flush(self) -> None:
+        if self._ledger is None:
+            return
+        started_s = time.monotonic()
+        try:
+            await self._ledger.add(self._vitals.figures(), now_s=time.time())
+        except RedisAway as error:
+            logger.debug("The figures of this process wait: %s", error)
+        except Exception:
+            # The figures must not be the end of a crawl, nor the end of themselves.
+            logger.exception("The figures of this process could not be added; trying again")
+        else:
+            self._vitals.answered(time.monotonic() - started_s)
+
+    async def _watch_forever(self) -> None:
+        """How late the event loop is: then something holds it up, and all fetches wait."""
+        while True:
+            asked_s = time.monotonic() + _LAG_S
+            await asyncio.sleep(_LAG_S)
+            self._vitals.late(max(0.0, time.monotonic() - asked_s))

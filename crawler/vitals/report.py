@@ -1,0 +1,83 @@
+"""The fleet's figures as people and programs read them: one JSON object. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from crawler.vitals.fleet import Fleet
+from crawler.vitals.histogram import FETCH_S, PARSE_S, Histogram
+from crawler.vitals.names import part
+
+_SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_BOUNDS = {"fetch": FETCH_S, "parse": PARSE_S}
+
+
+def report(fleet: Fleet) -> dict[str, Any]:
+    """Totals, the last hour, each minute of it, and the workers with their rates added up."""
+    workers = [{"name": name, **about} for name, about in sorted(fleet.instances.items())]
+    return {
+        "totals": figures(fleet.totals),
+        "hour": {
+            **figures(fleet.sum(60)),
+            "fetch_ms": latency_ms(fleet.sum(60), "fetch"),
+            "parse_ms": latency_ms(fleet.sum(60), "parse"),
+        },
+        "minutes": [
+            {
+                "at": minute.at_s,
+                "pages": minute.figures.get("pages", 0),
+                "failed": sum(part(minute.figures, "failed").values()),
+                "retries": sum(part(minute.figures, "retries").values()),
+                "bytes": minute.figures.get("bytes", 0),
+                "links_new": minute.figures.get("links/new", 0),
+                "fetch_ms": latency_ms(minute.figures, "fetch"),
+                "parse_ms": latency_ms(minute.figures, "parse"),
+            }
+            for minute in fleet.minutes
+        ],
+        "workers": workers,
+        "rates": {
+            name: round(sum(worker.get(name) or 0.0 for worker in workers), 2)
+            for name in ("pages_per_s", "bytes_per_s")
+        },
+    }
+
+
+def figures(found: Mapping[str, int]) -> dict[str, Any]:
+    """Figures by what they are about."""
+    get = found.get
+    failed, retries = part(found, "failed"), part(found, "retries")
+    return {
+        "pages": get("pages", 0),
+        "stored": get("store/pages", 0),
+        "bytes": get("bytes", 0),
+        "requests": get("requests", 0),
+        "links_found": get("links/found", 0),
+        "links_new": get("links/new", 0),
+        "failed": sum(failed.values()),
+        "retries": sum(retries.values()),
+        # What went wrong and how often, whether it was tried again or given up.
+        "errors": [
+            {"cause": cause, "retried": retries.get(cause, 0), "given_up": failed.get(cause, 0)}
+            for cause in sorted(
+                {*failed, *retries}, key=lambda c: (-failed.get(c, 0) - retries.get(c, 0), c)
+            )
+        ],
+        "statuses": dict(sorted(part(found, "status").items())),
+        "links_refused": part(found, "links/refused"),
+        "duplicates": {kind: get(f"duplicates/{kind}", 0) for kind in ("exact", "near")},
+        "robots": part(found, "robots"),
+        "dns": part(found, "dns"),
+        "waits": part(found, "waits"),
+        "store": part(found, "store"),
+    }
+
+
+def latency_ms(found: Mapping[str, int], kind: str) -> dict[str, float | None]:
+    """Quantiles of a kind of duration, in milliseconds; None where there was none."""
+    values = Histogram.of(found, kind, _BOUNDS[kind]).quantiles(_SHARES.values())
+    return {
+        name: None if value is None else round(value * 1000, 1)
+        for name, value in zip(_SHARES, values, strict=True)
+    }

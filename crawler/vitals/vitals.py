@@ -1,0 +1,88 @@
+"""What one process counts and says of itself. Plain counters: nothing per page but sums."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
+
+from crawler.progress.figures import RecentRate
+from crawler.vitals.histogram import FETCH_S, LAG_S, PARSE_S, REDIS_S, Histogram
+from crawler.vitals.names import figures_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+# Kinds of durations that the fleet adds up.
+FLEET_KINDS = {"fetch": FETCH_S, "parse": PARSE_S}
+# Scrapy's stat in which the store says how it is: "ok", "away", "open" (its breaker).
+STORE_STATE = "store/state"
+
+
+class Vitals:
+    """The figures of one process. Components observe durations, Scrapy's stats have the rest."""
+
+    _of_crawlers: ClassVar[WeakKeyDictionary[Crawler, Vitals]] = WeakKeyDictionary()
+
+    def __init__(self, stats: Mapping[str, Any]) -> None:
+        self.fetch = Histogram(FETCH_S)
+        self.parse = Histogram(PARSE_S)
+        # Of this process alone: how late its event loop was, and how long Redis took to answer.
+        self.lag = Histogram(LAG_S)
+        self.redis = Histogram(REDIS_S)
+        # More about this process, from whoever knows it: e.g. the port of its admin API.
+        self.extra: dict[str, Any] = {}
+        self.started_at = time.time()
+        self._stats = stats
+        self._lag_max_s = 0.0
+        self._redis_last_s: float | None = None
+        self._pages_rate, self._bytes_rate = RecentRate(), RecentRate()
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Vitals:
+        """Those of this crawl's process."""
+        found = cls._of_crawlers.get(crawler)
+        if found is None:
+            assert crawler.stats is not None
+            found = cls._of_crawlers[crawler] = cls(crawler.stats.get_stats())
+        return found
+
+    def late(self, lag_s: float) -> None:
+        """The event loop came back so much later than it was asked to."""
+        self.lag.observe(lag_s)
+        self._lag_max_s = max(self._lag_max_s, lag_s)
+
+    def answered(self, duration_s: float) -> None:
+        """Redis took so long."""
+        self.redis.observe(duration_s)
+        self._redis_last_s = duration_s
+
+    def figures(self) -> dict[str, int]:
+        """All that this process counted since it started, by the fleet's names."""
+        found = figures_of(self._stats)
+        found |= self.fetch.figures("fetch")
+        found |= self.parse.figures("parse")
+        return found
+
+    def about(self, now_s: float) -> dict[str, Any]:
+        """How this process is at this (monotonic) moment; for its beat."""
+        get = self._stats.get
+        lag_s, self._lag_max_s = self._lag_max_s, 0.0
+        redis_s = self._redis_last_s
+        return {
+            "started_at": round(self.started_at),
+            "pages": get("item_scraped_count", 0),
+            "pages_per_s": _rounded(self._pages_rate.add(now_s, get("item_scraped_count", 0))),
+            "bytes_per_s": _rounded(
+                self._bytes_rate.add(now_s, get("downloader/response_bytes", 0))
+            ),
+            "loop_lag_ms": round(lag_s * 1000, 1),
+            "redis_ms": None if redis_s is None else round(redis_s * 1000, 2),
+            "store": get(STORE_STATE, "off"),
+            **self.extra,
+        }
+
+
+def _rounded(value: float | None) -> float:
+    return round(value or 0.0, 2)

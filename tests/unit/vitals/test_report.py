@@ -1,0 +1,57 @@
+"""The fleet's figures as one JSON object."""
+
+import json
+
+from crawler.vitals.fleet import Fleet, Minute
+from crawler.vitals.histogram import FETCH_S, Histogram
+from crawler.vitals.report import report
+
+
+def minute(at_s: int, **figures: int) -> Minute:
+    return Minute(at_s, {name.replace("__", "/"): n for name, n in figures.items()})
+
+
+def test_an_empty_fleet_has_a_report() -> None:
+    found = report(Fleet())
+    assert found["totals"]["pages"] == 0
+    assert found["hour"]["errors"] == []
+    assert found["hour"]["fetch_ms"] == {"p50": None, "p95": None, "p99": None}
+    assert (found["minutes"], found["workers"]) == ([], [])
+    json.dumps(found)
+
+
+def test_errors_of_the_hour_are_sorted_by_how_often_they_happened() -> None:
+    fleet = Fleet(
+        minutes=[
+            minute(0, retries__timeout=5, failed__timeout=1, failed__dns=2),
+            minute(60, failed__dns=1, retries__status_503=9),
+        ]
+    )
+    assert report(fleet)["hour"]["errors"] == [
+        {"cause": "status_503", "retried": 9, "given_up": 0},
+        {"cause": "timeout", "retried": 5, "given_up": 1},
+        {"cause": "dns", "retried": 0, "given_up": 3},
+    ]
+    assert [found["failed"] for found in report(fleet)["minutes"]] == [3, 1]
+
+
+def test_latencies_are_those_of_all_processes_in_each_minute() -> None:
+    histogram = Histogram(FETCH_S)
+    for _ in range(100):
+        histogram.observe(0.15)
+    fleet = Fleet(minutes=[Minute(0, histogram.figures("fetch")), Minute(60, {})])
+    first, second = report(fleet)["minutes"]
+    assert 100 < first["fetch_ms"]["p50"] <= first["fetch_ms"]["p99"] <= 200
+    assert second["fetch_ms"]["p50"] is None
+
+
+def test_rates_of_the_workers_are_added_up() -> None:
+    fleet = Fleet(
+        instances={
+            "b": {"pages_per_s": 2.5, "bytes_per_s": 100.0},
+            "a": {"pages_per_s": 4.0, "silent_s": 1.0},
+        }
+    )
+    found = report(fleet)
+    assert found["rates"] == {"pages_per_s": 6.5, "bytes_per_s": 100.0}
+    assert [worker["name"] for worker in found["workers"]] == ["a", "b"]
