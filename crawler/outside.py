@@ -28,7 +28,7 @@ class Outside:
         spill: Spill | None,
         urls: Urls = DEFAULT,
     ) -> None:
-        self._frontier = frontier
+        self._pushed = frontier.start_urls(name)
         self._name = name
         self._add = add
         self._spill = spill
@@ -51,7 +51,7 @@ class Outside:
             )
 
     async def _take_pushed(self) -> int:
-        pushed = await self._frontier.read_start_urls(self._name)
+        pushed = await self._pushed.read()
         entries = []
         for raw in pushed:
             found = parse_pushed(raw, self._urls)
@@ -64,7 +64,7 @@ class Outside:
         if entries:
             await self._add(entries, "all")
         if pushed:
-            await self._frontier.drop_start_urls(self._name, pushed)
+            await self._pushed.drop(pushed)
         return len(pushed)
 
     async def _take_spilled(self) -> int:

@@ -15,9 +15,10 @@ from crawler.frontier import keys, meta
 from crawler.frontier.connection import Client
 from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
 from crawler.frontier.errors import OwnerDead
-from crawler.frontier.records import Added, Claim, Lease, Sizes
+from crawler.frontier.records import RETRY, Added, Claim, Lease, Sizes
 from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of, tags
+from crawler.frontier.start_urls import StartUrls
 from crawler.frontier.tuning import Tuning
 from crawler.policy.turns import turns
 
@@ -210,15 +211,20 @@ class Frontier:
         self,
         retries: Sequence[tuple[Lease, int, Entry]],
         *,
-        recrawl: bool = False,
+        kind: str = RETRY,
+        guarded: bool = False,
         now_ms: int = 0,
     ) -> None:
-        """Put leased URLs off by so many milliseconds, to come back as the given entry."""
+        """Put leased URLs off by so many milliseconds, to come back as the given entry.
+
+        A retry still has to be crawled, a recrawl was; that one may be guarded as done() is.
+        """
+        grace = self.tuning.grace_ms if guarded else ""
         for tag, args in self._batches(
             (lease.shard, (lease.token, wait_ms, encode(entry)))
             for lease, wait_ms, entry in retries
         ):
-            await self._run("retry", tag, self.owner, now_ms, "c" if recrawl else "r", *args)
+            await self._run("retry", tag, self.owner, now_ms, kind, grace, *args)
 
     async def bury(self, leases: Sequence[tuple[Lease, str]], *, now_ms: int = 0) -> None:
         """Move leased URLs to the dead-letter queue, with the reason."""
@@ -256,18 +262,9 @@ class Frontier:
         """How many URLs wait in each shard."""
         return [Sizes.of(await self._run("sizes", tag)).waiting for tag in self._tags]
 
-    # --- seeds that others push ----------------------------------------------------------------
-
-    async def read_start_urls(self, name: str, limit: int = ADD_MAX) -> list[bytes]:
-        """The next URLs of the list `<name>:start_urls`; they stay there until dropped."""
-        return list(await self._redis.lrange(keys.start_urls(name), 0, limit - 1))
-
-    async def drop_start_urls(self, name: str, urls: Iterable[bytes]) -> None:
-        """Remove URLs that were read and added. By value: others push at the same time."""
-        pipeline = self._redis.pipeline()
-        for url in urls:
-            pipeline.lrem(keys.start_urls(name), 1, url)
-        await pipeline.execute()
+    def start_urls(self, spider: str) -> StartUrls:
+        """Seeds that others push for a spider."""
+        return StartUrls(self._redis, spider)
 
     # -------------------------------------------------------------------------------------------
 

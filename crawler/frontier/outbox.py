@@ -18,7 +18,7 @@ from crawler.frontier.entry import Entry
 from crawler.frontier.errors import RedisAway
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.health import GaveUp, Health
-from crawler.frontier.records import Added, Lease
+from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Again, Lease
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +27,8 @@ _BACKOFF_MAX_S = 5.0
 
 Add = tuple[Sequence[Entry], str, "asyncio.Future[Added]"]
 Call = Callable[[], Awaitable[None]]
+# A finished lease, whether it gave a page, and how it comes back.
+Finished = tuple[Lease, bool, Again | None]
 
 
 class Outbox:
@@ -49,7 +51,7 @@ class Outbox:
         self._done_after_s = done_after_s
         # Leases that Redis does not know to be settled yet.
         self._unsettled: dict[tuple[int, bytes], Lease] = {}
-        self._ripening: list[tuple[float, Lease, bool]] = []
+        self._ripening: list[tuple[float, Finished]] = []
         # Adds of the flush that is on its way.
         self._sending: list[Add] = []
         # Why nothing is sent any more.
@@ -60,7 +62,7 @@ class Outbox:
     def _clear(self) -> None:
         self._adds: list[Add] = []
         self._releases: list[tuple[Lease, int]] = []
-        self._done: list[tuple[Lease, bool]] = []
+        self._done: list[Finished] = []
         self._retries: list[tuple[Lease, int, Entry]] = []
         self._buried: list[tuple[Lease, str]] = []
         self._handed_back: list[tuple[Lease, int]] = []
@@ -93,13 +95,16 @@ class Outbox:
         self._releases.append((lease, rest_ms))
         self._flush_soon()
 
-    def done(self, lease: Lease, *, page: bool) -> None:
-        """The URL is finished. Call it after its links were acknowledged or passed to add()."""
+    def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
+        """The URL is finished, for good or for a while.
+
+        Call it after its links were acknowledged or passed to add().
+        """
         self._unsettled[lease.key] = lease
         if self._done_after_s:
-            self._ripening.append((monotonic() + self._done_after_s, lease, page))
+            self._ripening.append((monotonic() + self._done_after_s, (lease, page, again)))
         else:
-            self._done.append((lease, page))
+            self._done.append((lease, page, again))
         self._flush_soon()
 
     def retry(self, lease: Lease, wait_ms: int, entry: Entry) -> None:
@@ -159,8 +164,7 @@ class Outbox:
         """All that waits, as calls in the order they must reach Redis: adds come first."""
         now = monotonic()
         while self._ripening and self._ripening[0][0] <= now:
-            _, lease, page = self._ripening.pop(0)
-            self._done.append((lease, page))
+            self._done.append(self._ripening.pop(0)[1])
         frontier = self._frontier
         calls: list[Call] = []
         self._sending = self._adds
@@ -169,8 +173,7 @@ class Outbox:
             calls.append(partial(self._send_adds, adds, mode))
         if self._releases:
             calls.append(partial(frontier.release, self._releases))
-        if self._done:
-            calls.append(partial(frontier.done, self._done, guarded=True))
+        calls += self._finish()
         if self._retries:
             calls.append(partial(frontier.retry, self._retries))
         if self._buried:
@@ -178,7 +181,7 @@ class Outbox:
         if self._handed_back:
             calls.append(partial(frontier.hand_back, self._handed_back))
         settled: list[Lease] = [
-            *(lease for lease, _ in self._done),
+            *(lease for lease, _, _ in self._done),
             *(lease for lease, _, _ in self._retries),
             *(lease for lease, _ in self._buried),
             *(lease for lease, _ in self._handed_back),
@@ -186,6 +189,21 @@ class Outbox:
         if settled:
             calls.append(partial(self._forget, settled))
         self._clear()
+        return calls
+
+    def _finish(self) -> list[Call]:
+        """Calls for what is finished; guarded, since a server may have lost the links."""
+        frontier = self._frontier
+        over = [(lease, page) for lease, page, again in self._done if again is None]
+        calls: list[Call] = [partial(frontier.done, over, guarded=True)] if over else []
+        for kind, with_page in ((PAGE_AGAIN, True), (VISIT_AGAIN, False)):
+            back = [
+                (lease, again.wait_ms, again.entry)
+                for lease, page, again in self._done
+                if again is not None and page is with_page
+            ]
+            if back:
+                calls.append(partial(frontier.retry, back, kind=kind, guarded=True))
         return calls
 
     async def _forget(self, settled: list[Lease]) -> None:

@@ -7,6 +7,9 @@ from typing import Any
 
 from crawler.frontier.entry import Entry
 
+# Why a URL is put off: it failed; or it gave a page, or a visit without one, and is due again.
+RETRY, PAGE_AGAIN, VISIT_AGAIN = "r", "c", "v"
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:
@@ -20,6 +23,14 @@ class Lease:
     def key(self) -> tuple[int, bytes]:
         """What tells this lease from every other: tokens count per shard."""
         return self.shard, self.token
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A URL that is done for now comes back after a while, as this entry."""
+
+    wait_ms: int
+    entry: Entry
 
 
 @dataclass(frozen=True, slots=True)

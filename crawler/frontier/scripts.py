@@ -19,6 +19,8 @@ PARTS = {
     "forget": ("seen_{seen}",),
     "status": ("seen_{seen}",),
     "claim": ("route",),
+    "done": ("trust",),
+    "retry": ("trust",),
 }
 VERBS = (
     "add",

@@ -3,11 +3,15 @@
 -- KEYS[1]  shard
 -- ARGV[1]  owner
 -- ARGV[2]  now, ms (0 = the server's clock)
--- ARGV[3]  'r' for retries, which a crawl waits for, 'c' for recrawls, which it does not
--- ARGV[4…] token, wait in ms, the entry to keep: three arguments a lease
+-- ARGV[3]  'r' for retries, which a crawl waits for; for recrawls, which it does not and which are
+--          finished for now: 'c' after a page, 'v' after a visit that gave none
+-- ARGV[4]  ms that claims rest after a restart of the server, or '', see trust.lua; for recrawls
+-- ARGV[5…] token, wait in ms, the entry to keep: three arguments a lease
 -- Returns  how many leases were settled; a stale token is passed over
 
-local now, kind, settled = now_ms(ARGV[2]), ARGV[3], 0
+local now, kind, settled, untrusted = now_ms(ARGV[2]), ARGV[3], 0, 0
+if kind ~= 'r' then untrusted = last_untrusted(ARGV[4]) end
+local mark, again = kind == 'r' and 'r' or 'c', 0
 
 -- Buckets are coarser the further away they are; rounding up never makes a URL early.
 local function bucket(wait)
@@ -15,12 +19,15 @@ local function bucket(wait)
   return string.format('%.0f', math.ceil((now + wait) / grain) * grain)
 end
 
-for i = 4, #ARGV, 3 do
+for i = 5, #ARGV, 3 do
   local entry = take_lease(ARGV[1], ARGV[i])
-  if entry then
+  if entry and tonumber(ARGV[i]) <= untrusted and host_of(entry) then
+    wait_again(entry)
+    settled, again = settled + 1, again + 1
+  elseif entry then
     if kind == 'c' then redis.call('HINCRBY', shard .. 'pages', host_of(entry) or '', 1) end
     local due = bucket(tonumber(ARGV[i + 1]))
-    if redis.call('RPUSH', shard .. 'delayed:' .. due, kind .. ARGV[i + 2]) == 1 then
+    if redis.call('RPUSH', shard .. 'delayed:' .. due, mark .. ARGV[i + 2]) == 1 then
       redis.call('ZADD', shard .. 'delayed', due, due)
     end
     settled = settled + 1
@@ -30,8 +37,8 @@ if kind == 'r' then
   count('retries', settled)
   count('retried', settled)
 else
-  count('recrawls', settled)
-  count('done', settled)
-  count('pages', settled)
+  count('recrawls', settled - again)
+  count('done', settled - again)
+  if kind == 'c' then count('pages', settled - again) end
 end
 return settled

@@ -9,6 +9,7 @@ from redis.exceptions import OutOfMemoryError
 
 from crawler.frontier import Frontier, RedisAway, Tuning
 from crawler.frontier.connection import connect
+from crawler.frontier.records import PAGE_AGAIN
 from crawler.frontier.seen import Bloom
 from tests.cluster import RedisProcess
 from tests.integration.frontier.fleet import T0, Place, claim, entries, entry, hosts
@@ -41,7 +42,7 @@ async def test_every_verb_that_drains_runs_in_a_full_server(place: Place) -> Non
     await frontier.release([(lease, 1000) for lease in leases], now_ms=T0)
     await frontier.done([(leases[0], True)])
     await frontier.retry([(leases[1], 1000, leases[1].entry)], now_ms=T0)
-    await frontier.retry([(leases[2], 1000, leases[2].entry)], recrawl=True, now_ms=T0)
+    await frontier.retry([(leases[2], 1000, leases[2].entry)], kind=PAGE_AGAIN, now_ms=T0)
     await frontier.bury([(leases[3], "gone")], now_ms=T0)
     await frontier.hand_back([(leases[4], 0)], now_ms=T0)
     assert await frontier.promote(now_ms=T0 + 2000) == 2

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from crawler.frontier import Frontier, Lease
+from crawler.frontier import Again, Frontier, Lease
 from crawler.frontier.connection import connect
 from crawler.frontier.health import GaveUp, Health
 from crawler.frontier.outbox import Outbox
@@ -132,6 +132,23 @@ async def test_a_reply_that_is_lost_changes_nothing(frontier: LostReplies) -> No
     sizes = await frontier.sizes()
     assert (sizes.done, sizes.retries, sizes.dead, sizes.leased) == (1, 1, 1, 1)
     assert (sizes.waiting, sizes.pages, sizes.added) == (4, 1, 8)
+
+
+async def test_a_url_that_is_done_for_a_while_comes_back(frontier: LostReplies) -> None:
+    leases = await claimed(frontier, 4)
+    outbox = Outbox(frontier, Health(), lambda: None, done_after_s=0.01)
+    frontier.losing = True
+    outbox.add(entries(1))
+    outbox.done(leases[0], page=True, again=Again(1000, leases[0].entry))
+    outbox.done(leases[1], page=False, again=Again(1000, leases[1].entry))
+    outbox.done(leases[2], page=True)
+    outbox.done(leases[3], page=False)
+    assert len(list(outbox.unsettled)) == 4
+    await outbox.drain()
+    frontier.losing = False
+    sizes = await frontier.sizes()
+    assert (sizes.done, sizes.pages, sizes.recrawls, sizes.leased) == (4, 2, 2, 0)
+    assert (sizes.unfinished, list(outbox.unsettled)) == (1, [])
 
 
 async def test_links_reach_redis_before_their_page_is_done(frontier: LostReplies) -> None:

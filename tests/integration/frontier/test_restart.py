@@ -11,6 +11,7 @@ import pytest
 
 from crawler.frontier import Frontier, Lease, RedisAway
 from crawler.frontier.connection import connect
+from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN
 from tests.cluster import RedisProcess, SentinelProcess, poll
 from tests.integration.frontier.fleet import T0, Place, claim, crawl, entries, entry, hosts, urls
 
@@ -99,6 +100,21 @@ async def test_a_url_leased_before_a_restart_is_crawled_again_since_its_links_ma
     assert sorted(urls(after)) == sorted(e.url for e in hosts(3))
     await frontier.done([(lease, True) for lease in after], guarded=True)
     assert (await frontier.sizes()).pages == 3
+
+
+async def test_a_recrawl_leased_before_a_restart_is_not_put_off_since_its_links_may_be_lost(
+    redis_process: RedisProcess, place: Place
+) -> None:
+    frontier = await place.instance()
+    await frontier.add(hosts(2))
+    [first, second] = await claim(frontier, 2)
+    await restart(redis_process, place)
+    for lease, kind in ((first, PAGE_AGAIN), (second, VISIT_AGAIN)):
+        await frontier.retry(
+            [(lease, 1000, lease.entry)], kind=kind, guarded=True, now_ms=T0 + GRACE
+        )
+    sizes = await frontier.sizes()
+    assert (sizes.done, sizes.pages, sizes.recrawls, sizes.leased, sizes.waiting) == (0, 0, 0, 0, 2)
 
 
 async def test_nobody_is_declared_dead_before_the_grace_is_over(

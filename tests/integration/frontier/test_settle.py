@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from crawler.frontier import Frontier, Lease, Sizes
+from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN
 from tests.integration.frontier.fleet import (
     T0,
     Place,
@@ -25,7 +26,7 @@ SETTLES: dict[str, Settle] = {
     "done": lambda frontier, lease: frontier.done([(lease, True)]),
     "retry": lambda frontier, lease: frontier.retry([(lease, 1000, lease.entry)], now_ms=T0),
     "recrawl": lambda frontier, lease: frontier.retry(
-        [(lease, 1000, lease.entry)], recrawl=True, now_ms=T0
+        [(lease, 1000, lease.entry)], kind=PAGE_AGAIN, now_ms=T0
     ),
     "bury": lambda frontier, lease: frontier.bury([(lease, "gone")], now_ms=T0),
     "hand_back": lambda frontier, lease: frontier.hand_back([(lease, 0)], now_ms=T0),
@@ -197,7 +198,7 @@ async def test_a_recrawl_counts_as_done_and_not_as_unfinished(frontier: Frontier
     await frontier.add([entry("http://a.test/")])
     lease = await one(frontier)
     await frontier.release([(lease, 0)], now_ms=T0)
-    await frontier.retry([(lease, 1000, lease.entry)], recrawl=True, now_ms=T0)
+    await frontier.retry([(lease, 1000, lease.entry)], kind=PAGE_AGAIN, now_ms=T0)
     sizes = await frontier.sizes()
     assert (sizes.recrawls, sizes.done, sizes.pages, sizes.unfinished) == (1, 1, 1, 0)
     await frontier.promote(now_ms=T0 + 1000)
@@ -205,10 +206,21 @@ async def test_a_recrawl_counts_as_done_and_not_as_unfinished(frontier: Frontier
     assert (sizes.recrawls, sizes.unfinished) == (0, 1)
 
 
+async def test_a_visit_that_gave_no_page_counts_as_none(frontier: Frontier, place: Place) -> None:
+    await frontier.add([entry("http://a.test/")])
+    lease = await one(frontier)
+    await frontier.retry([(lease, 1000, lease.entry)], kind=VISIT_AGAIN, now_ms=T0)
+    sizes = await frontier.sizes()
+    assert (sizes.recrawls, sizes.done, sizes.pages, sizes.unfinished) == (1, 1, 0, 0)
+    assert (await (await place.steering()).host("a.test")).pages == 0
+    await frontier.promote(now_ms=T0 + 1000)
+    assert (await frontier.sizes()).recrawls == 0
+
+
 async def test_a_recrawl_counts_for_its_host_too(frontier: Frontier, place: Place) -> None:
     await frontier.add([entry("http://a.test/")])
     lease = await one(frontier)
-    await frontier.retry([(lease, 1000, lease.entry)], recrawl=True, now_ms=T0)
+    await frontier.retry([(lease, 1000, lease.entry)], kind=PAGE_AGAIN, now_ms=T0)
     assert (await (await place.steering()).host("a.test")).pages == 1
 
 

@@ -355,20 +355,20 @@ async def test_memory_without_a_limit_is_never_full(steering: Steering) -> None:
 async def test_pushed_urls_stay_until_they_are_dropped(frontier: Frontier, place: Place) -> None:
     name = "web:start_urls"
     await place.redis.rpush(name, "http://a.test/", "http://b.test/", "http://c.test/")
-    read = await frontier.read_start_urls("web", 2)
+    read = await frontier.start_urls("web").read(2)
     assert read == [b"http://a.test/", b"http://b.test/"]
-    assert await frontier.read_start_urls("web", 2) == read
+    assert await frontier.start_urls("web").read(2) == read
     # Another process pushes at the same time, on either side.
     await place.redis.lpush(name, "http://d.test/")
-    await frontier.drop_start_urls("web", read)
-    assert await frontier.read_start_urls("web") == [b"http://d.test/", b"http://c.test/"]
+    await frontier.start_urls("web").drop(read)
+    assert await frontier.start_urls("web").read() == [b"http://d.test/", b"http://c.test/"]
 
 
 async def test_of_a_url_pushed_twice_one_is_dropped(frontier: Frontier, place: Place) -> None:
     await place.redis.rpush("web:start_urls", "http://a.test/", "http://a.test/")
-    await frontier.drop_start_urls("web", [b"http://a.test/"])
-    assert await frontier.read_start_urls("web") == [b"http://a.test/"]
-    await frontier.drop_start_urls("web", [])
+    await frontier.start_urls("web").drop([b"http://a.test/"])
+    assert await frontier.start_urls("web").read() == [b"http://a.test/"]
+    await frontier.start_urls("web").drop([])
 
 
 async def test_a_letter_of_a_url_with_a_tail_is_read(

@@ -1,0 +1,16 @@
+-- Part of done and retry: which leases may be settled as finished.
+
+-- A server that restarted may have lost links that it had acknowledged, so a URL that was leased
+-- before is not finished, it waits again. `grace` is the ms that claims rest after a restart, or ''
+-- to trust that all links are here. Returns the last token that is not trusted.
+local function last_untrusted(grace)
+  if grace == '' then return 0 end
+  if restarted() then epoch(now_ms('0'), tonumber(grace)) end
+  return tonumber(redis.call('HGET', STATS, 'trusted_from') or 0)
+end
+
+-- At the head, and as if it had never been popped: a purge counts what was.
+local function wait_again(entry)
+  redis.call('LPUSH', shard .. 'front:' .. queue_of(entry), entry)
+  count('out' .. queue_of(entry), -1)
+end
