@@ -12,7 +12,8 @@ from crawler.frontier.seen import Intset, UrlSeen
 from crawler.frontier.shards import tags
 
 DATA_MODEL = 3
-_FIELDS = ("version", "shards", "seen", "seen_argument")
+# The version is written last: where it is, the others are too.
+_FIELDS = ("shards", "seen", "seen_argument", "version")
 _COMPACT_SETS = (512, 256, 128, 64)
 
 
@@ -34,7 +35,7 @@ async def create_or_check(redis: Client, crawl: str, shards: int, url_seen: UrlS
         if isinstance(url_seen, Intset):
             argument = str(await _compact_set_size(redis, tags(crawl, shards)[0]))
         # One by one and only where nothing is: another process may create it at the same time.
-        values = (DATA_MODEL, shards, url_seen.name, argument)
+        values = (shards, url_seen.name, argument, DATA_MODEL)
         for name, value in zip(_FIELDS, values, strict=True):
             await redis.hsetnx(key, name, value)
     meta = await read(redis, crawl)

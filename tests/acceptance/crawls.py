@@ -73,16 +73,8 @@ class Crawls:
     mongo_uri: str | None = None
     mongo_database: str = "crawler"
 
-    def command(
-        self,
-        seeds: str | None,
-        *,
-        web: DemoServer | None = None,
-        arguments: Mapping[str, Any] | None = None,
-        settings: Mapping[str, Any] | None = None,
-        options: tuple[str, ...] = (),
-    ) -> list[str]:
-        """The arguments of `scrapy`: `arguments` become -a, `settings` -s."""
+    def settings(self, web: DemoServer | None = None) -> dict[str, Any]:
+        """Those of a quick crawl of the given web on these servers."""
         values: dict[str, Any] = {
             **QUICK,
             "REDIS_URL": self.redis_url,
@@ -96,7 +88,19 @@ class Crawls:
             values["MONGO_URI"] = self.mongo_uri
         if web is not None:
             values["DNS_OVERRIDES"] = json.dumps(web.overrides)
-        values |= settings or {}
+        return values
+
+    def command(
+        self,
+        seeds: str | None,
+        *,
+        web: DemoServer | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        options: tuple[str, ...] = (),
+    ) -> list[str]:
+        """The arguments of `scrapy`: `arguments` become -a, `settings` -s."""
+        values = self.settings(web) | dict(settings or {})
         given = dict(arguments or {})
         if seeds is not None:
             given["seeds"] = seeds

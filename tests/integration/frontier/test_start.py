@@ -60,6 +60,15 @@ async def test_a_whole_fleet_may_create_a_crawl_at_once(place: Place) -> None:
     assert not [key async for key in place.redis.scan_iter("*probe*")]
 
 
+async def test_a_crawl_that_is_being_created_is_not_there_yet(place: Place) -> None:
+    await place.redis.hset(keys.crawl_meta(CRAWL), "shards", place.shards)
+    with pytest.raises(CrawlerError, match="There is no crawl 'test' in this Redis"):
+        await place.steering()
+    await place.instance()
+    # Small hashes keep the order in which they were written.
+    assert (await place.redis.hkeys(keys.crawl_meta(CRAWL)))[-1] == b"version"
+
+
 async def test_a_creation_that_was_cut_off_is_completed(place: Place) -> None:
     await place.redis.hset(keys.crawl_meta(CRAWL), "version", DATA_MODEL)
     await place.instance()
