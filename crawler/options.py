@@ -39,6 +39,8 @@ class Options:
     # False: nothing but the seeds, and the pages of sitemaps that were given as such.
     follow: bool = True
     max_depth: int = 0
+    # Characters of a URL that is followed; URL_LENGTH_LIMIT holds all the same.
+    max_url_length: int = 0
     max_pages: int = 0
     max_pages_per_host: int = 0
     # How often a URL was forgotten on request.
@@ -51,6 +53,7 @@ class Options:
         return Scope(
             scope=self.scope,
             max_depth=self.max_depth,
+            max_url_length=self.max_url_length,
             allowed_domains=frozenset(self.allowed_domains),
             excluded_domains=frozenset(self.excluded_domains),
             include=compiled(self.include),
@@ -199,6 +202,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "exclude": _patterns,
     "follow": _yes_or_no,
     "max_depth": _whole_number,
+    "max_url_length": _whole_number,
     "max_pages": _whole_number,
     "max_pages_per_host": _whole_number,
     "forgotten": _whole_number,

@@ -18,6 +18,7 @@ _WHY = {
     "scheme": "only http and https are crawled",
     "credentials": "a URL with a user name or password is not crawled",
     "too_long": "it is too long",
+    "excluded": "its domain is excluded from this crawl",
 }
 
 
@@ -76,7 +77,7 @@ def seed_entry(url: str, urls: Urls = DEFAULT, *, argument: str = "seeds") -> En
     """The entry of one seed, or ConfigurationError."""
     found = urls.canonical(url)
     if isinstance(found, Rejected):
-        raise ConfigurationError(f"{argument}: {url!r}: {_WHY.get(found.reason, found.reason)}.")
+        raise ConfigurationError(f"{argument}: {url!r}: {why(found.reason)}.")
     return _entry(found, urls)
 
 
@@ -88,8 +89,18 @@ def parse_pushed(raw: bytes, urls: Urls = DEFAULT) -> Entry | Rejected:
             text = str(json.loads(text)["url"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return Rejected("malformed")
+    return parse_seed(text, urls)
+
+
+def parse_seed(text: str, urls: Urls = DEFAULT) -> Entry | Rejected:
+    """The entry of one URL, or why there is none."""
     found = urls.canonical(text)
     return found if isinstance(found, Rejected) else _entry(found, urls)
+
+
+def why(reason: str) -> str:
+    """Why a URL is no seed, in words."""
+    return _WHY.get(reason, reason)
 
 
 def _is_file(name: str) -> bool:
@@ -107,8 +118,7 @@ def _lines(where: str, lines: Iterable[str], urls: Urls) -> Iterator[Entry | Bad
             continue
         found = urls.canonical(text)
         if isinstance(found, Rejected):
-            why = _WHY.get(found.reason, found.reason)
-            yield BadSeed(f"{where}, line {number}", text, why)
+            yield BadSeed(f"{where}, line {number}", text, why(found.reason))
         else:
             yield _entry(found, urls)
 

@@ -199,6 +199,18 @@ FOLLOW_MEDIA = False
 # Whether each page keeps the rel and text of its links, as `anchors` in its extra fields.
 KEEP_ANCHORS = False
 
+# --- The admin API and the dashboard ------------------------------------------------------------
+# Whether each crawl serves them, and where. If the port is taken, a free one is used and told.
+ADMIN_ENABLED = True
+ADMIN_HOST = "127.0.0.1"
+ADMIN_PORT = 8800
+# Who knows it may do everything. Unset: made at first start, in the file admin.token of CRAWL_DIR.
+# Beyond loopback one of your own is needed, of 16 characters or more.
+ADMIN_TOKEN = os.environ.get("ADMIN_TOKEN") or None
+# Names by which browsers reach it, besides its address, localhost and the machine's own name: a
+# page of another site that points a name of its own here is refused.
+ADMIN_HOSTS: list[str] = []
+
 # --- What the user sees -------------------------------------------------------------------------
 # "live": a view on the terminal; "plain": a line every PROGRESS_INTERVAL seconds; both end with a
 # summary. "auto": live if standard error is a terminal, else plain. "off": none of them.
@@ -274,6 +286,7 @@ EXTENSIONS = {
     "crawler.extensions.servers.Servers": 0,
     "crawler.extensions.vitals.VitalsExtension": 100,
     "crawler.extensions.progress.Progress": 500,
+    "crawler.extensions.admin.Admin": 600,
     # Its line a minute is ours to write.
     "scrapy.extensions.logstats.LogStats": None,
 }

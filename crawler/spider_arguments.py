@@ -23,6 +23,7 @@ NAMES = (
     "exclude",
     "follow",
     "max_depth",
+    "max_url_length",
     "max_pages",
     "max_pages_per_host",
     "max_time",

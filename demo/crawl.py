@@ -37,8 +37,8 @@ SETTINGS: Final[dict[str, Any]] = {
 # A busy machine notes the end of an answer late, so that the next request seems early.
 _LATE_S = 0.015
 _LIMITS: Final = frozenset(
-    "max_pages max_pages_per_host max_depth max_time follow scope include exclude allowed_domains "
-    "excluded_domains".split()
+    "max_pages max_pages_per_host max_depth max_url_length max_time follow scope include exclude "
+    "allowed_domains excluded_domains".split()
 )
 
 

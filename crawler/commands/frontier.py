@@ -151,13 +151,17 @@ def _steer(
         finally:
             await servers.close()
 
+    check_folder(settings)
+    asyncio.run(run())
+
+
+def check_folder(settings: BaseSettings) -> None:
+    """Look for no crawl where none ever was: an embedded server would make an empty one."""
     if not settings["REDIS_URL"] and not Path(settings["CRAWL_DIR"]).is_dir():
-        # An embedded server would make an empty one.
         raise CrawlerError(
             f"There is no folder {settings['CRAWL_DIR']!r}: crawl first, or name the crawl's "
             "folder by -s CRAWL_DIR=… or its server by -s REDIS_URL=…"
         )
-    asyncio.run(run())
 
 
 VERBS = Verbs(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
+import msgpack
 from redis.exceptions import OutOfMemoryError
 
 from crawler.errors import CrawlerError
 from crawler.frontier import keys
 from crawler.frontier.connection import Client
-from crawler.frontier.entry import DamagedEntry, Entry, decode
+from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
 from crawler.frontier.meta import Meta, read
-from crawler.frontier.records import HostState, Letter, Sizes
+from crawler.frontier.records import Added, HostState, Letter, Sizes
 from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of, tags
 from crawler.urls import DEFAULT, Urls, host_of
@@ -191,6 +193,21 @@ class Steering:
         if owner:
             return "leased", owner.decode(), decode(data)
         return ("known" if known else "unseen"), "", None
+
+    async def add(self, entries: Sequence[Entry]) -> Added:
+        """Put seeds that were never seen into their front queues; none is refused."""
+        answers = bytearray(b"0" * len(entries))
+        by_tag: dict[str, list[int]] = defaultdict(list)
+        for index, entry in enumerate(entries):
+            by_tag[self._tag(entry.host)].append(index)
+        for tag, indexes in by_tag.items():
+            for start in range(0, len(indexes), _BATCH):
+                part = indexes[start : start + _BATCH]
+                blob = msgpack.packb([encode(entries[i]) for i in part], use_bin_type=False)
+                answer = await self._scripts.run("add", tag, blob, "all", 0, self._seen_argument)
+                for index, character in zip(part, answer, strict=True):
+                    answers[index] = character
+        return Added(answers.decode())
 
     # --- dead letters --------------------------------------------------------------------------
 

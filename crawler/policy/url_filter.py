@@ -29,6 +29,8 @@ class Scope:
 
     scope: str = "domain"
     max_depth: int = 0
+    # Characters of a URL.
+    max_url_length: int = 0
     # Domains with all that is below them, in lower case.
     allowed_domains: AbstractSet[str] = _NONE
     excluded_domains: AbstractSet[str] = _NONE
@@ -43,6 +45,8 @@ class Scope:
         """The reason not to follow a canonical URL found on a page, or None to follow it."""
         if self.max_depth and depth > self.max_depth:
             return "depth"
+        if self.is_too_long(url):
+            return "too_long"
         if extension(url) in self.skipped_extensions:
             return "extension"
         host, page_host = host_of(url), host_of(page_url)
@@ -61,6 +65,10 @@ class Scope:
     def excludes(self, url: str) -> bool:
         """Is it of a domain that was excluded, perhaps after the URL was found?"""
         return bool(self.excluded_domains) and is_within(host_of(url), self.excluded_domains)
+
+    def is_too_long(self, url: str) -> bool:
+        """Has it more characters than the crawl wants?"""
+        return 0 < self.max_url_length < len(url)
 
     def refuses_sitemap(self, url: str, *, site: str) -> str | None:
         """The same for a sitemap that a site names: it may be anywhere in the site's own domain."""

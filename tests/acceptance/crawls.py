@@ -27,6 +27,8 @@ QUICK: dict[str, Any] = {
     "RETRY_BASE": 0.2,
     "CRAWL_MAX_WAIT": 3,
     "PROGRESS": "off",
+    # Half a second of each process; its own tests switch it on.
+    "ADMIN_ENABLED": False,
 }
 # Servers come from the test, never from the environment of whoever runs it.
 _OWN_VARIABLES = ("REDIS_URL", "MONGO_URI", "CRAWL_DIR", "SCRAPY_PROJECT", "SCRAPY_SETTINGS_MODULE")

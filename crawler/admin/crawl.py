@@ -1,0 +1,22 @@
+"""The crawl that the API speaks for: its name, its servers, its URLs' rules. Nothing of HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from crawler.frontier import Steering
+from crawler.frontier.connection import Client
+from crawler.urls import DEFAULT, Urls
+
+
+@dataclass(frozen=True)
+class Crawl:
+    """One crawl by its name; whether it exists is found out with each question."""
+
+    name: str
+    redis: Client = field(repr=False)
+    urls: Urls = DEFAULT
+
+    async def steering(self) -> Steering:
+        """What steers it, or CrawlerError when there is no such crawl (yet, or any more)."""
+        return await Steering.of(self.redis, self.name, self.urls)

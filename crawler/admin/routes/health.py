@@ -1,0 +1,32 @@
+"""Is the process alive, and can it do its work?"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from crawler.admin.models import Health
+from crawler.admin.problems import problem
+from crawler.admin.questions import TheCrawl
+from crawler.errors import CrawlerError
+from crawler.frontier import RedisAway
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz")
+async def healthz() -> Health:
+    """The process lives; needs no token and asks no server."""
+    return Health(ok=True)
+
+
+@router.get("/readyz", response_model=Health)
+async def readyz(crawl: TheCrawl) -> Health | JSONResponse:
+    """Redis answers, and has the crawl."""
+    try:
+        await crawl.steering()
+    except CrawlerError as error:
+        return problem(503, str(error))
+    except RedisAway as error:
+        return problem(503, f"Redis does not answer: {error}")
+    return Health(ok=True, parts={"redis": "ok", "crawl": crawl.name})

@@ -1,0 +1,58 @@
+"""Add seeds to a crawl that may be running, and say what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from crawler import options, seeds
+from crawler.frontier import Entry, Steering
+from crawler.options import Options
+from crawler.urls import Rejected, Urls
+
+State = Literal["added", "known", "rejected"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """What became of one URL."""
+
+    # As it was given, and as the crawl spells it (empty if it is none).
+    given: str
+    url: str
+    state: State
+    # Why it was rejected: a word for programs and a sentence for people.
+    reason: str = ""
+    detail: str = ""
+
+
+async def add_seeds(steering: Steering, urls: Urls, given: Sequence[str]) -> list[Seed]:
+    """Add the URLs that the crawl may have; the answers are in the order of the questions."""
+    known = frozenset(await steering.seed_domains())
+    current = replace(Options().changed(await steering.options()), seed_domains=known)
+    judged = [_judge(text, urls, current) for text in given]
+    entries = [found for found in judged if isinstance(found, Entry)]
+    domains = options.new_seed_domains(current, (entry.url for entry in entries))
+    if domains:
+        await steering.add_seed_domains(domains)
+    added = await steering.add(entries)
+    states = iter(added.is_new(index) for index in range(len(entries)))
+    return [
+        Seed(text, found.url, "added" if next(states) else "known")
+        if isinstance(found, Entry)
+        else Seed(text, "", "rejected", found.reason, seeds.why(found.reason))
+        for text, found in zip(given, judged, strict=True)
+    ]
+
+
+def _judge(text: str, urls: Urls, current: Options) -> Entry | Rejected:
+    found = seeds.parse_seed(text, urls)
+    if isinstance(found, Rejected):
+        return found
+    scope = current.url_filter()
+    if scope.excludes(found.url):
+        return Rejected("excluded")
+    if scope.is_too_long(found.url):
+        return Rejected("too_long")
+    return found

@@ -1,0 +1,119 @@
+"""Serve the application with uvicorn inside an event loop that belongs to someone else.
+
+No signal handlers, no lines in the log for each request, no sys.exit; a stop is quick and bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from crawler.admin.app import Application
+from crawler.errors import ConfigurationError
+from crawler.tasks import end
+
+logger = logging.getLogger(__name__)
+
+# Connections at a time; more are answered 503.
+_CONNECTIONS = 200
+_GRACE_S = 1
+_STOP_S = 3.0
+# It tells of each start and stop; we do so ourselves.
+logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+
+
+class _Uvicorn(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # They are the crawl's.
+        yield
+
+
+class Server:
+    """One listening socket and what answers on it."""
+
+    def __init__(self, app: Application, listener: socket.socket) -> None:
+        self._app = app
+        self._listener = listener
+        self._uvicorn = _Uvicorn(
+            uvicorn.Config(
+                app,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                limit_concurrency=_CONNECTIONS,
+                timeout_graceful_shutdown=_GRACE_S,
+            )
+        )
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where a browser finds it."""
+        return url_of(self._listener)
+
+    def start(self) -> asyncio.Task[None]:
+        """Serve in the background; the task ends when the server does."""
+        task = asyncio.get_running_loop().create_task(
+            self._uvicorn.serve(sockets=[self._listener]), name="admin API"
+        )
+        self._task = task
+        return task
+
+    async def stop(self) -> None:
+        """Stop within a few seconds, whoever still listens to events."""
+        self._app.close()
+        self._uvicorn.should_exit = True
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=_STOP_S)
+            await end(self._task)
+        self._listener.close()
+
+
+def listen(host: str, port: int, *, may_move: bool) -> socket.socket:
+    """A socket that is bound; if the port is taken, to a free one if it may move."""
+    try:
+        return _bound(host, port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE and may_move:
+            return _bound(host, 0)
+        raise ConfigurationError(
+            f"The admin API cannot listen on {host}:{port} ({error.strerror or error}); choose "
+            "another with ADMIN_HOST and ADMIN_PORT, or --host and --port."
+        ) from error
+
+
+def url_of(listener: socket.socket) -> str:
+    """The address of a listening socket as a browser takes it."""
+    host, port = listener.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = socket.gethostname()
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        # After a restart, connections of the last run may still linger on the port.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen()
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener

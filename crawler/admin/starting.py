@@ -1,0 +1,40 @@
+"""Make the server from the settings: token, names, socket."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawler.admin.app import Application
+from crawler.admin.crawl import Crawl
+from crawler.admin.server import Server, listen
+from crawler.admin.token import FILE, token_for
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+__all__ = ["Crawl", "server", "token_at"]
+
+
+def server(
+    settings: BaseSettings,
+    crawl: Crawl,
+    *,
+    host: str,
+    port: int | None = None,
+) -> Server:
+    """A server that listens, or ConfigurationError. Blocking.
+
+    A port that the user named is used or refused; instead of the usual one a free one will do.
+    """
+    token = token_for(host, settings["ADMIN_TOKEN"], Path(settings["CRAWL_DIR"]))
+    names = [*settings.getlist("ADMIN_HOSTS"), host, socket.gethostname()]
+    usual = settings.getint("ADMIN_PORT")
+    listener = listen(host, usual if port is None else port, may_move=port is None)
+    return Server(Application(crawl, token=token, names=names), listener)
+
+
+def token_at(settings: BaseSettings) -> str:
+    """Where the user finds the token."""
+    return "ADMIN_TOKEN" if settings["ADMIN_TOKEN"] else str(Path(settings["CRAWL_DIR"], FILE))

@@ -1,0 +1,86 @@
+"""`scrapy admin`: the admin API and the dashboard alone, for a fleet or a crawl that has ended."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+
+from scrapy.commands import ScrapyCommand
+
+from crawler import assembly, setting_values
+from crawler.admin import starting
+from crawler.commands.frontier import check_folder
+from crawler.errors import CrawlerError
+from crawler.extensions.servers import Servers
+from crawler.urls import Urls
+
+_USAGE = 2
+
+
+class Command(ScrapyCommand):
+    """Needs no reactor: a plain event loop serves."""
+
+    requires_project = True
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        return "[--host ADDRESS] [--port PORT] [--crawl NAME]"
+
+    def short_desc(self) -> str:
+        return "Serve the admin API and the dashboard of a crawl"
+
+    def long_desc(self) -> str:
+        return (
+            "Serve the admin API and the dashboard of a crawl, whose processes may run anywhere. "
+            "Servers are found as `scrapy crawl` finds them; Ctrl-C ends it."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--host", help="address to bind to (ADMIN_HOST)")
+        parser.add_argument("--port", type=_port, help="port; 0 for a free one (ADMIN_PORT)")
+        parser.add_argument("--crawl", default="", help="name of the crawl (CRAWL, or web)")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        try:
+            setting_values.check(self.settings)
+            check_folder(self.settings)
+            asyncio.run(self._serve(opts))
+        except CrawlerError as error:
+            print(f"scrapy admin: {error}", file=sys.stderr)
+            self.exitcode = _USAGE
+
+    async def _serve(self, opts: argparse.Namespace) -> None:
+        settings = self.settings
+        assert settings is not None
+        servers = Servers.from_settings(settings)
+        try:
+            name = opts.crawl or settings["CRAWL"] or "web"
+            urls = Urls(assembly.url_rules(settings))
+            crawl = starting.Crawl(name, await servers.redis(), urls)
+            server = starting.server(
+                settings, crawl, host=opts.host or settings["ADMIN_HOST"], port=opts.port
+            )
+            loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, stopped.set)
+            serving = server.start()
+            serving.add_done_callback(lambda _: stopped.set())
+            print(
+                f"Dashboard and admin API of the crawl {name!r}: {server.url} "
+                f"(token: {starting.token_at(settings)})",
+                flush=True,
+            )
+            await stopped.wait()
+            await server.stop()
+        finally:
+            await servers.close()
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 65_535):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; give a number up to 65535")
+    return int(text)

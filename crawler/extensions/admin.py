@@ -1,0 +1,75 @@
+"""The admin API in the crawl's own process. Whatever happens to it, the crawl goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+from crawler.errors import CrawlerError
+from crawler.extensions.servers import Servers
+from crawler.scheduler import Scheduler
+from crawler.tasks import end
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+class Admin:
+    """Serves from the spider's opening to its closing."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._task: asyncio.Task[None] | None = None
+        self._server: Any = None
+        # Where it answers; empty until it does.
+        self.url = ""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        if not crawler.settings.getbool("ADMIN_ENABLED"):
+            raise NotConfigured
+        admin = cls(crawler)
+        crawler.signals.connect(admin._opened, signals.spider_opened)
+        crawler.signals.connect(admin._closed, signals.spider_closed)
+        return admin
+
+    def _opened(self) -> None:
+        # In the background: the crawl need not wait for it.
+        self._task = asyncio.get_running_loop().create_task(self._serve())
+
+    async def _serve(self) -> None:
+        try:
+            await self._start()
+        except CrawlerError as error:
+            logger.error("The admin API is off, the crawl goes on: %s", error)
+        except Exception:
+            logger.exception("The admin API is off, the crawl goes on")
+
+    async def _start(self) -> None:
+        settings, scheduler = self._crawler.settings, Scheduler.of(self._crawler)
+        # In a thread: it takes half a second to import, in which nothing else should stand still.
+        starting = await asyncio.to_thread(import_module, "crawler.admin.starting")
+        redis = await Servers.of(self._crawler).redis()
+        crawl = starting.Crawl(scheduler.crawl, redis, scheduler.urls)
+        self._server = await asyncio.to_thread(
+            starting.server, settings, crawl, host=settings["ADMIN_HOST"]
+        )
+        self.url = self._server.url
+        logger.info(
+            "Dashboard and admin API: %s (token: %s)", self.url, starting.token_at(settings)
+        )
+        await self._server.start()
+
+    async def _closed(self) -> None:
+        if self._task is None:
+            return
+        if self._server is not None:
+            await self._server.stop()
+        await end(self._task)
