@@ -221,6 +221,9 @@ SUMMARY_FILE: str | None = None
 # Command that the summary names for going on, if this run was started by another program.
 RESUME_COMMAND: str | None = None
 
+# Scrapy's stats that are exported as crawler_scrapy_stat, beside a fixed list: names.
+METRICS_STATS: list[str] = []
+
 # --- Scrapy: the engine -------------------------------------------------------------------------
 SCHEDULER = "crawler.scheduler.Scheduler"
 DOWNLOAD_HANDLERS = {

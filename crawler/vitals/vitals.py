@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 # Kinds of durations that the fleet adds up.
 FLEET_KINDS = {"fetch": FETCH_S, "parse": PARSE_S}
-# Scrapy's stat in which the store says how it is: "ok", "away", "open" (its breaker).
+# Scrapy's stat in which the store says how it is; without a store of ours it is "off".
 STORE_STATE = "store/state"
+STORE_WORKS = frozenset({"ok", "off"})
 
 
 class Vitals:
@@ -65,21 +66,36 @@ class Vitals:
         found |= self.parse.figures("parse")
         return found
 
+    def stat(self, name: str) -> Any:
+        """One of Scrapy's stats, or None."""
+        return self._stats.get(name)
+
+    @property
+    def store_state(self) -> str:
+        """How the store is: "ok", "off", or why it takes no pages."""
+        return str(self._stats.get(STORE_STATE, "off"))
+
+    def rates(self, now_s: float) -> dict[str, float]:
+        """Pages and bytes a second, up to this (monotonic) moment."""
+        pages, size = self.stat("item_scraped_count"), self.stat("downloader/response_bytes")
+        return {
+            "pages_per_second": _rounded(self._pages_rate.add(now_s, pages or 0)),
+            "bytes_per_second": _rounded(self._bytes_rate.add(now_s, size or 0)),
+        }
+
     def about(self, now_s: float) -> dict[str, Any]:
         """How this process is at this (monotonic) moment; for its beat."""
-        get = self._stats.get
+        rates = self.rates(now_s)
         lag_s, self._lag_max_s = self._lag_max_s, 0.0
         redis_s = self._redis_last_s
         return {
             "started_at": round(self.started_at),
-            "pages": get("item_scraped_count", 0),
-            "pages_per_s": _rounded(self._pages_rate.add(now_s, get("item_scraped_count", 0))),
-            "bytes_per_s": _rounded(
-                self._bytes_rate.add(now_s, get("downloader/response_bytes", 0))
-            ),
+            "pages": self.stat("item_scraped_count") or 0,
+            "pages_per_s": rates["pages_per_second"],
+            "bytes_per_s": rates["bytes_per_second"],
             "loop_lag_ms": round(lag_s * 1000, 1),
             "redis_ms": None if redis_s is None else round(redis_s * 1000, 2),
-            "store": get(STORE_STATE, "off"),
+            "store": self.store_state,
             **self.extra,
         }
 

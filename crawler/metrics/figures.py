@@ -1,0 +1,57 @@
+"""Fill in the metrics that are counted by processes and added up for the fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from crawler.metrics.sheet import Sheet
+from crawler.vitals.histogram import Histogram
+from crawler.vitals.names import part
+from crawler.vitals.vitals import FLEET_KINDS
+
+# Metric -> figure. Those that were never counted are 0, so that rates exist from the start.
+_PLAIN = {
+    "crawler_pages_crawled": "pages",
+    "crawler_pages_stored": "store/pages",
+    "crawler_pages_not_modified": "not_modified",
+    "crawler_requests": "requests",
+    "crawler_response_bytes": "bytes",
+    "crawler_links_discovered": "links/found",
+    "crawler_links_new": "links/new",
+    "crawler_links_spilled": "links/spilled",
+    "crawler_host_breaker_opened": "breaker/opened",
+    "crawler_sitemaps_read": "sitemaps/read",
+    "crawler_guard_refused": "guard/refused",
+    "crawler_store_batches": "store/batches",
+    "crawler_store_records": "store/records",
+    "crawler_store_bytes": "store/bytes",
+}
+# Metric -> family of figures, its label, and a value that is always there.
+_FAMILIES = {
+    "crawler_pages_failed": ("failed", "cause", "timeout"),
+    "crawler_retries": ("retries", "cause", "timeout"),
+    "crawler_responses": ("status", "code", "200"),
+    "crawler_links_refused": ("links/refused", "reason", "scope"),
+    "crawler_redirects": ("redirects", "kind", "301"),
+    "crawler_robots": ("robots", "result", "denied"),
+    "crawler_dns_lookups": ("dns", "result", "misses"),
+    "crawler_duplicates": ("duplicates", "kind", "exact"),
+    "crawler_politeness_waits": ("waits", "cause", "minimum"),
+}
+_LEVELS = {"error": "errors", "warning": "warnings"}
+
+
+def add_figures(sheet: Sheet, figures: Mapping[str, int], scope: str) -> None:
+    """Add what a process or the fleet counted."""
+    for name, figure in _PLAIN.items():
+        sheet.add(name, figures.get(figure, 0), scope=scope)
+    for name, (family, label, least) in _FAMILIES.items():
+        for value, count in ({least: 0} | part(figures, family)).items():
+            sheet.add(name, count, scope=scope, **{label: value})
+    for level, figure in _LEVELS.items():
+        sheet.add("crawler_log_messages", figures.get(figure, 0), scope=scope, level=level)
+    wait_s = figures.get("waits_ms", 0) / 1000
+    sheet.add("crawler_politeness_wait_seconds", wait_s, scope=scope)
+    for kind, bounds_s in FLEET_KINDS.items():
+        histogram = Histogram.of(figures, kind, bounds_s)
+        sheet.add_histogram(f"crawler_{kind}_latency_seconds", histogram, scope=scope)
