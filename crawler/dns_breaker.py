@@ -21,6 +21,10 @@ class Breaker:
         self._probing = False
         self._next_probe = 0.0
 
+    @property
+    def is_open(self) -> bool:
+        return self._open
+
     def enter(self, now: float) -> bool:
         """May an attempt be made? Each that is made ends with `worked`, `failed` or `left`."""
         if not self._open:

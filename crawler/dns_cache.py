@@ -103,13 +103,20 @@ class DnsCache:
             raise NoSuchHost(f"{host} has no address")
         return record.addresses
 
-    def prefetch(self, hosts: Iterable[str]) -> None:
-        """Look these up in the background, if they are not known for long enough."""
-        now = monotonic()
+    def prefetch(self, hosts: Iterable[str]) -> list[str]:
+        """Look these up in the background, if they are not known for long enough.
+
+        Returns those that are. While DNS is down none is: fetches find out when it is back.
+        """
+        now, started = monotonic(), []
         for host in hosts:
+            if self._breaker.is_open or len(self._in_flight) >= _PREFETCH_MAX:
+                break
             record = self._recent.get(host)
-            if (record is None or now >= record.renew_at) and len(self._in_flight) < _PREFETCH_MAX:
+            if (record is None or now >= record.renew_at) and host not in self._in_flight:
                 self._find_once(host)
+                started.append(host)
+        return started
 
     async def close(self) -> None:
         """End the lookups that are still going on."""

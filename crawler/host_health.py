@@ -21,7 +21,8 @@ logger = logging.getLogger(__name__)
 OVERLOAD, FAILURES = "overload", "failures"
 # Longer than any rest; the exact time is set when the rest is known.
 _KEPT_MS = 2 * 86_400 * 1000
-# A process says at most this often that a host works, unless it met its trouble itself.
+# A process says at most this often that a host works, unless it met its trouble itself; more often
+# where breakers are open for less, so that their probes are seen.
 _FINE_S = 60.0
 _FINE_HOSTS_MAX = 20_000
 
@@ -29,9 +30,10 @@ _FINE_HOSTS_MAX = 20_000
 class HostHealth:
     """Count what goes wrong with hosts, for the whole fleet."""
 
-    def __init__(self, redis: Redis, *, quiet_s: float) -> None:
+    def __init__(self, redis: Redis, *, quiet_s: float, fine_s: float = _FINE_S) -> None:
         self._redis = redis
         self._quiet_s = quiet_s
+        self._fine_s = min(fine_s, _FINE_S)
         self._fine: OrderedDict[str, float] = OrderedDict()
 
     async def count(self, kind: str, host: str) -> int:
@@ -54,20 +56,21 @@ class HostHealth:
         except RedisAway as error:
             logger.debug("The trouble of %s is kept longer: %s", host, error)
 
-    async def worked(self, host: str) -> None:
-        """The host answered: its failures were not in a row."""
+    async def worked(self, host: str) -> int:
+        """The host answered: its failures were not in a row. Says how many there had been."""
         now = monotonic()
         if self._fine.get(host, 0.0) > now:
-            return
+            return 0
         try:
-            await self._redis.delete(_key(FAILURES, host))
+            before = await self._redis.getdel(_key(FAILURES, host))
         except RedisAway as error:
             logger.debug("The failures of %s are kept: %s", host, error)
-            return
-        self._fine[host] = now + _FINE_S
+            return 0
+        self._fine[host] = now + self._fine_s
         self._fine.move_to_end(host)
         if len(self._fine) > _FINE_HOSTS_MAX:
             self._fine.popitem(last=False)
+        return int(before or 0)
 
 
 def _key(kind: str, host: str) -> str:

@@ -63,7 +63,7 @@ class Manners:
     async def open(self) -> None:
         """Share what goes wrong with the fleet."""
         redis = await Servers.of(self._crawler).redis()
-        self.health = HostHealth(redis, quiet_s=self._quiet_s)
+        self.health = HostHealth(redis, quiet_s=self._quiet_s, fine_s=self._breaker.rest_s)
 
     async def rest_ms(
         self, host: str, fetch: Fetch, *, crawl_delay_s: float = 0.0, unanswered: bool = False
@@ -94,7 +94,9 @@ class Manners:
         stats = self._crawler.stats
         stats.inc_value(f"delay/{rest.cause}")
         stats.inc_value("politeness/rest_ms", rest.ms)
-        if self._breaker.opens(failures):
+        if self._breaker.is_open(failures):
+            if self._breaker.is_open(failures - 1):
+                stats.inc_value("breaker/half_open")
             stats.inc_value("breaker/opened")
             logger.info(
                 "%s did not answer %d times in a row: it rests %.0f s",
@@ -110,8 +112,11 @@ class Manners:
 
     async def answered(self, host: str) -> None:
         """A connection worked, whatever the answer was."""
-        if self.health is not None:
-            await self.health.worked(host)
+        failures = await self.health.worked(host) if self.health is not None else 0
+        if self._breaker.is_open(failures):
+            self._crawler.stats.inc_value("breaker/half_open")
+            self._crawler.stats.inc_value("breaker/closed")
+            logger.info("%s answers again", host)
 
     async def _count(self, kind: str, host: str) -> int:
         return await self.health.count(kind, host) if self.health is not None else 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 from weakref import WeakKeyDictionary
 
@@ -64,6 +64,13 @@ class Resolver(AbstractResolver):
             self._count("dns/overridden")
         elif literal(name) is None:
             await self.cache.get(name)
+
+    def prefetch(self, hosts: Iterable[str]) -> list[str]:
+        """Look up what DNS must be asked for, in the background; returns what is looked up."""
+        names = map(_name, hosts)
+        return self.cache.prefetch(
+            name for name in names if self._override(name) is None and literal(name) is None
+        )
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC

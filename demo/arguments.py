@@ -84,6 +84,14 @@ def build_parser() -> Parser:
     _add_web(judge)
     _add_expectations(judge)
     judge.add_argument("--min-delay", type=_number(0, 3600, float), default=0.0, metavar="S")
+    judge.add_argument(
+        "--delay-factor",
+        type=_number(0, 1000, float),
+        default=0.0,
+        metavar="X",
+        help="rests are so many times as long as fetches usually take (DELAY_FACTOR)",
+    )
+    judge.add_argument("--delay-max", type=_number(0, 86_400, float), default=60.0, metavar="S")
     judge.add_argument("--allow-repeats", type=_number(0, 1e9, int), default=0, metavar="N")
     judge.add_argument("--summary", metavar="FILE.json", help="write the verdict as JSON")
     bench = commands.add_parser("bench", help="measure how many pages a second are served")

@@ -85,6 +85,8 @@ def _judge(arguments: argparse.Namespace) -> int:
         _truth(arguments),
         min_delay_s=arguments.min_delay,
         allow_repeats=arguments.allow_repeats,
+        delay_factor=arguments.delay_factor,
+        delay_max_s=arguments.delay_max,
     )
     print("\n".join(verdict.lines()))
     if arguments.summary:

@@ -59,6 +59,8 @@ def judge_entries(
     allow_repeats: int = 0,
     server_runs: int = 1,
     faults: int = 0,
+    delay_factor: float = 0.0,
+    delay_max_s: float = 60.0,
 ) -> Verdict:
     """Judge a crawl by its requests, given in any order; see Crawl for what is expected of it."""
     by_host: dict[str, list[Entry]] = {}
@@ -67,7 +69,17 @@ def judge_entries(
     for entry in ordered:
         by_host.setdefault(entry.host, []).append(entry)
         by_url.setdefault(entry.url, []).append(entry)
-    crawl = Crawl(truth, by_host, by_url, min_delay_s, allow_repeats, server_runs, faults)
+    crawl = Crawl(
+        truth,
+        by_host,
+        by_url,
+        min_delay_s,
+        allow_repeats,
+        server_runs,
+        faults,
+        delay_factor,
+        delay_max_s,
+    )
     last_s = max((entry.end_s for entry in ordered), default=0.0)
     return Verdict(
         violations={name: list(rule(crawl)) for name, rule in RULES.items()},
@@ -86,6 +98,8 @@ def judge(
     allow_repeats: int = 0,
     server_runs: int = 1,
     faults: int = 0,
+    delay_factor: float = 0.0,
+    delay_max_s: float = 60.0,
 ) -> Verdict:
     """Judge a crawl by an access log. The whole log is held in memory, about 1 KB a request."""
     return judge_entries(
@@ -95,4 +109,6 @@ def judge(
         allow_repeats=allow_repeats,
         server_runs=server_runs,
         faults=faults,
+        delay_factor=delay_factor,
+        delay_max_s=delay_max_s,
     )

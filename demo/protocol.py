@@ -124,6 +124,8 @@ class Connection(asyncio.Protocol):
     def _finish(self) -> None:
         assert self._busy is not None
         request, answer, _ = self._busy
+        # Noted before it is sent: on a busy machine the client may have it long before we go on.
+        end_s = now_s()
         if request.method == "HEAD":
             self._transport.write(answer.wire[: answer.head_bytes])
         elif answer.behaviour is Behaviour.TRUNCATED:
@@ -132,7 +134,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
         else:
             self._transport.write(answer.wire)
-        self._settle("truncated" if answer.behaviour is Behaviour.TRUNCATED else "ok")
+        self._settle("truncated" if answer.behaviour is Behaviour.TRUNCATED else "ok", end_s)
 
     async def _slowly(self, request: Request, answer: Answer) -> None:
         if answer.behaviour is Behaviour.HUGE:
@@ -157,24 +159,34 @@ class Connection(asyncio.Protocol):
     async def _drip(self, answer: Answer) -> None:
         size = len(answer.wire) // _DRIP_PIECES + 1
         for at in range(0, len(answer.wire), size):
+            if at:
+                # Not after the last piece: the client has all of it then.
+                await asyncio.sleep(answer.delay_s / _DRIP_PIECES)
+            end_s = now_s()
             self._transport.write(answer.wire[at : at + size])
-            await asyncio.sleep(answer.delay_s / _DRIP_PIECES)
-        self._settle("ok")
+        self._settle("ok", end_s)
 
-    def _settle(self, outcome: str) -> None:
+    def _settle(self, outcome: str, end_s: float | None = None) -> None:
         assert self._busy is not None
         request, answer, start_s = self._busy
         self._busy = None
-        self._record(request, answer, start_s, outcome)
+        self._record(request, answer, start_s, outcome, end_s)
         if not request.keep_alive:
             self._transport.close()
 
-    def _record(self, request: Request, answer: Answer, start_s: float, outcome: str) -> None:
+    def _record(
+        self,
+        request: Request,
+        answer: Answer,
+        start_s: float,
+        outcome: str,
+        end_s: float | None = None,
+    ) -> None:
         if self._log is not None:
             self._log.write(
                 Entry(
                     start_s,
-                    now_s(),
+                    now_s() if end_s is None else end_s,
                     request.host,
                     request.target,
                     answer.status,

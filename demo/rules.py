@@ -28,6 +28,9 @@ class Crawl:
     server_runs: int = 1
     # How often a crawl was killed: what was in flight then is fetched again.
     faults: int = 0
+    # A host rests so many times as long as its fetches usually take, up to so many seconds.
+    delay_factor: float = 0.0
+    delay_max_s: float = 60.0
 
 
 def missing(crawl: Crawl) -> Iterator[str]:
@@ -120,6 +123,27 @@ def retry_after(crawl: Crawl) -> Iterator[str]:
     return _sooner(crawl, lambda last, _entry: last.retry_after_s)
 
 
+def adaptive(crawl: Crawl) -> Iterator[str]:
+    """A request came sooner than the time of the host's last answer asks for.
+
+    Crawlers take a mean that leans to the slow fetches, each process its own. After an answer that
+    took d it is at least the half-way from the host's fastest answer to d, whatever came before.
+    Answers that the crawler broke off are passed over: only it knows when.
+    """
+    fastest_s = {
+        host: min(entry.end_s - entry.start_s for entry in entries)
+        for host, entries in crawl.by_host.items()
+    }
+
+    def due_s(last: Entry, entry: Entry) -> float:
+        if last.outcome != "ok":
+            return 0.0
+        usual_s = (fastest_s[entry.host] + last.end_s - last.start_s) / 2
+        return min(crawl.delay_max_s, crawl.delay_factor * usual_s)
+
+    return _sooner(crawl, due_s)
+
+
 def robots_first(crawl: Crawl) -> Iterator[str]:
     """A page was fetched from a host before its robots.txt had answered."""
     for entries in crawl.by_host.values():
@@ -140,5 +164,6 @@ RULES: Final[dict[str, Callable[[Crawl], Iterator[str]]]] = {
     "too_soon": too_soon,
     "crawl_delay": crawl_delay,
     "retry_after": retry_after,
+    "adaptive": adaptive,
     "robots_first": robots_first,
 }

@@ -42,6 +42,7 @@ VERBS = (
     "retry",
     "sizes",
     "status",
+    "upcoming",
 )
 
 

@@ -17,10 +17,12 @@ from urllib.request import getproxies, proxy_bypass
 from scrapy import Request, signals
 from scrapy.utils.misc import load_object
 
+from crawler.dns_prefetch import DnsPrefetch
 from crawler.download import DownloadHandler
 from crawler.extensions.servers import Servers
 from crawler.fetch_errors import DnsFailed
 from crawler.frontier import Lease
+from crawler.frontier.upcoming import Upcoming
 from crawler.requests import LEASE
 from crawler.resolver import Resolver
 from crawler.scheduler import Scheduler
@@ -42,6 +44,7 @@ class Dns:
         self._crawler = crawler
         self._resolver = Resolver.of(crawler)
         self._retry_wait_s = retry_wait_s
+        self._prefetch: DnsPrefetch | None = None
         # Host → lookups without an answer, and how many answers there had been at the last.
         self._troubled: OrderedDict[str, tuple[int, int]] = OrderedDict()
         # As Scrapy's proxy middleware, which comes later: a proxy looks names up by itself.
@@ -52,13 +55,26 @@ class Dns:
     def from_crawler(cls, crawler: Crawler) -> Self:
         middleware = cls(crawler, retry_wait_s=crawler.settings.getfloat("DNS_RETRY_WAIT"))
         crawler.signals.connect(middleware._spider_opened, signals.spider_opened)
-        # The download handlers close it too, but are made for the first fetch only.
-        crawler.signals.connect(middleware._resolver.close, signals.engine_stopped)
+        crawler.signals.connect(middleware._engine_stopped, signals.engine_stopped)
         return middleware
 
     async def _spider_opened(self) -> None:
-        self._resolver.cache.redis = await Servers.of(self._crawler).redis()
+        redis = self._resolver.cache.redis = await Servers.of(self._crawler).redis()
         self._say_what_does_not_hold()
+        assert self._crawler.engine is not None
+        scheduler = self._crawler.engine.scheduler
+        # Behind a proxy for all there is nothing to look up; other schedulers have no frontier.
+        if isinstance(scheduler, Scheduler) and not {"http", "https"} <= self._proxied:
+            upcoming = Upcoming(redis, scheduler.crawl, scheduler.frontier.shards)
+            count = self._crawler.stats.inc_value
+            self._prefetch = DnsPrefetch(self._resolver, upcoming, scheduler.workbench, count)
+            self._prefetch.open()
+
+    async def _engine_stopped(self) -> None:
+        if self._prefetch is not None:
+            await self._prefetch.close()
+        # The download handlers close it too, but are made for the first fetch only.
+        await self._resolver.close()
 
     def _say_what_does_not_hold(self) -> None:
         handlers = self._crawler.settings.getwithbase("DOWNLOAD_HANDLERS")

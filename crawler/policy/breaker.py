@@ -22,13 +22,13 @@ class Breaker:
     rest_s: float = 60.0
     max_s: float = 86_400.0
 
-    def opens(self, failures: int) -> bool:
-        """Is this failure the one that opens it, or opens it again after a probe?"""
+    def is_open(self, failures: int) -> bool:
+        """Is it open after so many failures in a row? Then the next fetch is its probe."""
         return 0 < self.failures <= failures
 
     def rest_after_s(self, failures: int) -> float:
         """Seconds of rest after so many failures in a row; 0 while it is closed."""
-        if not self.opens(failures):
+        if not self.is_open(failures):
             return 0.0
         doubled_s = self.rest_s * 2 ** min(failures - self.failures, 40)
         return float(min(doubled_s, max(self.rest_s, self.max_s)))

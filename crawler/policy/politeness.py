@@ -73,7 +73,7 @@ class Politeness:
             least_s *= 2
         # The first of those that ask for the most is the cause.
         wishes = {
-            "minimum": least_s,
+            "minimum" if host.delay_s is None else "host_rule": least_s,
             "rate": host.spacing_s - fetch.duration_s,
             "adaptive": adaptive_s,
             "crawl_delay": host.crawl_delay_s,

@@ -58,7 +58,8 @@ def crawl(
         for process in started:
             assert process.wait(100) == 0, process.log
             assert "Traceback" not in process.log, process.log
-    return judge(log, truth(options), min_delay_s=DELAY_S)
+    factor, most_s = QUICK["DELAY_FACTOR"], QUICK["DELAY_MAX"]
+    return judge(log, truth(options), min_delay_s=DELAY_S, delay_factor=factor, delay_max_s=most_s)
 
 
 @pytest.mark.slow
@@ -89,7 +90,9 @@ def test_a_rude_crawl_is_found_out(tmp_path: Path, redis_url: str) -> None:
         ),
     )
     broken = {rule for rule, found in verdict.violations.items() if found}
-    assert {"forbidden", "overlap", "too_soon", "robots_first"} <= broken, verdict.lines()
+    assert {"forbidden", "overlap", "too_soon", "adaptive", "robots_first"} <= broken, (
+        verdict.lines()
+    )
 
 
 _REDIRECTS = {

@@ -24,7 +24,13 @@ async def client(redis_url: str) -> AsyncIterator[Redis]:
 def manners_in(redis: Redis) -> Manners:
     """Those of one process of a fleet."""
     manners = Manners.of(
-        project_crawler(DELAY_FACTOR=0, DELAY_MIN=1, BREAKER_FAILURES=3, BREAKER_REST=30)
+        project_crawler(
+            DELAY_FACTOR=0,
+            DELAY_MIN=1,
+            BREAKER_FAILURES=3,
+            BREAKER_REST=30,
+            HOST_RULES={"ruled.test": {"delay": 2}},
+        )
     )
     manners.health = HostHealth(redis, quiet_s=1800)
     return manners
@@ -66,6 +72,16 @@ async def test_redis_is_not_told_of_every_fetch_that_works(client: Redis) -> Non
     assert (await client.info("stats"))["total_commands_processed"] - before < 10
 
 
+async def test_the_failures_of_a_host_that_works_again_are_told_once(client: Redis) -> None:
+    mine, other = HostHealth(client, quiet_s=10), HostHealth(client, quiet_s=10, fine_s=0)
+    assert await other.worked(HOST) == 0
+    for _ in range(3):
+        await mine.count(FAILURES, HOST)
+    # It said a moment ago that the host works, and still sees what happened since.
+    assert await other.worked(HOST) == 3
+    assert await mine.worked(HOST) == 0
+
+
 async def test_while_redis_is_away_every_trouble_is_the_first() -> None:
     # Nothing listens on the discard port.
     async with Redis.from_url("redis://127.0.0.1:9") as away:
@@ -99,8 +115,10 @@ async def test_what_hosts_rest_for_is_counted(client: Redis) -> None:
     await manners.rest_ms(HOST, Fetch(0.01, 200), crawl_delay_s=5)
     await manners.rest_ms(HOST, Fetch(0.01, 503, retry_after_s=100))
     await manners.rest_ms(HOST, OVERLOADED)
-    for _ in range(3):
+    for _ in range(4):
         await manners.rest_ms(HOST, LOST, unanswered=True)
+    await manners.answered(HOST)
+    await manners.rest_ms("ruled.test", Fetch(0.01, 200))
     stats = manners._crawler.stats
     assert stats is not None
     found = {name: value for name, value in stats.get_stats().items() if "/" in name}
@@ -109,6 +127,10 @@ async def test_what_hosts_rest_for_is_counted(client: Redis) -> None:
         "delay/crawl_delay": 1,
         "delay/retry_after": 1,
         "delay/overload": 1,
-        "delay/breaker": 1,
-        "breaker/opened": 1,
+        "delay/breaker": 2,
+        "delay/host_rule": 1,
+        # Opened, tried in vain and opened again, tried and closed.
+        "breaker/opened": 2,
+        "breaker/half_open": 2,
+        "breaker/closed": 1,
     }

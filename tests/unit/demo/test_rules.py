@@ -92,6 +92,36 @@ def test_crawl_delay_is_due() -> None:
     assert "crawl_delay" in broken(GOOD + entries)
 
 
+SLOW = entry(102.0, "/calendar/2024/03", end_s=102.41)
+
+
+@pytest.mark.parametrize(
+    ("factor", "most_s", "gap_s", "rules"),
+    [
+        # Half-way from 0.01 s, the host's fastest, to 0.41 s, five times.
+        (5, 60.0, 1.06, set()),
+        (5, 60.0, 1.04, {"adaptive"}),
+        (5, 0.5, 0.51, set()),
+        (5, 0.5, 0.49, {"adaptive"}),
+        (0, 60.0, 0.11, set()),
+    ],
+)
+def test_a_slow_answer_asks_for_a_longer_rest(
+    factor: float, most_s: float, gap_s: float, rules: set[str]
+) -> None:
+    entries = [*GOOD, SLOW, entry(SLOW.end_s + gap_s, "/calendar/2024/04")]
+    verdict = judge_entries(
+        entries, TRUTH, min_delay_s=0.1, delay_factor=factor, delay_max_s=most_s
+    )
+    assert {rule for rule, found in verdict.violations.items() if found} == rules
+
+
+def test_an_answer_that_the_crawler_broke_off_says_nothing_of_its_time() -> None:
+    entries = [*GOOD, SLOW._replace(outcome="aborted"), entry(102.6, "/calendar/2024/04")]
+    verdict = judge_entries(entries, TRUTH, min_delay_s=0.1, delay_factor=5)
+    assert not verdict.violations["adaptive"]
+
+
 def test_five_milliseconds_are_tolerated() -> None:
     assert broken([*GOOD, entry(101.71 + 0.096, "/calendar/2024/03")]) == set()
     assert broken([*GOOD, entry(101.71 + 0.094, "/calendar/2024/03")]) == {"too_soon"}

@@ -26,7 +26,7 @@ def test_it_opens_after_failures_in_a_row_and_for_longer_after_each_probe(
     failures: int, rest_s: float
 ) -> None:
     assert BREAKER.rest_after_s(failures) == rest_s
-    assert BREAKER.opens(failures) is (rest_s > 0)
+    assert BREAKER.is_open(failures) is (rest_s > 0)
 
 
 def test_it_may_be_switched_off() -> None:

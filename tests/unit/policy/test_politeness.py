@@ -41,8 +41,8 @@ RULES = Politeness(factor=5.0, min_s=1.0, max_s=60.0)
         # Only an overload has a say.
         (Fetch(0.01, 200, retry_after_s=700), Host(0.01), Rest(1_000, "minimum")),
         # A delay that people gave replaces ours, and not the host's own wishes.
-        (Fetch(3.0, 200), Host(3.0, delay_s=0.2), Rest(200, "minimum")),
-        (Fetch(3.0, 200), Host(3.0, delay_s=8), Rest(8_000, "minimum")),
+        (Fetch(3.0, 200), Host(3.0, delay_s=0.2), Rest(200, "host_rule")),
+        (Fetch(3.0, 200), Host(3.0, delay_s=8), Rest(8_000, "host_rule")),
         (Fetch(3.0, 200), Host(3.0, delay_s=0, crawl_delay_s=4), Rest(4_000, "crawl_delay")),
         # Six a minute: ten seconds from start to start.
         (Fetch(2.0, 200), Host(0.01, spacing_s=10), Rest(8_000, "rate")),

@@ -1,0 +1,83 @@
+"""Look up the names of hosts that are about to be claimed, so that their fetches need not wait."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import count
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from crawler.frontier import RedisAway
+from crawler.frontier.upcoming import Upcoming
+from crawler.tasks import end
+
+if TYPE_CHECKING:
+    from crawler.resolver import Resolver
+    from crawler.workbench import Workbench
+
+logger = logging.getLogger(__name__)
+
+# One shard is looked at so often, the process's own before others.
+_EVERY_S = 0.5
+_WITHIN_MS = 3000
+_HOSTS_MAX = 32
+# A name is not asked for again sooner: what DNS does not answer now is for the fetch to find out.
+_AGAIN_S = 30.0
+_ASKED_MAX = 10_000
+
+
+class DnsPrefetch:
+    """A task of one process; what it finds is in the resolver's cache."""
+
+    def __init__(
+        self,
+        resolver: Resolver,
+        upcoming: Upcoming,
+        workbench: Workbench,
+        count: Callable[[str, int], None],
+    ) -> None:
+        self._resolver = resolver
+        self._upcoming = upcoming
+        self._workbench = workbench
+        self._count = count
+        self._asked: OrderedDict[str, float] = OrderedDict()
+        self._task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Begin."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """End, whether it began or not."""
+        if self._task is not None:
+            await end(self._task)
+
+    async def _run(self) -> None:
+        for turn in count():
+            order = self._workbench.shard_order
+            try:
+                if order:
+                    await self.look(order[turn % len(order)])
+            except RedisAway as error:
+                logger.debug("No look at the hosts that are next: %s", error)
+            except Exception:
+                # Fetches look names up by themselves: nothing depends on this.
+                logger.exception("Looking names up ahead failed; trying again")
+            await asyncio.sleep(_EVERY_S)
+
+    async def look(self, shard: int) -> None:
+        """Look up the names that are next in one shard, those not asked for lately."""
+        hosts = await self._upcoming.hosts(shard, within_ms=_WITHIN_MS, most=_HOSTS_MAX)
+        now = monotonic()
+        new = [host for host in hosts if self._asked.get(host, 0.0) <= now]
+        started = self._resolver.prefetch(new)
+        for host in started:
+            self._asked[host] = now + _AGAIN_S
+            self._asked.move_to_end(host)
+        while len(self._asked) > _ASKED_MAX:
+            self._asked.popitem(last=False)
+        if started:
+            self._count("dns/prefetched", len(started))

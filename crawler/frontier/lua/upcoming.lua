@@ -1,0 +1,27 @@
+-- URLs that are about to be claimed: one of each host that is due soon, and the next of the front
+-- queues. Nothing changes.
+--
+-- KEYS[1]  shard
+-- ARGV[1]  now, ms (0 = the server's clock)
+-- ARGV[2]  how soon, ms
+-- ARGV[3]  how many of each kind at the most
+-- Returns  entries, in no order; the same host may come twice
+
+local found, most = {}, tonumber(ARGV[3])
+local until_ms = now_ms(ARGV[1]) + ARGV[2]
+for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', until_ms, 'LIMIT', 0, most)) do
+  for number = 1, 5 do
+    local entry = redis.call('LINDEX', shard .. 'back:' .. host .. ':' .. number, 0)
+    if entry then
+      found[#found + 1] = entry
+      break
+    end
+  end
+end
+for number = 1, 5 do
+  local last = math.ceil(most / 5) - 1
+  for _, entry in ipairs(redis.call('LRANGE', shard .. 'front:' .. number, 0, last)) do
+    found[#found + 1] = entry
+  end
+end
+return found
