@@ -5,7 +5,6 @@ import gzip
 import ssl
 import zlib
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ from typing import Any
 import brotli
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from scrapy import Request, signals
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
@@ -31,6 +28,7 @@ from scrapy.http import Response
 from crawler.download import DownloadHandler
 from crawler.fetch_errors import TooBig
 from crawler.requests import LEASE
+from tests.certificates import server_context
 from tests.crawlers import project_crawler
 from tests.http_server import Server, handler_with, ok, serving, then_closed, then_silent
 from tests.unit.schedulers import lease_of
@@ -58,30 +56,7 @@ def stat(handler: DownloadHandler, name: str) -> int:
 
 @pytest.fixture
 def tls(tmp_path: Path) -> ssl.SSLContext:
-    """A server's context with a certificate that nobody vouches for."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "h.test")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    pem = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    path = tmp_path / "server.pem"
-    path.write_bytes(pem)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
-    return context
+    return server_context(tmp_path)
 
 
 async def test_a_certificate_is_not_verified_unless_asked_for(tls: ssl.SSLContext) -> None:
