@@ -1,8 +1,8 @@
 """Measure what a fetch costs: our download handler and Scrapy's Twisted one, side by side.
 
-Both run in one process, in turns, against the demo's web in another; what counts is this process's
-CPU time, which other load on the machine disturbs least. The best round of each counts, since
-load can only make one slower.
+Both run in one process, in turns, in the event loop that crawls have, against the demo's web in
+another process; what counts is this process's CPU time, which other load on the machine disturbs
+least. The best round of each counts, since load can only make one slower.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _handlers(*, keeps: bool) -> list[Any]:
 
 def _in_reactor(main: Callable[[], Any]) -> Any:
     """The result of a coroutine function that runs in the reactor both handlers need."""
-    install_reactor(_REACTOR)
+    install_reactor(_REACTOR, getattr(ours, "ASYNCIO_EVENT_LOOP", None))
     from twisted.internet import reactor  # noqa: PLC0415 - it must be installed first
 
     outcome: list[asyncio.Task[Any]] = []
