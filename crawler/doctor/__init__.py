@@ -1,0 +1,1 @@
+"""`scrapy doctor`: is everything that a crawl needs in order, and if not, what to change."""

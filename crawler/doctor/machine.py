@@ -1,0 +1,61 @@
+"""Checks of this machine and of the settings: files, disk, user agent. Pure but for the disk."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from crawler.doctor.findings import Finding, failure, ok, warning
+from crawler.policy.user_agent import has_contact
+from crawler.progress.text import size
+
+# Beside those of fetches: logs, servers' connections, the interpreter's own.
+_OTHER_FILES = 150
+_DISK_FAILURE_BYTES = 1 << 30
+_DISK_WARNING_BYTES = 10 << 30
+
+
+def file_limit(limit: int, *, fetches: int, kept_connections: int) -> Finding:
+    """Each fetch and each connection that is kept takes a file descriptor."""
+    needed = 2 * fetches + kept_connections + _OTHER_FILES
+    text = f"{limit} open files allowed, {needed} needed"
+    if limit >= needed:
+        return ok("file limit", text)
+    advice = (
+        f"Run `ulimit -n {max(needed, 65_536)}` before the crawl (systemd: LimitNOFILE), or lower "
+        "CONCURRENT_REQUESTS or DOWNLOAD_KEEPALIVE_HOSTS."
+    )
+    return failure("file limit", text, advice)
+
+
+def user_agent(value: str, default: str) -> Finding:
+    """Site owners must find out who crawls them."""
+    if value == default:
+        return warning(
+            "user agent",
+            f"{value!r} is the default",
+            "Set USER_AGENT to your crawler's name and a URL or e-mail address, such as "
+            "'name/1.0 (+https://your.site/crawler)'.",
+        )
+    if not has_contact(value):
+        return warning(
+            "user agent",
+            f"{value!r} names nobody to write to",
+            "Add a URL or e-mail address to USER_AGENT.",
+        )
+    return ok("user agent", repr(value))
+
+
+def disk(folder: Path) -> Finding:
+    """Room for the data of embedded servers. Blocking."""
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    free_bytes = shutil.disk_usage(place).free
+    text = f"{size(free_bytes)} free for {folder}"
+    if free_bytes >= _DISK_WARNING_BYTES:
+        return ok("disk", text)
+    advice = "Free some, or set CRAWL_DIR to a folder on a larger disk; 1 million pages take 10 GB."
+    if free_bytes < _DISK_FAILURE_BYTES:
+        return failure("disk", text, advice)
+    return warning("disk", text, advice)

@@ -1,0 +1,50 @@
+"""Checks of the machine: what is enough, and what to change."""
+
+from pathlib import Path
+
+import pytest
+
+from crawler.doctor import machine
+from crawler.doctor.findings import FAILURE, OK, WARNING
+
+
+def test_a_file_for_each_fetch_and_each_kept_connection() -> None:
+    assert machine.file_limit(534, fetches=64, kept_connections=256).level == OK
+    short = machine.file_limit(533, fetches=64, kept_connections=256)
+    assert short.level == FAILURE
+    assert "ulimit -n 65536" in short.advice
+    huge = machine.file_limit(1024, fetches=100_000, kept_connections=0)
+    assert "ulimit -n 200150" in huge.advice
+
+
+@pytest.mark.parametrize(
+    ("value", "level"),
+    [
+        ("default/1.0 (+https://example.org)", WARNING),
+        ("mine/1.0", WARNING),
+        ("", WARNING),
+        ("mine/1.0 (+https://mine.org/bot)", OK),
+        ("mine/1.0 (bot@mine.org)", OK),
+    ],
+)
+def test_a_user_agent_is_ones_own_and_names_somebody(value: str, level: str) -> None:
+    found = machine.user_agent(value, "default/1.0 (+https://example.org)")
+    assert found.level == level
+    assert bool(found.advice) == (level != OK)
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "level"), [(1, FAILURE), (2 << 30, WARNING), (99 << 30, OK)]
+)
+def test_a_disk_has_room(
+    free_bytes: int, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def usage(path: Path) -> tuple[int, int, int]:
+        asked.append(path)
+        return type("Usage", (), {"free": free_bytes})()
+
+    monkeypatch.setattr("shutil.disk_usage", usage)
+    assert machine.disk(tmp_path / "not" / "there" / "yet").level == level
+    assert asked == [tmp_path]
