@@ -65,6 +65,10 @@ format: $(DEV_INSTALLED) ## Fix style and format
 bench: $(DEV_INSTALLED) ## Measure, peers side by side
 	@exec python -m benchmarks $(ARGS)
 
+.PHONY: bench-crawl
+bench-crawl: $(DEV_INSTALLED) ## Measure a whole crawl beside plain Scrapy and scrapy-redis
+	@exec python -m benchmarks.crawl $(ARGS)
+
 .PHONY: clean
 clean: ## Delete the virtual environment and all caches, no data
 	rm -rf -- "$(VENV)" build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""A private Redis server for one measurement: in a temporary folder, set up as the embedded one."""
+"""Private servers for one measurement: in a temporary folder, set up as the embedded ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 import redis
 
 from crawler.embedded import find_redis_server
+from crawler.embedded.mongo_server import MongoServer
 from crawler.embedded.redis_server import RedisServer
 from crawler.errors import ConfigurationError
 
@@ -79,6 +80,18 @@ def private_redis(*, persistent: bool = True, compressed: bool = True) -> Iterat
                 client.close()
                 # Nothing of it is kept, so it need not sync its file first.
                 process.kill()
+
+
+@contextmanager
+def private_mongo() -> Iterator[str]:
+    """Serve inside the block; gives the URI."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        server = MongoServer(Path(folder), Path(folder))
+        server.ensure_running()
+        try:
+            yield server.url
+        finally:
+            server.stop()
 
 
 def _free_port() -> int:

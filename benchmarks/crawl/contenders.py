@@ -1,0 +1,47 @@
+"""Who crawls, and by which command."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One crawler. `{seeds}` in its command is a file of URLs, `{pages}` when to stop."""
+
+    key: str
+    name: str
+    command: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def _ours(key: str, name: str, kind: str) -> Contender:
+    command = ("-m", "scrapy", "crawl", "web", "-a", "seeds={seeds}")
+    arguments = ("-a", "scope=any", "-a", "max_pages={pages}")
+    settings = ("-s", "PROGRESS=off", "-s", "LOG_LEVEL=WARNING")
+    environment = {
+        "SCRAPY_SETTINGS_MODULE": "benchmarks.crawl.ours_settings",
+        "BENCH_CRAWL": kind,
+    }
+    return Contender(key, name, (sys.executable, *command, *arguments, *settings), environment)
+
+
+def _peer(key: str, name: str) -> Contender:
+    return Contender(
+        key, name, (sys.executable, "-m", "benchmarks.crawl.peers", name, "{seeds}", "{pages}")
+    )
+
+
+OURS = _ours("ours", "ours, everything on", "pages")
+ALL = (
+    _peer("scrapy", "scrapy"),
+    _peer("scrapy_redis", "scrapy-redis"),
+    OURS,
+    _ours("ours_no_store", "ours, no content dedup, no storage", "links"),
+    Contender(
+        "bare",
+        "aiohttp, lexbor, SimHash",
+        (sys.executable, "-m", "benchmarks.crawl.bare_client", "{seeds}", "{pages}"),
+    ),
+)

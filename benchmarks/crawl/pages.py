@@ -1,0 +1,87 @@
+"""The web that is crawled: so many hosts with a hundred pages each, which link to each other. Pure.
+
+A page has the size, text and markup of the synthetic web's ordinary pages: 26 KB, 600 words, and 60
+links, two thirds of them to its own host. The first pages of each host are the seeds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from demo.chance import draws
+from demo.html import page_head
+from demo.words import ANCHORS, FILLER, PARAGRAPH_BYTES, PARAGRAPH_COUNT, VOCABULARY, phrase
+
+LINKS = 60
+_INSIDE = 40
+_PAGES_A_HOST = 100
+_PARAGRAPHS = 15
+_PAGE_BYTES = 26 * 1024
+_SECTIONS = ("news", "guides", "blog", "docs", "people", "places", "science", "archive")
+ROBOTS = b"User-agent: *\nDisallow: /private/\nDisallow: /search\nAllow: /\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large the web is, and how many of its pages are seeds."""
+
+    seeds: int
+    hosts: int
+
+
+def host_of_page(number: int, size: Size) -> str:
+    """The host that has a page."""
+    return f"h{number % size.hosts}.test"
+
+
+def path_of(number: int) -> str:
+    """The path of a page."""
+    word = VOCABULARY[number * 17 % len(VOCABULARY)]
+    return f"/{_SECTIONS[number % len(_SECTIONS)]}/{word}-{number}.html"
+
+
+def url_of(number: int, size: Size, port: int) -> str:
+    """Where a page is, on a server with this port."""
+    return f"http://{host_of_page(number, size)}:{port}{path_of(number)}"
+
+
+def number_of(path: str) -> int | None:
+    """Which page has this path."""
+    digits = path.rpartition("-")[2].removesuffix(".html")
+    number = int(digits) if digits.isdigit() else -1
+    return number if number >= 0 and path_of(number) == path else None
+
+
+def targets(number: int, size: Size) -> list[int]:
+    """The pages that a page links to: 60 different ones."""
+    host, hosts = number % size.hosts, size.hosts
+    found: dict[int, None] = {}
+    for value in draws(f"links:{number}", 4 * LINKS):
+        index = value % _PAGES_A_HOST
+        other = host if len(found) < _INSIDE else (value >> 8) % hosts
+        found[index * hosts + other] = None
+        if len(found) == LINKS:
+            break
+    return list(found)
+
+
+def page(number: int, size: Size, port: int) -> bytes:
+    """The HTML of a page, on a server with this port."""
+    title = phrase(f"title:{number}", 4)
+    values = draws(f"text:{number}", _PARAGRAPHS + 1)
+    parts = [page_head("en", title, phrase(f"about:{number}", 8), "", "").encode()]
+    parts.append(f"<main><article><h1>{title}</h1>\n".encode())
+    for value in values[1:]:
+        parts += (b"<p>", PARAGRAPH_BYTES[value % PARAGRAPH_COUNT], b"</p>\n")
+    parts.append(b'</article>\n<ul class="related">')
+    host = host_of_page(number, size)
+    for place, target in enumerate(targets(number, size)):
+        is_inside = host_of_page(target, size) == host
+        href = path_of(target) if is_inside else url_of(target, size, port)
+        text = ANCHORS[(number + place) % len(ANCHORS)]
+        parts.append(f'<li><a class="link" href="{href}">{text}</a></li>\n'.encode())
+    rest = _PAGE_BYTES - sum(map(len, parts))
+    at = values[0] % (len(FILLER) - _PAGE_BYTES)
+    parts += (b'</ul></main>\n<script type="application/json">["', FILLER[at : at + rest])
+    parts.append(b'"]</script>\n</body></html>\n')
+    return b"".join(parts)
