@@ -200,10 +200,12 @@ FOLLOW_MEDIA = False
 KEEP_ANCHORS = False
 
 # --- The admin API and the dashboard ------------------------------------------------------------
-# Whether each crawl serves them, and where. If the port is taken, a free one is used and told.
+# Whether each crawl serves them, and where: at the first free one of ADMIN_PORTS ports from
+# ADMIN_PORT on, so that every process of a machine has its own, and Prometheus knows where to look.
 ADMIN_ENABLED = True
 ADMIN_HOST = "127.0.0.1"
 ADMIN_PORT = 8800
+ADMIN_PORTS = 100
 # Who knows it may do everything. Unset: made at first start, in the file admin.token of CRAWL_DIR.
 # Beyond loopback one of your own is needed, of 16 characters or more.
 ADMIN_TOKEN = os.environ.get("ADMIN_TOKEN") or None

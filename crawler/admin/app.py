@@ -14,7 +14,7 @@ from crawler.admin import problems, static
 from crawler.admin.crawl import Crawl
 from crawler.admin.gate import Gate
 from crawler.admin.routes import crawl as crawl_routes
-from crawler.admin.routes import events, health, seeds
+from crawler.admin.routes import events, health, metrics, seeds
 
 # Besides what a route tells of itself.
 _ERRORS = {
@@ -65,7 +65,7 @@ def create_api(crawl: Crawl) -> Api:
     problems.install(api)
     api.include_router(static.router)
     api.include_router(health.router)
-    for routes in (crawl_routes, seeds, events):
+    for routes in (crawl_routes, seeds, events, metrics):
         api.include_router(routes.router, dependencies=[Depends(_bearer)])
     return api
 

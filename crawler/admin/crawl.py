@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from crawler.frontier import Steering
 from crawler.frontier.connection import Client
+from crawler.metrics import Worker
 from crawler.urls import DEFAULT, Urls
 
 
@@ -16,6 +17,8 @@ class Crawl:
     name: str
     redis: Client = field(repr=False)
     urls: Urls = DEFAULT
+    # The process that serves the API, if it crawls as well.
+    worker: Worker | None = field(default=None, repr=False)
 
     async def steering(self) -> Steering:
         """What steers it, or CrawlerError when there is no such crawl (yet, or any more)."""

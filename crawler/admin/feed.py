@@ -1,6 +1,7 @@
 """One stream of readings for all who listen, up to a limit: the crawl is asked once for all.
 
-Nothing is queued: who is slow misses readings and gets the newest.
+There are several kinds of readings, each with its own interval. Nothing is queued: who is slow
+misses readings and gets the newest of each kind.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 
 from crawler.errors import CrawlerError
 from crawler.frontier import RedisAway
@@ -15,7 +17,6 @@ from crawler.frontier import RedisAway
 logger = logging.getLogger(__name__)
 
 MAX_LISTENERS = 20
-INTERVAL_S = 1.0
 # Without news for so long a comment is sent, so that both sides know that the other is there.
 HEARTBEAT_S = 10.0
 
@@ -24,18 +25,27 @@ class Full(Exception):
     """There are as many listeners as there may be."""
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A kind of readings: the name of its events, how to read, and how often."""
+
+    name: str
+    read: Callable[[], Awaitable[str]]
+    interval_s: float = 1.0
+
+
 class Feed:
     """Reads while somebody listens, and no longer."""
 
-    def __init__(self, read: Callable[[], Awaitable[str]], interval_s: float = INTERVAL_S) -> None:
-        self._read = read
-        self._interval_s = interval_s
+    def __init__(self, *sources: Source) -> None:
+        self._sources = sources
         self._news = asyncio.Event()
         self._number = 0
-        self._text = ""
+        # Name of a source -> number of its newest reading, and its text.
+        self._newest: dict[str, tuple[int, str]] = {}
         self._listeners = 0
         self._closed = False
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def listeners(self) -> int:
@@ -55,16 +65,17 @@ class Feed:
     async def _events(self) -> AsyncIterator[str]:
         # Counted here: a stream that is never begun is never ended either.
         self._listeners += 1
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._read_forever())
+        if not self._tasks:
+            loop = asyncio.get_running_loop()
+            self._tasks = [loop.create_task(self._read_forever(one)) for one in self._sources]
         heard = 0
         try:
             yield "retry: 2000\n\n"
             while not self._closed:
                 news = self._news
                 if self._number > heard:
-                    heard = self._number
-                    yield self._text
+                    before, heard = heard, self._number
+                    yield "".join(text for at, text in self._newest.values() if at > before)
                     continue
                 try:
                     async with asyncio.timeout(HEARTBEAT_S):
@@ -73,23 +84,26 @@ class Feed:
                     yield ": still here\n\n"
         finally:
             self._listeners -= 1
-            if self._listeners == 0 and self._task is not None:
-                self._task.cancel()
-                self._task = None
+            if self._listeners == 0:
+                for task in self._tasks:
+                    task.cancel()
+                self._tasks = []
+                self._newest = {}
 
-    async def _read_forever(self) -> None:
+    async def _read_forever(self, source: Source) -> None:
         while not self._closed:
             try:
-                self._text = event("status", await self._read())
+                text = event(source.name, await source.read())
             except (CrawlerError, *RedisAway) as error:
-                self._text = event("trouble", str(error) or type(error).__name__)
+                text = event("trouble", str(error) or type(error).__name__)
             except Exception:
                 logger.exception("The crawl's figures could not be read; trying again")
-                self._text = event("trouble", "The figures could not be read; the log says more.")
+                text = event("trouble", "The figures could not be read; the log says more.")
             self._number += 1
+            self._newest[source.name] = self._number, text
             news, self._news = self._news, asyncio.Event()
             news.set()
-            await asyncio.sleep(self._interval_s)
+            await asyncio.sleep(source.interval_s)
 
 
 def event(name: str, data: str) -> str:

@@ -81,17 +81,19 @@ class Server:
         self._listener.close()
 
 
-def listen(host: str, port: int, *, may_move: bool) -> socket.socket:
-    """A socket that is bound; if the port is taken, to a free one if it may move."""
-    try:
-        return _bound(host, port)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE and may_move:
-            return _bound(host, 0)
-        raise ConfigurationError(
-            f"The admin API cannot listen on {host}:{port} ({error.strerror or error}); choose "
-            "another with ADMIN_HOST and ADMIN_PORT, or --host and --port."
-        ) from error
+def listen(host: str, port: int, *, ports: int = 1) -> socket.socket:
+    """A socket that is bound to the first free one of so many ports, from `port` on."""
+    for candidate in range(port, port + ports):
+        try:
+            return _bound(host, candidate)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE and candidate < port + ports - 1:
+                continue
+            raise ConfigurationError(
+                f"The admin API cannot listen on {host}:{candidate} ({error.strerror or error}); "
+                "choose another with ADMIN_HOST and ADMIN_PORT, or --host and --port."
+            ) from error
+    raise ConfigurationError(f"ADMIN_PORTS is {ports}; set it to 1 or more.")
 
 
 def url_of(listener: socket.socket) -> str:

@@ -26,12 +26,14 @@ def server(
 ) -> Server:
     """A server that listens, or ConfigurationError. Blocking.
 
-    A port that the user named is used or refused; instead of the usual one a free one will do.
+    A port that the user named is used or refused; else it is the first free one of ADMIN_PORTS.
     """
     token = token_for(host, settings["ADMIN_TOKEN"], Path(settings["CRAWL_DIR"]))
     names = [*settings.getlist("ADMIN_HOSTS"), host, socket.gethostname()]
-    usual = settings.getint("ADMIN_PORT")
-    listener = listen(host, usual if port is None else port, may_move=port is None)
+    if port is None:
+        listener = listen(host, settings.getint("ADMIN_PORT"), ports=settings.getint("ADMIN_PORTS"))
+    else:
+        listener = listen(host, port)
     return Server(Application(crawl, token=token, names=names), listener)
 
 

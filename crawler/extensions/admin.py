@@ -12,8 +12,10 @@ from scrapy.exceptions import NotConfigured
 
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
+from crawler.metrics import Worker
 from crawler.scheduler import Scheduler
 from crawler.tasks import end
+from crawler.vitals import Vitals
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -57,11 +59,12 @@ class Admin:
         # In a thread: it takes half a second to import, in which nothing else should stand still.
         starting = await asyncio.to_thread(import_module, "crawler.admin.starting")
         redis = await Servers.of(self._crawler).redis()
-        crawl = starting.Crawl(scheduler.crawl, redis, scheduler.urls)
+        crawl = starting.Crawl(scheduler.crawl, redis, scheduler.urls, Worker.of(self._crawler))
         self._server = await asyncio.to_thread(
             starting.server, settings, crawl, host=settings["ADMIN_HOST"]
         )
         self.url = self._server.url
+        Vitals.of(self._crawler).extra["admin"] = self.url
         logger.info(
             "Dashboard and admin API: %s (token: %s)", self.url, starting.token_at(settings)
         )

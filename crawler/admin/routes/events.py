@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
@@ -9,19 +10,25 @@ from fastapi.responses import StreamingResponse
 
 from crawler.admin import figures
 from crawler.admin.crawl import Crawl
-from crawler.admin.feed import MAX_LISTENERS, Feed, Full
+from crawler.admin.feed import MAX_LISTENERS, Feed, Full, Source
 from crawler.admin.problems import ProblemError
+from crawler.vitals import read, report
+
+_VITALS_S = 5.0
 
 router = APIRouter(tags=["crawl"])
 
 
 def feed_of(crawl: Crawl) -> Feed:
-    """The feed of a crawl's status."""
+    """The feed of a crawl's status and, as they cost more, less often of its figures."""
 
-    async def read() -> str:
+    async def status() -> str:
         return (await figures.status(crawl.name, await crawl.steering())).model_dump_json()
 
-    return Feed(read)
+    async def vitals() -> str:
+        return json.dumps(report(await read(crawl.redis, crawl.name)))
+
+    return Feed(Source("status", status), Source("vitals", vitals, _VITALS_S))
 
 
 def _feed(request: Request) -> Feed:
@@ -36,7 +43,8 @@ def _feed(request: Request) -> Feed:
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
 async def events(feed: Annotated[Feed, Depends(_feed)]) -> StreamingResponse:
-    """Events named `status` with the answer of /status, a second apart; `trouble` with a text.
+    """Events `status` with the answer of /status, each second; `vitals` with that of /vitals, each
+    five; `trouble` with a text.
 
     Read it with fetch(), which can send the token; without news a comment comes as a heartbeat.
     """

@@ -1,0 +1,37 @@
+"""The figures of this process and of the crawl: for Prometheus, and as JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+
+from crawler.admin.questions import TheCrawl
+from crawler.metrics import CONTENT_TYPE, Sheet, add_fleet, add_worker, read_fleet
+from crawler.vitals import read, report
+from crawler.vitals.ledger import MINUTES_MAX
+
+router = APIRouter(tags=["figures"])
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(crawl: TheCrawl) -> Response:
+    """The metrics of the process that is asked, if it crawls, and those of the whole fleet."""
+    sheet = Sheet(crawl.name)
+    add_fleet(sheet, await read_fleet(crawl.redis, crawl.name))
+    if crawl.worker is not None:
+        add_worker(sheet, crawl.worker)
+    return Response(sheet.text(), media_type=CONTENT_TYPE)
+
+
+@router.get("/vitals")
+async def vitals(
+    crawl: TheCrawl, minutes: Annotated[int, Query(ge=1, le=MINUTES_MAX)] = 60
+) -> dict[str, Any]:
+    """Totals, the last hour, each of the last minutes with its latencies, workers and rates."""
+    return report(await read(crawl.redis, crawl.name, minutes=minutes))

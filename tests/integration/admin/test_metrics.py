@@ -1,0 +1,82 @@
+"""GET /metrics and GET /vitals, behind the token."""
+
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from crawler.admin.app import Application
+from crawler.admin.crawl import Crawl
+from crawler.admin.server import listen
+from crawler.errors import ConfigurationError
+from crawler.frontier import Frontier
+from crawler.frontier.connection import connect
+from crawler.metrics import Worker
+from crawler.vitals import Vitals
+from crawler.vitals.ledger import Ledger
+from tests.crawlers import project_crawler
+from tests.promtool import promtool
+
+TOKEN = "token-of-this-test"
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> AsyncIterator[Any]:
+    client = await connect(redis_url)
+    yield client
+    await client.aclose()
+
+
+def client_of(crawl: Crawl, token: str = TOKEN) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(Application(crawl, token=TOKEN)),
+        base_url="http://localhost",
+        headers={"Authorization": f"Bearer {token}"},
+    )
+
+
+async def test_a_worker_answers_for_itself_and_for_the_fleet(redis: Any) -> None:
+    await Frontier(redis, "crawl").open()
+    await Ledger(redis, "crawl").add({"pages": 40}, now_s=1e9)
+    crawler = project_crawler()
+    workbench = SimpleNamespace(held=2, outbox=SimpleNamespace(unsettled=()))
+    crawler.engine = SimpleNamespace(  # type: ignore[assignment]
+        scheduler=SimpleNamespace(workbench=workbench), downloader=SimpleNamespace(active=())
+    )
+    worker = Worker(Vitals({"item_scraped_count": 7}), crawler)
+    async with client_of(Crawl("crawl", redis, worker=worker)) as client:
+        answer = await client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    assert 'crawler_pages_crawled_total{crawl="crawl",scope="worker"} 7.0' in answer.text
+    assert 'crawler_pages_crawled_total{crawl="crawl",scope="fleet"} 40.0' in answer.text
+    promtool("check", "metrics", stdin=answer.content)
+
+
+async def test_metrics_need_the_token(redis: Any) -> None:
+    async with client_of(Crawl("crawl", redis), token="another") as client:
+        for path in ("/metrics", "/vitals"):
+            assert (await client.get(path)).status_code == 401
+
+
+async def test_vitals_have_as_many_minutes_as_are_asked_for(redis: Any) -> None:
+    await Frontier(redis, "crawl").open()
+    async with client_of(Crawl("crawl", redis)) as client:
+        found = (await client.get("/vitals", params={"minutes": 5})).json()
+        assert len(found["minutes"]) == 5
+        assert (await client.get("/vitals", params={"minutes": 121})).status_code == 422
+
+
+def test_each_process_of_a_machine_has_its_own_port_of_the_range() -> None:
+    first = listen("127.0.0.1", 0)
+    port = first.getsockname()[1]
+    try:
+        second = listen("127.0.0.1", port, ports=50)
+        assert port < second.getsockname()[1] < port + 50
+        second.close()
+        with pytest.raises(ConfigurationError, match=f"127.0.0.1:{port}"):
+            listen("127.0.0.1", port)
+    finally:
+        first.close()
