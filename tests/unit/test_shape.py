@@ -17,6 +17,8 @@ CRAWLER = ROOT / "crawler"
 MODULES = sorted(CRAWLER.rglob("*.py"))
 LUA = sorted((CRAWLER / "frontier" / "lua").glob("*.lua"))
 MAX_LINES = 300
+# No code but a list, which is as long as there are settings.
+LISTS = {"settings.py"}
 
 # Who may speak to Redis. Others may name its types, and get a connection from Servers.
 REDIS = ("frontier/", "embedded/", "content_seen.py", "robots_cache.py", "resolver.py")
@@ -188,7 +190,7 @@ def test_nothing_is_pickled(path: Path) -> None:
 @pytest.mark.parametrize("path", [*MODULES, *LUA], ids=name_of)
 def test_a_file_has_one_job_and_nothing_left_to_do(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= MAX_LINES
+    assert text.count("\n") <= MAX_LINES or name_of(path) in LISTS
     assert not re.search(r"\b(TODO|FIXME|XXX)\b", text)
 
 
