@@ -2,13 +2,17 @@
 
 Every leased request gets this errback, so that whatever goes wrong (a fetch, a middleware, a
 refused URL) comes through here: a failure worth repeating goes back to the frontier, any other is
-shown to the user's own errback and settled when that has finished.
+shown to the user's own errback and settled when that has finished. Where pages are stored, the last
+word on a URL is recorded with them before its lease is settled.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import (
@@ -25,8 +29,11 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from crawler.fetch_errors import NoSuchHost, PrivateAddress, TooBig
+from crawler import sitemaps
+from crawler.errors import NotStored
+from crawler.fetch_errors import Forbidden, NoSuchHost, PrivateAddress, TooBig
 from crawler.frontier import Lease
+from crawler.items import Page
 from crawler.policy.retry import Bury, Retry, RetryPolicy
 
 if TYPE_CHECKING:
@@ -54,6 +61,10 @@ class Failures:
     def __init__(self, scheduler: Scheduler, policy: RetryPolicy) -> None:
         self._scheduler = scheduler
         self._policy = policy
+        # Set by whoever stores pages: takes one without an answer, done when it is durable.
+        self.record: Callable[[Page], asyncio.Future[None]] | None = None
+        # Leases that are settled when their record is durable.
+        self.recording: set[tuple[int, bytes]] = set()
 
     def decide(self, lease: Lease, reason: str, *, at_least_s: float = 0.0) -> Retry | Bury:
         """Repeat this URL later, or give up on it?"""
@@ -88,9 +99,37 @@ class Failures:
             return
         error = failure.value
         if isinstance(error, IgnoreRequest):
-            self._scheduler.done(lease, page=False)
+            settle = partial(self._scheduler.done, lease, page=False)
         else:
-            self._scheduler.fail(lease, Bury(_reason(error)))
+            settle = partial(self._scheduler.fail, lease, Bury(_reason(error)))
+        self._record(lease, _reason(error), settle)
+
+    def fail(self, lease: Lease, decision: Retry | Bury) -> None:
+        """A response came, and what was made of it failed."""
+        settle = partial(self._scheduler.fail, lease, decision)
+        if isinstance(decision, Retry):
+            settle()
+        else:
+            self._record(lease, decision.reason, settle)
+
+    def _record(self, lease: Lease, reason: str, settle: Callable[[], None]) -> None:
+        """Settle a lease when its last word is durable."""
+        is_sitemap = lease.entry.tail.get("callback") == sitemaps.CALLBACK
+        if self.record is None or is_sitemap or lease.key in self.recording:
+            settle()
+            return
+
+        def recorded(future: asyncio.Future[None]) -> None:
+            self.recording.discard(lease.key)
+            if future.cancelled() or not self._scheduler.holds(lease):
+                return
+            if isinstance(future.exception(), NotStored):
+                self._scheduler.hand_back(lease, 0)
+            else:
+                settle()
+
+        self.recording.add(lease.key)
+        self.record(_page_without_answer(lease, reason)).add_done_callback(recorded)
 
 
 class SettlingErrback:
@@ -133,7 +172,28 @@ class SettlingErrback:
             self._failures.settle(self._lease, failure)
 
 
+def _page_without_answer(lease: Lease, reason: str) -> Page:
+    entry = lease.entry
+    return Page(
+        url=entry.url,
+        final_url=entry.url,
+        status=0,
+        crawled_at=datetime.now(UTC),
+        depth=entry.depth,
+        priority=entry.queue,
+        parent=f"{entry.parent:016x}",
+        stored=False,
+        reason=reason,
+        # What was forbidden is no error.
+        error_count=entry.attempts + (reason not in Forbidden.REASONS),
+        last_error=reason,
+        robots_allowed=reason != Forbidden.BY_ROBOTS,
+    )
+
+
 def _reason(error: BaseException | None) -> str:
+    if isinstance(error, Forbidden):
+        return error.reason
     for kinds in (_REASONS, _FINAL):
         for kind, reason in kinds.items():
             if isinstance(error, kind):

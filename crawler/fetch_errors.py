@@ -6,6 +6,7 @@ from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
     DownloadFailedError,
+    IgnoreRequest,
 )
 
 
@@ -27,3 +28,14 @@ class TooBig(DownloadCancelledError):
 
 class StoppedTooLong(DownloadFailedError):
     """The process stood still while it connected; the host may be another process's by now."""
+
+
+class Forbidden(IgnoreRequest):
+    """The URL is not to be fetched; `reason` says by whose word."""
+
+    BY_ROBOTS, BY_HOST_RULES = "robots", "host_rules"
+    REASONS = (BY_ROBOTS, BY_HOST_RULES)
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason

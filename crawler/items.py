@@ -14,7 +14,7 @@ def _text(body: bytes) -> str:
 
 @dataclass(slots=True, repr=False)
 class Page:
-    """One fetched URL. `links` are its outlinks to follow, canonical and in order."""
+    """One URL and what came of it. `links` are its outlinks to follow, canonical and in order."""
 
     url: str
     final_url: str
@@ -22,7 +22,11 @@ class Page:
     crawled_at: datetime
     fetch_ms: int = 0
     depth: int = 0
+    # The front queue it came from, 1 (first) to 5.
+    priority: int = 0
     parent: str = ""
+    # Name of the instance that fetched it.
+    worker: str = ""
     redirects: list[str] = field(default_factory=list)
     # Of each redirect on the way; after a 301 or 308 the final URL is the one to ask for.
     redirect_statuses: list[int] = field(default_factory=list)
@@ -43,8 +47,20 @@ class Page:
     simhash: str = ""
     duplicate_of: str = ""
     duplicate_distance: int | None = None
-    # False for pages that ask not to be kept (noindex) and for what is no page (404 …).
+    # False for pages that ask not to be kept (noindex) and for what is no page (404 …); why, is in
+    # `reason`.
     stored: bool = True
+    reason: str = ""
+    # Failed attempts in a row, and the last failure.
+    error_count: int = 0
+    last_error: str = ""
+    robots_allowed: bool = True
+    etag: str = ""
+    last_modified: str = ""
+    # How often it was fetched, how often it had changed, and when it is due again.
+    visits: int = 1
+    changes: int = 0
+    next_crawl: datetime | None = None
     links: list[str] = field(default_factory=list)
     text: str = ""
     body: bytes = field(default=b"", metadata={"serializer": _text})

@@ -281,7 +281,7 @@ class Scheduler(BaseScheduler):
         if busy is None:
             return
         for lease in self.workbench.taken:
-            if lease.key not in busy:
+            if lease.key not in busy | self.failures.recording:
                 self._count("scheduler/lost")
                 self.done(lease, page=False)
 

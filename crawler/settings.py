@@ -183,8 +183,14 @@ ACCEPT_TYPES = [
 PAGES_STORE = "mongo"
 # "zstd", "zlib" or "none".
 PAGES_CODEC = "zstd"
-# Pages written to MongoDB in one go, at the most.
+# Pages and bytes written to MongoDB in one go, at the most.
 STORE_BATCH_MAX = 200
+STORE_BATCH_MAX_BYTES = 16_000_000
+# Seconds that a batch waits for more pages: each costs as much as some pages do.
+STORE_LINGER = 0.02
+# When a page is durable, in MongoDB's words; what MONGO_URI says of it counts more. By default when
+# the server has it in its journal; {"w": "majority", "j": true} survives failovers of a set.
+STORE_WRITE_CONCERN: dict[str, object] = {"w": 1, "j": True}
 # Bits in which two texts may differ and still be the same page; words a text needs to be compared.
 NEAR_DISTANCE = 3
 NEAR_MIN_WORDS = 50

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import zstandard
-
-from crawler.errors import CrawlerError
+from crawler.storage import codecs
+from crawler.storage.schema import CONTENT, METADATA
 from crawler.urls import fingerprint
 
 if TYPE_CHECKING:
@@ -33,8 +30,8 @@ class StoredPages:
     """The pages of one database."""
 
     def __init__(self, database: AsyncDatabase[dict[str, Any]]) -> None:
-        self._metadata = database["pages_metadata"]
-        self._content = database["pages_content"]
+        self._metadata = database[METADATA]
+        self._content = database[CONTENT]
 
     async def metadata(self, url: str) -> dict[str, Any] | None:
         """What is known of a canonical URL, or None if it was never crawled."""
@@ -47,7 +44,7 @@ class StoredPages:
         for _ in range(_CHAIN_MAX):
             found = await self._content.find_one({"page_id": page["url_hash"]})
             if found is not None:
-                body = decompress(found["codec"], found["body"])
+                body = codecs.decompress(found["codec"], found["body"])
                 return Content(page["url"], body, found["text"])
             if not page.get("duplicate_of"):
                 return None
@@ -56,23 +53,3 @@ class StoredPages:
                 return None
             page = kept
         return None
-
-
-def decompress(codec: str, body: bytes) -> bytes:
-    """The body as it was fetched, or CrawlerError."""
-    if codec not in _CODECS:
-        raise CrawlerError(
-            f"The page is stored with the codec {codec!r}, which this version does not know; "
-            "read it with the version that wrote it."
-        )
-    try:
-        return _CODECS[codec](body)
-    except (zlib.error, zstandard.ZstdError) as error:
-        raise CrawlerError(f"The stored page is damaged ({error}); crawl it again.") from error
-
-
-_CODECS: dict[str, Callable[[bytes], bytes]] = {
-    "zstd": lambda body: zstandard.ZstdDecompressor().decompress(body),
-    "zlib": zlib.decompress,
-    "none": bytes,
-}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from threading import Thread
 from typing import Any, TypeVar
@@ -41,3 +41,32 @@ async def in_daemon_thread(function: Callable[[], T]) -> T:
 
     Thread(target=call, daemon=True).start()
     return await asyncio.wrap_future(future)
+
+
+async def within(limit_s: float, *work: Coroutine[Any, Any, Any]) -> bool:
+    """Do all of this at the same time; False if it took longer and was left alone.
+
+    Unlike asyncio.wait_for() it does not wait for what cannot be cancelled.
+    """
+    tasks = [asyncio.ensure_future(each) for each in work]
+    if not tasks:
+        return True
+    try:
+        done, pending = await asyncio.wait(tasks, timeout=limit_s)
+    finally:
+        for task in tasks:
+            abandon(task)
+    for task in done:
+        task.result()
+    return not pending
+
+
+def abandon(task: asyncio.Task[Any]) -> None:
+    """Cancel a task without waiting for its end; what becomes of it is of no interest."""
+    task.cancel()
+    task.add_done_callback(_forget)
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()  # asyncio logs those that nobody looks at

@@ -79,6 +79,7 @@ class Workbench:
         # Those of them whose hosts have a slot taken: claimed, and not released yet.
         self._in_flight: dict[tuple[int, bytes], Lease] = {}
         self._request_ids: dict[int, str] = {}
+        self._paused = False
         self._task: asyncio.Task[None] | None = None
 
     # --- life ----------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ class Workbench:
 
     def take(self) -> Lease | None:
         """The next lease to fetch, if one is ready."""
-        if self._ready and self.alive:
+        if self._ready and self.alive and not self._paused:
             return self._ready.popleft()
         self._changed.set()
         return None
@@ -173,6 +174,13 @@ class Workbench:
         """Leases whose hosts this process occupies."""
         return list(self._in_flight.values())
 
+    def pause(self, paused: bool) -> None:
+        """Start no fetch until told otherwise; those in flight go on."""
+        self._paused = paused
+        if not paused:
+            self.news()
+            self._demand.wake()
+
     def news(self) -> None:
         """Something changed that makes another claim worth while."""
         self._changed.set()
@@ -211,7 +219,7 @@ class Workbench:
             self._hand_back_unstarted()
             return _IDLE_MAX_S
         room = wanted - len(self._ready)
-        if room <= 0 or self.ending.reason is not None:
+        if room <= 0 or self._paused or self.ending.reason is not None:
             return _IDLE_MAX_S
         round_ = await self._claim_round(room)
         if round_.leases:

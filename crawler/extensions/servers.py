@@ -18,14 +18,18 @@ from scrapy import signals
 
 from crawler.embedded import EmbeddedServers
 from crawler.errors import ConfigurationError
-from crawler.frontier import persistence
+from crawler.frontier import RedisAway, persistence
 from crawler.frontier.connection import Client, connect, masked
+from crawler.tasks import within
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+logger = logging.getLogger(__name__)
+
 _MONGO_TIMEOUT_MS = 5000
+_CLOSE_S = 2.0
 # Several lines a command at DEBUG: nobody who debugs a spider wants them.
 logging.getLogger("pymongo").setLevel(logging.INFO)
 
@@ -112,11 +116,18 @@ class Servers:
         await asyncio.to_thread(self.release)
 
     async def _disconnect(self) -> None:
-        if self._redis is not None:
-            await self._redis.aclose()
-        if self._mongo is not None:
-            await self._mongo.close()
-        self._redis = self._mongo = None
+        """In bounded time: clients say goodbye to their servers, which may be away."""
+        redis, mongo, self._redis, self._mongo = self._redis, self._mongo, None, None
+        closing = [] if redis is None else [redis.aclose()]
+        if mongo is not None:
+            closing.append(mongo.close())
+        try:
+            if not await within(_CLOSE_S, *closing):
+                logger.info(
+                    "A server did not hang up within %.0f s; its connection is cut", _CLOSE_S
+                )
+        except (PyMongoError, OSError, *RedisAway) as error:
+            logger.info("A connection could not be closed: %s", error)
 
     async def _start(self, start: Any) -> str:
         # A crawl that fails while it opens never stops the engine; release() may be repeated.

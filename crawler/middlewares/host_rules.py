@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Self
 
-from scrapy.exceptions import IgnoreRequest
-
 from crawler.extensions.servers import Servers
+from crawler.fetch_errors import Forbidden
 from crawler.frontier import Lease, RedisAway, Steering
 from crawler.manners import Manners
 from crawler.requests import LEASE
@@ -45,7 +44,7 @@ class HostRulesMiddleware:
         rule = self._rules.of(lease.entry.host)
         if rule.blocked:
             self._crawler.stats.inc_value("host_rules/blocked")
-            raise IgnoreRequest(f"HOST_RULES block {lease.entry.host}")
+            raise Forbidden(Forbidden.BY_HOST_RULES, f"HOST_RULES block {lease.entry.host}")
         if rule.budget is None or lease.entry.host in self._told:
             return None
         scheduler = Scheduler.of(self._crawler)
@@ -61,5 +60,6 @@ class HostRulesMiddleware:
         if state.pages >= rule.budget:
             # Claimed before the frontier knew; the others are dropped there.
             self._crawler.stats.inc_value("host_rules/over_budget")
-            raise IgnoreRequest(f"HOST_RULES let {rule.budget} pages of {lease.entry.host} through")
+            text = f"HOST_RULES let {rule.budget} pages of {lease.entry.host} through"
+            raise Forbidden(Forbidden.BY_HOST_RULES, text)
         return None

@@ -195,7 +195,7 @@ class Leases:
             return
         if account.failed is not None:
             decision = scheduler.failures.decide(account.lease, account.failed)
-            scheduler.fail(account.lease, decision)
+            scheduler.failures.fail(account.lease, decision)
         elif account.not_stored:
             scheduler.hand_back(account.lease, 0)
         else:

@@ -18,12 +18,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from scrapy import Request, signals
-from scrapy.exceptions import IgnoreRequest
 from scrapy.settings import default_settings
 
 from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
+from crawler.fetch_errors import Forbidden
 from crawler.frontier import Lease, RedisAway
 from crawler.manners import Manners
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
@@ -110,7 +110,7 @@ class Robots:
             self._count("robots/denied")
             # The host was not contacted, so it need not rest.
             Scheduler.of(self._crawler).release(lease, 0)
-            raise IgnoreRequest(f"robots.txt forbids {lease.entry.url}")
+            raise Forbidden(Forbidden.BY_ROBOTS, f"robots.txt forbids {lease.entry.url}")
         request.meta[CRAWL_DELAY] = known.rules.crawl_delay_s
         return None
 

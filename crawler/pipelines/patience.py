@@ -1,7 +1,8 @@
 """Write to MongoDB again and again while it is away; give up only when the crawl ends.
 
-One log line when it goes away, one when it is back. What waits meanwhile is bounded by Scrapy:
-above SCRAPER_SLOT_MAX_ACTIVE_SIZE the engine starts no fetches.
+A circuit breaker (policy/circuit.py) says when fetching should pause: what was fetched waits in
+memory, and the heartbeat keeps its leases. One log line when MongoDB goes away, one when it is
+back.
 """
 
 from __future__ import annotations
@@ -9,81 +10,122 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from time import monotonic
+from typing import Any, TypeVar
 
-from pymongo.errors import ConnectionFailure
+from pymongo.errors import NetworkTimeout, PyMongoError
 
 from crawler.errors import NotStored
+from crawler.policy.circuit import Circuit
+from crawler.storage.trouble import explain, may_pass
+from crawler.tasks import abandon
 
 logger = logging.getLogger(__name__)
 
-_WAIT_MIN_S, _WAIT_MAX_S = 0.1, 5.0
 # Scrapy does not tell pipelines that the crawl ends while they have items: one has to look.
 _LOOK_S = 0.5
-# With the looks before and after it below 10 s.
-_GIVE_UP_S = 8.0
+# With the looks before and after it, and the end of the connections, below 10 s.
+_GIVE_UP_S = 6.0
+# A write that takes longer has failed: a server that stands still keeps its connections.
+_ATTEMPT_S = 20.0
+
+Result = TypeVar("Result")
+Send = Callable[[], Coroutine[Any, Any, Result]]
 
 
 class Patience:
     """What one store knows of its MongoDB."""
 
     def __init__(
-        self, is_closing: Callable[[], bool], tell: Callable[[str], None] = lambda _: None
+        self,
+        is_closing: Callable[[], bool],
+        *,
+        on_failure: Callable[[], None] = lambda: None,
+        on_change: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._is_closing = is_closing
-        # Hears "away" when MongoDB goes away, and "ok" when it is back.
-        self._tell = tell
+        # Called at each write that failed, and when the breaker's state changed.
+        self._on_failure = on_failure
+        self._on_change = on_change
+        self._circuit = Circuit()
+        self._told = self._circuit.state
         self._away_since: float | None = None
+        self._give_up_at: float | None = None
         self._given_up = False
 
-    async def write(self, send: Callable[[], Awaitable[None]]) -> None:
+    async def write(self, send: Send[Result]) -> Result:
         """Return when `send` worked; raises NotStored if the crawl ends first, or its error.
 
-        It is called again after connections that failed, so it must bear repetition.
+        It is called again after failures, so it must bear repetition.
         """
+        while True:
+            self._check_end()
+            try:
+                result = await self._attempt(send)
+            except PyMongoError as error:
+                if not may_pass(error):
+                    raise
+                self._failed(error)
+                # Spread, so that a fleet does not come back all at once.
+                await self._wait(self._circuit.failed() * random.uniform(0.5, 1))
+            else:
+                self._worked()
+                return result
+
+    async def _attempt(self, send: Send[Result]) -> Result:
+        task = asyncio.get_running_loop().create_task(send())
+        try:
+            until_s = monotonic() + _ATTEMPT_S
+            while not (await asyncio.wait({task}, timeout=_LOOK_S))[0]:
+                self._check_end()
+                if monotonic() > until_s:
+                    raise NetworkTimeout(f"no answer within {_ATTEMPT_S:.0f} s")
+            return task.result()
+        finally:
+            abandon(task)
+
+    async def _wait(self, wait_s: float) -> None:
+        self._tell()
+        until_s = monotonic() + wait_s
+        while (left_s := until_s - monotonic()) > 0:
+            await asyncio.sleep(min(left_s, _LOOK_S))
+            self._check_end()
+        self._circuit.try_again()
+        self._tell()
+
+    def _check_end(self) -> None:
+        """Raise NotStored when the crawl ends and MongoDB had its time."""
         if self._given_up:
             raise NotStored("MongoDB was given up on.")
-        task = asyncio.ensure_future(self._insist(send))
-        try:
-            deadline_s: float | None = None
-            while not (await asyncio.wait({task}, timeout=_LOOK_S))[0]:
-                if deadline_s is None:
-                    deadline_s = monotonic() + _GIVE_UP_S if self._is_closing() else None
-                elif monotonic() > deadline_s:
-                    self._given_up = True
-                    logger.error(
-                        "MongoDB does not answer and the crawl ends: pages that are not stored go "
-                        "back to the frontier"
-                    )
-                    raise NotStored("MongoDB does not answer.")
-            task.result()
-        finally:
-            task.cancel()
+        if not self._is_closing():
+            return
+        if self._give_up_at is None:
+            self._give_up_at = monotonic() + _GIVE_UP_S
+        elif monotonic() > self._give_up_at:
+            self._given_up = True
+            logger.error(
+                "MongoDB does not answer and the crawl ends: pages that are not stored go back to "
+                "the frontier"
+            )
+            raise NotStored("MongoDB does not answer.")
 
-    async def _insist(self, send: Callable[[], Awaitable[None]]) -> None:
-        wait_s = _WAIT_MIN_S
-        while True:
-            try:
-                await send()
-            except ConnectionFailure as error:
-                self._went_away(error)
-                # Spread, so that a fleet does not come back all at once.
-                await asyncio.sleep(wait_s * random.uniform(0.5, 1))
-                wait_s = min(2 * wait_s, _WAIT_MAX_S)
-            else:
-                self._answered()
-                return
-
-    def _went_away(self, error: ConnectionFailure) -> None:
+    def _failed(self, error: PyMongoError) -> None:
+        self._on_failure()
         if self._away_since is None:
             self._away_since = monotonic()
-            self._tell("away")
-            reason = str(error).partition(", Timeout:")[0]
-            logger.warning("MongoDB is away (%s); pages wait until it is back", reason)
+            logger.warning("MongoDB is away (%s); pages wait until it is back", explain(error))
 
-    def _answered(self) -> None:
+    def _worked(self) -> None:
+        self._circuit.worked()
+        self._tell()
+        # The end of a crawl may have more to write than fits into its time.
+        self._give_up_at = None
         if self._away_since is not None:
             logger.warning("MongoDB is back after %.1f s", monotonic() - self._away_since)
             self._away_since = None
-            self._tell("ok")
+
+    def _tell(self) -> None:
+        if self._told != self._circuit.state:
+            self._told = self._circuit.state
+            self._on_change(self._told)

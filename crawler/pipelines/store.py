@@ -1,73 +1,57 @@
 """Write pages to MongoDB in batches; a page is durable when process_item returns. Last pipeline.
 
-Group commit: one batch is in flight, the next takes all that waits. Content goes first, so that
-metadata never points to a page that is not there. While MongoDB is away, the batch is kept and
-written again.
+URLs that ended without a page (no answer, forbidden by robots.txt …) are recorded by the same
+batches: the scheduler's failures come to `record` before their leases are settled.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import zlib
-from collections.abc import Callable
-from dataclasses import fields
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
-import zstandard
-from pymongo import UpdateOne, WriteConcern
+from pymongo import WriteConcern
+from pymongo.errors import ConfigurationError as MongoConfigurationError
+from pymongo.errors import PyMongoError
 from scrapy.exceptions import NotConfigured
 
 from crawler.engine import Engine
-from crawler.errors import ConfigurationError, NotStored
+from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.items import Page
-from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.pipelines.patience import Patience
-from crawler.urls import fingerprint, host_of, registered_domain
-from crawler.vitals.vitals import STORE_STATE
+from crawler.policy.circuit import OPEN
+from crawler.scheduler import Scheduler
+from crawler.storage import codecs, schema
+from crawler.storage.documents import Documents, documents_of
+from crawler.storage.group_commit import GroupCommit
+from crawler.storage.tally import Tally
+from crawler.storage.trouble import explain
+from crawler.storage.writer import Faults, Writer
 
 if TYPE_CHECKING:
-    from pymongo.asynchronous.collection import AsyncCollection
     from scrapy.crawler import Crawler
 
-logger = logging.getLogger(__name__)
-
-# Made for each store: a compressor serves one thread at a time.
-_CODECS: dict[str, Callable[[], Callable[[bytes], bytes]]] = {
-    "zstd": lambda: zstandard.ZstdCompressor(level=3).compress,
-    "zlib": lambda: zlib.compress,
-    "none": lambda: bytes,
-}
-# Larger batches are made into documents in a thread, about 0.5 ms for as many bytes.
-_INLINE_BYTES = 100_000
-# Kept apart from the metadata: bodies, texts, and what is only of use on the way.
-_NOT_METADATA = frozenset({"body", "text", "links", "stored"})
-_LINKS_KEPT = 1000
-# With the largest body it fits into a document of MongoDB, which has 16 MB.
-_TEXT_KEPT = 1_000_000
-_METADATA = tuple(field.name for field in fields(Page) if field.name not in _NOT_METADATA)
-
-Waiting = tuple[Page, "asyncio.Future[None]"]
+# Larger pages are made into documents in a thread; so many bytes take about 0.5 ms.
+_INLINE_BYTES = 150_000
 
 
 class Store:
-    """Collections `pages_metadata` and `pages_content`, one document a URL in each."""
+    """Collections `pages_metadata` and `pages_content`, at most one document a URL in each."""
 
-    def __init__(self, crawler: Crawler, *, database: str, codec: str, batch_max: int) -> None:
+    def __init__(self, crawler: Crawler, *, codec: str, commit: dict[str, Any]) -> None:
         self._crawler = crawler
-        self._database = database
         self._codec = codec
-        self._compress = _CODECS[codec]()
-        self._batch_max = batch_max
+        self._compress = codecs.compressor(codec)
         self._closing = False
-        self._patience = Patience(self._is_closing, self._tell_state)
-        self._waiting: list[Waiting] = []
-        self._task: asyncio.Task[None] | None = None
-        self._metadata: AsyncCollection[dict[str, Any]]
-        self._content: AsyncCollection[dict[str, Any]]
+        self._tally = Tally(crawler.stats)
+        self._patience = Patience(
+            self._is_closing, on_failure=self._tally.failed, on_change=self._breaker_changed
+        )
+        self._commit = GroupCommit(self._write, **commit)
+        self._writer: Writer
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -77,148 +61,100 @@ class Store:
             raise NotConfigured
         if store != "mongo":
             raise ConfigurationError(f"PAGES_STORE is {store!r}; set it to mongo or none.")
-        if codec not in _CODECS:
-            raise ConfigurationError(f"PAGES_CODEC is {codec!r}; use one of {', '.join(_CODECS)}.")
-        return cls(
-            crawler,
-            database=settings["MONGO_DATABASE"],
-            codec=codec,
-            batch_max=settings.getint("STORE_BATCH_MAX"),
-        )
+        if codec not in codecs.NAMES:
+            raise ConfigurationError(
+                f"PAGES_CODEC is {codec!r}; use one of {', '.join(codecs.NAMES)}."
+            )
+        commit = {
+            "batch_max": settings.getint("STORE_BATCH_MAX"),
+            "batch_max_bytes": settings.getint("STORE_BATCH_MAX_BYTES"),
+            "linger_s": settings.getfloat("STORE_LINGER"),
+        }
+        _concern(settings.getdict("STORE_WRITE_CONCERN"))
+        return cls(crawler, codec=codec, commit=commit)
 
     async def open_spider(self) -> None:
-        database = (await Servers.of(self._crawler).mongo())[self._database]
-        self._content = database["pages_content"]
-        # Else a server that crashes forgets what it took in the last 100 ms. Its journal is one
-        # sequence: the content, which is written before, is then safe too.
-        self._metadata = database.get_collection(
-            "pages_metadata",
-            write_concern=WriteConcern(**{**database.write_concern.document, "j": True}),
-        )
-        await self._metadata.create_index("url_hash", unique=True)
-        await self._metadata.create_index("domain")
-        await self._metadata.create_index("crawled_at")
-        await self._content.create_index("page_id", unique=True)
-        self._tell_state("ok")
+        settings = self._crawler.settings
+        client = await Servers.of(self._crawler).mongo()
+        database = client[settings["MONGO_DATABASE"]]
+        try:
+            await schema.prepare(database)
+        except PyMongoError as error:
+            raise ConfigurationError(
+                f"MongoDB cannot be written to: {explain(error)}. To write pages to a file "
+                "instead: -s PAGES_STORE=none -O pages.jsonl"
+            ) from error
+        given = {**settings.getdict("STORE_WRITE_CONCERN"), **database.write_concern.document}
+        # A cluster's shards have journals of their own.
+        self._writer = Writer(database, _concern(given), one_journal=not await client.is_mongos)
+        scheduler = self._scheduler()
+        if scheduler is not None:
+            scheduler.failures.record = self.record
+        self._tally.opened()
 
     async def close_spider(self) -> None:
         self._closing = True
-        if self._task is not None:
-            await self._task
+        await self._commit.drain()
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page):
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((item, future))
-            if self._task is None:
-                self._task = asyncio.get_running_loop().create_task(self._write_all())
-            await future
+            self._sign(item)
+            if len(item.body) + len(item.text) <= _INLINE_BYTES:
+                documents = documents_of(item, self._codec, self._compress)
+            else:
+                documents = await asyncio.to_thread(self._heavy_documents, item)
+            await self._commit.put(documents)
         return item
 
-    async def _write_all(self) -> None:
-        try:
-            while self._waiting:
-                batch = self._waiting[: self._batch_max]
-                del self._waiting[: self._batch_max]
-                await self._commit(batch)
-        finally:
-            self._task = None
+    def record(self, page: Page) -> asyncio.Future[None]:
+        """Write what became of a URL that has no page; the future is done when it is durable."""
+        self._sign(page)
+        return self._commit.put(documents_of(page, self._codec, self._compress))
 
-    async def _commit(self, batch: list[Waiting]) -> None:
-        """Write a batch and tell each item how it went."""
-        try:
-            await self._write([page for page, _ in batch])
-        except Exception as error:  # noqa: BLE001 - whatever it was, the items must not wait
-            given_up = isinstance(error, NotStored)
-            if len(batch) > 1 and not given_up:
-                # One page may be at fault; the others must not suffer for it.
-                for one in batch:
-                    await self._commit([one])
-                return
-            if not given_up:
-                logger.error("MongoDB did not take a page: %s", error)
-            for _, future in batch:
-                if not future.done():
-                    future.set_exception(error)
-        else:
-            for _, future in batch:
-                if not future.done():
-                    future.set_result(None)
+    def _heavy_documents(self, page: Page) -> Documents:
+        # A compressor serves one thread at a time.
+        return documents_of(page, self._codec, codecs.compressor(self._codec))
 
-    async def _write(self, pages: list[Page]) -> None:
-        build = partial(self._documents, pages)
-        is_light = sum(len(page.body) + len(page.text) for page in pages) <= _INLINE_BYTES
-        content, metadata = build() if is_light else await asyncio.to_thread(build)
+    async def _write(self, batch: Sequence[Documents]) -> Faults:
+        started_s = monotonic()
+        faults = await self._patience.write(partial(self._writer.write, batch))
+        written = [each for i, each in enumerate(batch) if i not in faults]
+        self._tally.wrote(written, monotonic() - started_s)
+        return faults
 
-        async def send() -> None:
-            if content:
-                await self._content.bulk_write(content, ordered=False)
-            await self._metadata.bulk_write(metadata, ordered=False)
+    # --- the crawl -------------------------------------------------------------------------------
 
-        await self._patience.write(send)
-        stats = self._crawler.stats
-        stats.inc_value("store/batches")
-        stats.inc_value("store/pages", len(content))
-        stats.inc_value("store/records", len(pages))
-        stats.inc_value("store/bytes", sum(page.size_bytes for page in pages))
+    def _breaker_changed(self, state: str) -> None:
+        self._tally.breaker(state)
+        scheduler = self._scheduler()
+        if scheduler is not None:
+            scheduler.workbench.pause(state == OPEN)
 
-    def _documents(self, pages: list[Page]) -> tuple[list[UpdateOne], list[UpdateOne]]:
-        """What is written to the two collections."""
-        content = [
-            self._content_of(page) for page in pages if page.stored and not page.duplicate_of
-        ]
-        return content, [_metadata_of(page) for page in pages]
+    def _sign(self, page: Page) -> None:
+        scheduler = self._scheduler()
+        if scheduler is not None:
+            page.worker = scheduler.frontier.owner
 
-    def _tell_state(self, state: str) -> None:
-        self._crawler.stats.set_value(STORE_STATE, state)
+    def _scheduler(self) -> Scheduler | None:
+        scheduler = getattr(self._crawler.engine, "scheduler", None)
+        return scheduler if isinstance(scheduler, Scheduler) else None
 
     def _is_closing(self) -> bool:
         return self._closing or Engine.is_closing(self._crawler)
 
-    def _content_of(self, page: Page) -> UpdateOne:
-        body = self._compress(page.body)
-        document = {
-            "page_id": _url_hash(page),
-            "codec": self._codec,
-            "body": body,
-            "original_size": len(page.body),
-            "compressed_size": len(body),
-            "text": page.text[:_TEXT_KEPT],
-        }
-        return UpdateOne({"page_id": document["page_id"]}, {"$set": document}, upsert=True)
 
-
-def _url_hash(page: Page) -> str:
-    return f"{fingerprint(page.url):016x}"
-
-
-def _metadata_of(page: Page) -> UpdateOne:
-    document = {name: getattr(page, name) for name in _METADATA}
-    if NOT_MODIFIED in page.flags:
-        # What is stored of it still holds.
-        return UpdateOne(
-            {"url_hash": _url_hash(page)},
-            {
-                "$set": {"crawled_at": page.crawled_at, "flags": page.flags},
-                "$setOnInsert": {"url": page.url, "first_seen": page.crawled_at},
-                "$inc": {"visits": 1},
-            },
-            upsert=True,
+def _concern(values: dict[str, Any]) -> WriteConcern:
+    """The write concern of these values, or ConfigurationError."""
+    try:
+        concern = WriteConcern(**values)
+    except (MongoConfigurationError, TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"STORE_WRITE_CONCERN is {values!r} ({error}); use names and values of MongoDB's write "
+            'concern, as {"w": "majority", "j": true}.'
+        ) from error
+    if not concern.acknowledged:
+        raise ConfigurationError(
+            f"STORE_WRITE_CONCERN is {values!r}: a page that MongoDB does not acknowledge may be "
+            "lost; set w to 1 or more."
         )
-    host = host_of(page.url)
-    document |= {
-        "url_hash": _url_hash(page),
-        "host": host,
-        "domain": registered_domain(host),
-        "links_count": len(page.links),
-        "links": page.links[:_LINKS_KEPT],
-    }
-    return UpdateOne(
-        {"url_hash": document["url_hash"]},
-        {
-            "$set": document,
-            "$setOnInsert": {"first_seen": datetime.now(UTC)},
-            "$inc": {"visits": 1},
-        },
-        upsert=True,
-    )
+    return concern

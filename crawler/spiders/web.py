@@ -147,7 +147,8 @@ class WebSpider(Spider):
             page.links = document.links
             if document.anchors:
                 page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
-            page.stored = not (self.obey_noindex and (document.noindex or asked.noindex))
+            if self.obey_noindex and (document.noindex or asked.noindex):
+                page.stored, page.reason = False, "noindex"
         if isinstance(response, TextResponse):
             # Others have no selectors: an `extract` that uses them would fail.
             self.extract(response, page)
@@ -220,7 +221,12 @@ class WebSpider(Spider):
         lease: Lease | None = meta.get(LEASE)
         redirects = meta.get("redirect_urls", [])
         header = response.headers.get("Content-Type", b"") or b""
-        return Page(
+        headers = {
+            name.lower(): value.decode("latin-1")
+            for name in _KEPT_HEADERS
+            if (value := response.headers.get(name)) is not None
+        }
+        page = Page(
             # The frontier's spelling: what its fingerprint was made of.
             url=lease.entry.url if lease is not None else response.url,
             final_url=response.url,
@@ -233,15 +239,25 @@ class WebSpider(Spider):
             redirect_statuses=list(meta.get("redirect_reasons", [])),
             flags=[_FLAGS.get(flag, flag) for flag in response.flags],
             content_type=header.decode("latin-1").partition(";")[0].strip().lower(),
-            headers={
-                name.lower(): value.decode("latin-1")
-                for name in _KEPT_HEADERS
-                if (value := response.headers.get(name)) is not None
-            },
+            headers=headers,
+            etag=headers.get("etag", ""),
+            last_modified=headers.get("last-modified", ""),
             size_bytes=len(response.body),
-            stored=200 <= response.status < 300 and TYPE_NOT_ACCEPTED not in response.flags,
             body=response.body,
         )
+        if lease is not None:
+            page.priority = lease.entry.queue
+            page.error_count = lease.entry.attempts
+            history = lease.entry.tail.get("history")
+            page.last_error = history[-1][0] if history else ""
+        if not 200 <= response.status < 300:
+            page.stored, page.reason = False, f"status_{response.status}"
+            if response.status >= 400:
+                page.error_count += 1
+                page.last_error = page.reason
+        elif TYPE_NOT_ACCEPTED in response.flags:
+            page.stored, page.reason = False, TYPE_NOT_ACCEPTED
+        return page
 
 
 def _product(user_agent: str) -> str:

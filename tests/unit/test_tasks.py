@@ -2,10 +2,11 @@
 
 import asyncio
 import threading
+from contextlib import suppress
 
 import pytest
 
-from crawler.tasks import end, in_daemon_thread
+from crawler.tasks import end, in_daemon_thread, within
 
 
 async def test_a_task_that_loses_a_cancellation_is_cancelled_again() -> None:
@@ -39,3 +40,22 @@ async def test_who_waits_for_a_daemon_thread_can_be_cancelled() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     release.set()
+
+
+async def test_work_is_given_up_after_its_time_whatever_it_does() -> None:
+    stubborn_ended = asyncio.Event()
+
+    async def stubborn() -> None:
+        while not stubborn_ended.is_set():
+            with suppress(asyncio.CancelledError):
+                await stubborn_ended.wait()
+
+    async def quick() -> None:
+        done.append("quick")
+
+    done: list[str] = []
+    assert await within(30, quick())
+    assert await within(30)
+    assert not await within(0.05, stubborn(), quick())
+    assert done == ["quick", "quick"]
+    stubborn_ended.set()

@@ -1,0 +1,1 @@
+"""Pages in MongoDB: their documents, their collections, and how they are written."""

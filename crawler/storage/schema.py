@@ -1,0 +1,71 @@
+"""The collections of pages: their names, indexes and version.
+
+`pages_metadata` has a document for each URL that was crawled, `pages_content` one for each page
+whose content is kept (its `page_id` is the `url_hash` of the other). Indexes are made once: the
+collection `pages_schema` has the version they were made for.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pymongo import ASCENDING, IndexModel
+from pymongo.errors import DuplicateKeyError
+
+from crawler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pymongo.asynchronous.database import AsyncDatabase
+
+METADATA, CONTENT = "pages_metadata", "pages_content"
+# Rises when documents change so that other versions of this program would misread them.
+VERSION = 1
+
+_SCHEMA = "pages_schema"
+_ID = "pages"
+_INDEXES = {
+    METADATA: [
+        IndexModel("url_hash", unique=True),
+        IndexModel("domain"),
+        IndexModel("crawled_at"),
+        IndexModel("content_hash"),
+        IndexModel("depth"),
+        IndexModel("next_crawl"),
+        IndexModel([("status", ASCENDING), ("crawled_at", ASCENDING)]),
+    ],
+    CONTENT: [IndexModel("page_id", unique=True)],
+}
+
+
+async def prepare(database: AsyncDatabase[dict[str, Any]]) -> None:
+    """Make the indexes of a new database; ConfigurationError for one of another version."""
+    if await check(database):
+        return
+    await make_indexes(database)
+    document = {"_id": _ID, "version": VERSION, "created_at": datetime.now(UTC)}
+    try:
+        await database[_SCHEMA].insert_one(document)
+    except DuplicateKeyError:
+        # Another process was quicker, and may be of another version.
+        await check(database)
+
+
+async def check(database: AsyncDatabase[dict[str, Any]]) -> bool:
+    """Has it pages of this version? False for a new database, ConfigurationError for another."""
+    found = await database[_SCHEMA].find_one({"_id": _ID})
+    if found is None:
+        return False
+    if found["version"] != VERSION:
+        raise ConfigurationError(
+            f"The database {database.name!r} has pages of version {found['version']}, and this "
+            f"program knows version {VERSION}: use the program that wrote them, or another "
+            "database (-s MONGO_DATABASE=…)."
+        )
+    return True
+
+
+async def make_indexes(database: AsyncDatabase[dict[str, Any]]) -> None:
+    """Make those that are missing."""
+    for name, indexes in _INDEXES.items():
+        await database[name].create_indexes(indexes)

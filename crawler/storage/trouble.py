@@ -1,0 +1,45 @@
+"""Tell what is the matter with a MongoDB, and whether it may pass. Pure."""
+
+from __future__ import annotations
+
+from pymongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, PyMongoError
+
+# Codes of MongoDB's answers.
+DUPLICATE_KEY = 11000
+_UNAUTHORIZED, _AUTHENTICATION_FAILED = 13, 18
+_DISK_FULL = 14031
+_NOT_PRIMARY = frozenset({10107, 13435, 13436, 10058, 189})
+_SAID = {
+    _AUTHENTICATION_FAILED: "it does not accept the user and the password of MONGO_URI",
+    _UNAUTHORIZED: "the user of MONGO_URI may not do this: give it the role readWrite on "
+    "MONGO_DATABASE",
+    _DISK_FULL: "its disk is full: make room there",
+}
+_READ_ONLY = (
+    "it takes no writes now, as a secondary or a replica set without a primary: name all "
+    "members of the set in MONGO_URI, with ?replicaSet=…"
+)
+# Of one write in a batch: the next try may work, and the document is not at fault.
+_PASSING = _NOT_PRIMARY | {_UNAUTHORIZED, _DISK_FULL}
+
+
+def may_pass(error: PyMongoError) -> bool:
+    """Does it make sense to try again? Errors of single documents are not asked here."""
+    return isinstance(error, ConnectionFailure | OperationFailure)
+
+
+def code_may_pass(code: int) -> bool:
+    """The same for the error of one document in a batch."""
+    return code in _PASSING
+
+
+def explain(error: PyMongoError) -> str:
+    """What people should know of an error."""
+    code = error.code if isinstance(error, OperationFailure) else None
+    if code in _SAID:
+        return _SAID[code]
+    text = str(error).partition(", Timeout:")[0]
+    is_without_primary = "Primary()" in text or "No primary available" in text
+    if isinstance(error, NotPrimaryError) or code in _NOT_PRIMARY or is_without_primary:
+        return _READ_ONLY
+    return text.partition(", full error:")[0]
