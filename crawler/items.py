@@ -12,8 +12,23 @@ def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
+class _OnTheWay:
+    """What a page carries from its spider to the pipelines; no field, so no feed writes it."""
+
+    __slots__ = ("blocks", "earlier")
+
+    # The pieces of text that a page is compared by; None: all of its text.
+    blocks: list[str] | None
+    # Content hash and SimHash that the URL had when it was fetched before, if that is known.
+    earlier: tuple[str, str] | None
+
+    def __post_init__(self) -> None:
+        self.blocks = None
+        self.earlier = None
+
+
 @dataclass(slots=True, repr=False)
-class Page:
+class Page(_OnTheWay):
     """One URL and what came of it. `links` are its outlinks to follow, canonical and in order."""
 
     url: str

@@ -194,6 +194,9 @@ STORE_WRITE_CONCERN: dict[str, object] = {"w": 1, "j": True}
 # Bits in which two texts may differ and still be the same page; words a text needs to be compared.
 NEAR_DISTANCE = 3
 NEAR_MIN_WORDS = 50
+# Pages that the index of texts is made for, fixed when a crawl is created: above 10 million it has
+# more tables. Up to 16 times as many, all are found.
+NEAR_PAGES = 1_000_000
 # Links followed from one page.
 MAX_OUTLINKS = 6000
 # Whether pages and links that ask for it are not followed, and pages not kept (in meta robots tags,

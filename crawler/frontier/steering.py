@@ -11,6 +11,7 @@ from typing import Any, Self
 import msgpack
 from redis.exceptions import OutOfMemoryError
 
+from crawler.content_seen import ContentSeen
 from crawler.errors import CrawlerError
 from crawler.frontier import keys
 from crawler.frontier.connection import Client
@@ -19,7 +20,7 @@ from crawler.frontier.meta import Meta, read
 from crawler.frontier.records import Added, HostState, Letter, Sizes
 from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of, tags
-from crawler.urls import DEFAULT, Urls, host_of
+from crawler.urls import DEFAULT, Urls, fingerprint, host_of
 
 _BATCH = 500
 
@@ -176,11 +177,15 @@ class Steering:
     # --- URLs ----------------------------------------------------------------------------------
 
     async def forget(self, url: str) -> bool:
-        """Forget that a canonical URL was seen; says whether it was.
+        """Forget that a canonical URL was seen, and its content; says whether it was seen.
 
-        Running processes forget what they remember of URLs with their next beat.
+        Fetched again it is no duplicate of its own past, and meanwhile nobody's original. Running
+        processes forget what they remember of URLs with their next beat.
         """
         forgotten = bool(await self._scripts.run("forget", *self._seen_arguments(url)))
+        contents = await ContentSeen.of(self._redis, self._crawl, self._tags)
+        if contents is not None:
+            await contents.forget(fingerprint(url))
         if forgotten:
             # A full server forgets all the same; processes then remember for a while longer.
             with suppress(OutOfMemoryError):

@@ -1,6 +1,7 @@
 """Mark pages whose content was stored before: exactly the same, or nearly. First pipeline.
 
-A page's content is remembered when the page has passed all pipelines, so when it is durable.
+A page's content is remembered when the page has passed all pipelines, so when it is durable. While
+Redis is away pages are not compared, and stored.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
 
-from crawler.content_seen import MAX_DISTANCE, ContentSeen
+from crawler.content_seen import MAX_DISTANCE, Content, ContentSeen, NotCompared
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
-from crawler.frontier import RedisAway
+from crawler.frontier.shards import tags
 from crawler.items import Page
 from crawler.policy.similarity import SHINGLE, simhash, words_of
 from crawler.scheduler import Scheduler
@@ -31,13 +32,18 @@ _HASH_INLINE_CHARS = 100_000
 
 
 class Duplicates:
-    """A duplicate keeps its record, not its body, and its links are not followed."""
+    """A duplicate keeps its record, not its body; an exact one's links are not followed."""
 
-    def __init__(self, crawler: Crawler, *, max_distance: int, min_words: int) -> None:
+    def __init__(
+        self, crawler: Crawler, *, max_distance: int, min_words: int, made_for: int
+    ) -> None:
         self._seen: ContentSeen
         self._crawler = crawler
         self._max_distance = max_distance
         self._min_words = min_words
+        self._made_for = made_for
+        # Contents on their way to the store, and of which page; bounded by the items in flight.
+        self._pending: dict[bytes, str] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -47,51 +53,85 @@ class Duplicates:
             raise ConfigurationError(
                 f"NEAR_DISTANCE is {max_distance}; give a number from 0 to {MAX_DISTANCE}."
             )
-        # Fewer words than a shingle has would all be the same text.
-        min_words = max(settings.getint("NEAR_MIN_WORDS"), SHINGLE)
-        duplicates = cls(crawler, max_distance=max_distance, min_words=min_words)
+        made_for = settings.getint("NEAR_PAGES")
+        if made_for < 1:
+            raise ConfigurationError(f"NEAR_PAGES is {made_for}; set it to 1 or more.")
+        duplicates = cls(
+            crawler,
+            max_distance=max_distance,
+            # Fewer words than a shingle has would all be the same text.
+            min_words=max(settings.getint("NEAR_MIN_WORDS"), SHINGLE),
+            made_for=made_for,
+        )
         crawler.signals.connect(duplicates.remember, signals.item_scraped)
+        crawler.signals.connect(duplicates.let_go, signals.item_dropped)
+        crawler.signals.connect(duplicates.let_go, signals.item_error)
         return duplicates
 
     async def open_spider(self) -> None:
         redis = await Servers.of(self._crawler).redis()
-        crawl = Scheduler.of(self._crawler).crawl
-        self._seen = ContentSeen(redis, crawl, self._max_distance)
+        scheduler = Scheduler.of(self._crawler)
+        self._seen = await ContentSeen.open(
+            redis,
+            scheduler.crawl,
+            tags(scheduler.crawl, scheduler.frontier.shards),
+            pages=self._made_for,
+            max_distance=self._max_distance,
+        )
+
+    async def close_spider(self) -> None:
+        await self._seen.flush()
+        if self._seen.lost:
+            self._count("lost", self._seen.lost)
 
     async def process_item(self, item: Any) -> Any:
         if not isinstance(item, Page) or not item.stored or not item.body:
             return item
         if len(item.text) > _HASH_INLINE_CHARS:
-            digest, near = await asyncio.to_thread(self._hashes, item)
+            content = await asyncio.to_thread(self._content_of, item)
         else:
-            digest, near = self._hashes(item)
-        item.content_hash = digest.hex()
-        item.simhash = f"{near:016x}" if near is not None else ""
+            content = self._content_of(item)
+        item.content_hash = content.digest.hex()
+        item.simhash = f"{content.simhash:016x}" if content.simhash is not None else ""
+        if content.simhash is None:
+            self._count("short")
+        if self._pending.setdefault(content.digest, item.url) != item.url:
+            # Both are stored: whichever fails, the other must not depend on it.
+            self._count("pending")
         try:
-            duplicate = await self._seen.find(fingerprint(item.url), digest, near)
-        except RedisAway as error:
+            duplicate = await self._seen.find(fingerprint(item.url), content)
+        except NotCompared as error:
             # An equal page may be stored twice; this one must not be fetched twice.
+            self._count("skipped")
             logger.debug("The content of %s is not compared: %s", item.url, error)
             return item
+        self._count("compared")
         if duplicate is not None:
             item.duplicate_of = f"{duplicate.of:016x}"
             item.duplicate_distance = duplicate.distance
-            kind = "exact" if duplicate.distance is None else "near"
-            self._crawler.stats.inc_value(f"duplicates/{kind}")
+            self._count("exact" if duplicate.distance is None else "near")
         return item
 
-    async def remember(self, item: Any) -> None:
+    def remember(self, item: Any) -> None:
         """The item is durable: later pages are compared with it."""
-        if not isinstance(item, Page) or not item.content_hash or item.duplicate_of:
+        self.let_go(item)
+        if not isinstance(item, Page) or not item.content_hash:
             return
-        digest, near = bytes.fromhex(item.content_hash), item.simhash
-        try:
-            await self._seen.record(fingerprint(item.url), digest, int(near, 16) if near else None)
-        except RedisAway as error:
-            # An equal page may be stored twice; this one is safe.
-            logger.debug("The content of %s is not remembered: %s", item.url, error)
+        now = Content.parse(item.content_hash, item.simhash) if not item.duplicate_of else None
+        before = Content.parse(*item.earlier) if item.earlier is not None else None
+        self._seen.remember(fingerprint(item.url), now, before)
 
-    def _hashes(self, page: Page) -> tuple[bytes, int | None]:
+    def let_go(self, item: Any) -> None:
+        """The item is durable, or will not be."""
+        if isinstance(item, Page) and item.content_hash:
+            digest = bytes.fromhex(item.content_hash)
+            if self._pending.get(digest) == item.url:
+                del self._pending[digest]
+
+    def _content_of(self, page: Page) -> Content:
         words = words_of(page.text)
         near = simhash(words) if len(words) >= self._min_words else None
-        return hashlib.sha256(page.body).digest(), near
+        return Content(hashlib.sha256(page.body).digest(), near)
+
+    def _count(self, what: str, number: int = 1) -> None:
+        self._crawler.stats.inc_value(f"duplicates/{what}", number)

@@ -1,4 +1,9 @@
-"""Put the links of a page into the frontier, in one batch. Second pipeline."""
+"""Put the links of a page into the frontier, in one batch. Second pipeline.
+
+The same bytes have the same links: those of an exact duplicate are not followed. Texts are compared
+without lists of links, so that those of a near duplicate may be new, and are followed; except where
+its parent is its original or has the same one: a space of such pages need not end.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,10 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
+# Near duplicates whose originals are remembered.
+_KIN_KEPT = 10_000
+
+
 class Links:
     """Returns when Redis has the links: only then may the page's lease be settled."""
 
@@ -19,6 +28,8 @@ class Links:
         self._crawler = crawler
         # Now: mistakes in its settings are told before the crawl.
         self._outlinks = Outlinks.of(crawler)
+        # Near duplicate -> its original, by url_hash; the oldest are forgotten.
+        self._originals: dict[str, str] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -27,8 +38,7 @@ class Links:
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content_hash:
             self._outlinks.fetched(item.url, duplicate=bool(item.duplicate_of))
-        # The same content has the same links; following them again is how traps work.
-        if isinstance(item, Page) and item.links and not item.duplicate_of:
+        if isinstance(item, Page) and item.links and self._are_wanted(item):
             scheduler = Scheduler.of(self._crawler)
             if scheduler.orders.options.follow:
                 await self._outlinks.follow(
@@ -38,3 +48,15 @@ class Links:
                     parent=scheduler.urls.fingerprint(item.url),
                 )
         return item
+
+    def _are_wanted(self, page: Page) -> bool:
+        original = page.duplicate_of
+        if not original:
+            return True
+        if page.duplicate_distance is None:
+            return False
+        url_hash = f"{Scheduler.of(self._crawler).urls.fingerprint(page.url):016x}"
+        self._originals[url_hash] = original
+        if len(self._originals) > _KIN_KEPT:
+            del self._originals[next(iter(self._originals))]
+        return original not in (page.parent, self._originals.get(page.parent))

@@ -38,13 +38,24 @@ def page(number: int, text: str = TEXT, **fields: Any) -> Page:
 async def crawler(redis_url: str) -> AsyncIterator[Crawler]:
     crawler = crawler_with(WritingScheduler(), REDIS_URL=redis_url)
     yield crawler
-    await Servers.of(crawler).close()
+    await close(crawler)
+
+
+# What is to be closed at the end of a test.
+OPENED: list[Duplicates] = []
 
 
 async def opened(crawler: Crawler) -> Duplicates:
     duplicates = Duplicates.from_crawler(crawler)
     await duplicates.open_spider()
+    OPENED.append(duplicates)
     return duplicates
+
+
+async def close(crawler: Crawler) -> None:
+    while OPENED:
+        await OPENED.pop().close_spider()
+    await Servers.of(crawler).close()
 
 
 async def store(crawler: Crawler, item: Page) -> None:
@@ -87,7 +98,7 @@ async def test_texts_shorter_than_a_shingle_are_never_compared(redis_url: str) -
     duplicates = await opened(crawler)
     await store(crawler, await duplicates.process_item(page(1, "one")))
     assert (await duplicates.process_item(page(2, "other"))).duplicate_of == ""
-    await Servers.of(crawler).close()
+    await close(crawler)
 
 
 async def test_a_duplicate_is_no_original(crawler: Crawler) -> None:
@@ -96,6 +107,46 @@ async def test_a_duplicate_is_no_original(crawler: Crawler) -> None:
         await store(crawler, await duplicates.process_item(page(number)))
     third = await duplicates.process_item(page(3))
     assert third.duplicate_of == f"{fingerprint('http://h.test/1'):016x}"
+
+
+async def test_equal_pages_on_their_way_at_the_same_time_are_counted(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    for number in (1, 2):
+        assert not (await duplicates.process_item(page(number))).duplicate_of
+    assert crawler.stats.get_value("duplicates/pending") == 1
+    assert crawler.stats.get_value("duplicates/compared") == 2
+
+
+async def test_a_page_that_failed_on_its_way_is_neither_pending_nor_original(
+    crawler: Crawler,
+) -> None:
+    duplicates = await opened(crawler)
+    await crawler.signals.send_catch_log_async(
+        signals.item_error, item=await duplicates.process_item(page(1))
+    )
+    assert not (await duplicates.process_item(page(2))).duplicate_of
+    assert crawler.stats.get_value("duplicates/pending") is None
+
+
+async def test_a_page_whose_content_changed_gives_up_its_past(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    first = await duplicates.process_item(page(1))
+    await store(crawler, first)
+    changed = page(1, " ".join(f"x{word}" for word in WORDS))
+    changed.earlier = (first.content_hash, first.simhash)
+    await store(crawler, await duplicates.process_item(changed))
+    assert not (await duplicates.process_item(page(2))).duplicate_of
+    third = await duplicates.process_item(page(3, changed.text))
+    assert third.duplicate_of == f"{fingerprint('http://h.test/1'):016x}"
+
+
+async def test_what_is_remembered_last_is_in_redis_when_the_spider_is_closed(
+    crawler: Crawler,
+) -> None:
+    duplicates = await opened(crawler)
+    await store(crawler, await duplicates.process_item(page(1)))
+    await duplicates.close_spider()
+    assert (await (await opened(crawler)).process_item(page(2))).duplicate_of
 
 
 async def test_a_page_fetched_again_is_no_duplicate_of_itself(crawler: Crawler) -> None:
@@ -120,6 +171,11 @@ async def test_a_huge_text_is_hashed_without_stopping_the_world(crawler: Crawler
     await store(crawler, await duplicates.process_item(page(1, huge)))
     assert (await duplicates.process_item(page(2, huge))).duplicate_distance is None
     assert (await duplicates.process_item(page(3, huge + " end", body=b"x"))).duplicate_of
+
+
+def test_an_index_for_no_pages_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="NEAR_PAGES is 0; set it to 1 or more"):
+        Duplicates.from_crawler(project_crawler(NEAR_PAGES=0))
 
 
 @pytest.mark.parametrize("distance", [-1, 4, 64])

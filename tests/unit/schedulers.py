@@ -6,7 +6,7 @@ from typing import Any
 from scrapy.crawler import Crawler
 
 from crawler.failures import Failures
-from crawler.frontier import Added, Entry, Lease
+from crawler.frontier import Added, Entry, Frontier, Lease
 from crawler.orders import Orders
 from crawler.policy.retry import Bury, Retry, RetryPolicy
 from crawler.scheduler import Scheduler
@@ -31,6 +31,8 @@ class WritingScheduler(Scheduler):
         self.added: list[Entry] = []
         self.failures = Failures(self, RetryPolicy(times=retry_times, base_s=30.0))
         self.orders = Orders()
+        # Asked for its shards only; it has no server.
+        self.frontier = Frontier(None, self.crawl)
 
     def holds(self, lease: Lease) -> bool:
         return True

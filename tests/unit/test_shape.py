@@ -21,7 +21,7 @@ MAX_LINES = 300
 LISTS = {"settings.py"}
 
 # Who may speak to Redis. Others may name its types, and get a connection from Servers.
-REDIS = ("frontier/", "embedded/", "content_seen.py", "robots_cache.py", "resolver.py")
+REDIS = ("frontier/", "embedded/", "content_seen/", "robots_cache.py", "resolver.py")
 PURE = ("policy/", "urls/", "links/")
 PURE_PACKAGES = ("crawler.policy", "crawler.urls", "crawler.links")
 NOT_PURE = {"scrapy", "redis", "pymongo", "twisted", "aiohttp", "asyncio"}

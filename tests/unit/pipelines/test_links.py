@@ -59,3 +59,49 @@ async def test_duplicates_and_other_items_have_no_links_to_follow(
     links = Links.from_crawler(crawler_with(scheduler))
     assert await links.process_item(item) is item
     assert scheduler.added == []
+
+
+ORIGINAL, ENTRANCE = "0" * 15 + "1", "0" * 15 + "2"
+
+
+def near_duplicate(url: str, *, parent: str) -> Page:
+    """A page with the text of ORIGINAL."""
+    item = page(links=[url + "next"], duplicate_of=ORIGINAL, duplicate_distance=0, parent=parent)
+    item.url = item.final_url = url
+    return item
+
+
+async def test_links_of_near_duplicates_are_followed_for_they_were_not_compared(
+    scheduler: WritingScheduler,
+) -> None:
+    links = Links.from_crawler(crawler_with(scheduler))
+    await links.process_item(near_duplicate(URL + "index/", parent=ENTRANCE))
+    assert [entry.url for entry in scheduler.added] == [URL + "index/next"]
+
+
+async def test_links_of_a_page_with_its_parents_text_are_not_followed(
+    scheduler: WritingScheduler,
+) -> None:
+    links = Links.from_crawler(crawler_with(scheduler))
+    await links.process_item(near_duplicate(URL + "trap/1", parent=ORIGINAL))
+    assert scheduler.added == []
+
+
+async def test_links_of_a_page_with_its_parents_original_are_not_followed(
+    scheduler: WritingScheduler,
+) -> None:
+    links = Links.from_crawler(crawler_with(scheduler))
+    await links.process_item(near_duplicate(URL + "trap/1", parent=ENTRANCE))
+    parent = f"{fingerprint(URL + 'trap/1'):016x}"
+    await links.process_item(near_duplicate(URL + "trap/2", parent=parent))
+    assert [entry.url for entry in scheduler.added] == [URL + "trap/1next"]
+
+
+async def test_the_memory_of_near_duplicates_is_bounded(
+    scheduler: WritingScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.pipelines.links._KIN_KEPT", 3)
+    links = Links.from_crawler(crawler_with(scheduler))
+    for number in range(10):
+        await links.process_item(near_duplicate(f"{URL}{number}", parent=ENTRANCE))
+    assert len(links._originals) == 3
