@@ -6,9 +6,12 @@ import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from crawler import trusted_domains
+from scrapy.settings import SETTINGS_PRIORITIES
+
+from crawler import options, trusted_domains
+from crawler import settings as ours
 from crawler.ending import Limits
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
@@ -37,6 +40,12 @@ _CLUSTER_SHARDS_PER_MASTER = 4
 _BEAT_MAX_S = 2.0
 # After a restart of Redis every process has the time of so many beats to tell what it holds.
 _GRACE_BEATS = 5
+# Options of the whole fleet that have a setting each.
+_FLEET_SETTINGS = {
+    "weights": "FRONTIER_WEIGHTS",
+    "load_weights": "FRONTIER_LOAD_WEIGHTS",
+    "load_threshold": "FRONTIER_LOAD_THRESHOLD",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +106,24 @@ def pulse(settings: BaseSettings) -> Pulse:
 def tuning(settings: BaseSettings) -> Tuning:
     """How the frontier serves its queues."""
     return Tuning(
-        weights=numbers(settings, "FRONTIER_WEIGHTS", 5),
-        load_weights=numbers(settings, "FRONTIER_LOAD_WEIGHTS", 5),
-        load_threshold=settings.getint("FRONTIER_LOAD_THRESHOLD"),
         parallelism=settings.getint("HOST_PARALLELISM"),
+        spacing_ms=round(settings.getfloat("DELAY_MIN") * 1000),
         dead_max=settings.getint("DEAD_MAX"),
         full_at=round(settings.getint("FRONTIER_MAX_WAITING") * _FULL),
         grace_ms=round(_GRACE_BEATS * _beat_s(settings) * 1000),
         url_seen=_url_seen(settings),
     )
+
+
+def given_options(settings: BaseSettings, spider: Spider) -> dict[str, Any]:
+    """Options of the whole fleet that this process was given: by settings on purpose, or by -a."""
+    chosen = {
+        option: settings[name]
+        for option, name in _FLEET_SETTINGS.items()
+        if settings[name] != getattr(ours, name)
+        or (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["project"]
+    }
+    return {**options.checked(chosen, _FLEET_SETTINGS), **getattr(spider, "options", {})}
 
 
 def url_rules(settings: BaseSettings) -> UrlRules:

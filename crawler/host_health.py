@@ -56,6 +56,13 @@ class HostHealth:
         except RedisAway as error:
             logger.debug("The trouble of %s is kept longer: %s", host, error)
 
+    async def of(self, host: str) -> dict[str, int]:
+        """How many troubles of each kind a host has now, for people."""
+        kinds = (OVERLOAD, FAILURES)
+        # One by one: in a cluster they lie in different slots.
+        found = [await self._redis.get(_key(kind, host)) for kind in kinds]
+        return {kind: int(number or 0) for kind, number in zip(kinds, found, strict=True)}
+
     async def worked(self, host: str) -> int:
         """The host answered: its failures were not in a row. Says how many there had been."""
         now = monotonic()

@@ -47,7 +47,7 @@ class Manners:
             failures=settings.getint("BREAKER_FAILURES"), rest_s=settings.getfloat("BREAKER_REST")
         )
         self._quiet_s = settings.getfloat("OVERLOAD_FORGIVEN")
-        self._parallel = settings.getint("HOST_PARALLELISM") > 1
+        self._parallelism = settings.getint("HOST_PARALLELISM")
         self._usual_s: OrderedDict[str, float] = OrderedDict()
         # Until it is there, every trouble counts as the first.
         self.health: HostHealth | None = None
@@ -74,7 +74,7 @@ class Manners:
         """
         rule = self.rules.of(host)
         spacing_s = 60 / rule.per_minute if rule.per_minute else 0.0
-        if self._parallel and spacing_s:
+        if spacing_s and (rule.parallelism or self._parallelism) > 1:
             # Then the rest is what the frontier keeps two starts apart.
             spacing_s += fetch.duration_s
         overloads = await self._count(OVERLOAD, host) if fetch.is_overload else 1

@@ -12,10 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
+from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.frontier import Steering
+from crawler.frontier.entry import QUEUES
 from crawler.policy.patterns import BadPattern, compiled
 from crawler.policy.url_filter import SCOPES, SKIPPED_EXTENSIONS, Scope
 from crawler.urls import Rejected, canonical, host_of, registered_domain
@@ -24,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 # Domains in one list, and seeds' domains that a crawl remembers.
 MAX_DOMAINS = 10_000
+# Turns in a round of the queues: each call of claim carries them.
+MAX_TURNS = 1000
 _YES_AND_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
@@ -43,6 +48,10 @@ class Options:
     max_url_length: int = 0
     max_pages: int = 0
     max_pages_per_host: int = 0
+    # Turns of the five queues in a round, the same under load, and the waiting URLs that are load.
+    weights: tuple[int, ...] = tuple(ours.FRONTIER_WEIGHTS)
+    load_weights: tuple[int, ...] = tuple(ours.FRONTIER_LOAD_WEIGHTS)
+    load_threshold: int = ours.FRONTIER_LOAD_THRESHOLD
     # How often a URL was forgotten on request.
     forgotten: int = 0
     # No option, but the same for the whole fleet: registered domains of the seeds.
@@ -76,12 +85,17 @@ class Options:
         return replace(self, **good)
 
 
-def checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as options keep them (JSON), or ConfigurationError: names, texts and lists alike."""
+def checked(
+    values: Mapping[str, Any], called: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Values as options keep them (JSON), or ConfigurationError: names, texts and lists alike.
+
+    `called` has the names by which an error speaks of options that the user gave by others.
+    """
     for name in values:
         if name not in _CHECKS:
             raise ConfigurationError(f"There is no option {name!r}; there are {', '.join(NAMES)}.")
-    return {name: _CHECKS[name](name, value) for name, value in values.items()}
+    return {name: _CHECKS[name](called.get(name, name), value) for name, value in values.items()}
 
 
 async def share(steering: Steering, given: Mapping[str, Any]) -> Options:
@@ -155,6 +169,21 @@ def _whole_number(name: str, value: Any) -> int:
     return number
 
 
+def _weights(name: str, value: Any) -> list[int]:
+    """Five whole numbers, separated by commas or blanks."""
+    parts = value.replace(",", " ").split() if isinstance(value, str) else value
+    try:
+        found = [int(part) for part in parts]
+    except (ValueError, TypeError):
+        found = []
+    if len(found) != QUEUES or min(found) < 0 or not 0 < sum(found) <= MAX_TURNS:
+        raise ConfigurationError(
+            f"{name} is {value!r}; give {QUEUES} whole numbers of 0 or more, not all 0, and "
+            f"{MAX_TURNS} together at the most."
+        )
+    return found
+
+
 def _yes_or_no(name: str, value: Any) -> bool:
     found = _YES_AND_NO.get(str(value).lower())
     if found is None:
@@ -205,6 +234,9 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "max_url_length": _whole_number,
     "max_pages": _whole_number,
     "max_pages_per_host": _whole_number,
+    "weights": _weights,
+    "load_weights": _weights,
+    "load_threshold": _whole_number,
     "forgotten": _whole_number,
 }
 # Those that people set.

@@ -59,6 +59,7 @@ class Scheduler(BaseScheduler):
         self._limits = assembly.limits(settings)
         self._pulse = assembly.pulse(settings)
         self._tuning = assembly.tuning(settings)
+        self._given = assembly.given_options(settings, crawler.spider)
         self._health = Health(settings.getfloat("REDIS_GIVE_UP"))
         self._engine = Engine(crawler, settings.getint("CONCURRENT_REQUESTS"))
         self._discoveries: Discoveries
@@ -223,7 +224,7 @@ class Scheduler(BaseScheduler):
         await heartbeat.open()
         self._heartbeat = heartbeat
         self._steering = await Steering.of(parts.redis, self.crawl, self.urls)
-        await self.orders.open(self._steering, getattr(self._spider, "options", {}))
+        await self.orders.open(self._steering, self._given)
         self.workbench.open()
 
     async def _close(self) -> None:
@@ -241,8 +242,7 @@ class Scheduler(BaseScheduler):
                 await self._look_outside()
 
     def _limit(self, now: Options) -> None:
-        self.workbench.limits.max_pages = now.max_pages
-        self.workbench.limits.host_pages = now.max_pages_per_host
+        self.workbench.follow(now)
         if now.forgotten != self._forgotten:
             self._forgotten = now.forgotten
             self._discoveries.forget()

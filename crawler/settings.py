@@ -51,7 +51,8 @@ BLOOM_CAPACITY = 10_000_000
 BLOOM_ERROR = 0.001
 # Score from which a URL belongs to front queue 1, 2, 3, 4; the rest to 5.
 FRONTIER_THRESHOLDS = [80, 60, 40, 20]
-# Turns of the five queues in a hundred, and the same when more URLs wait than the threshold.
+# Turns of the five queues in a hundred, and the same when more URLs of a shard wait than the
+# threshold. The whole fleet follows them: a process that is given others changes them for all.
 FRONTIER_WEIGHTS = [40, 30, 20, 7, 3]
 FRONTIER_LOAD_WEIGHTS = [60, 25, 10, 4, 1]
 FRONTIER_LOAD_THRESHOLD = 100_000
@@ -114,7 +115,8 @@ DELAY_MAX = 60.0
 # Fetches of a host that may start within a minute, over all processes; 0: no limit.
 HOST_MAX_PER_MINUTE = 0.0
 # Other rules for single hosts: {"host" or ".suffix": {"delay": seconds, "per_minute": fetches,
-# "budget": pages, "blocked": true}}. A delay replaces DELAY_MIN and DELAY_FACTOR, nothing else.
+# "budget": pages, "parallelism": fetches at a time, "blocked": true}}. A delay replaces DELAY_MIN
+# and DELAY_FACTOR, nothing else.
 HOST_RULES: dict[str, dict[str, object]] = {}
 # Seconds that a host rests after a 429 or 503 without Retry-After, doubled each time up to a day;
 # forgiven when it was quiet for some seconds.

@@ -22,6 +22,7 @@ from crawler.ending import Ending, Limits, Round, Verdict
 from crawler.frontier import Claim, Frontier, Lease, OwnerDead, RedisAway
 from crawler.frontier.health import GaveUp, Health
 from crawler.frontier.outbox import Outbox
+from crawler.options import Options
 from crawler.rests import Rests
 from crawler.tasks import end
 
@@ -104,6 +105,12 @@ class Workbench:
         self._held.clear()
         self._in_flight.clear()
         self._request_ids.clear()
+
+    def follow(self, now: Options) -> None:
+        """The fleet's options changed."""
+        self.limits.max_pages = now.max_pages
+        self.limits.host_pages = now.max_pages_per_host
+        self._frontier.serve(now.weights, now.load_weights, now.load_threshold)
 
     # --- leases --------------------------------------------------------------------------------
 

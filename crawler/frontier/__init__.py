@@ -3,10 +3,21 @@
 The only package that touches frontier keys. One Lua script per verb, one method per script.
 """
 
+from crawler.frontier.adding import ADD_MAX
 from crawler.frontier.entry import Entry
 from crawler.frontier.errors import OwnerDead, RedisAway
-from crawler.frontier.frontier import ADD_MAX, Frontier
-from crawler.frontier.records import Added, Again, Claim, HostState, Lease, Letter, Sizes
+from crawler.frontier.frontier import Frontier
+from crawler.frontier.records import (
+    Added,
+    Again,
+    Claim,
+    HostPage,
+    HostState,
+    Lease,
+    Letter,
+    Sizes,
+    UrlStatus,
+)
 from crawler.frontier.steering import Steering
 from crawler.frontier.tuning import Tuning
 
@@ -17,6 +28,7 @@ __all__ = [
     "Claim",
     "Entry",
     "Frontier",
+    "HostPage",
     "HostState",
     "Lease",
     "Letter",
@@ -25,4 +37,5 @@ __all__ = [
     "Sizes",
     "Steering",
     "Tuning",
+    "UrlStatus",
 ]

@@ -9,9 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-import msgpack
-
-from crawler.frontier import keys, meta
+from crawler.frontier import adding, keys, meta
 from crawler.frontier.connection import Client
 from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
 from crawler.frontier.errors import OwnerDead
@@ -22,13 +20,12 @@ from crawler.frontier.start_urls import StartUrls
 from crawler.frontier.tuning import Tuning
 from crawler.policy.turns import turns
 
-ADD_MAX = 1000
 # Leases settled by one call.
 BATCH_MAX = 1000
 
 
 class Frontier:
-    """One crawl's frontier. All but a forced add may be repeated after a lost reply."""
+    """One crawl's frontier. Every verb may be repeated after a lost reply."""
 
     def __init__(
         self,
@@ -42,14 +39,23 @@ class Frontier:
         self.shards = shards
         self.tuning = tuning or Tuning()
         self.owner = ""
+        # Stays when the owner's changes.
+        self._name = uuid.uuid4().hex
         # Set while Redis is nearly full: then discoveries of low priority are refused.
         self.pressed = False
         self._redis = redis
         self._scripts = Scripts(redis, self.tuning.url_seen.name)
         self._seen_argument = self.tuning.url_seen.argument
         self._tags = tags(crawl, shards)
-        self._order = turns(self.tuning.weights)
-        self._load_order = turns(self.tuning.load_weights)
+        self.serve(self.tuning.weights, self.tuning.load_weights, self.tuning.load_threshold)
+
+    def serve(
+        self, weights: Sequence[int], load_weights: Sequence[int], load_threshold: int
+    ) -> None:
+        """Serve the queues by these weights from now on, see Tuning."""
+        self._order = turns(weights)
+        self._load_order = turns(load_weights)
+        self._load_threshold = load_threshold
 
     # --- life of an instance -------------------------------------------------------------------
 
@@ -121,27 +127,23 @@ class Frontier:
 
     # --- URLs in -------------------------------------------------------------------------------
 
-    async def add(self, entries: Sequence[Entry], *, mode: str = "new") -> Added:
+    async def add(
+        self, entries: Sequence[Entry], *, mode: str = "new", request_id: str = ""
+    ) -> Added:
         """Put unseen URLs into their front queues.
 
         Mode "force" adds known ones too, for requests with dont_filter; "all" refuses none, for
-        seeds and redirects.
+        seeds and redirects. A forced add that is repeated with its request id adds nothing twice.
         """
-        answers = bytearray(b"0" * len(entries))
-        full_at = 1 if self.pressed else self.tuning.full_at
-        by_shard: dict[int, list[int]] = defaultdict(list)
-        for index, entry in enumerate(entries):
-            by_shard[shard_of(entry.host, self.shards)].append(index)
-        for shard, indexes in by_shard.items():
-            for start in range(0, len(indexes), ADD_MAX):
-                part = indexes[start : start + ADD_MAX]
-                # Redis' own msgpack knows strings only, no binary type.
-                blob = msgpack.packb([encode(entries[i]) for i in part], use_bin_type=False)
-                args = (blob, mode, full_at, self._seen_argument)
-                answer = await self._run("add", self._tags[shard], *args)
-                for index, character in zip(part, answer, strict=True):
-                    answers[index] = character
-        return Added(answers.decode())
+        return await adding.add(
+            self._run,
+            self._tags,
+            entries,
+            mode=mode,
+            seen_argument=self._seen_argument,
+            full_at=1 if self.pressed else self.tuning.full_at,
+            order=(self._name, request_id or uuid.uuid4().hex),
+        )
 
     async def promote(self, limit: int = 1000, *, now_ms: int = 0) -> int:
         """Move delayed URLs that are due to their front queues; says how many."""
@@ -171,12 +173,13 @@ class Frontier:
             now_ms,
             self._order,
             self._load_order,
-            tuning.load_threshold,
+            self._load_threshold,
             tuning.parallelism,
             max_pages,
             host_pages,
             tuning.grace_ms,
             tuning.dead_max,
+            tuning.spacing_ms,
         )
         if state == b"dead":
             raise OwnerDead(self.owner)

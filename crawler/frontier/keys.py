@@ -55,3 +55,28 @@ def start_urls(name: str) -> str:
 def probe(tag: str) -> str:
     """Set that is made and removed while a crawl is created."""
     return f"{tag}:probe"
+
+
+def host_heap(tag: str) -> str:
+    """Sorted set of a shard: host that waits -> earliest next contact."""
+    return f"{tag}:host_heap"
+
+
+def pages(tag: str) -> str:
+    """Hash of a shard: host -> pages crawled."""
+    return f"{tag}:pages"
+
+
+def ordered(tag: str) -> str:
+    """Set of a shard: hosts of which people said something."""
+    return f"{tag}:ordered"
+
+
+def leases(tag: str, owner: str) -> str:
+    """Hash of a shard: token -> what an instance has leased."""
+    return f"{tag}:leases:{owner}"
+
+
+def literal(text: str) -> str:
+    """A pattern for SCAN that matches this text and nothing else."""
+    return "".join(f"\\{char}" if char in "*?[]\\^-" else char for char in text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from time import monotonic
@@ -168,9 +169,12 @@ class Outbox:
         frontier = self._frontier
         calls: list[Call] = []
         self._sending = self._adds
-        for mode in {mode for _, mode, _ in self._adds}:
+        for mode in {mode for _, mode, _ in self._adds} - {"force"}:
             adds = [add for add in self._adds if add[1] == mode]
             calls.append(partial(self._send_adds, adds, mode))
+        # Each alone and by a name of its own: sent again as it was, it adds nothing twice.
+        forced = [add for add in self._adds if add[1] == "force"]
+        calls += [partial(self._send_adds, [add], "force", uuid.uuid4().hex) for add in forced]
         if self._releases:
             calls.append(partial(frontier.release, self._releases))
         calls += self._finish()
@@ -210,12 +214,12 @@ class Outbox:
         for lease in settled:
             self._unsettled.pop(lease.key, None)
 
-    async def _send_adds(self, adds: list[Add], mode: str) -> None:
+    async def _send_adds(self, adds: list[Add], mode: str, request_id: str = "") -> None:
         # Some are answered already when a flush is sent again.
         adds = [add for add in adds if not add[2].done()]
         entries = [entry for part, _, _ in adds for entry in part]
         try:
-            added = await self._frontier.add(entries, mode=mode)
+            added = await self._frontier.add(entries, mode=mode, request_id=request_id)
         except RedisAway:
             raise
         except Exception as error:  # noqa: BLE001 - it is the sender's, who gets it

@@ -131,15 +131,74 @@ class HostState:
     excluded: bool
     queue: int
     budget: int | None
+    parallelism: int | None
+    # When this was read.
+    now_ms: int
+
+    @property
+    def state(self) -> str:
+        """In one word: see host_orders.STATES."""
+        if self.excluded:
+            return "excluded"
+        if self.blocked_until_ms > self.now_ms:
+            return "blocked"
+        if self.in_flight:
+            return "in_flight"
+        if not self.waiting:
+            return "idle"
+        return "ready" if self.clock_ms <= self.now_ms else "resting"
+
+
+@dataclass(frozen=True, slots=True)
+class HostPage:
+    """A part of a list of hosts."""
+
+    hosts: list[HostState]
+    # How many fit in all, as far as was looked.
+    total: int
+    # False when there are more hosts than one list looks at.
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UrlStatus:
+    """Where a URL is, as far as that is cheap to know."""
+
+    # "unseen", "known" (done, or far back in a queue), "waiting", "leased", "delayed", "dead"
+    state: str
+    # Of the lease.
+    owner: str = ""
+    # Why it is dead; "retry" or "recrawl" when it is delayed.
+    reason: str = ""
+    # When it died, or is due; 0 for neither.
+    at_ms: int = 0
+    # With the failures so far in its tail, as `history`.
+    entry: Entry | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
     """One URL of the dead-letter queue."""
 
+    shard: int
     id: str
     reason: str
     at_ms: int
     # None when the bytes are no entry; they are kept in `data`.
     entry: Entry | None
     data: bytes
+
+    @property
+    def host(self) -> str:
+        return self.entry.host if self.entry is not None else ""
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """By which letters are in order: time, number within it, shard."""
+        time_ms, number = self.id.split("-")
+        return int(time_ms), int(number), self.shard
+
+    @property
+    def cursor(self) -> str:
+        """Where a list that ended with this letter goes on."""
+        return f"{self.id}/{self.shard}"

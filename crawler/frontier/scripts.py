@@ -16,11 +16,13 @@ PRELUDE = "shard"
 # Parts that stand between the prelude and a verb's own file; {seen} is the form of URL-seen.
 PARTS = {
     "add": ("seen_{seen}",),
-    "forget": ("seen_{seen}",),
-    "status": ("seen_{seen}",),
+    "forget": ("leased", "seen_{seen}"),
+    "status": ("leased", "seen_{seen}"),
     "claim": ("route",),
     "done": ("trust",),
     "retry": ("trust",),
+    "host": ("host_view",),
+    "hosts": ("host_view",),
 }
 VERBS = (
     "add",
@@ -42,6 +44,7 @@ VERBS = (
     "retry",
     "sizes",
     "status",
+    "undelay",
     "upcoming",
 )
 

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
-import msgpack
 from redis.exceptions import OutOfMemoryError
 
 from crawler.content_seen import ContentSeen
 from crawler.errors import CrawlerError
 from crawler.frontier import keys
+from crawler.frontier.adding import add
 from crawler.frontier.connection import Client
-from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
+from crawler.frontier.dead_letters import DeadLetters
+from crawler.frontier.entry import Entry, decode
+from crawler.frontier.host_orders import HostOrders
 from crawler.frontier.meta import Meta, read
-from crawler.frontier.records import Added, HostState, Letter, Sizes
+from crawler.frontier.records import Added, HostPage, HostState, Letter, Sizes, UrlStatus
 from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of, tags
 from crawler.urls import DEFAULT, Urls, fingerprint, host_of
 
 _BATCH = 500
+# URLs that a search for one of them looks at in each queue, or in a call.
+_LOOK = 1000
 
 
 class Steering:
@@ -35,6 +38,8 @@ class Steering:
         self._seen_argument = how.seen_argument
         self._scripts = Scripts(redis, how.seen)
         self._tags = tags(crawl, how.shards)
+        self._hosts = HostOrders(redis, self._scripts, self._tags)
+        self._dead = DeadLetters(redis, self._scripts, self._tags)
 
     @classmethod
     async def of(cls, redis: Client, crawl: str, urls: Urls = DEFAULT) -> Self:
@@ -115,7 +120,7 @@ class Steering:
         gone = 0
         names: list[bytes] = []
         for tag in (*self._tags, f"{{{self._crawl}}}"):
-            async for name in self._redis.scan_iter(match=f"{_literal(tag)}:*", count=_BATCH):
+            async for name in self._redis.scan_iter(match=f"{keys.literal(tag)}:*", count=_BATCH):
                 names.append(name)
                 if len(names) >= _BATCH:
                     gone += await self._unlink(names)
@@ -133,147 +138,95 @@ class Steering:
 
     # --- hosts ---------------------------------------------------------------------------------
 
-    async def host(self, host: str, **changes: Any) -> HostState:
-        """Read or change one host: block=until_ms, exclude, purge, queue, budget."""
-        pairs: list[Any] = []
-        for name, value in changes.items():
-            known = int(value) if isinstance(value, bool) else value
-            pairs += [name, "" if known is None else known]
-        found = await self._scripts.run("host", self._tag(host), host, 0, *pairs)
-        *numbers, budget = found
-        clock, delay, waiting, in_flight, pages, blocked, excluded, queue = map(int, numbers)
-        return HostState(
-            host=host,
-            clock_ms=clock,
-            delay_ms=delay,
-            waiting=waiting,
-            in_flight=in_flight,
-            pages=pages,
-            blocked_until_ms=blocked,
-            excluded=bool(excluded),
-            queue=queue,
-            budget=int(budget) if budget else None,
-        )
+    async def host(self, host: str, **orders: int | None) -> HostState:
+        """Read or change one host: block=until_ms, exclude, purge, queue, budget, parallelism."""
+        return await self._hosts.change(host, orders)
 
-    async def hosts(self, *, shard: int = 0, offset: int = 0, limit: int = 100) -> list[HostState]:
-        """Hosts of a shard that wait for their turn, the next due first."""
-        flat = await self._scripts.run("hosts", self._tags[shard], offset, limit)
-        return [
-            HostState(
-                host=flat[i].decode(),
-                clock_ms=int(float(flat[i + 1])),
-                waiting=int(flat[i + 2]),
-                delay_ms=int(flat[i + 3]),
-                pages=int(flat[i + 4]),
-                in_flight=0,
-                blocked_until_ms=0,
-                excluded=False,
-                queue=0,
-                budget=None,
-            )
-            for i in range(0, len(flat), 5)
-        ]
+    async def hosts(
+        self,
+        *,
+        text: str = "",
+        state: str = "",
+        sort: str = "next",
+        offset: int = 0,
+        limit: int = 100,
+    ) -> HostPage:
+        """Hosts that are in the frontier or were crawled; see host_orders for states and sorts.
+
+        By default those that wait for their turn, the next due first.
+        """
+        return await self._hosts.page(text=text, state=state, sort=sort, offset=offset, limit=limit)
 
     # --- URLs ----------------------------------------------------------------------------------
 
     async def forget(self, url: str) -> bool:
         """Forget that a canonical URL was seen, and its content; says whether it was seen.
 
-        Fetched again it is no duplicate of its own past, and meanwhile nobody's original. Running
-        processes forget what they remember of URLs with their next beat.
+        Fetched again it is no duplicate of its own past, and meanwhile nobody's original. One that
+        waits for its retry or recrawl waits no more: else it would come twice when it is added
+        again. Running processes forget what they remember of URLs with their next beat.
         """
-        forgotten = bool(await self._scripts.run("forget", *self._seen_arguments(url)))
+        tag, id_ = self._place(url)
+        answer = await self._scripts.run("forget", tag, id_, self._seen_argument)
+        if answer == b"leased":
+            raise CrawlerError(f"{url} is being fetched; forget it when that is done.")
         contents = await ContentSeen.of(self._redis, self._crawl, self._tags)
         if contents is not None:
             await contents.forget(fingerprint(url))
-        if forgotten:
-            # A full server forgets all the same; processes then remember for a while longer.
-            with suppress(OutOfMemoryError):
-                await self._redis.hincrby(keys.options(self._crawl), "forgotten", 1)
-        return forgotten
+        if answer == b"unseen":
+            return False
+        due, at = b"", 0
+        while True:
+            due, at, _ = await self._scripts.run("undelay", tag, id_, due, at, _LOOK)
+            if not due:
+                break
+        # A full server forgets all the same; processes then remember for a while longer.
+        with suppress(OutOfMemoryError):
+            await self._redis.hincrby(keys.options(self._crawl), "forgotten", 1)
+        return True
 
-    async def status(self, url: str) -> tuple[str, str, Entry | None]:
-        """State of a canonical URL ("unseen", "known", "leased"), its owner and entry if leased."""
-        known, owner, data = await self._scripts.run("status", *self._seen_arguments(url))
-        if owner:
-            return "leased", owner.decode(), decode(data)
-        return ("known" if known else "unseen"), "", None
+    async def status(self, url: str) -> UrlStatus:
+        """Where a canonical URL is."""
+        tag, id_ = self._place(url)
+        state, word, at_ms, data = await self._scripts.run(
+            "status", tag, id_, self._group(url), _LOOK, self._seen_argument
+        )
+        said, name = state.decode(), word.decode()
+        return UrlStatus(
+            said,
+            owner=name if said == "leased" else "",
+            reason=name if said != "leased" else "",
+            at_ms=int(float(at_ms)),
+            entry=decode(data) if data else None,
+        )
 
     async def add(self, entries: Sequence[Entry]) -> Added:
         """Put seeds that were never seen into their front queues; none is refused."""
-        answers = bytearray(b"0" * len(entries))
-        by_tag: dict[str, list[int]] = defaultdict(list)
-        for index, entry in enumerate(entries):
-            by_tag[self._tag(entry.host)].append(index)
-        for tag, indexes in by_tag.items():
-            for start in range(0, len(indexes), _BATCH):
-                part = indexes[start : start + _BATCH]
-                blob = msgpack.packb([encode(entries[i]) for i in part], use_bin_type=False)
-                answer = await self._scripts.run("add", tag, blob, "all", 0, self._seen_argument)
-                for index, character in zip(part, answer, strict=True):
-                    answers[index] = character
-        return Added(answers.decode())
+        run, argument = self._scripts.run, self._seen_argument
+        return await add(run, self._tags, entries, mode="all", seen_argument=argument)
 
     # --- dead letters --------------------------------------------------------------------------
 
-    async def dead(self, *, reason: str = "", host: str = "", limit: int = 100) -> list[Letter]:
-        """The newest dead letters, by reason and host."""
-        letters: list[Letter] = []
-        for tag in self._tags:
-            end = "+"
-            while len(letters) < limit:
-                page = await self._redis.xrevrange(keys.dead(tag), end, "-", count=_BATCH)
-                for name, fields in page:
-                    letter = _letter(name, fields)
-                    letter_host = letter.entry.host if letter.entry is not None else ""
-                    if reason in ("", letter.reason) and host in ("", letter_host):
-                        letters.append(letter)
-                if len(page) < _BATCH:
-                    break
-                end = "(" + page[-1][0].decode()
-        return letters[:limit]
+    async def dead(
+        self, *, reason: str = "", host: str = "", before: str = "", limit: int = 100
+    ) -> list[Letter]:
+        """The newest dead letters, by reason and host; `before` goes on from a letter's cursor."""
+        return await self._dead.page(reason=reason, host=host, before=before, limit=limit)
 
     async def requeue(self, *, reason: str = "", host: str = "") -> int:
         """Give dead URLs another life, by reason and host; says how many."""
-        return await self._walk_dead("requeue", reason, host)
+        return await self._dead.walk("requeue", reason=reason, host=host)
 
     async def purge_dead(self, *, reason: str = "", host: str = "") -> int:
         """Delete dead letters, by reason and host; says how many."""
-        return await self._walk_dead("purge", reason, host)
-
-    async def _walk_dead(self, what: str, reason: str, host: str) -> int:
-        total = 0
-        for tag in self._tags:
-            after = "-"
-            while after:
-                last, taken = await self._scripts.run(
-                    "requeue", tag, after, _BATCH, reason, host, what
-                )
-                after = last.decode()
-                total += taken
-        return total
+        return await self._dead.walk("purge", reason=reason, host=host)
 
     # -------------------------------------------------------------------------------------------
 
-    def _seen_arguments(self, url: str) -> tuple[str, bytes, str]:
-        group = host_of(url)[self._urls.group_skip(url) :]
-        id_ = self._urls.fingerprint(url).to_bytes(8, "big")
-        return self._tag(group), id_, self._seen_argument
+    def _place(self, url: str) -> tuple[str, bytes]:
+        """The tag of a URL's shard, and its id."""
+        tag = self._tags[shard_of(self._group(url), len(self._tags))]
+        return tag, self._urls.fingerprint(url).to_bytes(8, "big")
 
-    def _tag(self, host: str) -> str:
-        return self._tags[shard_of(host, len(self._tags))]
-
-
-def _letter(name: bytes, fields: Mapping[bytes, bytes]) -> Letter:
-    data = fields[b"entry"]
-    try:
-        entry: Entry | None = decode(data)
-    except DamagedEntry:
-        entry = None
-    reason, at_ms = fields[b"reason"].decode(), int(float(fields[b"at"]))
-    return Letter(id=name.decode(), reason=reason, at_ms=at_ms, entry=entry, data=data)
-
-
-def _literal(text: str) -> str:
-    """A pattern for SCAN that matches this text and nothing else."""
-    return "".join(f"\\{char}" if char in "*?[]\\^-" else char for char in text)
+    def _group(self, url: str) -> str:
+        return host_of(url)[self._urls.group_skip(url) :]

@@ -12,10 +12,13 @@ from crawler.frontier.seen import Intset, UrlSeen
 class Tuning:
     """How a frontier serves its queues. Times in milliseconds."""
 
+    # The first three may change while a crawl runs, see Frontier.serve.
     weights: Sequence[int] = (40, 30, 20, 7, 3)
     load_weights: Sequence[int] = (60, 25, 10, 4, 1)
     load_threshold: int = 100_000
     parallelism: int = 1
+    # Between two starts at a host that may have several, while its own delay is not known.
+    spacing_ms: int = 0
     dead_max: int = 100_000
     # Discoveries for queues 4 and 5 are refused from this number of waiting URLs on; 0: never.
     full_at: int = 0

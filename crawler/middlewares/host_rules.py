@@ -1,7 +1,7 @@
 """Apply what people said of single hosts (HOST_RULES) to their URLs. Downloader middleware.
 
 Delays are applied where a fetch ends, see manners.py; this is about hosts that are not crawled, or
-not to the end.
+not to the end, and about how many fetches a host may have: the frontier keeps that for the fleet.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class HostRulesMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._rules = Manners.of(crawler).rules
-        # Hosts whose budget the frontier knows.
+        # Hosts whose budget and parallelism the frontier knows.
         self._told: OrderedDict[str, None] = OrderedDict()
 
     @classmethod
@@ -45,19 +45,24 @@ class HostRulesMiddleware:
         if rule.blocked:
             self._crawler.stats.inc_value("host_rules/blocked")
             raise Forbidden(Forbidden.BY_HOST_RULES, f"HOST_RULES block {lease.entry.host}")
-        if rule.budget is None or lease.entry.host in self._told:
+        orders = {
+            name: value
+            for name, value in (("budget", rule.budget), ("parallelism", rule.parallelism))
+            if value is not None
+        }
+        if not orders or lease.entry.host in self._told:
             return None
         scheduler = Scheduler.of(self._crawler)
         try:
             steering = await Steering.of(await Servers.of(self._crawler).redis(), scheduler.crawl)
-            state = await steering.host(lease.entry.host, budget=rule.budget)
+            state = await steering.host(lease.entry.host, **orders)
         except RedisAway:
             scheduler.hand_back(lease, _AWAY_WAIT_MS)
             return request
         self._told[lease.entry.host] = None
         if len(self._told) > _TOLD_MAX:
             self._told.popitem(last=False)
-        if state.pages >= rule.budget:
+        if rule.budget is not None and state.pages >= rule.budget:
             # Claimed before the frontier knew; the others are dropped there.
             self._crawler.stats.inc_value("host_rules/over_budget")
             text = f"HOST_RULES let {rule.budget} pages of {lease.entry.host} through"

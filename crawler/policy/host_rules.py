@@ -18,6 +18,8 @@ class HostRule:
     per_minute: float | None = None
     # Pages that are crawled of it.
     budget: int | None = None
+    # Fetches that it may have at the same time; replaces HOST_PARALLELISM.
+    parallelism: int | None = None
     # Never contacted.
     blocked: bool = False
 
@@ -55,10 +57,6 @@ class HostRules:
             text = f'{name!r} has {given!r}; give an object such as {{"delay": 5}}'
             raise ValueError(text)  # noqa: TRY004 - the value of a setting
         for field, value in given.items():
-            if field == "parallelism":
-                raise ValueError(
-                    f"{name!r} has a parallelism; there is one for all hosts, HOST_PARALLELISM"
-                )
             if field not in _FIELDS:
                 raise ValueError(f"{name!r} has {field!r}; use any of {', '.join(_FIELDS)}")
             fits, wanted = _FIELDS[field]
@@ -84,6 +82,10 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "budget": (
         lambda value: _is_number(value) and isinstance(value, int) and value >= 1,
         "a whole number of pages, 1 or more",
+    ),
+    "parallelism": (
+        lambda value: _is_number(value) and isinstance(value, int) and 1 <= value <= 100,
+        "a whole number of fetches, 1 to 100",
     ),
     "blocked": (lambda value: isinstance(value, bool), "true or false"),
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from redis import Redis
 
 from crawler import settings as ours
 from crawler.frontier import Entry, Frontier
@@ -215,7 +216,12 @@ async def test_pages_say_how_they_came_about(tmp_path: Path, redis_url: str, sit
 def test_rules_for_single_hosts_are_followed(tmp_path: Path, redis_url: str) -> None:
     options = WebOptions(hosts=4, pages=8, seed=2, zoo="none")
     log = tmp_path / "access.log"
-    rules = {"s1.test": {"blocked": True}, ".s2.test": {"budget": 2}, "s3.test": {"delay": 0.3}}
+    rules = {
+        "s1.test": {"blocked": True},
+        ".s2.test": {"budget": 2},
+        "s3.test": {"delay": 0.3},
+        "s0.test": {"parallelism": 2},
+    }
     with DemoServer(options, log) as server:
         run = Crawls(tmp_path, redis_url).run(
             SEED, web=server, arguments={"scope": "any"}, settings={"HOST_RULES": json.dumps(rules)}
@@ -227,6 +233,8 @@ def test_rules_for_single_hosts_are_followed(tmp_path: Path, redis_url: str) -> 
     assert "s1.test" not in requests
     # Beside robots.txt; a page that is on its way counts when it has arrived.
     assert 2 <= len(requests["s2.test"]) - 1 <= 3
+    with Redis.from_url(redis_url) as client:
+        assert client.hget("{web:0}:host:s0.test", "parallel") == b"2"
     pauses = [b.start_s - a.end_s for a, b in pairwise(requests["s3.test"])]
     assert pauses
     assert min(pauses) >= 0.295

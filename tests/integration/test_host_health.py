@@ -42,6 +42,8 @@ async def test_troubles_are_counted_by_host_and_kind_whoever_meets_them(client: 
     health = HostHealth(client, quiet_s=10)
     assert await health.count(FAILURES, HOST) == 1
     assert await health.count(OVERLOAD, "other.test") == 1
+    assert await health.of(HOST) == {OVERLOAD: 3, FAILURES: 1}
+    assert await health.of("never.test") == {OVERLOAD: 0, FAILURES: 0}
 
 
 async def test_they_are_forgiven_some_quiet_time_after_the_rest(client: Redis) -> None:

@@ -28,6 +28,13 @@ async def test_with_several_fetches_at_a_time_a_rate_keeps_starts_apart() -> Non
     assert await Manners.of(crawler).rest_ms("h.test", Fetch(2.0, 200)) == 10_000
 
 
+async def test_a_rate_keeps_starts_apart_where_one_host_may_have_several() -> None:
+    rules = {"wide.test": {"parallelism": 2}}
+    crawler = project_crawler(DELAY_FACTOR=0, DELAY_MIN=1, HOST_MAX_PER_MINUTE=6, HOST_RULES=rules)
+    assert await Manners.of(crawler).rest_ms("wide.test", Fetch(2.0, 200)) == 10_000
+    assert await Manners.of(crawler).rest_ms("other.test", Fetch(2.0, 200)) == 8_000
+
+
 async def test_the_usual_time_of_a_host_counts_not_one_fetch() -> None:
     manners = Manners.of(project_crawler(DELAY_FACTOR=5, DELAY_MIN=1, DELAY_MAX=60))
     assert await manners.rest_ms("h.test", Fetch(4.0, 200)) == 20_000

@@ -4,9 +4,14 @@
 -- ARGV[1]  msgpack array of entries, at most 1,000
 -- ARGV[2]  'new', or 'force' to push known URLs too (dont_filter), or 'all' to refuse none (seeds)
 -- ARGV[3]  waiting URLs from which on discoveries for queues 4 and 5 are refused (0 = no limit)
--- ARGV[4]  form of URL-seen, see seen_intset.lua and seen_bloom.lua
+-- ARGV[4]  who forces, and
+-- ARGV[5]  the name of its order and
+-- ARGV[6]  the number of this part of it: one that was done already changes nothing, so that a forced
+--          add may be repeated after a lost reply
+-- ARGV[7]  form of URL-seen, see seen_intset.lua and seen_bloom.lua
 -- Returns  a string, one character an entry: '1' added, '0' known, '2' refused and not marked seen
 
+local FORCED_TTL_MS = 86400000
 local entries = cmsgpack.unpack(ARGV[1])
 local queues, answer, added, refused = {{}, {}, {}, {}, {}}, {}, 0, 0
 -- Before the first write, since nothing is undone.
@@ -14,6 +19,14 @@ for _, entry in ipairs(entries) do
   assert(#entry > 21 and queues[queue_of(entry)], 'an entry is damaged or its front queue is not 1 to 5')
 end
 local force, limit = ARGV[2] == 'force', tonumber(ARGV[3])
+if force then
+  local key = shard .. 'forced:' .. ARGV[4]
+  local order, part = string.match(redis.call('GET', key) or '', '^(%S+) (%d+)$')
+  if order == ARGV[5] and tonumber(part) >= tonumber(ARGV[6]) then
+    return string.rep('1', #entries)
+  end
+  redis.call('SET', key, ARGV[5] .. ' ' .. ARGV[6], 'PX', FORCED_TTL_MS)
+end
 local full = false
 if limit > 0 and ARGV[2] == 'new' then
   local waiting = tonumber(redis.call('HGET', STATS, 'back') or 0)

@@ -8,11 +8,12 @@
 -- ARGV[5]  order of the queues by weight, a string of digits 1-5
 -- ARGV[6]  the same under load
 -- ARGV[7]  number of waiting URLs above which ARGV[6] applies
--- ARGV[8]  fetches a host may have in flight
+-- ARGV[8]  fetches a host may have in flight, unless it has a parallelism of its own
 -- ARGV[9]  pages the shard may have in all (0 = no limit)
 -- ARGV[10] pages a host may have (0 = no limit)
 -- ARGV[11] ms that claims rest after a restart of the server
 -- ARGV[12] dead letters kept
+-- ARGV[13] ms between two starts at a host whose own delay is not known yet
 -- Returns  {state, leases, wait_ms, delayed_ms, more, epoch}
 --          state: 'ok', 'paused', 'grace' (after a restart), 'limit' (no page is left to crawl),
 --          'dead' (this owner was declared dead)
@@ -89,21 +90,22 @@ local off_heap, on_heap = {}, {}
 
 local function lease_from(host)
   local key = shard .. 'host:' .. host
-  local tokens, turn, held, delay, own = unpack(redis.call('HMGET', key, 'tokens', 'turn', 'waiting',
-    'delay', 'budget'))
+  local tokens, turn, held, delay, own, slots = unpack(redis.call('HMGET', key, 'tokens', 'turn',
+    'waiting', 'delay', 'budget', 'parallel'))
+  slots = tonumber(slots) or parallel
   if over_budget(host, own, budget) then return drop_waiting(host, 'budget') end
   -- More than may be are in flight, as after a restart: the last of them brings the host back.
-  if tokens_in(tokens) >= parallel then return redis.call('ZREM', HEAP, host) end
+  if tokens_in(tokens) >= slots then return redis.call('ZREM', HEAP, host) end
   turn = tonumber(turn or 0)
   record(pop_back(host, turn))
   tokens = tokens and tokens ~= '' and tokens .. ' ' .. token or tostring(token)
   redis.call('HSET', key, 'tokens', tokens, 'turn', (turn + 1) % #order, 'waiting', held - 1)
   off_heap[#off_heap + 1] = host
-  if parallel > 1 then
+  if slots > 1 then
     -- Starts are spaced too; the clock keeps it for URLs that are routed later.
-    local next_start = now + tonumber(delay or 0)
+    local next_start = now + tonumber(delay or ARGV[13])
     redis.call('HSET', key, 'clock', next_start)
-    if tokens_in(tokens) < parallel and tonumber(held) > 1 then
+    if tokens_in(tokens) < slots and tonumber(held) > 1 then
       on_heap[#on_heap + 1] = next_start
       on_heap[#on_heap + 1] = host
     end
@@ -111,10 +113,10 @@ local function lease_from(host)
 end
 
 -- A host with nothing waiting and nothing in flight that is due: its URL needs no back queue.
-local function lease_at_once(key, entry, delay)
+local function lease_at_once(key, entry, delay, slots)
   record(entry)
   redis.call('HSET', key, 'tokens', token)
-  if parallel > 1 then redis.call('HSET', key, 'clock', now + tonumber(delay or 0)) end
+  if slots > 1 then redis.call('HSET', key, 'clock', now + tonumber(delay or ARGV[13])) end
 end
 
 for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', now, 'LIMIT', 0, n)) do

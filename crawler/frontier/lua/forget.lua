@@ -1,8 +1,9 @@
--- Forget that a URL was seen, so that it may be added again. What waits or is leased stays.
+-- Forget that a URL was seen, so that it may be added again. What waits stays.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  entry id, eight bytes
 -- ARGV[2]  form of URL-seen; Bloom filters cannot forget
--- Returns  1 if it was known and is forgotten, else 0
+-- Returns  'forgotten', 'unseen', or 'leased' for one that is being fetched: nothing was changed
 
-return forget_seen(ARGV[1]) and 1 or 0
+if leased(ARGV[1]) then return 'leased' end
+return forget_seen(ARGV[1]) and 'forgotten' or 'unseen'

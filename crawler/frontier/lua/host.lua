@@ -4,12 +4,14 @@
 -- ARGV[1]  host
 -- ARGV[2]  now, ms (0 = the server's clock)
 -- ARGV[3…] name, value: 'block' until ms (0 = lift the block), 'exclude' '1' or '0', 'purge' '1',
---          'queue' 1-5 or 0 for each URL's own, 'budget' pages or '' for the crawl's
--- Returns  {clock, delay, waiting, in flight, pages, blocked until, excluded, queue, budget}; all
---          changes are O(1): URLs in the front queues meet them when they are routed
+--          'queue' 1-5 or 0 for each URL's own, 'budget' pages or '' for the crawl's, 'parallelism'
+--          fetches in flight or '' for the crawl's
+-- Returns  what is kept of it now, see host_view.lua. All changes are O(1): URLs in the front queues
+--          meet them when they are routed
 
 local host, now = ARGV[1], now_ms(ARGV[2])
 local key = shard .. 'host:' .. host
+local UNKNOWN_DELAY_MS = 1000
 
 local change = {}
 function change.block(value)
@@ -49,19 +51,29 @@ function change.budget(value)
   if value == '' then return redis.call('HDEL', key, 'budget') end
   redis.call('HSET', key, 'budget', value, 'keep', 1)
 end
+function change.parallelism(value)
+  local own, tokens, waiting, clock, delay = unpack(redis.call('HMGET', key, 'parallel', 'tokens',
+    'waiting', 'clock', 'delay'))
+  if (own or '') == value then return end
+  if value == '' then redis.call('HDEL', key, 'parallel') end
+  if value ~= '' then redis.call('HSET', key, 'parallel', value, 'keep', 1) end
+  if tokens_in(tokens) == 0 then return end
+  -- When the fetches in flight began is not known: the next one starts a delay from now.
+  clock = math.max(tonumber(clock or 0), now + tonumber(delay or UNKNOWN_DELAY_MS))
+  redis.call('HSET', key, 'clock', clock)
+  if tonumber(waiting or 0) > 0 then redis.call('ZADD', HEAP, clock, host) end
+end
 
 for i = 3, #ARGV, 2 do assert(change[ARGV[i]], 'a host has no ' .. ARGV[i]) end
 for i = 3, #ARGV, 2 do change[ARGV[i]](ARGV[i + 1]) end
-local found = redis.call('HMGET', key, 'clock', 'delay', 'waiting', 'tokens', 'blocked', 'excluded',
-  'queue', 'budget')
-local clock = tonumber(found[1] or 0)
 if #ARGV > 2 then
-  if redis.call('HEXISTS', key, 'keep') == 1 or tonumber(found[3] or 0) > 0 or (found[4] or '') ~= '' then
+  local clock, waiting, tokens, keep = unpack(redis.call('HMGET', key, 'clock', 'waiting', 'tokens',
+    'keep'))
+  if keep then redis.call('SADD', shard .. 'ordered', host) end
+  if keep or tonumber(waiting or 0) > 0 or (tokens or '') ~= '' then
     redis.call('PERSIST', key)
   else
-    redis.call('PEXPIREAT', key, math.max(clock, now) + HOST_TTL_MS)
+    redis.call('PEXPIREAT', key, math.max(tonumber(clock or 0), now) + HOST_TTL_MS)
   end
 end
-return {clock, tonumber(found[2] or 0), tonumber(found[3] or 0), tokens_in(found[4]),
-  tonumber(redis.call('HGET', shard .. 'pages', host) or 0), tonumber(found[5] or 0),
-  tonumber(found[6] or 0), tonumber(found[7] or 0), found[8] or ''}
+return host_view(host)

@@ -3,7 +3,7 @@
 --
 -- KEYS[1]  shard
 -- ARGV[1]  now, ms (0 = the server's clock)
--- ARGV[2]  fetches a host may have in flight
+-- ARGV[2]  fetches a host may have in flight, unless it has a parallelism of its own
 -- ARGV[3]  owner
 -- ARGV[4]  how many fetches follow
 -- ARGV[5…] host, token: a fetch in flight; then host, ms it still rests: a recent contact
@@ -15,8 +15,8 @@ local highest = tonumber(redis.call('HGET', STATS, 'token') or 0)
 redis.call('UNLINK', flights_key)
 for i = 5, #ARGV, 2 do
   local host, key = ARGV[i], shard .. 'host:' .. ARGV[i]
-  local tokens, clock, waiting, keep = unpack(redis.call('HMGET', key, 'tokens', 'clock', 'waiting',
-    'keep'))
+  local tokens, clock, waiting, keep, slots = unpack(redis.call('HMGET', key, 'tokens', 'clock',
+    'waiting', 'keep', 'parallel'))
   if i < 5 + 2 * flights then
     local token = ARGV[i + 1]
     redis.call('HSET', flights_key, token, host)
@@ -26,7 +26,7 @@ for i = 5, #ARGV, 2 do
       redis.call('HSET', key, 'tokens', tokens)
       redis.call('PERSIST', key)
     end
-    if tokens_in(tokens) >= parallel then redis.call('ZREM', HEAP, host) end
+    if tokens_in(tokens) >= (tonumber(slots) or parallel) then redis.call('ZREM', HEAP, host) end
   else
     local rest = now + tonumber(ARGV[i + 1])
     if rest > tonumber(clock or 0) then

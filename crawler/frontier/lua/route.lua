@@ -36,8 +36,8 @@ local function take_front(number)
   return chunk[chunk.at]
 end
 
--- Routes until `wanted` URLs were passed to `lease(key, entry, delay)`: a URL of a host that is idle
--- and due needs no back queue. Returns how many URLs still wait in the front queues.
+-- Routes until `wanted` URLs were passed to `lease(key, entry, delay, slots)`: a URL of a host that is
+-- idle and due needs no back queue. Returns how many URLs still wait in the front queues.
 local function route(wanted, now, order, sizes, waiting, parallel, budget, dead_max, lease)
   local out = redis.call('HMGET', STATS, 'turn', 'out1', 'out2', 'out3', 'out4', 'out5')
   local turn, moved, back = tonumber(out[1] or 0), 0, 0
@@ -55,14 +55,15 @@ local function route(wanted, now, order, sizes, waiting, parallel, budget, dead_
     else
       local key = shard .. 'host:' .. host
       local state = redis.call('HMGET', key, 'tokens', 'clock', 'cut', 'queue', 'excluded', 'budget',
-        'waiting', 'delay')
+        'waiting', 'delay', 'parallel')
+      local slots = tonumber(state[9]) or parallel
       local queue, why = host_rules(state, number, popped[number], host, budget)
       local held, clock = tonumber(state[7] or 0), tonumber(state[2] or 0)
       if not queue then
         count('dropped_' .. why, 1)
       elseif held == 0 and clock <= now and (state[1] or '') == '' then
         if state[1] or state[2] then redis.call('PERSIST', key) end
-        lease(key, entry, state[8])
+        lease(key, entry, state[8], slots)
         wanted = wanted - 1
       else
         redis.call('RPUSH', shard .. 'back:' .. host .. ':' .. queue, entry)
@@ -70,7 +71,7 @@ local function route(wanted, now, order, sizes, waiting, parallel, budget, dead_
         back = back + 1
         if held == 0 then
           if state[1] or state[2] then redis.call('PERSIST', key) end
-          if tokens_in(state[1]) < parallel then
+          if tokens_in(state[1]) < slots then
             heap[#heap + 1] = clock
             heap[#heap + 1] = host
           end

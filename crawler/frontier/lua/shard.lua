@@ -6,12 +6,15 @@
 --   back:<host>:<1..5>       list   URLs of a host that is active
 --   host_heap                zset   active host with a free slot -> earliest next contact, ms
 --   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn; set by people:
---                                   cut, queue, excluded, budget, blocked, keep (never expires)
+--                                   cut, queue, excluded, budget, parallel, blocked, keep (never
+--                                   expires)
+--   ordered                  set    hosts of which people said something that is kept
 --   leases:<owner>           hash   token -> "<token> <request id> <entry>"
 --   flights:<owner>          hash   token -> host, as repeated after a restart of the server
 --   owners                   zset   instance -> last beat, ms
 --   instances                hash   instance -> what it says of itself
 --   claims                   hash   instance -> id of its last claim
+--   forced:<who>             string last order of a forced add, gone after a day
 --   delayed                  zset   due time of a bucket, ms -> the same
 --   delayed:<ms>             list   "r" (retry) or "c" (recrawl) .. entry
 --   url_seen:<gen>:<bucket>  set    32 bits of the fingerprints in this bucket

@@ -1,14 +1,54 @@
--- What is cheap to know of one URL: O(leases), whatever the number of URLs.
+-- What is cheap to know of one URL: O(leases), and a bounded look at where it may wait.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  entry id, eight bytes
--- ARGV[2]  form of URL-seen
--- Returns  {known, owner of its lease or '', entry of the lease or ''}
+-- ARGV[2]  its host
+-- ARGV[3]  how many URLs to look at in each queue
+-- ARGV[4]  form of URL-seen
+-- Returns  {state, owner or reason, ms, entry}: 'leased' with the owner, 'waiting', 'delayed' with the
+--          time it is due and 'retry' or 'recrawl', 'dead' with the reason and the time; else 'known'
+--          (done, or further back in a queue) or 'unseen'
 
-for _, owner in ipairs(redis.call('ZRANGE', OWNERS, 0, -1)) do
-  for _, lease in ipairs(redis.call('HVALS', shard .. 'leases:' .. owner)) do
-    local entry = entry_of(lease)
-    if entry_id(entry) == ARGV[1] then return {1, owner, entry} end
+local id, host, look = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+local function waiting()
+  for number = 1, 5 do
+    for _, key in ipairs({'back:' .. host .. ':' .. number, 'front:' .. number}) do
+      for _, entry in ipairs(redis.call('LRANGE', shard .. key, 0, look - 1)) do
+        if entry_id(entry) == id then return entry end
+      end
+    end
   end
 end
-return {is_seen(ARGV[1]) and 1 or 0, '', ''}
+
+local function delayed()
+  local left = look
+  for _, due in ipairs(redis.call('ZRANGE', shard .. 'delayed', 0, look - 1)) do
+    if left <= 0 then return end
+    local records = redis.call('LRANGE', shard .. 'delayed:' .. due, 0, left - 1)
+    left = left - #records
+    for _, record in ipairs(records) do
+      local entry = string.sub(record, 2)
+      if entry_id(entry) == id then
+        return due, entry, string.sub(record, 1, 1) == 'r' and 'retry' or 'recrawl'
+      end
+    end
+  end
+end
+
+local function dead()
+  for _, letter in ipairs(redis.call('XREVRANGE', shard .. 'dead', '+', '-', 'COUNT', look)) do
+    local fields = letter[2]
+    if entry_id(fields[2]) == id then return fields[6], fields[2], fields[4] end
+  end
+end
+
+local owner, held = leased(id)
+if owner then return {'leased', owner, 0, held} end
+local found = waiting()
+if found then return {'waiting', '', 0, found} end
+local due, later, kind = delayed()
+if due then return {'delayed', kind, due, later} end
+local at, letter, reason = dead()
+if at then return {'dead', reason, at, letter} end
+return {is_seen(id) and 'known' or 'unseen', '', 0, ''}

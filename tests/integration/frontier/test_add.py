@@ -35,6 +35,16 @@ async def test_force_adds_a_known_url_again(frontier: Frontier) -> None:
     assert (await frontier.sizes()).waiting == 2
 
 
+async def test_a_forced_add_that_is_repeated_adds_nothing_twice(frontier: Frontier) -> None:
+    many = [*entries(ADD_MAX + 10), *hosts(20)]
+    for _ in range(3):
+        added = await frontier.add(many, mode="force", request_id="lost")
+        assert added.answers == "1" * len(many)
+    assert (await frontier.sizes()).waiting == len(many)
+    await frontier.add(many[:5], mode="force", request_id="another")
+    assert (await frontier.sizes()).waiting == len(many) + 5
+
+
 async def test_force_marks_a_url_as_seen(frontier: Frontier) -> None:
     await frontier.add([entry("http://a.test/")], mode="force")
     assert (await frontier.add([entry("http://a.test/")])).answers == "0"
@@ -72,7 +82,7 @@ async def test_a_refused_url_is_not_seen_and_may_come_again(place: Place) -> Non
     await frontier.add(entries(1))
     late = entry("http://a.test/late", 5)
     assert (await frontier.add([late])).answers == "2"
-    assert (await (await place.steering()).status(late.url))[0] == "unseen"
+    assert (await (await place.steering()).status(late.url)).state == "unseen"
     assert (await frontier.add([late], mode="all")).answers == "1"
     assert (await frontier.add([late])).answers == "0"
 

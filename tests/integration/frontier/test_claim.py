@@ -270,6 +270,59 @@ async def test_a_host_with_more_in_flight_than_may_be_waits_for_the_last(place: 
     assert len(await claim(narrow, now_ms=T0 + 20)) == 1
 
 
+async def test_a_hosts_own_parallelism_holds_for_the_whole_fleet(place: Place) -> None:
+    frontier, other = await place.instance(), await place.instance()
+    steering = await place.steering()
+    assert (await steering.host("a.test", parallelism=2)).parallelism == 2
+    await frontier.add([*entries(6), *entries(6, "b.test")])
+    assert {lease.entry.host for lease in await claim(frontier)} == {"a.test", "b.test"}
+    for later in range(1, 4):
+        await claim(other, now_ms=T0 + 10_000 * later)
+    in_flight = [await steering.host(name) for name in ("a.test", "b.test")]
+    assert [state.in_flight for state in in_flight] == [2, 1]
+
+
+async def test_starts_at_a_host_with_a_parallelism_are_a_delay_apart(place: Place) -> None:
+    frontier = await place.instance(tuning=Tuning(spacing_ms=300))
+    await (await place.steering()).host("a.test", parallelism=3)
+    await frontier.add(entries(9))
+    # Its own delay is not known yet.
+    flights = [await one(frontier)]
+    for start in (T0 + 300, T0 + 600):
+        assert await claim(frontier, now_ms=start - 1) == []
+        flights.append(await one(frontier, now_ms=start))
+    assert await claim(frontier, now_ms=T0 + 5000) == []
+    await frontier.release([(flights[0], 1000)], now_ms=T0 + 5000)
+    assert await claim(frontier, now_ms=T0 + 5999) == []
+    assert len(await claim(frontier, now_ms=T0 + 6000)) == 1
+
+
+async def test_a_parallelism_given_while_a_host_is_in_flight_takes_effect(place: Place) -> None:
+    frontier, steering = await place.instance(), await place.steering()
+    await frontier.add(entries(5))
+    first = await one(frontier)
+    assert await claim(frontier, now_ms=T0 + 9000) == []
+    await steering.host("a.test", parallelism=2)
+    # A second after the order, since the host's own delay is not known.
+    assert await claim(frontier, now_ms=T0 + 9999) == []
+    second = await one(frontier, now_ms=T0 + 10_000)
+    # Taken back: the next one waits for both.
+    assert (await steering.host("a.test", parallelism=None)).parallelism is None
+    await frontier.release([(first, 0)], now_ms=T0 + 20_000)
+    assert await claim(frontier, now_ms=T0 + 30_000) == []
+    await frontier.release([(second, 0)], now_ms=T0 + 30_000)
+    assert len(await claim(frontier, now_ms=T0 + 30_000)) == 1
+
+
+async def test_the_weights_may_change_while_a_crawl_runs(frontier: Frontier, place: Place) -> None:
+    for queue in (1, 5):
+        await frontier.add(of_shard_0(60, queue, place))
+    frontier.serve((1, 0, 0, 0, 3), (1, 1, 1, 1, 1), 100_000)
+    assert await shares(frontier, place, 40) == {1: 10, 5: 30}
+    frontier.serve((1, 0, 0, 0, 0), (0, 0, 0, 0, 1), 10)
+    assert await shares(frontier, place, 10) == {5: 10}
+
+
 # --- limits --------------------------------------------------------------------------------------
 
 

@@ -30,6 +30,20 @@ async def test_options_that_one_process_is_given_hold_for_all(steering: Steering
     assert not one.scope.excludes("http://www.b.test/")
 
 
+async def test_weights_are_an_option_of_the_fleet(
+    steering: Steering, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await opened(steering, weights=[50, 20, 20, 5, 5])
+    other = await opened(steering)
+    assert other.options.weights == (50, 20, 20, 5, 5)
+    assert other.options.load_weights == (60, 25, 10, 4, 1)
+    with caplog.at_level(logging.WARNING):
+        await opened(steering, weights=[1, 1, 1, 1, 1], load_threshold=9)
+    assert "weights is now [1, 1, 1, 1, 1] for every process of this crawl" in caplog.text
+    await one.look()
+    assert (one.options.weights, one.options.load_threshold) == ((1, 1, 1, 1, 1), 9)
+
+
 async def test_a_wrong_option_is_told_once_and_left_out(
     steering: Steering, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -77,6 +77,17 @@ async def claimed(frontier: Frontier, number: int) -> list[Lease]:
     return leases
 
 
+async def test_forced_adds_whose_replies_are_lost_are_made_once(frontier: LostReplies) -> None:
+    outbox = Outbox(frontier, Health(), lambda: None)
+    frontier.losing = True
+    futures = [outbox.add(entries(3), mode="force") for _ in range(3)]
+    await outbox.drain()
+    assert [future.result().answers for future in futures] == ["111"] * 3
+    assert frontier.calls.count("add") == 6
+    frontier.losing = False
+    assert (await frontier.sizes()).waiting == 9
+
+
 def presence(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What was said about Redis coming and going."""
     return [

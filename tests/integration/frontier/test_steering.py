@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from redis.exceptions import ResponseError
+from typing import Any
 
+import pytest
+
+import crawler.frontier.steering
 from crawler.errors import CrawlerError
-from crawler.frontier import Entry, Frontier, Steering
+from crawler.frontier import Entry, Frontier, Letter, Steering, UrlStatus, host_orders
 from crawler.frontier.entry import encode
-from crawler.frontier.shards import shard_of
+from crawler.frontier.start_urls import StartUrls
 from tests.integration.frontier.fleet import (
     CRAWL,
     T0,
@@ -107,9 +109,16 @@ async def test_what_people_said_of_a_host_never_expires(
     assert await place.redis.pttl(place.key("a.test", "host:a.test")) == -1
 
 
-async def test_an_unknown_order_changes_nothing(steering: Steering, place: Place) -> None:
-    with pytest.raises(ResponseError, match="a host has no colour"):
-        await steering.host("a.test", exclude=True, colour="red")
+@pytest.mark.parametrize(
+    "orders",
+    [
+        {"colour": 1}, {"queue": 6}, {"queue": None}, {"budget": 0}, {"parallelism": 0},
+        {"block": -1}, {"purge": False}, {"budget": "7"},
+    ],
+)  # fmt: skip
+async def test_a_wrong_order_changes_nothing(steering: Steering, orders: dict[str, Any]) -> None:
+    with pytest.raises(CrawlerError, match="host"):
+        await steering.host("a.test", **{"exclude": True, **orders})
     assert not (await steering.host("a.test")).excluded
 
 
@@ -202,30 +211,144 @@ async def test_a_host_may_have_a_budget_of_its_own(frontier: Frontier, steering:
 
 
 async def test_hosts_are_listed_by_pages_the_next_due_first(
-    frontier: Frontier, steering: Steering, place: Place
+    frontier: Frontier, steering: Steering
 ) -> None:
-    names = [e.host for e in hosts(300) if shard_of(e.host, place.shards) == 0][:9]
+    names = [e.host for e in hosts(9)]
     await frontier.add([entry(f"http://{name}/{i}") for name in names for i in range(2)])
     for lease in await claim(frontier):
         rest_ms = 1000 * (names.index(lease.entry.host) + 1)
         await crawl(frontier, lease, rest_ms=rest_ms)
-    pages = [await steering.hosts(shard=0, offset=offset, limit=4) for offset in (0, 4, 8, 12)]
-    assert [len(page) for page in pages] == [4, 4, 1, 0]
-    listed = [state for page in pages for state in page]
+    pages = [await steering.hosts(offset=offset, limit=4) for offset in (0, 4, 8, 12)]
+    assert [len(page.hosts) for page in pages] == [4, 4, 1, 0]
+    assert {(page.total, page.complete) for page in pages} == {(9, True)}
+    listed = [state for page in pages for state in page.hosts]
     assert [state.host for state in listed] == names
     assert [state.clock_ms - T0 for state in listed] == [1000 * (i + 1) for i in range(9)]
-    assert {(state.waiting, state.pages) for state in listed} == {(1, 1)}
+    assert {(state.waiting, state.pages, state.state) for state in listed} == {(1, 1, "resting")}
+
+
+async def test_hosts_are_found_by_name_and_state_and_sorted(
+    frontier: Frontier, steering: Steering
+) -> None:
+    await frontier.add([entry(f"http://big.test/{i}") for i in range(5)])
+    await frontier.add([entry(f"http://small.test/{i}") for i in range(3)])
+    await crawl(frontier, (await claim(frontier))[0], rest_ms=1000)
+    await steering.host("shut.test", exclude=True)
+    await steering.host("later.test", block=T0 + 50_000)
+    await frontier.add([entry("http://later.test/")])
+    await claim(frontier)
+    found = await steering.hosts(sort="waiting")
+    assert [state.host for state in found.hosts][:2] == ["big.test", "small.test"]
+    assert {state.host: state.state for state in found.hosts}["shut.test"] == "excluded"
+    assert [state.host for state in (await steering.hosts(text="all.t")).hosts] == ["small.test"]
+    assert [one.host for one in (await steering.hosts(state="blocked")).hosts] == ["later.test"]
+    in_flight = await steering.hosts(state="in_flight", sort="host", offset=0, limit=1)
+    assert (len(in_flight.hosts), in_flight.total, in_flight.complete) == (1, 1, True)
+    assert (await steering.hosts(text="*", sort="host")).hosts == []
+    for wrong in ({"sort": "colour"}, {"state": "tired"}):
+        with pytest.raises(CrawlerError, match="use "):
+            await steering.hosts(**wrong)
+
+
+async def test_a_list_of_hosts_looks_at_a_bounded_part(
+    frontier: Frontier, steering: Steering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_orders, "READ_MAX", 20)
+    await frontier.add([entry(f"http://h{i}.test/{j}") for i in range(60) for j in range(2)])
+    await claim(frontier, 60)
+    found = await steering.hosts(sort="host")
+    assert (len(found.hosts), found.complete) == (20, False)
+
+
+# --- status --------------------------------------------------------------------------------------
 
 
 async def test_the_status_of_a_url_follows_it(frontier: Frontier, steering: Steering) -> None:
     page = entry("http://a.test/")
-    assert await steering.status(page.url) == ("unseen", "", None)
+    assert await steering.status(page.url) == UrlStatus("unseen")
     await frontier.add([page])
-    assert await steering.status(page.url) == ("known", "", None)
+    assert await steering.status(page.url) == UrlStatus("waiting", entry=page)
     lease = await one(frontier)
-    assert await steering.status(page.url) == ("leased", frontier.owner, page)
+    assert await steering.status(page.url) == UrlStatus("leased", owner=frontier.owner, entry=page)
+    await frontier.hand_back([(lease, 0)], now_ms=T0)
+    assert await steering.status(page.url) == UrlStatus("waiting", entry=page)
+    lease = await one(frontier)
+    again = page.retried("timeout", now_s=1.0)
+    await frontier.release([(lease, 0)], now_ms=T0)
+    await frontier.retry([(lease, 5000, again)], now_ms=T0)
+    assert await steering.status(page.url) == UrlStatus(
+        "delayed", reason="retry", at_ms=T0 + 5000, entry=again
+    )
+    await frontier.promote(now_ms=T0 + 5000)
+    lease = await one(frontier, now_ms=T0 + 5000)
+    await frontier.bury([(lease, "gone")], now_ms=T0 + 6000)
+    assert await steering.status(page.url) == UrlStatus(
+        "dead", reason="gone", at_ms=T0 + 6000, entry=again
+    )
+    assert await steering.requeue() == 1
+    await crawl(frontier, await one(frontier, now_ms=T0 + 6000), now_ms=T0 + 6000)
+    assert await steering.status(page.url) == UrlStatus("known")
+
+
+async def test_a_url_far_back_in_a_queue_is_known(frontier: Frontier, steering: Steering) -> None:
+    many = entries(1100)
+    await frontier.add(many)
+    assert (await steering.status(many[900].url)).state == "waiting"
+    assert (await steering.status(many[1050].url)).state == "known"
+
+
+# --- forget --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["r", "c", "v"])
+async def test_a_url_that_is_forgotten_while_it_is_put_off_does_not_come_twice(
+    frontier: Frontier, steering: Steering, kind: str
+) -> None:
+    await frontier.add(hosts(30))
+    leases = await claim(frontier)
+    for wait_ms in (1000, 90_000):
+        some, leases = leases[:15], leases[15:]
+        await frontier.release([(lease, 0) for lease in some], now_ms=T0)
+        await frontier.retry(
+            [(lease, wait_ms, lease.entry) for lease in some], kind=kind, now_ms=T0
+        )
+    page = some[7].entry
+    assert await steering.forget(page.url)
+    assert await steering.status(page.url) == UrlStatus("unseen")
+    assert (await frontier.add([page])).new == 1
+    sizes = await frontier.sizes()
+    assert (sizes.retries + sizes.recrawls, sizes.waiting) == (29, 1)
+    await frontier.promote(now_ms=T0 + 90_000)
+    found = urls(await claim(frontier, now_ms=T0 + 90_000))
+    assert sorted(found) == sorted(e.url for e in hosts(30))
+
+
+async def test_forgetting_looks_through_the_delay_queue_in_small_steps(
+    frontier: Frontier, steering: Steering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crawler.frontier.steering, "_LOOK", 3)
+    await frontier.add(hosts(20))
+    leases = await claim(frontier)
+    await frontier.release([(lease, 0) for lease in leases], now_ms=T0)
+    waits = [1000 * (number % 3 + 1) for number in range(20)]
+    await frontier.retry(
+        [(lease, wait, lease.entry) for lease, wait in zip(leases, waits, strict=True)], now_ms=T0
+    )
+    for number in (0, 19, 10):
+        assert await steering.forget(leases[number].entry.url)
+    sizes = await frontier.sizes()
+    assert (sizes.retries, await frontier.promote(now_ms=T0 + 5000)) == (17, 17)
+
+
+async def test_a_url_that_is_being_fetched_is_not_forgotten(
+    frontier: Frontier, steering: Steering
+) -> None:
+    await frontier.add(hosts(1))
+    lease = await one(frontier)
+    with pytest.raises(CrawlerError, match="is being fetched"):
+        await steering.forget(lease.entry.url)
     await crawl(frontier, lease)
-    assert await steering.status(page.url) == ("known", "", None)
+    assert await steering.forget(lease.entry.url)
 
 
 # --- dead letters --------------------------------------------------------------------------------
@@ -250,6 +373,20 @@ async def test_dead_letters_are_chosen_by_reason_and_host(
     [letter] = await steering.dead(host="a.test", reason="timeout")
     assert letter.entry is not None
     assert letter.entry.url == "http://a.test/1"
+
+
+async def test_dead_letters_are_read_by_pages_the_newest_first(
+    frontier: Frontier, steering: Steering
+) -> None:
+    for number in range(4):
+        await bury(frontier, [entry(f"http://h{i}.test/{number}") for i in range(8)], f"r{number}")
+    found: list[Letter] = []
+    while page := await steering.dead(limit=5, before=found[-1].cursor if found else ""):
+        found += page
+    assert [letter.reason for letter in found] == [f"r{n}" for n in (3, 2, 1, 0) for _ in range(8)]
+    assert len({letter.data for letter in found}) == 32
+    with pytest.raises(CrawlerError, match="no place in the dead letters"):
+        await steering.dead(before="yesterday")
 
 
 async def test_a_requeued_url_starts_with_a_clean_record(
@@ -352,23 +489,24 @@ async def test_memory_without_a_limit_is_never_full(steering: Steering) -> None:
 # --- start_urls ----------------------------------------------------------------------------------
 
 
-async def test_pushed_urls_stay_until_they_are_dropped(frontier: Frontier, place: Place) -> None:
-    name = "web:start_urls"
+async def test_pushed_urls_stay_until_they_are_dropped(place: Place) -> None:
+    name, pushed = "web:start_urls", StartUrls(place.redis, "web")
     await place.redis.rpush(name, "http://a.test/", "http://b.test/", "http://c.test/")
-    read = await frontier.start_urls("web").read(2)
+    read = await pushed.read(2)
     assert read == [b"http://a.test/", b"http://b.test/"]
-    assert await frontier.start_urls("web").read(2) == read
+    assert await pushed.read(2) == read
     # Another process pushes at the same time, on either side.
     await place.redis.lpush(name, "http://d.test/")
-    await frontier.start_urls("web").drop(read)
-    assert await frontier.start_urls("web").read() == [b"http://d.test/", b"http://c.test/"]
+    await pushed.drop(read)
+    assert await pushed.read() == [b"http://d.test/", b"http://c.test/"]
 
 
-async def test_of_a_url_pushed_twice_one_is_dropped(frontier: Frontier, place: Place) -> None:
+async def test_of_a_url_pushed_twice_one_is_dropped(place: Place) -> None:
+    pushed = StartUrls(place.redis, "web")
     await place.redis.rpush("web:start_urls", "http://a.test/", "http://a.test/")
-    await frontier.start_urls("web").drop([b"http://a.test/"])
-    assert await frontier.start_urls("web").read() == [b"http://a.test/"]
-    await frontier.start_urls("web").drop([])
+    await pushed.drop([b"http://a.test/"])
+    assert await pushed.read() == [b"http://a.test/"]
+    await pushed.drop([])
 
 
 async def test_a_letter_of_a_url_with_a_tail_is_read(

@@ -9,7 +9,7 @@ import pytest
 from crawler.frontier import Frontier, Steering, Tuning, keys
 from crawler.frontier.seen import Bloom
 from crawler.urls import UrlRules, Urls
-from tests.integration.frontier.fleet import CRAWL, Place, entries, entry
+from tests.integration.frontier.fleet import CRAWL, Place, crawl, entries, entry, one
 
 BUCKETS = 4096
 
@@ -28,7 +28,7 @@ async def generation(place: Place) -> int:
 
 
 async def test_a_full_generation_is_followed_by_a_larger_one(tiny: Frontier, place: Place) -> None:
-    many = [replace(one, id=one.id ^ 1) for one in entries(BUCKETS + 500)]
+    many = [replace(e, id=e.id ^ 1) for e in entries(BUCKETS + 500)]
     assert (await tiny.add(many)).new == len(many)
     assert await generation(place) == 1
     assert (await tiny.add(many)).new == 0
@@ -43,9 +43,9 @@ async def test_forgetting_works_in_every_generation(tiny: Frontier, place: Place
     many = entries(BUCKETS + 10)
     await tiny.add(many)
     scripts, tag = tiny._scripts, place.tag("a.test")
-    for one in (many[0], many[-1]):
-        assert await scripts.run("forget", tag, one.id.to_bytes(8, "big"), 1) == 1
-        assert await scripts.run("forget", tag, one.id.to_bytes(8, "big"), 1) == 0
+    for page in (many[0], many[-1]):
+        assert await scripts.run("forget", tag, page.id.to_bytes(8, "big"), 1) == b"forgotten"
+        assert await scripts.run("forget", tag, page.id.to_bytes(8, "big"), 1) == b"unseen"
     assert (await tiny.add(many)).answers == "1" + "0" * (len(many) - 2) + "1"
 
 
@@ -54,8 +54,9 @@ async def test_a_forgotten_url_is_new_again(frontier: Frontier, place: Place) ->
     page = entry("http://a.test/page")
     assert not await steering.forget(page.url)
     await frontier.add([page])
+    await crawl(frontier, await one(frontier))
     assert await steering.forget(page.url)
-    assert (await steering.status(page.url))[0] == "unseen"
+    assert (await steering.status(page.url)).state == "unseen"
     assert (await frontier.add([page])).answers == "1"
 
 
@@ -81,8 +82,8 @@ async def test_a_bloom_filter_knows_what_was_added(bloom: Frontier, place: Place
     assert (await bloom.add(many)).new >= 895
     assert (await bloom.add(many)).new == 0
     steering = await place.steering()
-    assert (await steering.status(many[0].url))[0] == "known"
-    assert (await steering.status("http://a.test/other"))[0] == "unseen"
+    assert (await steering.status(many[0].url)).state == "waiting"
+    assert (await steering.status("http://a.test/other")).state == "unseen"
 
 
 async def test_a_url_twice_in_one_batch_is_added_once(bloom: Frontier) -> None:
@@ -122,8 +123,9 @@ async def test_status_and_forget_tell_urls_apart_as_the_crawl_does(
     url = "http://www.example.com/news/"
     skip = urls.group_skip(url)
     await frontier.add([replace(entry(url), id=urls.fingerprint(url), group_skip=skip)])
+    await crawl(frontier, await one(frontier))
     steering = await Steering.of(place.redis, CRAWL, urls)
-    assert (await steering.status("http://www.example.com/news"))[0] == "known"
+    assert (await steering.status("http://www.example.com/news")).state == "known"
     assert await steering.forget("http://www.example.com/news")
-    assert (await steering.status(url))[0] == "unseen"
+    assert (await steering.status(url)).state == "unseen"
     assert (await steering.options())["forgotten"] == 1

@@ -1,0 +1,48 @@
+"""Send URLs to their shards, as many a call as the script takes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgpack
+
+from crawler.frontier.entry import Entry, encode
+from crawler.frontier.records import Added
+from crawler.frontier.shards import shard_of
+
+# URLs that one call of the script takes.
+ADD_MAX = 1000
+
+Run = Callable[..., Awaitable[Any]]
+
+
+async def add(
+    run: Run,
+    tags: Sequence[str],
+    entries: Sequence[Entry],
+    *,
+    mode: str,
+    seen_argument: str,
+    full_at: int = 0,
+    order: tuple[str, str] = ("", ""),
+) -> Added:
+    """Run the verb `add` on every shard that these URLs belong to.
+
+    `order` is who forces and the name of its order, see lua/add.lua.
+    """
+    answers = bytearray(b"0" * len(entries))
+    by_shard: dict[int, list[int]] = defaultdict(list)
+    for index, entry in enumerate(entries):
+        by_shard[shard_of(entry.host, len(tags))].append(index)
+    for shard, indexes in by_shard.items():
+        for number, start in enumerate(range(0, len(indexes), ADD_MAX)):
+            part = indexes[start : start + ADD_MAX]
+            # Redis' own msgpack knows strings only, no binary type.
+            blob = msgpack.packb([encode(entries[i]) for i in part], use_bin_type=False)
+            args = (blob, mode, full_at, *order, number, seen_argument)
+            answer = await run("add", tags[shard], *args)
+            for index, character in zip(part, answer, strict=True):
+                answers[index] = character
+    return Added(answers.decode())

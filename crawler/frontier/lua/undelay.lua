@@ -1,0 +1,37 @@
+-- Take one URL out of the delay queue, looking at a bounded part of it.
+--
+-- KEYS[1]  shard
+-- ARGV[1]  entry id, eight bytes
+-- ARGV[2]  due time of the bucket to go on with ('' = the first)
+-- ARGV[3]  how many records of that bucket to pass over
+-- ARGV[4]  how many records to look at, at the most
+-- Returns  {due time to go on with ('' = the end), records to pass over, how many were taken out}
+
+local due, at, left, taken = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), 0
+local delayed = shard .. 'delayed'
+
+local function take_out(bucket, record)
+  redis.call('LREM', bucket, 1, record)
+  count(string.sub(record, 1, 1) == 'r' and 'retries' or 'recrawls', -1)
+  taken = taken + 1
+end
+
+while left > 0 do
+  local start = due == '' and '-inf' or at > 0 and due or '(' .. due
+  local found = redis.call('ZRANGEBYSCORE', delayed, start, '+inf', 'LIMIT', 0, 1)[1]
+  if not found then return {'', 0, taken} end
+  if found ~= due then due, at = found, 0 end
+  local bucket = delayed .. ':' .. due
+  local records = redis.call('LRANGE', bucket, at, at + left - 1)
+  left, at = left - #records, at + #records
+  for _, record in ipairs(records) do
+    if entry_id(string.sub(record, 2)) == ARGV[1] then
+      take_out(bucket, record)
+      at = at - 1
+    end
+  end
+  -- At its end: the next one follows.
+  if left > 0 or #records == 0 then at = 0 end
+  if redis.call('EXISTS', bucket) == 0 then redis.call('ZREM', delayed, due) end
+end
+return {due, at, taken}

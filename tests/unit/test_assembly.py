@@ -1,0 +1,41 @@
+"""Settings as the scheduler's parts take them."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from crawler import settings as ours
+from crawler.assembly import given_options
+from crawler.errors import ConfigurationError
+from tests.crawlers import project_crawler
+
+
+def given(spider: Any = None, **settings: Any) -> dict[str, Any]:
+    return given_options(project_crawler(**settings).settings, spider)
+
+
+def test_settings_as_they_are_by_default_order_nothing_for_the_fleet() -> None:
+    assert given() == {}
+
+
+def test_weights_that_were_set_are_options_of_the_fleet() -> None:
+    weights = [1, 2, 3, 4, 5]
+    spider = SimpleNamespace(options={"scope": "any"})
+    assert given(spider, FRONTIER_WEIGHTS=weights) == {"weights": weights, "scope": "any"}
+    assert given(FRONTIER_LOAD_THRESHOLD="7") == {"load_threshold": 7}
+
+
+def test_weights_that_were_set_to_their_defaults_on_the_command_line_count_too() -> None:
+    settings = Settings(
+        {name: getattr(ours, name) for name in dir(ours) if name.isupper()}, priority="project"
+    )
+    settings.set("FRONTIER_LOAD_WEIGHTS", "60,25,10,4,1", "cmdline")
+    assert given_options(settings, None) == {"load_weights": [60, 25, 10, 4, 1]}
+
+
+@pytest.mark.parametrize("weights", [[1, 2, 3], "a,b,c,d,e", [0] * 5, [-1, 1, 1, 1, 1], [999] * 5])
+def test_wrong_weights_are_told_by_the_settings_name(weights: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"FRONTIER_WEIGHTS is .*; give 5 whole numbers"):
+        given(FRONTIER_WEIGHTS=weights)
