@@ -20,6 +20,7 @@ from crawler.frontier.connection import Client
 from crawler.frontier.meta import stored_shards
 from crawler.frontier.seen import Bloom, Intset, UrlSeen
 from crawler.heartbeat import STRATEGIES, Pulse
+from crawler.policy import recrawl
 from crawler.policy.priority import Scorer
 from crawler.policy.retry import RetryPolicy
 from crawler.policy.traps import TrapRules
@@ -181,6 +182,14 @@ def scorer(settings: BaseSettings) -> Scorer:
         return Scorer(weights, trusted=trusted_domains.read(settings["TRUSTED_DOMAINS"]))
     except ValueError as error:
         raise ConfigurationError(f"PRIORITY_WEIGHTS {error}.") from error
+
+
+def recrawl_tuning(settings: BaseSettings) -> recrawl.Tuning:
+    """How pages are visited again."""
+    try:
+        return recrawl.Tuning.of(settings.getdict("RECRAWL"))
+    except ValueError as error:
+        raise ConfigurationError(f"RECRAWL {error}.") from error
 
 
 def retry_policy(settings: BaseSettings) -> RetryPolicy:

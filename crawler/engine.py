@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from crawler.requests import LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
+    from crawler.frontier import Lease
 
 
 class Engine:
@@ -37,13 +40,14 @@ class Engine:
         if slot is not None:
             slot.nextcall.schedule()
 
-    def busy_with(self) -> set[tuple[int, bytes]] | None:
-        """Keys of the leases whose requests the engine has; None while it closes."""
+    def lost(self, leases: Iterable[Lease]) -> list[Lease]:
+        """Those of the leases whose requests the engine has no more; none while it closes."""
         slot = self._slot()
         if slot is None:
-            return None
-        leases = (request.meta.get(LEASE) for request in slot.inprogress)
-        return {lease.key for lease in leases if lease is not None}
+            return []
+        found = (request.meta.get(LEASE) for request in slot.inprogress)
+        busy = {lease.key for lease in found if lease is not None}
+        return [lease for lease in leases if lease.key not in busy]
 
     @staticmethod
     def is_closing(crawler: Crawler) -> bool:

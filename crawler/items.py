@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crawler.frontier import Lease
 
 
 def _text(body: bytes) -> str:
@@ -15,16 +18,19 @@ def _text(body: bytes) -> str:
 class _OnTheWay:
     """What a page carries from its spider to the pipelines; no field, so no feed writes it."""
 
-    __slots__ = ("blocks", "earlier")
+    __slots__ = ("blocks", "earlier", "lease")
 
     # The pieces of text that a page is compared by; None: all of its text.
     blocks: list[str] | None
     # Content hash and SimHash that the URL had when it was fetched before, if that is known.
     earlier: tuple[str, str] | None
+    # The lease that it was fetched by.
+    lease: Lease | None
 
     def __post_init__(self) -> None:
         self.blocks = None
         self.earlier = None
+        self.lease = None
 
 
 @dataclass(slots=True, repr=False)

@@ -20,6 +20,7 @@ from crawler.errors import ConfigurationError
 from crawler.frontier import Steering
 from crawler.frontier.entry import QUEUES
 from crawler.policy.patterns import BadPattern, compiled
+from crawler.policy.recrawl import OFF, policy_of
 from crawler.policy.url_filter import SCOPES, SKIPPED_EXTENSIONS, Scope
 from crawler.urls import Rejected, canonical, host_of, registered_domain
 
@@ -52,6 +53,8 @@ class Options:
     weights: tuple[int, ...] = tuple(ours.FRONTIER_WEIGHTS)
     load_weights: tuple[int, ...] = tuple(ours.FRONTIER_LOAD_WEIGHTS)
     load_threshold: int = ours.FRONTIER_LOAD_THRESHOLD
+    # When pages are visited again: "off", "adaptive", "fixed:7d".
+    recrawl: str = OFF
     # How often a URL was forgotten on request.
     forgotten: int = 0
     # No option, but the same for the whole fleet: registered domains of the seeds.
@@ -184,6 +187,15 @@ def _weights(name: str, value: Any) -> list[int]:
     return found
 
 
+def _recrawl(name: str, value: Any) -> str:
+    text = str(value).strip().lower()
+    try:
+        policy_of(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{name} {error}.") from error
+    return text
+
+
 def _yes_or_no(name: str, value: Any) -> bool:
     found = _YES_AND_NO.get(str(value).lower())
     if found is None:
@@ -237,6 +249,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "weights": _weights,
     "load_weights": _weights,
     "load_threshold": _whole_number,
+    "recrawl": _recrawl,
     "forgotten": _whole_number,
 }
 # Those that people set.

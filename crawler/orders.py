@@ -11,6 +11,7 @@ from typing import Any
 from crawler import options
 from crawler.frontier import Entry, RedisAway, Steering
 from crawler.policy.url_filter import SKIPPED_EXTENSIONS, Scope
+from crawler.recrawls import Recrawls
 
 
 class Orders:
@@ -20,11 +21,13 @@ class Orders:
         self,
         skipped_extensions: AbstractSet[str] = SKIPPED_EXTENSIONS,
         use: Callable[[options.Options], None] = lambda _: None,
+        recrawls: Recrawls | None = None,
     ) -> None:
         self.options = options.Options()
         self._skipped_extensions = skipped_extensions
         self.scope: Scope = self.options.url_filter(skipped_extensions)
         self._use = use
+        self._recrawls = recrawls or Recrawls()
         self._steering: Steering
 
     async def open(self, steering: Steering, given: Mapping[str, Any]) -> None:
@@ -53,8 +56,15 @@ class Orders:
         depth = 0 if "callback" in target.tail else source.depth
         return self.scope.refuses_redirect(target.url, source_url=source.url, depth=depth)
 
+    def drops(self, entry: Entry) -> str:
+        """The reason to drop a URL that was added before the options changed; empty for none."""
+        if self.scope.excludes(entry.url):
+            return "scope/excluded"
+        return "recrawl/unwanted" if self._recrawls.is_unwanted(entry) else ""
+
     def _follow(self, now: options.Options) -> None:
         if now is not self.options:
             self.options = now
             self.scope = now.url_filter(self._skipped_extensions)
+        self._recrawls.use(now.recrawl)
         self._use(now)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 from crawler import assembly
 from crawler.frontier import ADD_MAX, Entry
-from crawler.policy.priority import Facts, Host, Scorer, front_queue
+from crawler.policy.priority import NEW_HOST_URLS, Facts, Host, Scorer, front_queue
 from crawler.policy.tally import Tally
 from crawler.policy.traps import PageLinks, Traps
 from crawler.scheduler import Scheduler
@@ -64,14 +64,19 @@ class Outlinks:
         depth: int,
         parent: int,
         facts: Mapping[str, Facts] | None = None,
+        tails: Mapping[str, dict[str, Any]] | None = None,
     ) -> None:
         """Add what belongs to the crawl of the canonical URLs that a page lists.
+
+        Of some more is known: facts for their scores, and tails for their entries.
 
         Returns when Redis has them: only then may the page's lease be settled.
         """
         for at in range(0, len(urls), ADD_MAX):
             batch = urls[at : at + ADD_MAX]
-            entries = self._entries(batch, page_url, depth, parent, facts or {})
+            entries = self._entries(
+                batch, page_url, depth, parent, facts=facts or {}, tails=tails or {}
+            )
             if not entries:
                 continue
             added = await Scheduler.of(self._crawler).add(entries)
@@ -80,6 +85,14 @@ class Outlinks:
                 if added.is_new(index):
                     self._traps.followed(entry.url, today=today)
                     self._urls_found.add(host_of(entry.url))
+
+    def queue_of(self, entry: Entry, *, unchanged: bool) -> int:
+        """The front queue of a page that is visited again."""
+        host = host_of(entry.url)
+        known = Host(urls=max(self._urls_found[host], NEW_HOST_URLS), inbound=self._inbound[host])
+        points = self._scorer.host_points(host, known)
+        score = self._scorer.score(entry.url, entry.depth, points, Facts(unchanged=unchanged))
+        return front_queue(score, Scheduler.of(self._crawler).thresholds)
 
     def fetched(self, url: str, *, duplicate: bool) -> None:
         """A page was fetched: a kind of URLs that gives mostly duplicates is not followed."""
@@ -115,7 +128,9 @@ class Outlinks:
         page_url: str,
         depth: int,
         parent: int,
+        *,
         facts: Mapping[str, Facts],
+        tails: Mapping[str, dict[str, Any]],
     ) -> list[Entry]:
         scheduler = Scheduler.of(self._crawler)
         scope, spelling, thresholds = scheduler.orders.scope, scheduler.urls, scheduler.thresholds
@@ -147,6 +162,7 @@ class Outlinks:
                     depth=depth,
                     parent=parent,
                     group_skip=spelling.group_skip(url),
+                    tail=tails.get(url, {}),
                 )
             )
         for name, count in refused.items():

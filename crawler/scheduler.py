@@ -22,7 +22,7 @@ from crawler.discoveries import Discoveries
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError
 from crawler.failures import Failures
-from crawler.frontier import Added, Entry, Frontier, Lease, Steering
+from crawler.frontier import Added, Again, Entry, Frontier, Lease, Steering
 from crawler.frontier.health import Health
 from crawler.heartbeat import Heartbeat
 from crawler.known import Known
@@ -30,6 +30,7 @@ from crawler.options import Options
 from crawler.orders import Orders
 from crawler.outside import Outside
 from crawler.policy.retry import Bury, Retry
+from crawler.recrawls import Recrawls
 from crawler.requests import LEASE, NotCarried, to_entry, to_request
 from crawler.urls import Rejected, Urls
 from crawler.vitals import Vitals
@@ -63,7 +64,8 @@ class Scheduler(BaseScheduler):
         self._health = Health(settings.getfloat("REDIS_GIVE_UP"))
         self._engine = Engine(crawler, settings.getint("CONCURRENT_REQUESTS"))
         self._discoveries: Discoveries
-        self.orders = Orders(assembly.skipped_extensions(settings), self._limit)
+        self.recrawls = Recrawls(assembly.recrawl_tuning(settings))
+        self.orders = Orders(assembly.skipped_extensions(settings), self._limit, self.recrawls)
         self._steering: Steering
         self._outside: Outside
         self._heartbeat: Heartbeat | None = None
@@ -103,9 +105,8 @@ class Scheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         while (lease := self.workbench.take()) is not None:
-            if self.orders.scope.excludes(lease.entry.url):
-                # Its domain was excluded after it had been found.
-                self._count("scope/excluded")
+            if reason := self.orders.drops(lease.entry):
+                self._count(reason)
                 self.done(lease, page=False)
                 continue
             try:
@@ -179,9 +180,9 @@ class Scheduler(BaseScheduler):
         """A fetch ended."""
         self.workbench.release(lease, rest_ms)
 
-    def done(self, lease: Lease, *, page: bool) -> None:
-        """The URL is finished, its links are in the frontier."""
-        self.workbench.outbox.done(lease, page=page)
+    def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
+        """The URL is finished, for good or for a while; its links are in the frontier."""
+        self.workbench.outbox.done(lease, page=page, again=again)
         self.workbench.settled(lease)
 
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
@@ -190,6 +191,9 @@ class Scheduler(BaseScheduler):
             again = lease.entry.retried(decision.reason, now_s=time.time())
             self.workbench.outbox.retry(lease, decision.wait_ms, again)
             self._count(f"retry/{decision.reason}")
+        elif (later := self.recrawls.after_failures(lease)) is not None:
+            self.workbench.outbox.done(lease, page=False, again=later)
+            self._count("recrawl/failed")
         else:
             self.workbench.outbox.bury(lease, decision.reason)
             self._count(f"dead/{decision.reason}")
@@ -277,11 +281,8 @@ class Scheduler(BaseScheduler):
         A middleware answered with a request of its own, or another component vetoed a redirect:
         Scrapy tells nobody.
         """
-        busy = self._engine.busy_with()
-        if busy is None:
-            return
-        for lease in self.workbench.taken:
-            if lease.key not in busy | self.failures.recording:
+        for lease in self._engine.lost(self.workbench.taken):
+            if lease.key not in self.failures.recording:
                 self._count("scheduler/lost")
                 self.done(lease, page=False)
 

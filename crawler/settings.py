@@ -199,6 +199,9 @@ NEAR_MIN_WORDS = 50
 # Pages that the index of texts is made for, fixed when a crawl is created: above 10 million it has
 # more tables. Up to 16 times as many, all are found.
 NEAR_PAGES = 1_000_000
+# How -a recrawl= works: seconds, factors and counts that are not named keep their defaults, which
+# are in crawler/policy/recrawl.py (Tuning) with their meanings. A wrong name is an error.
+RECRAWL: dict[str, float] = {}
 # Links followed from one page.
 MAX_OUTLINKS = 6000
 # Whether pages and links that ask for it are not followed, and pages not kept (in meta robots tags,
@@ -296,6 +299,7 @@ SPIDER_MIDDLEWARES = {
 ITEM_PIPELINES = {
     "crawler.pipelines.duplicates.Duplicates": 100,
     "crawler.pipelines.links.Links": 200,
+    "crawler.pipelines.recrawl.Recrawl": 300,
     "crawler.pipelines.store.Store": 900,
 }
 EXTENSIONS = {

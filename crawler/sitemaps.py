@@ -46,6 +46,8 @@ class Located:
     url: str
     modified: datetime | None = None
     priority: float = 0.5
+    # How often it changes, in the words of the protocol.
+    changefreq: str = ""
 
 
 @dataclass(slots=True)
@@ -195,8 +197,13 @@ class _Collector:
         record, self._record = self._record, {}
         address = record.get(_RECORDS[name], "")
         if address:
-            modified, priority = _time(record.get("time", "")), _priority(record)
-            self._add(address, is_map=name == "sitemap", modified=modified, priority=priority)
+            self._add(
+                address,
+                is_map=name == "sitemap",
+                modified=_time(record.get("time", "")),
+                priority=_priority(record),
+                changefreq=record.get("changefreq", "").lower(),
+            )
 
     # --- text ----------------------------------------------------------------------------------
 
@@ -216,6 +223,7 @@ class _Collector:
         relative: bool = True,
         modified: datetime | None = None,
         priority: float = 0.5,
+        changefreq: str = "",
     ) -> None:
         if relative and self._base is not None:
             address = self._base.join(address)
@@ -231,7 +239,7 @@ class _Collector:
         if is_map:
             self.sitemap.sitemaps.append(url)
         else:
-            self.sitemap.pages.append(Located(url, modified, priority))
+            self.sitemap.pages.append(Located(url, modified, priority, changefreq))
 
 
 def _priority(record: dict[str, str]) -> float:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from crawler import options, seeds
 from crawler.errors import ConfigurationError
+from crawler.policy.durations import seconds
 
-_DURATION = re.compile(r"(\d{1,9})\s*([smhd]?)", re.ASCII)
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _USER_AGENT_MAX = 500
 NAMES = (
     "seeds",
@@ -26,6 +24,7 @@ NAMES = (
     "max_url_length",
     "max_pages",
     "max_pages_per_host",
+    "recrawl",
     "max_time",
     "user_agent",
     "crawl",
@@ -88,12 +87,12 @@ def _sitemaps(value: str | None) -> tuple[str, ...]:
 def _seconds(name: str, value: Any) -> int:
     if value is None:
         return 0
-    found = _DURATION.fullmatch(str(value).strip())
+    found = seconds(str(value))
     if found is None:
         raise ConfigurationError(
             f"{name} is {value!r}; give seconds, or a number with m, h or d as in 10m."
         )
-    return int(found[1]) * _SECONDS[found[2]]
+    return found
 
 
 def _user_agent(value: Any) -> str | None:

@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 from crawler import sitemaps
 from crawler.errors import NotStored
 from crawler.frontier import ADD_MAX, Entry, Lease
+from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
 from crawler.vitals import Vitals
@@ -117,8 +118,8 @@ class Leases:
         account = self._accounts.get(lease.key)
         if account is None:
             is_sitemap = lease.entry.tail.get("callback") == sitemaps.CALLBACK
-            page = 200 <= response.status < 300 and not is_sitemap
-            account = _Account(lease, page=page)
+            there = 200 <= response.status < 300 or NOT_MODIFIED in response.flags
+            account = _Account(lease, page=there and not is_sitemap)
             self._accounts[lease.key] = account
         return account
 
@@ -191,6 +192,7 @@ class Leases:
             return
         self._accounts.pop(account.lease.key, None)
         scheduler = Scheduler.of(self._crawler)
+        again = scheduler.recrawls.take(account.lease)
         if not scheduler.holds(account.lease):
             return
         if account.failed is not None:
@@ -199,4 +201,4 @@ class Leases:
         elif account.not_stored:
             scheduler.hand_back(account.lease, 0)
         else:
-            scheduler.done(account.lease, page=account.page)
+            scheduler.done(account.lease, page=account.page, again=again)

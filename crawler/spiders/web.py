@@ -20,6 +20,7 @@ from crawler.download import TYPE_NOT_ACCEPTED
 from crawler.frontier import Entry, Lease
 from crawler.items import Page
 from crawler.links import Document, HtmlReader, Reader, is_light
+from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.outlinks import SITEMAP_LEVELS, Outlinks
 from crawler.policy.directives import Directives, of_headers
 from crawler.policy.priority import Facts
@@ -40,7 +41,10 @@ _FRESH = timedelta(days=1)
 _BAD_SEEDS_SHOWN = 10
 # Scrapy's word for a body that ended too early, and ours.
 _FLAGS = {"dataloss": "truncated"}
-_KEPT_HEADERS = ("Content-Type", "Content-Language", "ETag", "Last-Modified", "Server", "Date")
+_KEPT_HEADERS = (
+    *("Content-Type", "Content-Language", "Cache-Control", "ETag", "Last-Modified"),
+    *("Server", "Date"),
+)
 
 
 class WebSpider(Spider):
@@ -129,6 +133,7 @@ class WebSpider(Spider):
     async def parse(self, response: Response) -> AsyncIterator[Page]:
         """One response, one page."""
         page = self._page_of(response)
+        page.lease = response.meta.get(LEASE)
         if isinstance(response, TextResponse) and page.stored:
             asked = self._asked_by_headers(response)
             if is_light(response.body):
@@ -149,8 +154,8 @@ class WebSpider(Spider):
                 page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
             if self.obey_noindex and (document.noindex or asked.noindex):
                 page.stored, page.reason = False, "noindex"
-        if isinstance(response, TextResponse):
-            # Others have no selectors: an `extract` that uses them would fail.
+        if isinstance(response, TextResponse) and NOT_MODIFIED not in page.flags:
+            # Others have no selectors, or no body: an `extract` that uses them would fail.
             self.extract(response, page)
         yield page
 
@@ -159,8 +164,12 @@ class WebSpider(Spider):
     ) -> AsyncIterator[Page]:
         """A sitemap is no page: its URLs go to the frontier, at the depth of links of a seed."""
         stats = self.crawler.stats
+        lease: Lease | None = response.meta.get(LEASE)
+        recrawls = Scheduler.of(self.crawler).recrawls
+        if lease is not None:
+            recrawls.visited_sitemap(lease, response)
         if response.status != 200:
-            stats.inc_value("sitemaps/missing")
+            stats.inc_value("sitemaps/missing" if response.status != 304 else "sitemaps/unchanged")
             return
         read = partial(sitemaps.read, response.body, response.url, self.urls)
         found = read() if len(response.body) < _SITEMAP_INLINE_BYTES else await to_thread(read)
@@ -169,7 +178,6 @@ class WebSpider(Spider):
         if found.cut:
             stats.inc_value("sitemaps/cut")
             logger.info("%s could be read in part only", response.url)
-        lease: Lease | None = response.meta.get(LEASE)
         since = datetime.now(UTC) - _FRESH
         await self._outlinks.follow(
             [page.url for page in found.pages],
@@ -184,6 +192,7 @@ class WebSpider(Spider):
                 for page in found.pages
                 if page.modified is not None or page.priority != 0.5
             },
+            tails=recrawls.hints(found.pages),
         )
         if level < SITEMAP_LEVELS:
             await self._outlinks.add_sitemaps(found.sitemaps, site=site, level=level + 1)

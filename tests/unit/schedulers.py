@@ -6,9 +6,10 @@ from typing import Any
 from scrapy.crawler import Crawler
 
 from crawler.failures import Failures
-from crawler.frontier import Added, Entry, Frontier, Lease
+from crawler.frontier import Added, Again, Entry, Frontier, Lease
 from crawler.orders import Orders
 from crawler.policy.retry import Bury, Retry, RetryPolicy
+from crawler.recrawls import Recrawls
 from crawler.scheduler import Scheduler
 from crawler.urls import DEFAULT, fingerprint
 from tests.crawlers import project_crawler
@@ -30,7 +31,8 @@ class WritingScheduler(Scheduler):
         self.calls: list[tuple[Any, ...]] = []
         self.added: list[Entry] = []
         self.failures = Failures(self, RetryPolicy(times=retry_times, base_s=30.0))
-        self.orders = Orders()
+        self.recrawls = Recrawls()
+        self.orders = Orders(recrawls=self.recrawls)
         # Asked for its shards only; it has no server.
         self.frontier = Frontier(None, self.crawl)
 
@@ -46,8 +48,8 @@ class WritingScheduler(Scheduler):
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         self.calls.append(("hand_back", lease.entry.url, rest_ms))
 
-    def done(self, lease: Lease, *, page: bool) -> None:
-        self.calls.append(("done", lease.entry.url, page))
+    def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
+        self.calls.append(("done", lease.entry.url, page, *([again] if again else [])))
 
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
         self.calls.append(("fail", lease.entry.url, decision))

@@ -44,7 +44,7 @@ def test_a_sitemap_has_pages_with_their_times_and_priorities() -> None:
     )
     at = datetime(2024, 5, 1, 10, tzinfo=UTC)
     assert found.pages == [
-        Located("http://h.test/a?x=1&y=2", at, 0.8),
+        Located("http://h.test/a?x=1&y=2", at, 0.8, "daily"),
         Located("http://h.test/b", None, 1.0),
         Located("http://h.test/c", at.replace(hour=23, minute=59, second=59), 0.5),
     ]

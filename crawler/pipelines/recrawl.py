@@ -1,0 +1,76 @@
+"""Decide when a page is visited again. After its hashes are known, before it is stored.
+
+The decision is carried out when the page's lease is settled, so when the page is durable.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from crawler.items import Page
+from crawler.middlewares.conditional import NOT_MODIFIED
+from crawler.outlinks import Outlinks
+from crawler.policy.recrawl import DIGEST_BYTES, Found
+from crawler.recrawls import GONE, visit_of
+from crawler.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from crawler.frontier import Lease
+
+
+class Recrawl:
+    """Sets `visits`, `changes` and `next_crawl` of pages."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def process_item(self, item: Any) -> Any:
+        if isinstance(item, Page) and item.lease is not None:
+            self._decide(item, item.lease)
+        return item
+
+    def _decide(self, page: Page, lease: Lease) -> None:
+        scheduler = Scheduler.of(self._crawler)
+        recrawls = scheduler.recrawls
+        before = visit_of(lease.entry)
+        if before is not None:
+            page.visits, page.changes = before.visits + 1, before.changes
+        if recrawls.policy is None:
+            return
+        not_modified = NOT_MODIFIED in page.flags
+        if page.content_hash or (not_modified and before is not None):
+            found = Found() if not_modified else _found(page)
+            decision = recrawls.visited(
+                lease,
+                found,
+                page.headers,
+                queue_of=lambda changed: Outlinks.of(self._crawler).queue_of(
+                    lease.entry, unchanged=before is not None and not changed
+                ),
+                now_s=page.crawled_at.timestamp(),
+            )
+        else:
+            decision = recrawls.gave_no_page(lease, gone=page.status == GONE)
+        if not scheduler.holds(lease):
+            # Settled after its last attempt: this is only for the record.
+            recrawls.take(lease)
+        if decision is None:
+            return
+        page.changes = decision.visit.changes
+        page.next_crawl = page.crawled_at + timedelta(seconds=decision.wait_s)
+        if before is not None:
+            kind = "changed" if decision.changed else "unchanged"
+            failed = decision.visit.failures_in_a_row > 0
+            self._crawler.stats.inc_value(f"recrawl/{'failed' if failed else kind}")
+
+
+def _found(page: Page) -> Found:
+    digest = bytes.fromhex(page.content_hash)[:DIGEST_BYTES]
+    return Found(digest, int(page.simhash, 16) if page.simhash else None)
