@@ -28,6 +28,9 @@ class Process:
     duplicates_exact: int = 0
     duplicates_near: int = 0
     robots_denied: int = 0
+    # Pages that were visited again: changed, unchanged, failed; and answers of "not modified".
+    recrawled: Mapping[str, int] = field(default_factory=dict)
+    not_modified: int = 0
     # How often fetches failed and were put off, and URLs given up, by reason.
     retries: Mapping[str, int] = field(default_factory=dict)
     dead: Mapping[str, int] = field(default_factory=dict)
@@ -48,7 +51,7 @@ class Process:
     @property
     def not_kept(self) -> int:
         """Pages that asked not to be kept, or came with an error status."""
-        return max(0, self.records - self.pages - self.duplicates)
+        return max(0, self.records - self.pages - self.duplicates - self.not_modified)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ def process_figures(
         duplicates_exact=stats.get("duplicates/exact", 0),
         duplicates_near=stats.get("duplicates/near", 0),
         robots_denied=stats.get("robots/denied", 0),
+        recrawled=_by_reason(stats, "recrawl/"),
+        not_modified=stats.get("conditional/not_modified", 0),
         retries=_by_reason(stats, "retry/"),
         dead=_by_reason(stats, "dead/"),
         errors=stats.get("log_count/ERROR", 0) + stats.get("log_count/CRITICAL", 0),

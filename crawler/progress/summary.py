@@ -78,10 +78,10 @@ class Summary:
             known = "is" if self.seeds_known == 1 else "are"
             return (
                 f"nothing left to crawl: {seeds} {known} known, {pages} crawled; "
-                f"`{self.commands.forget}` forgets"
+                f"`{self.commands.forget}` forgets{self._to_visit_again()}"
             )
         if self.reason == "finished":
-            return "finished: nothing is left to crawl"
+            return f"finished: nothing is left to crawl{self._to_visit_again()}"
         if self.reason == "max_pages":
             return (
                 f"the crawl {self.crawl!r} has all the pages that max_pages allows; {waits}. "
@@ -100,6 +100,12 @@ class Summary:
                 f"(in {duration(self.waits_s)}; CRAWL_MAX_WAIT is shorter)"
             )
         return f"{self.reason}; {waits}"
+
+    def _to_visit_again(self) -> str:
+        if self.sizes is None or not self.sizes.recrawls:
+            return ""
+        pages = plural(self.sizes.recrawls, "page")
+        return f"; {pages} will be visited again by later runs, or with -s CRAWL_IDLE=wait"
 
     def to_json(self) -> dict[str, Any]:
         """The summary for programs."""
@@ -157,6 +163,8 @@ def _run_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "duplicates", f"{process.duplicates_exact:,} exact, {process.duplicates_near:,} near"
     if process.not_kept:
         yield "not kept", f"{process.not_kept:,} (noindex, or an error status)"
+    if process.recrawled:
+        yield "visited again", by_reason(process.recrawled)
     yield "denied by robots", f"{process.robots_denied:,}"
     yield "retried", by_reason(process.retries)
     yield "given up", by_reason(process.dead)
@@ -169,7 +177,11 @@ def _crawl_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     sizes = summary.sizes
     assert sizes is not None
     yield "pages crawled", f"{sizes.pages:,}"
-    yield "URLs", f"{sizes.added:,} found, {sizes.done:,} done, {sizes.dead:,} given up"
+    # A page that is visited again is done once more.
+    done = "visits" if sizes.recrawls else "done"
+    yield "URLs", f"{sizes.added:,} found, {sizes.done:,} {done}, {sizes.dead:,} given up"
+    if sizes.recrawls:
+        yield "to visit again", f"{sizes.recrawls:,}"
     dropped = sizes.dropped_excluded + sizes.dropped_purged + sizes.dropped_budget + sizes.refused
     if dropped:
         yield "dropped", f"{dropped:,} (excluded, purged, over a budget, or no room)"
