@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawler.extensions.progress import write_summary
-from crawler.progress.figures import Process
+from crawler.progress.figures import Process, process_figures
 from crawler.progress.summary import summary_text
 from tests.unit.progress.snapshots import EMPTY, SIZES, summary
 
@@ -28,6 +28,23 @@ def test_this_run_and_the_whole_crawl_are_apart() -> None:
     assert "retried           12 (timeout 9, status_503 3)" in run
     assert "given up          2 (dns 2)" in run
     assert "pages crawled     7,000" in crawl
+
+
+def test_what_was_visited_again_is_no_page_that_was_not_kept() -> None:
+    stats = {
+        "store/records": 10,
+        "store/pages": 3,
+        "recrawl/unchanged": 7,
+        "recrawl/changed": 1,
+        "conditional/not_modified": 6,
+    }
+    found = process_figures(stats, elapsed_s=1.0)
+    assert found.not_kept == 1
+    text = summary_text(summary(process=found, sizes=replace(EMPTY, recrawls=4, done=14))).plain
+    assert "visited again     8 (unchanged 7, changed 1)" in text
+    assert "0 found, 14 visits, 0 given up" in text
+    assert "to visit again    4" in text
+    assert "nothing is left to crawl; 4 pages will be visited again by later runs" in text
 
 
 def test_a_stopped_run_says_how_to_go_on() -> None:

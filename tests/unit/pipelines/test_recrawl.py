@@ -1,0 +1,121 @@
+"""The recrawl pipeline: when a page is visited again, and what its record says of it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from itemadapter import ItemAdapter
+
+from crawler.frontier import Again, Lease
+from crawler.items import Page
+from crawler.middlewares.conditional import NOT_MODIFIED
+from crawler.pipelines.recrawl import Recrawl
+from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+WEEK = timedelta(days=7)
+URL = "http://h.test/a/b"
+
+
+class Crawl:
+    """The pipeline of a crawl that recrawls."""
+
+    def __init__(self, recrawl: str = "adaptive") -> None:
+        self.scheduler = WritingScheduler()
+        self.scheduler.recrawls.use(recrawl)
+        self.crawler = crawler_with(self.scheduler)
+        self._pipeline = Recrawl.from_crawler(self.crawler)
+
+    def visit(self, lease: Lease | None, **fields: Any) -> tuple[Page, Again | None]:
+        values = {"status": 200, "content_hash": "00" * 32, "simhash": "", **fields}
+        page = Page(url=URL, final_url=URL, crawled_at=AT, **values)
+        page.lease = lease
+        assert self._pipeline.process_item(page) is page
+        again = self.scheduler.recrawls.take(lease) if lease is not None else None
+        return page, again
+
+    def count(self, name: str) -> int:
+        return int(self.crawler.stats.get_value(f"recrawl/{name}", 0))
+
+
+@pytest.fixture
+def crawl() -> Crawl:
+    return Crawl()
+
+
+def next_lease(again: Again | None) -> Lease:
+    assert again is not None
+    return Lease(0, b"2", again.entry)
+
+
+def told(page: Page) -> tuple[int, int, datetime | None]:
+    return page.visits, page.changes, page.next_crawl
+
+
+def test_a_page_knows_when_it_is_due(crawl: Crawl) -> None:
+    page, again = crawl.visit(lease_of(URL, depth=2, queue=3))
+    assert told(page) == (1, 0, AT + WEEK)
+    # 100 - 20 for its depth: no more than that for a page seen once.
+    assert next_lease(again).entry.queue == 1
+    same, again = crawl.visit(next_lease(again))
+    assert told(same) == (2, 0, AT + 1.5 * WEEK)
+    # Known and unchanged: ten points less.
+    assert next_lease(again).entry.queue == 2
+    changed, again = crawl.visit(next_lease(again), content_hash="11" * 32)
+    assert told(changed) == (3, 1, AT + 1.05 * WEEK)
+    assert next_lease(again).entry.queue == 1
+    assert (crawl.count("unchanged"), crawl.count("changed")) == (1, 1)
+
+
+def test_a_304_is_unchanged(crawl: Crawl) -> None:
+    _, again = crawl.visit(lease_of(URL), headers={"etag": '"1"'})
+    page, again = crawl.visit(
+        next_lease(again), status=304, flags=[NOT_MODIFIED], content_hash="", stored=False
+    )
+    assert told(page) == (2, 0, AT + 1.5 * WEEK)
+    assert next_lease(again).entry.tail["etag"] == '"1"'
+
+
+def test_a_changed_clock_is_no_change(crawl: Crawl) -> None:
+    _, again = crawl.visit(lease_of(URL), simhash="00000000000000ff")
+    page, _ = crawl.visit(next_lease(again), content_hash="11" * 32, simhash="00000000000000f8")
+    assert told(page) == (2, 0, AT + 1.5 * WEEK)
+
+
+def test_an_error_of_a_known_page_backs_off(crawl: Crawl) -> None:
+    _, again = crawl.visit(lease_of(URL))
+    page, again = crawl.visit(next_lease(again), status=404, content_hash="", stored=False)
+    assert told(page) == (2, 0, AT + 2 * WEEK)
+    assert again is not None
+    assert crawl.count("failed") == 1
+    page, again = crawl.visit(next_lease(again), status=410, content_hash="", stored=False)
+    assert (told(page), again) == ((3, 0, None), None)
+
+
+@pytest.mark.parametrize("status", [200, 404, 500])
+def test_what_is_no_page_at_its_first_visit_is_not_visited_again(crawl: Crawl, status: int) -> None:
+    page, again = crawl.visit(lease_of(URL), status=status, content_hash="", stored=False)
+    assert (told(page), again) == ((1, 0, None), None)
+
+
+def test_without_recrawls_nothing_is_due() -> None:
+    page, again = Crawl("off").visit(lease_of(URL))
+    assert (told(page), again) == ((1, 0, None), None)
+
+
+def test_a_page_without_a_lease_is_left_alone(crawl: Crawl) -> None:
+    assert told(crawl.visit(None)[0]) == (1, 0, None)
+
+
+def test_a_decision_for_a_settled_lease_is_for_the_record_only(
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, first = crawl.visit(lease_of(URL))
+    monkeypatch.setattr(crawl.scheduler, "holds", lambda lease: False)
+    page, again = crawl.visit(next_lease(first), status=503, content_hash="", stored=False)
+    assert (told(page), again) == ((2, 0, AT + 2 * WEEK), None)
+
+
+def test_feeds_do_not_write_the_lease(crawl: Crawl) -> None:
+    page, _ = crawl.visit(lease_of(URL))
+    assert "lease" not in ItemAdapter(page).asdict()
