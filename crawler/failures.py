@@ -100,19 +100,21 @@ class Failures:
         error = failure.value
         if isinstance(error, IgnoreRequest):
             settle = partial(self._scheduler.done, lease, page=False)
+            self._record(_page_without_answer(lease, _reason(error)), lease, settle)
         else:
-            settle = partial(self._scheduler.fail, lease, Bury(_reason(error)))
-        self._record(lease, _reason(error), settle)
+            self.fail(lease, Bury(_reason(error)))
 
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
-        """A response came, and what was made of it failed."""
+        """A fetch failed, or what was made of its response."""
         settle = partial(self._scheduler.fail, lease, decision)
         if isinstance(decision, Retry):
             settle()
-        else:
-            self._record(lease, decision.reason, settle)
+            return
+        page, recrawls = _page_without_answer(lease, decision.reason), self._scheduler.recrawls
+        recrawls.tell(page, lease, recrawls.failed(lease))
+        self._record(page, lease, settle)
 
-    def _record(self, lease: Lease, reason: str, settle: Callable[[], None]) -> None:
+    def _record(self, page: Page, lease: Lease, settle: Callable[[], None]) -> None:
         """Settle a lease when its last word is durable."""
         is_sitemap = lease.entry.tail.get("callback") == sitemaps.CALLBACK
         if self.record is None or is_sitemap or lease.key in self.recording:
@@ -129,7 +131,7 @@ class Failures:
                 settle()
 
         self.recording.add(lease.key)
-        self.record(_page_without_answer(lease, reason)).add_done_callback(recorded)
+        self.record(page).add_done_callback(recorded)
 
 
 class SettlingErrback:

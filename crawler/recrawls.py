@@ -10,11 +10,13 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_64_digest
 
 from crawler.frontier import Again, Entry, Lease
+from crawler.items import Page
 from crawler.policy import recrawl
 from crawler.policy.recrawl import CHANGEFREQ_S, End, Found, Hints, RecrawlPolicy, Tuning, Visit
 from crawler.sitemaps import CALLBACK, Located
@@ -125,7 +127,7 @@ class Recrawls:
 
     def gave_no_page(self, lease: Lease, *, gone: bool = False) -> recrawl.Again | None:
         """A known page gave an error: remember when it is tried again, if it is."""
-        decision = self._failed(lease, gone=gone)
+        decision = self.failed(lease, gone=gone)
         if decision is not None:
             self._decide(lease, decision, lease.entry, lease.entry.tail)
         return decision
@@ -135,11 +137,22 @@ class Recrawls:
         self.gave_no_page(lease)
         return self.take(lease)
 
+    @staticmethod
+    def tell(page: Page, lease: Lease, decision: recrawl.Again | None) -> None:
+        """Let the page's record say what is known of its visits."""
+        before = visit_of(lease.entry)
+        if before is not None:
+            page.visits, page.changes = before.visits + 1, before.changes
+        if decision is not None:
+            page.changes = decision.visit.changes
+            page.next_crawl = page.crawled_at + timedelta(seconds=decision.wait_s)
+
     def take(self, lease: Lease) -> Again | None:
         """The decision for a lease that is being settled."""
         return self._decided.pop(lease.key, None)
 
-    def _failed(self, lease: Lease, *, gone: bool) -> recrawl.Again | None:
+    def failed(self, lease: Lease, *, gone: bool = False) -> recrawl.Again | None:
+        """When a page that gave an error is tried again; None for one that is new, or over."""
         before = visit_of(lease.entry)
         if self.policy is None or before is None:
             return None

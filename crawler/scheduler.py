@@ -99,9 +99,8 @@ class Scheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         bench, reason = self.workbench, self.workbench.ending.reason
-        if reason == "redis_lost":
-            return False
-        return reason is None or bench.held > 0 or not bench.outbox.empty
+        left = reason is None or bench.held > 0 or not bench.outbox.empty
+        return left and reason != "redis_lost"
 
     def next_request(self) -> Request | None:
         while (lease := self.workbench.take()) is not None:

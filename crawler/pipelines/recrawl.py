@@ -5,7 +5,6 @@ The decision is carried out when the page's lease is settled, so when the page i
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from crawler.items import Page
@@ -40,16 +39,11 @@ class Recrawl:
         scheduler = Scheduler.of(self._crawler)
         recrawls = scheduler.recrawls
         before = visit_of(lease.entry)
-        if before is not None:
-            page.visits, page.changes = before.visits + 1, before.changes
-        if recrawls.policy is None:
-            return
         not_modified = NOT_MODIFIED in page.flags
         if page.content_hash or (not_modified and before is not None):
-            found = Found() if not_modified else _found(page)
             decision = recrawls.visited(
                 lease,
-                found,
+                Found() if not_modified else _found(page),
                 page.headers,
                 queue_of=lambda changed: Outlinks.of(self._crawler).queue_of(
                     lease.entry, unchanged=before is not None and not changed
@@ -58,14 +52,11 @@ class Recrawl:
             )
         else:
             decision = recrawls.gave_no_page(lease, gone=page.status == GONE)
+        recrawls.tell(page, lease, decision)
         if not scheduler.holds(lease):
-            # Settled after its last attempt: this is only for the record.
+            # Settled and counted after its last attempt: this is only for the record.
             recrawls.take(lease)
-        if decision is None:
-            return
-        page.changes = decision.visit.changes
-        page.next_crawl = page.crawled_at + timedelta(seconds=decision.wait_s)
-        if before is not None:
+        elif decision is not None and before is not None:
             kind = "changed" if decision.changed else "unchanged"
             failed = decision.visit.failures_in_a_row > 0
             self._crawler.stats.inc_value(f"recrawl/{'failed' if failed else kind}")
