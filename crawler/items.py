@@ -18,19 +18,13 @@ def _text(body: bytes) -> str:
 class _OnTheWay:
     """What a page carries from its spider to the pipelines; no field, so no feed writes it."""
 
-    __slots__ = ("blocks", "earlier", "lease")
-
     # The pieces of text that a page is compared by; None: all of its text.
-    blocks: list[str] | None
-    # Content hash and SimHash that the URL had when it was fetched before, if that is known.
-    earlier: tuple[str, str] | None
+    blocks: list[str] | None = None
+    # Content hash and SimHash that the URL had when it was fetched before, if that is known and
+    # they are others now.
+    earlier: tuple[str, str] | None = None
     # The lease that it was fetched by.
-    lease: Lease | None
-
-    def __post_init__(self) -> None:
-        self.blocks = None
-        self.earlier = None
-        self.lease = None
+    lease: Lease | None = None
 
 
 @dataclass(slots=True, repr=False)

@@ -40,6 +40,10 @@ class Recrawl:
         recrawls = scheduler.recrawls
         before = visit_of(lease.entry)
         not_modified = NOT_MODIFIED in page.flags
+        if before is not None and not page.content_hash.startswith(before.digest.hex()):
+            # So that other pages are no more compared with what it was.
+            near = f"{before.simhash:016x}" if before.simhash is not None else ""
+            page.earlier = before.digest.hex(), near
         if page.content_hash or (not_modified and before is not None):
             decision = recrawls.visited(
                 lease,

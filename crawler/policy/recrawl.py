@@ -19,8 +19,8 @@ OFF, ADAPTIVE = "off", "adaptive"
 _FIXED = "fixed:"
 _HOUR_S = 3600.0
 _DAY_S = 86_400.0
-# Bytes of a content hash that an entry keeps: enough to tell two versions of one page apart.
-DIGEST_BYTES = 8
+# Bytes of a content hash that an entry keeps: as many as content-seen knows a page by.
+DIGEST_BYTES = 12
 # changefreq of sitemaps; "always" and "never" are within the bounds anyway.
 CHANGEFREQ_S: Mapping[str, float] = {
     "always": _HOUR_S,
@@ -89,17 +89,22 @@ class Visit:
     """What is remembered of a page's visits. It travels in the page's entry, see `packed`."""
 
     interval_s: float
-    # Of the version that the page last changed to: small changes that add up are noticed.
+    # Of the last version that was seen.
     digest: bytes
     simhash: int | None = None
     visits: int = 1
     changes: int = 0
     changes_in_a_row: int = 0
     failures_in_a_row: int = 0
+    # SimHash of the version that it last changed to, if that is another one: small changes that
+    # add up are noticed.
+    since: int | None = None
 
     def packed(self) -> list[Any]:
         """A short list of plain values."""
-        numbers = (self.visits, self.changes, self.changes_in_a_row, self.failures_in_a_row)
+        numbers = [self.visits, self.changes, self.changes_in_a_row, self.failures_in_a_row]
+        if self.since is not None:
+            numbers.append(self.since)
         return [round(self.interval_s), self.digest, self.simhash, *numbers]
 
     @classmethod
@@ -173,8 +178,10 @@ class RecrawlPolicy:
             changes_in_a_row=in_a_row,
             failures_in_a_row=0,
         )
-        if changed or not before.digest:
-            visit = replace(visit, digest=found.digest, simhash=found.simhash)
+        if found.digest and found.digest != before.digest:
+            known = before.since if before.since is not None else before.simhash
+            since = None if changed or known == found.simhash else known
+            visit = replace(visit, digest=found.digest, simhash=found.simhash, since=since)
         return Again(self._wait_s(visit, hints), visit, changed)
 
     def failed(self, before: Visit, *, gone: bool = False) -> Again | End:
@@ -216,11 +223,12 @@ class RecrawlPolicy:
         return max(visit.interval_s, min(hints.max_age_s, self.tuning.start_s))
 
     def _is_changed(self, before: Visit, found: Found) -> bool:
-        if not found.digest or not before.digest or found.digest == before.digest:
+        if not found.digest or found.digest == before.digest:
             return False
-        if found.simhash is None or before.simhash is None:
+        known = before.since if before.since is not None else before.simhash
+        if found.simhash is None or known is None:
             return True
-        return distance(found.simhash, before.simhash) > self.tuning.distance
+        return distance(found.simhash, known) > self.tuning.distance
 
     def _bounded(self, interval_s: float) -> float:
         return max(self.tuning.min_s, min(interval_s, self.tuning.max_s))

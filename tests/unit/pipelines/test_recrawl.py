@@ -82,6 +82,19 @@ def test_a_changed_clock_is_no_change(crawl: Crawl) -> None:
     assert told(page) == (2, 0, AT + 1.5 * WEEK)
 
 
+def test_a_page_with_other_content_says_what_it_had(crawl: Crawl) -> None:
+    first, again = crawl.visit(lease_of(URL), content_hash="00" * 32, simhash="00000000000000ff")
+    same, again = crawl.visit(next_lease(again), content_hash="00" * 32, simhash="00000000000000ff")
+    assert (first.earlier, same.earlier) == (None, None)
+    clock, again = crawl.visit(
+        next_lease(again), content_hash="11" * 32, simhash="00000000000000fe"
+    )
+    assert clock.earlier == ("00" * 12, "00000000000000ff")
+    # What was seen last, though that was no change.
+    other, _ = crawl.visit(next_lease(again), content_hash="22" * 32)
+    assert other.earlier == ("11" * 12, "00000000000000fe")
+
+
 def test_an_error_of_a_known_page_backs_off(crawl: Crawl) -> None:
     _, again = crawl.visit(lease_of(URL))
     page, again = crawl.visit(next_lease(again), status=404, content_hash="", stored=False)

@@ -126,6 +126,8 @@ def test_small_changes_that_add_up_are_a_change() -> None:
         visit = decision.visit
         changes.append(decision.changed)
     assert changes == [False, False, False, True, False]
+    # The last version is remembered all the same: that is what others are compared with.
+    assert (visit.digest, visit.simhash, visit.since) == (b"5", 0b11111, 0b1111)
 
 
 def test_the_distance_is_a_setting() -> None:
@@ -268,6 +270,7 @@ def test_a_wrong_setting_is_named(given: dict[str, Any], says: str) -> None:
     "visit",
     [
         Visit(HOUR, b"12345678", 2**64 - 1, 7, 5, 2, 1),
+        Visit(HOUR, b"12345678", 2**64 - 1, 7, 5, 2, 1, 12),
         Visit(HOUR, b"12345678"),
     ],
 )
