@@ -27,6 +27,7 @@ _OWN = frozenset(
         "EXTENSIONS",
         "ITEM_PIPELINES",
         "LOG_FORMATTER",
+        "LOG_JSON",
         "LOG_LEVEL",
         "LOG_VERSIONS",
         "NEWSPIDER_MODULE",

@@ -196,7 +196,7 @@ class Scheduler(BaseScheduler):
         else:
             self.workbench.outbox.bury(lease, decision.reason)
             self._count(f"dead/{decision.reason}")
-            logger.info("Gave up on %s: %s", lease.entry.url, decision.reason)
+            logger.debug("Gave up on %s: %s", lease.entry.url, decision.reason)
         self.workbench.settled(lease)
 
     def hand_back(self, lease: Lease, rest_ms: int) -> None:

@@ -310,6 +310,8 @@ EXTENSIONS = {
     # Its line a minute is ours to write.
     "scrapy.extensions.logstats.LogStats": None,
 }
+# One JSON object a line instead of text for people; also by the environment: LOG_JSON=1.
+LOG_JSON = os.environ.get("LOG_JSON", "0") not in ("", "0")
 # A line a URL is for debugging.
 LOG_LEVEL = "INFO"
 LOG_VERSIONS: list[str] = []

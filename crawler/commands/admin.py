@@ -9,7 +9,7 @@ import sys
 
 from scrapy.commands import ScrapyCommand
 
-from crawler import assembly, setting_values
+from crawler import assembly, logs, setting_values
 from crawler.admin import starting
 from crawler.commands.frontier import check_folder
 from crawler.errors import CrawlerError
@@ -45,6 +45,7 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
+        logs.install(self.settings)
         try:
             setting_values.check(self.settings)
             check_folder(self.settings)

@@ -13,7 +13,7 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 
-from crawler import last_exit, setting_values
+from crawler import last_exit, logs, setting_values
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.progress.startup_lines import hide_listings
@@ -30,6 +30,12 @@ _EXIT_S = 10.0
 
 class Command(ScrapyCrawl):
     """Check the settings and the servers first, then crawl."""
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        # Before Scrapy's process is made, which logs at once.
+        logs.install(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:

@@ -1,19 +1,24 @@
-"""Tell the fleet every two seconds what this process counted, and watch its event loop."""
+"""Tell the fleet every two seconds and the log every minute what this process counted.
+
+Watches the event loop as well.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
 
 from crawler.extensions.servers import Servers
-from crawler.frontier import RedisAway
+from crawler.frontier import RedisAway, Sizes
+from crawler.logs import FIGURES
 from crawler.scheduler import Scheduler
 from crawler.tasks import end
 from crawler.vitals.ledger import Ledger
+from crawler.vitals.minute_line import grown, minute_figures, minute_line
 from crawler.vitals.vitals import Vitals
 
 if TYPE_CHECKING:
@@ -24,6 +29,7 @@ logger = logging.getLogger(__name__)
 # As often as a process beats.
 _FLUSH_S = 2.0
 _LAG_S = 0.5
+_LINE_S = 60.0
 
 
 class VitalsExtension:
@@ -49,6 +55,7 @@ class VitalsExtension:
         self._tasks = [
             loop.create_task(self._flush_forever()),
             loop.create_task(self._watch_forever()),
+            loop.create_task(self._log_forever()),
         ]
 
     async def _closed(self) -> None:
@@ -81,3 +88,24 @@ class VitalsExtension:
             asked_s = time.monotonic() + _LAG_S
             await asyncio.sleep(_LAG_S)
             self._vitals.late(max(0.0, time.monotonic() - asked_s))
+
+    async def _log_forever(self) -> None:
+        before, since_s = self._vitals.figures(), time.monotonic()
+        while True:
+            await asyncio.sleep(_LINE_S)
+            now, now_s = self._vitals.figures(), time.monotonic()
+            figures = minute_figures(
+                grown(before, now), now_s - since_s, self._about(), await self._sizes()
+            )
+            logger.info("%s", minute_line(figures), extra={FIGURES: figures})
+            before, since_s = now, now_s
+
+    def _about(self) -> dict[str, Any]:
+        held = Scheduler.of(self._crawler).workbench.held
+        return {"held": held, "store": self._vitals.store_state}
+
+    async def _sizes(self) -> Sizes | None:
+        try:
+            return await Scheduler.of(self._crawler).frontier.sizes()
+        except RedisAway:
+            return None

@@ -52,6 +52,9 @@ METRICS: dict[str, Metric] = {
     "crawler_store_batches": _counter("Batches written to MongoDB"),
     "crawler_store_records": _counter("Pages whose metadata was written to MongoDB"),
     "crawler_store_bytes": _counter("Bytes of stored pages before compression"),
+    "crawler_store_compressed_bytes": _counter("Bytes of stored pages after compression"),
+    "crawler_store_flush_seconds": _counter("Seconds in which batches were written"),
+    "crawler_store_failed_flushes": _counter("Batches that MongoDB did not take at first"),
     "crawler_log_messages": _counter("Lines of the log, by level", "level"),
     "crawler_fetch_latency_seconds": Metric(
         "histogram", "From sending a request to its answer's last byte", _SCOPE

@@ -25,6 +25,8 @@ _PLAIN = {
     "crawler_store_batches": "store/batches",
     "crawler_store_records": "store/records",
     "crawler_store_bytes": "store/bytes",
+    "crawler_store_compressed_bytes": "store/compressed_bytes",
+    "crawler_store_failed_flushes": "store/failed_flushes",
 }
 # Metric -> family of figures, its label, and a value that is always there.
 _FAMILIES = {
@@ -38,6 +40,10 @@ _FAMILIES = {
     "crawler_duplicates": ("duplicates", "kind", "exact"),
     "crawler_politeness_waits": ("waits", "cause", "minimum"),
 }
+_MILLISECONDS = {
+    "crawler_politeness_wait_seconds": "waits_ms",
+    "crawler_store_flush_seconds": "store/flush_ms",
+}
 _LEVELS = {"error": "errors", "warning": "warnings"}
 
 
@@ -50,8 +56,8 @@ def add_figures(sheet: Sheet, figures: Mapping[str, int], scope: str) -> None:
             sheet.add(name, count, scope=scope, **{label: value})
     for level, figure in _LEVELS.items():
         sheet.add("crawler_log_messages", figures.get(figure, 0), scope=scope, level=level)
-    wait_s = figures.get("waits_ms", 0) / 1000
-    sheet.add("crawler_politeness_wait_seconds", wait_s, scope=scope)
+    for name, figure in _MILLISECONDS.items():
+        sheet.add(name, figures.get(figure, 0) / 1000, scope=scope)
     for kind, bounds_s in FLEET_KINDS.items():
         histogram = Histogram.of(figures, kind, bounds_s)
         sheet.add_histogram(f"crawler_{kind}_latency_seconds", histogram, scope=scope)

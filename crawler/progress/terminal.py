@@ -11,6 +11,8 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from scrapy.utils.log import get_scrapy_root_handler
 
+from crawler import logs
+
 
 class Terminal:
     """Owns standard error from `start` to `stop`: all that is written there goes above the view."""
@@ -26,7 +28,7 @@ class Terminal:
         self._live.start()
         # A process that is forced to end must give the cursor back.
         atexit.register(self.stop)
-        handler = get_scrapy_root_handler()
+        handler = get_scrapy_root_handler() or logs.root_handler()
         if isinstance(handler, logging.StreamHandler) and not isinstance(
             handler, logging.FileHandler
         ):

@@ -177,7 +177,7 @@ class WebSpider(Spider):
         stats.inc_value("sitemaps/urls", len(found.pages))
         if found.cut:
             stats.inc_value("sitemaps/cut")
-            logger.info("%s could be read in part only", response.url)
+            logger.debug("%s could be read in part only", response.url)
         since = datetime.now(UTC) - _FRESH
         await self._outlinks.follow(
             [page.url for page in found.pages],

@@ -94,6 +94,7 @@ PLAIN = {
     "dns/errors": "dns/errors",
     "dns/nxdomain": "dns/nxdomain",
     "dns/deferred": "dns/deferred",
+    "dns/prefetched": "dns/prefetched",
     "waits_ms": "politeness/rest_ms",
     "breaker/opened": "breaker/opened",
     "sitemaps/read": "sitemaps/read",
@@ -106,6 +107,9 @@ PLAIN = {
     "store/pages": "store/pages",
     "store/records": "store/records",
     "store/bytes": "store/bytes",
+    "store/compressed_bytes": "store/compressed_bytes",
+    "store/flush_ms": "store/flush_ms",
+    "store/failed_flushes": "store/failed_flushes",
     "errors": "log_count/ERROR",
     "warnings": "log_count/WARNING",
 }

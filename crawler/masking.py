@@ -1,0 +1,61 @@
+"""Hide secrets in texts for people and logs. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote, urlsplit
+
+_HIDDEN = "***"
+# Shorter ones are no secrets, and would be found in ordinary words.
+_SECRET_CHARS = 6
+_PATTERNS = (
+    # The password of a URL, of whatever kind.
+    (re.compile(r"(://[^\s:/@?#]*:)[^\s/@]+@"), rf"\1{_HIDDEN}@"),
+    # Authorization: Bearer …, b'Authorization': [b'Basic …'], as headers are printed.
+    (
+        re.compile(
+            r"(?i)\b((?:proxy-)?authorization['\"]?\s*[:=]\s*\[?(?:b?['\"])?)"
+            r"((?:bearer|basic|digest|token)\s+)?[^\s'\",\]]+"
+        ),
+        rf"\1\2{_HIDDEN}",
+    ),
+    (re.compile(r"(?i)\b(bearer\s+)[\w.~+/=-]{8,}"), rf"\1{_HIDDEN}"),
+    # token=…, 'ADMIN_TOKEN': '…', as settings and queries have them.
+    (
+        re.compile(
+            r"(?i)((?:\b|_)(?:token|password|passwd|secret|api_?key|access_?key)"
+            r"(?:=|['\"]\s*[:=]\s*)(?:b?['\"])?)[^\s'\",&})]+"
+        ),
+        rf"\1{_HIDDEN}",
+    ),
+)
+
+
+def without_secrets(text: str) -> str:
+    """The text without passwords of URLs, credentials of headers and values of secret names."""
+    for pattern, hidden in _PATTERNS:
+        text = pattern.sub(hidden, text)
+    return text
+
+
+class Mask:
+    """The same for a process that knows secrets: they are hidden wherever they are found."""
+
+    def __init__(self, secrets: Iterable[str | None] = ()) -> None:
+        known = {secret for secret in secrets if secret and len(secret) >= _SECRET_CHARS}
+        self._secrets = sorted(known, key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, _HIDDEN)
+        return without_secrets(text)
+
+
+def secrets_of(url: str | None) -> list[str]:
+    """The password in a server's address, as it is written and as it is meant."""
+    try:
+        password = urlsplit(url or "").password
+    except ValueError:
+        return []
+    return [password, unquote(password)] if password else []
