@@ -27,6 +27,8 @@ class Document:
     nofollow: bool = False
     # What a visitor reads.
     text: str = ""
+    # The pieces of it that the page is compared by, without its frame; None: all of it.
+    blocks: list[str] | None = None
     # Outlinks to follow, each once: of the head, of anchors in page order, of frames. `anchors` has
     # more of the same, if wanted.
     links: list[str] = field(default_factory=list)

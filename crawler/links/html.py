@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from selectolax.lexbor import LexborHTMLParser
 
+from crawler.links.blocks import take_blocks
 from crawler.links.bounds import bounded
 from crawler.links.document import Document, Link
 from crawler.policy.directives import of_meta
@@ -79,6 +80,7 @@ class HtmlReader:
             self._find_links(tree, document, head, Base(page), charset)
         tree.strip_tags(_UNREAD)
         document.text = _text(tree)
+        document.blocks = take_blocks(tree)
         return document
 
     def _read_head(self, tree: LexborHTMLParser, document: Document) -> _Head:

@@ -18,9 +18,10 @@ from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.frontier.shards import tags
 from crawler.items import Page
+from crawler.policy.frames import Frames
 from crawler.policy.similarity import SHINGLE, simhash, words_of
 from crawler.scheduler import Scheduler
-from crawler.urls import fingerprint
+from crawler.urls import fingerprint, host_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -42,6 +43,7 @@ class Duplicates:
         self._max_distance = max_distance
         self._min_words = min_words
         self._made_for = made_for
+        self._frames = Frames()
         # Contents on their way to the store, and of which page; bounded by the items in flight.
         self._pending: dict[bytes, str] = {}
 
@@ -110,6 +112,8 @@ class Duplicates:
             item.duplicate_of = f"{duplicate.of:016x}"
             item.duplicate_distance = duplicate.distance
             self._count("exact" if duplicate.distance is None else "near")
+        elif item.blocks is not None:
+            self._frames.learn(host_of(item.final_url), item.blocks)
         return item
 
     def remember(self, item: Any) -> None:
@@ -129,7 +133,10 @@ class Duplicates:
                 del self._pending[digest]
 
     def _content_of(self, page: Page) -> Content:
-        words = words_of(page.text)
+        text = page.text
+        if page.blocks is not None:
+            text = " ".join(self._frames.without(host_of(page.final_url), page.blocks))
+        words = words_of(text)
         near = simhash(words) if len(words) >= self._min_words else None
         return Content(hashlib.sha256(page.body).digest(), near)
 

@@ -149,6 +149,7 @@ class WebSpider(Spider):
             page.feeds = document.feeds
             page.languages = document.languages
             page.text = document.text
+            page.blocks = document.blocks
             page.links = document.links
             if document.anchors:
                 page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]

@@ -86,6 +86,37 @@ async def test_a_nearly_equal_page_is_a_duplicate(crawler: Crawler) -> None:
     assert far.duplicate_of == ""
 
 
+def framed(number: int, *blocks: str, host: str = "h.test") -> Page:
+    item = page(number, " ".join(blocks), body=f"page {number} of {host}".encode())
+    item.url = item.final_url = f"http://{host}/{number}"
+    item.blocks = list(blocks)
+    return item
+
+
+def article(number: int) -> str:
+    return " ".join(f"a{number}w{place}" for place in range(100))
+
+
+async def test_what_a_hosts_pages_have_in_common_is_left_out(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    notices = {host: " ".join(f"{host}{place}" for place in range(40)) for host in ("a", "b")}
+    for number in range(4):
+        for host, notice in notices.items():
+            item = framed(10 * ord(host) + number, notice, article(number), host=f"{host}.test")
+            await store(crawler, await duplicates.process_item(item))
+            # Only the first three are compared with their frame.
+            assert bool(item.duplicate_of) == (host == "b" and number == 3)
+    assert item.duplicate_distance == 0
+
+
+async def test_copies_do_not_make_an_article_a_frame(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    for number in range(8):
+        item = framed(number, *(f"{article(part)} ." for part in range(5)))
+        await store(crawler, await duplicates.process_item(item))
+        assert bool(item.duplicate_of) == (number > 0)
+
+
 async def test_short_texts_are_near_to_nothing(crawler: Crawler) -> None:
     duplicates = await opened(crawler)
     await store(crawler, await duplicates.process_item(page(1, "two words")))

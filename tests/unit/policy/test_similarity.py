@@ -1,6 +1,7 @@
 """SimHash: near for near texts, and the same as the simhash package's for the same features."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -8,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simhash import Simhash
 
+from crawler.policy import similarity
 from crawler.policy.similarity import BITS, distance, majority, simhash, words_of
 
-WORDS = [f"word{number}" for number in range(2000)]
+WORDS = [f"word{number}".encode() for number in range(2000)]
 
 
-def text(seed: int, length: int = 400) -> list[str]:
+def text(seed: int, length: int = 400) -> list[bytes]:
     return random.Random(seed).choices(WORDS, k=length)
 
 
@@ -37,14 +39,14 @@ def test_counting_in_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_equal_texts_have_equal_hashes_and_the_order_of_words_counts() -> None:
     assert simhash(text(1)) == simhash(text(1))
-    assert distance(simhash(["a", "b", "c"]), simhash(["c", "b", "a"])) > 3
+    assert distance(simhash([b"a", b"b", b"c"]), simhash([b"c", b"b", b"a"])) > 3
 
 
 def test_texts_that_differ_in_a_word_of_a_thousand_are_near() -> None:
     near = 0
     for seed in range(20):
         words = text(seed, 1000)
-        other = [*words[:500], "changed", *words[501:]]
+        other = [*words[:500], b"changed", *words[501:]]
         near += distance(simhash(words), simhash(other)) <= 6
     assert near == 20
 
@@ -54,7 +56,44 @@ def test_texts_with_nothing_in_common_are_far() -> None:
 
 
 def test_words_are_compared_without_case_and_punctuation() -> None:
-    assert words_of("Ein Bär, ein BÄR! – 3.5") == ["ein", "bär", "ein", "bär", "3", "5"]
+    found = [word.decode() for word in words_of("Ein Bär, ein BÄR! – 3.5")]
+    assert found == ["ein", "bär", "ein", "bär", "3", "5"]
+
+
+@given(st.text(st.characters(codec="ascii")))
+def test_the_short_way_for_ascii_finds_the_same_words(ascii_text: str) -> None:
+    assert [word.decode() for word in words_of(ascii_text)] == re.findall(
+        r"\w+", ascii_text.lower()
+    )
+    assert words_of(ascii_text + " ä") == [*words_of(ascii_text), "ä".encode()]
+
+
+def test_half_a_character_is_a_word_too() -> None:
+    assert words_of("a \ud800 b") == words_of("A \ud800 B")
+
+
+@given(st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=3, max_size=30))
+def test_a_shingle_counts_once_as_for_the_simhash_package(words: list[bytes]) -> None:
+    shingles = {b" ".join(words[at : at + 3]) for at in range(len(words) - 2)}
+
+    def ours(shingle: bytes) -> int:
+        return simhash(shingle.split(b" ")) if b" " in shingle else 0
+
+    features = [shingle.decode() for shingle in shingles]
+    assert simhash(words) == Simhash(features, f=BITS, hashfunc=ours).value
+
+
+def test_the_memory_of_words_is_bounded_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = [*text(3), b"x" * 1000]
+    whole = simhash(words)
+    known = similarity._WordHashes()
+    monkeypatch.setattr(similarity, "_WORD_HASHES", known)
+    monkeypatch.setattr(similarity, "_WORDS_KEPT", 10)
+    assert simhash(words) == whole
+    assert 0 < len(known) <= 10
+    assert b"x" * 1000 not in known
 
 
 @pytest.mark.parametrize(("a", "b", "bits"), [(0, 0, 0), (0, 2**64 - 1, 64), (0b1010, 0b0110, 2)])

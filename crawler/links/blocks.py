@@ -1,0 +1,60 @@
+"""The text of a page that it is compared by: without its frame. Pure, linear.
+
+Left out are the elements made for frames, and lists of links: three links or more with no more than
+a word between two of them. A link inside a sentence stays. What the pages of a host have in common
+besides is left out by those who know its other pages (crawler/policy/frames.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser
+
+_FRAME = ["nav", "header", "footer", "aside"]
+_LIST_LINKS = 3
+# Between two texts; no page has it, and if one has, its texts are shorter.
+_BETWEEN = "\x1f"
+
+
+def take_blocks(tree: LexborHTMLParser) -> list[str]:
+    """The texts of a page that is read; its frame is cut out of the tree."""
+    tree.strip_tags(_FRAME)
+    body = tree.body
+    if body is None:
+        return []
+    text = body.text(separator=_BETWEEN, strip=True, skip_empty=True)
+    if not text:
+        return []
+    texts = text.split(_BETWEEN)
+    found = set(texts)
+    linked: set[str] = set()
+    for node in tree.tags("a"):
+        label = node.text().strip()
+        if label in found:
+            linked.add(label)
+        elif label:
+            # In several parts; which ones, takes three times as long to say.
+            parts = node.text(separator=_BETWEEN, strip=True, skip_empty=True)
+            linked.update(parts.split(_BETWEEN))
+    return _without_lists(texts, linked)
+
+
+def _without_lists(texts: list[str], linked: set[str]) -> list[str]:
+    """Texts without the lists among them; `linked` are those that are links."""
+    kept: list[str] = []
+    # What may be a list: from where on in `kept`, up to its last link, and how many it has.
+    start = end = links = 0
+    for text in texts:
+        kept.append(text)
+        if text in linked:
+            links += 1
+            end = len(kept)
+        elif not links or " " in text:
+            if links >= _LIST_LINKS:
+                del kept[start:end]
+            start, links = len(kept), 0
+    if links >= _LIST_LINKS:
+        del kept[start:end]
+    return kept
