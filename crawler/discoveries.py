@@ -41,9 +41,11 @@ class Discoveries:
 
     def _unknown(self, entries: Sequence[Entry], mode: str) -> list[int]:
         self._count("frontier/discovered", len(entries))
-        return [
+        unknown = [
             i for i, entry in enumerate(entries) if mode == "force" or entry.id not in self._known
         ]
+        self._count("frontier/cached", len(entries) - len(unknown))
+        return unknown
 
     def _send(self, entries: Sequence[Entry], mode: str) -> asyncio.Future[Added]:
         future = self._outbox.add(entries, mode=mode)

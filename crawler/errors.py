@@ -9,5 +9,9 @@ class ConfigurationError(CrawlerError):
     """A setting, a file or a server that the crawl needs is missing or wrong."""
 
 
+class NotFound(CrawlerError):
+    """What was asked for is not there."""
+
+
 class NotStored(CrawlerError):
     """An item has no place to go now, through no fault of its own: its URL costs no attempt."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -49,6 +50,8 @@ class Manners:
         self._quiet_s = settings.getfloat("OVERLOAD_FORGIVEN")
         self._parallelism = settings.getint("HOST_PARALLELISM")
         self._usual_s: OrderedDict[str, float] = OrderedDict()
+        # Delays that people ordered while the crawl runs; they go before HOST_RULES.
+        self.delays: Mapping[str, float] = {}
         # Until it is there, every trouble counts as the first.
         self.health: HostHealth | None = None
 
@@ -84,7 +87,7 @@ class Manners:
             Host(
                 usual_s=self._learn(host, fetch),
                 crawl_delay_s=crawl_delay_s,
-                delay_s=rule.delay,
+                delay_s=self.delays.get(host, rule.delay),
                 spacing_s=spacing_s,
                 overloads=overloads,
                 breaker_s=self._breaker.rest_after_s(failures),

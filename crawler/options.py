@@ -30,6 +30,10 @@ logger = logging.getLogger(__name__)
 MAX_DOMAINS = 10_000
 # Turns in a round of the queues: each call of claim carries them.
 MAX_TURNS = 1000
+# Hosts with a delay of their own: every process has them in memory. Each is an option of its own,
+# so that two people at the same time do not undo each other's.
+MAX_HOST_DELAYS = 1000
+_HOST_DELAY = "host_delay:"
 _YES_AND_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
@@ -55,6 +59,8 @@ class Options:
     load_threshold: int = ours.FRONTIER_LOAD_THRESHOLD
     # When pages are visited again: "off", "adaptive", "fixed:7d".
     recrawl: str = OFF
+    # Seconds that single hosts rest after a fetch, by order of people; others as usual.
+    host_delays: Mapping[str, float] = field(default_factory=dict)
     # How often a URL was forgotten on request.
     forgotten: int = 0
     # No option, but the same for the whole fleet: registered domains of the seeds.
@@ -85,7 +91,12 @@ class Options:
                     logger.warning("The crawl's options: %s It is left out.", error)
                     continue
                 good[name] = tuple(found) if isinstance(found, list) else found
-        return replace(self, **good)
+        delays = {
+            name.removeprefix(_HOST_DELAY): float(value)
+            for name, value in values.items()
+            if name.startswith(_HOST_DELAY) and isinstance(value, int | float)
+        }
+        return replace(self, **good, host_delays={**self.host_delays, **delays})
 
 
 def checked(
@@ -133,6 +144,20 @@ async def follow(steering: Steering, current: Options) -> Options:
         if value != getattr(current, name):
             logger.info("%s was changed to %r", name, value)
     return current if now == current else now
+
+
+async def set_host_delay(steering: Steering, host: str, delay_s: float | None) -> None:
+    """Let a host rest so long after each fetch, in the whole fleet; None: as usual again."""
+    name = f"{_HOST_DELAY}{host}"
+    now = await steering.options()
+    if delay_s is not None and name not in now:
+        there = sum(known.startswith(_HOST_DELAY) for known in now)
+        if there >= MAX_HOST_DELAYS:
+            raise ConfigurationError(
+                f"{there:,} hosts have delays of their own, no more can have; take one back, or "
+                "use HOST_RULES with a suffix."
+            )
+    await steering.set_options({name: delay_s})
 
 
 def new_seed_domains(current: Options, urls: Iterable[str]) -> list[str]:
@@ -254,4 +279,4 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 }
 # Those that people set.
 NAMES = tuple(name for name in _CHECKS if name != "forgotten")
-assert {*_CHECKS, "seed_domains"} == {option.name for option in fields(Options)}
+assert {*_CHECKS, "host_delays", "seed_domains"} == {option.name for option in fields(Options)}

@@ -15,7 +15,7 @@ from crawler.recrawls import Recrawls
 
 
 class Orders:
-    """`use` is called with the options whenever they changed."""
+    """`use` is called with the options whenever somebody looked at them."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class Orders:
         self.options = options.Options()
         self._skipped_extensions = skipped_extensions
         self.scope: Scope = self.options.url_filter(skipped_extensions)
-        self._use = use
+        self._followers = [use]
         self._recrawls = recrawls or Recrawls()
         self._steering: Steering
 
@@ -34,6 +34,11 @@ class Orders:
         """Tell the fleet what this process was given, and follow what holds."""
         self._steering = steering
         self._follow(await options.share(steering, given))
+
+    def tell(self, use: Callable[[options.Options], None]) -> None:
+        """Call this, too, with the options from now on."""
+        self._followers.append(use)
+        use(self.options)
 
     async def look(self) -> None:
         """Follow what others changed."""
@@ -67,4 +72,5 @@ class Orders:
             self.options = now
             self.scope = now.url_filter(self._skipped_extensions)
         self._recrawls.use(now.recrawl)
-        self._use(now)
+        for use in self._followers:
+            use(now)

@@ -40,14 +40,29 @@ class Verbs(Generic[Run]):
     def summary(self) -> str:
         return "; ".join(f"{name}: {verb.summary}" for name, verb in self._verbs.items())
 
-    def parse(self, args: list[str]) -> tuple[Run, argparse.Namespace]:
+    def take_help(self, parser: argparse.ArgumentParser) -> None:
+        """Let --help be about the word before it; Scrapy's own would be about the command."""
+        parser.add_argument("-h", "--help", action="store_true", help="tell more, also of one verb")
+
+    def parse(self, args: list[str], *, wants_help: bool = False) -> tuple[Run, argparse.Namespace]:
         """What to run, and its arguments; those that are wrong end the process with an error."""
+        if wants_help and not args:
+            print(self._overview())
+            raise SystemExit(0)
         if not args or args[0] not in self._verbs:
             raise UsageError(f"say what to do: {', '.join(self._verbs)}", print_help=False)
         name, *rest = args
+        if wants_help:
+            rest = ["--help"]
         verb = self._verbs[name]
         parser = argparse.ArgumentParser(
             prog=f"scrapy {self._command} {name}", description=verb.summary, allow_abbrev=False
         )
         verb.add_arguments(parser)
         return verb.run, parser.parse_args(rest)
+
+    def _overview(self) -> str:
+        width = max(map(len, self._verbs))
+        lines = [f"  {name:<{width}}  {verb.summary}" for name, verb in self._verbs.items()]
+        more = f"`scrapy {self._command} VERB --help` tells more of one."
+        return "\n".join([f"Usage: scrapy {self._command} VERB …", "", *lines, "", more])

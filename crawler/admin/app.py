@@ -14,7 +14,7 @@ from crawler.admin import problems, static
 from crawler.admin.crawl import Crawl
 from crawler.admin.gate import Gate
 from crawler.admin.routes import crawl as crawl_routes
-from crawler.admin.routes import events, health, metrics, seeds
+from crawler.admin.routes import dead, events, health, hosts, metrics, seeds, urls
 
 # Besides what a route tells of itself.
 _ERRORS = {
@@ -22,6 +22,7 @@ _ERRORS = {
     401: "The token is missing or wrong",
     404: "There is no such thing",
     405: "There is no such method",
+    409: "Not while this is so",
     413: "The request is too large",
     421: "The server is not known by this name",
     422: "The request is not valid",
@@ -65,7 +66,7 @@ def create_api(crawl: Crawl) -> Api:
     problems.install(api)
     api.include_router(static.router)
     api.include_router(health.router)
-    for routes in (crawl_routes, seeds, events, metrics):
+    for routes in (crawl_routes, seeds, hosts, urls, dead, events, metrics):
         api.include_router(routes.router, dependencies=[Depends(_bearer)])
     return api
 

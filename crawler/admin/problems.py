@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from pymongo.errors import PyMongoError
 from starlette.exceptions import HTTPException
 
-from crawler.errors import ConfigurationError, CrawlerError
+from crawler.errors import CrawlerError, NotFound
 from crawler.frontier import RedisAway
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ def _mistake(found: Any) -> Mistake:
 
 async def _told(_request: Request, error: Exception) -> JSONResponse:
     """An error that is meant for people: a wrong value, or a crawl that is not there."""
-    return problem(422 if isinstance(error, ConfigurationError) else 404, str(error))
+    return problem(404 if isinstance(error, NotFound) else 422, str(error))
 
 
 async def _redis_away(_request: Request, error: Exception) -> JSONResponse:

@@ -11,9 +11,9 @@ from scrapy.commands import ScrapyCommand
 
 from crawler import assembly, logs, setting_values
 from crawler.admin import starting
-from crawler.commands.frontier import check_folder
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
+from crawler.frontier_verbs.asking import check_folder, crawl_of
 from crawler.urls import Urls
 
 _USAGE = 2
@@ -59,7 +59,7 @@ class Command(ScrapyCommand):
         assert settings is not None
         servers = Servers.from_settings(settings)
         try:
-            name = opts.crawl or settings["CRAWL"] or "web"
+            name = crawl_of(settings, opts.crawl)
             urls = Urls(assembly.url_rules(settings))
             crawl = starting.Crawl(name, await servers.redis(), urls)
             server = starting.server(

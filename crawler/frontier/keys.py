@@ -42,6 +42,11 @@ def instances(tag: str) -> str:
     return f"{tag}:instances"
 
 
+def delayed(tag: str) -> str:
+    """Sorted set of a shard: due times of the buckets of delayed URLs."""
+    return f"{tag}:delayed"
+
+
 def dead(tag: str) -> str:
     """Stream of a shard: dead letters."""
     return f"{tag}:dead"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from crawler.errors import ConfigurationError, CrawlerError
+from crawler.errors import ConfigurationError, NotFound
 from crawler.frontier import keys
 from crawler.frontier.connection import Client
 from crawler.frontier.seen import Intset, UrlSeen
@@ -61,7 +61,7 @@ async def read(redis: Client, crawl: str) -> Meta:
     found = await redis.hgetall(keys.crawl_meta(crawl))
     values = {name.decode(): value.decode() for name, value in found.items()}
     if "version" not in values:
-        raise CrawlerError(f"There is no crawl {crawl!r} in this Redis.")
+        raise NotFound(f"There is no crawl {crawl!r} in this Redis.")
     if values["version"] != str(DATA_MODEL):
         raise ConfigurationError(
             f"The crawl {crawl!r} in Redis has data model {values['version']}, this program has "

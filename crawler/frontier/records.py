@@ -136,6 +136,13 @@ class HostState:
     now_ms: int
 
     @property
+    def is_known(self) -> bool:
+        """Has the crawl met it, or somebody given it an order?"""
+        met = (self.clock_ms, self.waiting, self.in_flight, self.pages)
+        ordered = (self.blocked_until_ms, self.excluded, self.queue, self.budget, self.parallelism)
+        return any((*met, *ordered))
+
+    @property
     def state(self) -> str:
         """In one word: see host_orders.STATES."""
         if self.excluded:

@@ -62,8 +62,22 @@ class Steering:
 
     async def sizes(self) -> Sizes:
         """How many URLs are in each state."""
-        parts = [Sizes.of(await self._scripts.run("sizes", tag)) for tag in self._tags]
+        parts = await self.sizes_by_shard()
         return sum(parts[1:], parts[0])
+
+    async def sizes_by_shard(self) -> list[Sizes]:
+        """The same of each shard."""
+        return [Sizes.of(await self._scripts.run("sizes", tag)) for tag in self._tags]
+
+    async def delayed_buckets(self) -> tuple[int, int]:
+        """How many buckets of delayed URLs there are, and when the first is due, in ms or 0."""
+        buckets, first = 0, 0
+        for tag in self._tags:
+            buckets += await self._redis.zcard(keys.delayed(tag))
+            due = await self._redis.zrange(keys.delayed(tag), 0, 0)
+            if due and (not first or int(due[0]) < first):
+                first = int(due[0])
+        return buckets, first
 
     async def memory_share(self) -> float:
         """Used share of the server's maxmemory; of a cluster's fullest node; 0 without a limit."""

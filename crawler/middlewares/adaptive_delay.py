@@ -15,6 +15,7 @@ from scrapy.exceptions import (
 
 from crawler.fetch_errors import StoppedTooLong
 from crawler.manners import Manners
+from crawler.options import Options
 from crawler.policy.politeness import Fetch
 from crawler.policy.retry_after import retry_after_s
 from crawler.requests import LEASE, MAY_FETCH
@@ -44,8 +45,15 @@ class AdaptiveDelay:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         middleware = cls(crawler)
-        crawler.signals.connect(middleware._manners.open, signals.spider_opened)
+        crawler.signals.connect(middleware._opened, signals.spider_opened)
         return middleware
+
+    async def _opened(self) -> None:
+        await self._manners.open()
+        Scheduler.of(self._crawler).orders.tell(self._obey)
+
+    def _obey(self, now: Options) -> None:
+        self._manners.delays = now.host_delays
 
     def process_request(self, request: Request) -> Request | None:
         lease = request.meta.get(LEASE)

@@ -25,8 +25,9 @@ _CAUSES = frozenset(
 # Scrapy's name for a connection that broke.
 _SAME_CAUSE = {"DownloadFailedError": "connection"}
 _LINK_REASONS = frozenset(
-    "depth extension excluded scope include exclude trap_growing trap_repeated trap_duplicates "
-    "trap_deep trap_calendar trap_template trap_combinations trap_filters trap_session".split()
+    "depth too_long extension excluded scope include exclude trap_growing trap_repeated "
+    "trap_duplicates trap_deep trap_calendar trap_template trap_combinations trap_filters "
+    "trap_session".split()
 )
 _RESTS = frozenset("minimum rate adaptive crawl_delay breaker retry_after overload".split())
 _REDIRECTS = frozenset("301 302 303 307 308 refused redirect_loop too_many_redirects".split())
@@ -79,6 +80,7 @@ PLAIN = {
     "bytes": "downloader/response_bytes",
     "links/found": "frontier/discovered",
     "links/new": "frontier/added",
+    "links/cached": "frontier/cached",
     "links/spilled": "frontier/refused",
     "duplicates/exact": "duplicates/exact",
     "duplicates/near": "duplicates/near",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from crawler.admin import figures
-from crawler.admin.models import Paused, Status, Worker
+from crawler.admin.models import Paused, SchedulerStatus, Status, Worker
 from crawler.admin.questions import TheCrawl, TheSteering
+from crawler.vitals import read
 
 router = APIRouter(tags=["crawl"])
 
@@ -15,6 +16,13 @@ router = APIRouter(tags=["crawl"])
 async def status(crawl: TheCrawl, steering: TheSteering) -> Status:
     """How the whole crawl stands."""
     return await figures.status(crawl.name, steering)
+
+
+@router.get("/scheduler/status")
+async def scheduler_status(crawl: TheCrawl, steering: TheSteering) -> SchedulerStatus:
+    """The frontier at work: sizes, shards, rates, delays, caches."""
+    fleet = await read(crawl.redis, crawl.name, minutes=figures.RATE_MINUTES)
+    return await figures.scheduler_status(crawl.name, steering, fleet)
 
 
 @router.get("/workers")

@@ -1,0 +1,102 @@
+"""Reach a crawl from the command line: a running one or one that has ended, never a new one."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawler import assembly, seeds
+from crawler.errors import ConfigurationError, NotFound
+from crawler.extensions.servers import Servers
+from crawler.frontier import Steering
+from crawler.urls import Rejected, Urls, canonical, host_of
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_DEFAULT_CRAWL = "web"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A crawl, and what the user wants of it."""
+
+    crawl: str
+    steering: Steering
+    urls: Urls
+    arguments: argparse.Namespace
+
+    def url(self) -> str:
+        """The URL among the arguments, as the crawl spells it."""
+        found = self.urls.canonical(self.arguments.url)
+        if isinstance(found, Rejected):
+            raise ConfigurationError(f"{self.arguments.url!r}: {seeds.why(found.reason)}.")
+        return found
+
+
+Work = Callable[[Asked], Awaitable[None]]
+Run = Callable[["BaseSettings", argparse.Namespace], None]
+
+
+def asks(work: Work) -> Run:
+    """A verb that does something with a crawl, on the servers of the settings."""
+
+    def run(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+        check_folder(settings)
+        asyncio.run(_ask(settings, arguments, work))
+
+    return run
+
+
+async def _ask(settings: BaseSettings, arguments: argparse.Namespace, work: Work) -> None:
+    crawl, urls = crawl_of(settings, arguments.crawl), Urls(assembly.url_rules(settings))
+    servers = Servers.from_settings(settings)
+    try:
+        steering = await Steering.of(await servers.redis(), crawl, urls)
+        await work(Asked(crawl, steering, urls, arguments))
+    finally:
+        await servers.close()
+
+
+def crawl_of(settings: BaseSettings, named: str) -> str:
+    """The name of the crawl that is meant."""
+    return str(named or settings["CRAWL"] or _DEFAULT_CRAWL)
+
+
+def check_folder(settings: BaseSettings) -> None:
+    """Look for no crawl where none ever was: an embedded server would make an empty one."""
+    folder = Path(settings["CRAWL_DIR"])
+    if not settings["REDIS_URL"] and not (folder / "redis").is_dir():
+        raise NotFound(
+            f"There is no crawl in {str(folder)!r}: crawl first, or name the crawl's folder by "
+            "-s CRAWL_DIR=… or its server by -s REDIS_URL=…"
+        )
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def common(parser: argparse.ArgumentParser) -> None:
+    """What every verb takes."""
+    parser.add_argument("--crawl", default="", help="name of the crawl (CRAWL, or web)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def number(text: str) -> int:
+    """A whole number of 0 or more."""
+    found = int(text) if text.isascii() and text.isdigit() else -1
+    if found < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 0 or more")
+    return found
+
+
+def host_name(text: str) -> str:
+    """A host as URLs have it, with its port."""
+    url = canonical(f"http://{text}/")
+    if isinstance(url, Rejected) or url.count("/") != 3:
+        raise argparse.ArgumentTypeError(f"{text!r} is no host; write it as www.example.com")
+    return host_of(url)

@@ -1,0 +1,108 @@
+"""Verbs about a crawl as a whole: status, pause, resume, delete."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from crawler.errors import ConfigurationError
+from crawler.frontier_verbs.asking import Asked, asks, common
+from crawler.frontier_verbs.output import confirmed, print_fields, print_json, print_table
+from crawler.verbs import Verb
+
+_PROGRESS_KEYS = 10_000
+
+
+async def _status(asked: Asked) -> None:
+    sizes = await asked.steering.sizes()
+    workers = await asked.steering.instances()
+    options = await asked.steering.options()
+    paused = sizes.paused > 0
+    if asked.arguments.json:
+        said = asdict(sizes) | {"waiting": sizes.waiting, "unfinished": sizes.unfinished}
+        about = {"crawl": asked.crawl, **said, "paused": paused}
+        print_json(about | {"workers": workers, "options": options})
+        return
+    front = " ".join(f"F{n} {count:,}" for n, count in enumerate(sizes.front, 1))
+    dropped = sizes.dropped_excluded + sizes.dropped_purged + sizes.dropped_budget + sizes.refused
+    print_fields(
+        {
+            "crawl": asked.crawl + (", paused" if paused else ""),
+            "pages crawled": sizes.pages,
+            "URLs found": sizes.added,
+            "done": sizes.done,
+            "waiting": f"{sizes.waiting:,} ({front}, back {sizes.back:,})",
+            "leased": sizes.leased,
+            "to retry": sizes.retries,
+            "to recrawl": sizes.recrawls,
+            "given up": sizes.dead,
+            "dropped": dropped,
+            "hosts ready": sizes.hosts,
+            "options": options or "none",
+        }
+    )
+    rows = [_worker(name, about) for name, about in workers.items()]
+    print()
+    if rows:
+        print_table(("process", "machine", "pid", "pages", "leases", "shards"), rows)
+    else:
+        print("No process works on it.")
+
+
+def _worker(name: str, about: dict[str, Any]) -> list[Any]:
+    names = ("machine", "pid", "pages", "held")
+    shards = ", ".join(map(str, about.get("shards", [])[:8]))
+    machine, pid, *rest = (about.get(field) for field in names)
+    # A process id is no quantity.
+    return [name, machine, str(pid), *rest, shards]
+
+
+async def _pause(asked: Asked) -> None:
+    await asked.steering.pause()
+    _say(asked, paused=True)
+
+
+async def _resume(asked: Asked) -> None:
+    await asked.steering.resume()
+    _say(asked, paused=False)
+
+
+def _say(asked: Asked, *, paused: bool) -> None:
+    if asked.arguments.json:
+        print_json({"crawl": asked.crawl, "paused": paused})
+    elif paused:
+        print(f"The crawl {asked.crawl!r} is paused; what is in flight finishes.")
+    else:
+        print(f"The crawl {asked.crawl!r} goes on.")
+
+
+def _delete_arguments(parser: argparse.ArgumentParser) -> None:
+    common(parser)
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+async def _delete(asked: Asked) -> None:
+    name = asked.crawl
+    sizes = await asked.steering.sizes()
+    question = f"Delete the crawl {name!r} with {sizes.added:,} URLs from Redis? Pages stay."
+    if not asked.arguments.yes and not confirmed(question):
+        raise ConfigurationError(f"The crawl {name!r} was not deleted; say yes, or give --yes.")
+    gone = told = 0
+    async for gone in asked.steering.delete():
+        if gone - told >= _PROGRESS_KEYS:
+            told = gone
+            print(f"{gone:,} keys deleted …", file=sys.stderr)
+    if asked.arguments.json:
+        print_json({"crawl": name, "keys_deleted": gone})
+    else:
+        print(f"The crawl {name!r} is deleted: {gone:,} keys.")
+
+
+VERBS = {
+    "status": Verb("how the crawl stands", "", common, asks(_status)),
+    "pause": Verb("fetch nothing new until resumed", "", common, asks(_pause)),
+    "resume": Verb("go on", "", common, asks(_resume)),
+    "delete": Verb("delete the crawl from Redis", "[--yes]", _delete_arguments, asks(_delete)),
+}
