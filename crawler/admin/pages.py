@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pymongo.errors import PyMongoError
 
 from crawler.errors import CrawlerError
 from crawler.stored_pages import StoredPages
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from crawler.extensions.servers import Servers
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +28,19 @@ _ANSWER_S = 2.0
 
 class Pages:
     """The stored pages; connects when it is first asked."""
+
+    @classmethod
+    def of_settings(cls, settings: BaseSettings, servers: Servers) -> Self:
+        """Those of the settings' database."""
+        folder = Path(settings["CRAWL_DIR"], "mongo")
+        # An embedded server would make an empty one.
+        if settings["PAGES_STORE"] != "mongo" or not (settings["MONGO_URI"] or folder.is_dir()):
+            return cls()
+
+        async def connect() -> StoredPages:
+            return StoredPages((await servers.mongo())[settings["MONGO_DATABASE"]])
+
+        return cls(connect)
 
     def __init__(self, connect: Callable[[], Awaitable[StoredPages]] | None = None) -> None:
         """`connect` is None where pages are not stored in MongoDB."""

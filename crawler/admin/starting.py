@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from crawler.admin.app import Application
 from crawler.admin.crawl import Crawl
+from crawler.admin.pages import Pages
 from crawler.admin.server import Server, listen
 from crawler.admin.token import FILE, token_for
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-__all__ = ["Crawl", "server", "token_at"]
+__all__ = ["Crawl", "Pages", "server", "token_at"]
 
 
 def server(

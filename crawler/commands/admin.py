@@ -61,7 +61,8 @@ class Command(ScrapyCommand):
         try:
             name = crawl_of(settings, opts.crawl)
             urls = Urls(assembly.url_rules(settings))
-            crawl = starting.Crawl(name, await servers.redis(), urls)
+            pages = starting.Pages.of_settings(settings, servers)
+            crawl = starting.Crawl(name, await servers.redis(), urls, pages=pages)
             server = starting.server(
                 settings, crawl, host=opts.host or settings["ADMIN_HOST"], port=opts.port
             )

@@ -19,7 +19,11 @@ from crawler.verbs import Verbs
 
 _NOT_FOUND, _USAGE = 1, 2
 
-VERBS: Verbs[Run] = Verbs("frontier", {**crawls.VERBS, **hosts.VERBS, **urls.VERBS, **dead.VERBS})
+_ORDER = (
+    "status hosts host url explain add block unblock forget pause resume dead requeue delete"
+).split()
+_ALL = {**crawls.VERBS, **hosts.VERBS, **urls.VERBS, **dead.VERBS}
+VERBS: Verbs[Run] = Verbs("frontier", {name: _ALL[name] for name in _ORDER})
 
 
 class Command(ScrapyCommand):

@@ -58,8 +58,14 @@ class Admin:
         settings, scheduler = self._crawler.settings, Scheduler.of(self._crawler)
         # In a thread: it takes half a second to import, in which nothing else should stand still.
         starting = await asyncio.to_thread(import_module, "crawler.admin.starting")
-        redis = await Servers.of(self._crawler).redis()
-        crawl = starting.Crawl(scheduler.crawl, redis, scheduler.urls, Worker.of(self._crawler))
+        servers = Servers.of(self._crawler)
+        crawl = starting.Crawl(
+            scheduler.crawl,
+            await servers.redis(),
+            scheduler.urls,
+            Worker.of(self._crawler),
+            starting.Pages.of_settings(settings, servers),
+        )
         self._server = await asyncio.to_thread(
             starting.server, settings, crawl, host=settings["ADMIN_HOST"]
         )
