@@ -11,7 +11,7 @@ from crawler.frontier.connection import Client
 from crawler.frontier.seen import Intset, UrlSeen
 from crawler.frontier.shards import tags
 
-DATA_MODEL = 3
+DATA_MODEL = 4
 # The version is written last: where it is, the others are too.
 _FIELDS = ("shards", "seen", "seen_argument", "version")
 _COMPACT_SETS = (512, 256, 128, 64)

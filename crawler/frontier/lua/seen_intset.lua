@@ -1,56 +1,69 @@
 -- Part of add, forget and status: which URLs were seen, as sets of 32-bit integers.
 --
--- Redis keeps such a set as a sorted array, 4 bytes a URL, while it has at most 512 members. A
--- generation has a fixed number of buckets and takes URLs until they hold 430 each on average (then
--- one bucket in 30,000 is larger than 512, which costs nothing that counts); the next generation
--- has eight times as many. New URLs go to the last generation, known ones are looked for in all of
--- them, the last and largest first. The last argument of the script is the size of a full bucket.
+-- Redis keeps such a set as a sorted array, 4 bytes a URL, while it has at most 512 members. A URL has
+-- one bucket. Buckets are divided one by one as URLs come (linear hashing): at level n the first
+-- `divided` of the FIRST_BUCKETS * 2^n buckets were divided already. Those that were not hold up to
+-- twice as many, 430 at the most on average, so that one in 30,000 is larger than 512, which costs
+-- nothing that counts. A bucket is chosen by 12 bits of the fingerprint and by the last bits of the 32
+-- that are its member, so that a division needs no more than the members: 44 bits tell URLs apart.
+-- The last argument of the script is the size of a full bucket.
 
 local FIRST_BUCKETS = 4096
-local FILL = math.max(1, math.floor(tonumber(ARGV[#ARGV]) * 0.84))
-local generation, filled = unpack(redis.call('HMGET', STATS, 'seen_generation', 'seen_filled'))
-generation, filled = tonumber(generation or 0), tonumber(filled or 0)
-local capacity, marked = FIRST_BUCKETS * 8 ^ generation * FILL, 0
+-- URLs a bucket on average, over those that were divided and those that were not.
+local FILL = math.max(1, math.floor(tonumber(ARGV[#ARGV]) * 0.42))
+local UNSIGNED = 4294967296
+local BUCKET = shard .. 'url_seen:'
+local level, divided, filled = unpack(redis.call('HMGET', STATS, 'seen_level', 'seen_divided',
+  'seen_filled'))
+level, divided, filled = tonumber(level or 0), tonumber(divided or 0), tonumber(filled or 0)
+local parts, marked = 2 ^ level, 0
 
--- Prefixes of keys and numbers of buckets, the last generation first.
-local prefixes, buckets = {}, {}
-local function use_generations()
-  prefixes, buckets = {}, {}
-  for number = generation, 0, -1 do
-    prefixes[#prefixes + 1] = shard .. 'url_seen:' .. number .. ':'
-    buckets[#buckets + 1] = FIRST_BUCKETS * 8 ^ number
-  end
-end
-use_generations()
-
-local function is_seen(id)
+-- The key of a URL's bucket, and its member there.
+local function bucket_of(id)
   local high, low = struct.unpack('>I4i4', id)
-  for i = 1, #prefixes do
-    if redis.call('SISMEMBER', prefixes[i] .. high % buckets[i], low) == 1 then return true end
-  end
-  return false
+  local first, rest = high % FIRST_BUCKETS, low % UNSIGNED
+  local bucket = first + FIRST_BUCKETS * (rest % parts)
+  if bucket < divided then bucket = first + FIRST_BUCKETS * (rest % (2 * parts)) end
+  return BUCKET .. bucket, low
 end
+
+local function is_seen(id) return redis.call('SISMEMBER', bucket_of(id)) == 1 end
 
 local function mark_seen(id)
-  if #prefixes > 1 and is_seen(id) then return false end
-  local high, low = struct.unpack('>I4i4', id)
-  if redis.call('SADD', prefixes[1] .. high % buckets[1], low) == 0 then return false end
+  if redis.call('SADD', bucket_of(id)) == 0 then return false end
   marked = marked + 1
-  if filled + marked >= capacity then
-    generation, filled, marked = generation + 1, 0, 0
-    capacity = capacity * 8
-    redis.call('HSET', STATS, 'seen_generation', generation, 'seen_filled', 0)
-    use_generations()
-  end
   return true
 end
 
 local function forget_seen(id)
-  local high, low = struct.unpack('>I4i4', id)
-  for i = 1, #prefixes do
-    if redis.call('SREM', prefixes[i] .. high % buckets[i], low) == 1 then return true end
-  end
-  return false
+  if redis.call('SREM', bucket_of(id)) == 0 then return false end
+  count('seen_filled', -1)
+  return true
 end
 
-local function account_seen() count('seen_filled', marked) end
+-- Move half of the next bucket's members to a new one: those with the next bit set.
+local function divide()
+  local key, stay, go = BUCKET .. divided, {}, {}
+  for _, member in ipairs(redis.call('SMEMBERS', key)) do
+    local side = math.floor(member % UNSIGNED / parts) % 2 == 1 and go or stay
+    side[#side + 1] = member
+  end
+  -- Written anew: a set that was too large once would stay a table.
+  redis.call('DEL', key)
+  if #stay > 0 then redis.call('SADD', key, unpack(stay)) end
+  if #go > 0 then redis.call('SADD', BUCKET .. (divided + FIRST_BUCKETS * parts), unpack(go)) end
+  divided = divided + 1
+  if divided == FIRST_BUCKETS * parts then level, divided, parts = level + 1, 0, parts * 2 end
+end
+
+-- Divides as many buckets as the new URLs call for, and one or two more if there are too few.
+local function account_seen()
+  if marked == 0 then return end
+  filled = filled + marked
+  local left = 2 + math.ceil(marked / FILL)
+  while left > 0 and filled > (FIRST_BUCKETS * parts + divided) * FILL do
+    divide()
+    left = left - 1
+  end
+  redis.call('HSET', STATS, 'seen_level', level, 'seen_divided', divided, 'seen_filled', filled)
+end

@@ -17,7 +17,7 @@
 --   forced:<who>             string last order of a forced add, gone after a day
 --   delayed                  zset   due time of a bucket, ms -> the same
 --   delayed:<ms>             list   "r" (retry) or "c" (recrawl) .. entry
---   url_seen:<gen>:<bucket>  set    32 bits of the fingerprints in this bucket
+--   url_seen:<bucket>        set    32 bits of the fingerprints in this bucket
 --   bloom:<n>                string bitmap, where the crawl uses Bloom filters
 --   dead                     stream entry, reason, at
 --   pages                    hash   host -> pages crawled

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
 
-from crawler.frontier import Frontier, Steering, Tuning, keys
+from crawler.frontier import Entry, Frontier, Steering, Tuning, keys
 from crawler.frontier.seen import Bloom
 from crawler.urls import UrlRules, Urls
 from tests.integration.frontier.fleet import CRAWL, Place, crawl, entries, entry, one
@@ -16,37 +17,91 @@ BUCKETS = 4096
 
 @pytest.fixture
 async def tiny(place: Place) -> Frontier:
-    """A frontier whose generations are full with one URL a bucket."""
+    """A frontier that divides a bucket for each URL beyond the first 4,096."""
     await place.instance()
     await place.redis.hset(keys.crawl_meta(CRAWL), "seen_argument", 1)
     return await place.instance()
 
 
-async def generation(place: Place) -> int:
-    """The generation that takes new URLs of the host that the tests use."""
-    return int(await place.redis.hget(place.key("a.test", "stats"), "seen_generation") or 0)
+async def growth(place: Place) -> tuple[int, int]:
+    """Level and divided buckets of the shard that the tests use."""
+    found = await place.redis.hmget(place.key("a.test", "stats"), "seen_level", "seen_divided")
+    return int(found[0] or 0), int(found[1] or 0)
 
 
-async def test_a_full_generation_is_followed_by_a_larger_one(tiny: Frontier, place: Place) -> None:
-    many = [replace(e, id=e.id ^ 1) for e in entries(BUCKETS + 500)]
-    assert (await tiny.add(many)).new == len(many)
-    assert await generation(place) == 1
-    assert (await tiny.add(many)).new == 0
-    counts = [
-        await place.redis.scard(place.key("a.test", f"url_seen:0:{bucket}"))
-        for bucket in range(0, BUCKETS, 64)
+async def forget(frontier: Frontier, place: Place, id_: int) -> bool:
+    args = (place.tag("a.test"), id_.to_bytes(8, "big"), 1)
+    return bool(await frontier._scripts.run("forget", *args) == b"forgotten")
+
+
+def many(number: int) -> list[Entry]:
+    """URLs with fingerprints as good as those of real ones, and the same in each run."""
+    chance = random.Random(number)
+    return [replace(e, id=chance.getrandbits(64)) for e in entries(number)]
+
+
+async def test_no_division_of_a_bucket_forgets_a_url(tiny: Frontier, place: Place) -> None:
+    found = many(3 * BUCKETS)
+    levels = set()
+    for start in range(0, len(found), 700):
+        part = found[start : start + 700]
+        assert (await tiny.add(part)).new == len(part)
+        levels.add((await growth(place))[0])
+        # Whatever was divided meanwhile: all are known, and only they.
+        assert (await tiny.add(found[: start + 700])).new == 0
+    assert levels == {0, 1}
+    assert sum(await growth(place)) > 1
+
+
+async def test_buckets_are_divided_as_urls_come_and_stay_even(tiny: Frontier, place: Place) -> None:
+    await tiny.add(many(3 * BUCKETS))
+    level, divided = await growth(place)
+    assert (level, abs(divided - BUCKETS) < 10) == (1, True)
+    sizes = [
+        await place.redis.scard(place.key("a.test", f"url_seen:{bucket}"))
+        for bucket in range(0, 3 * BUCKETS, 97)
     ]
-    assert max(counts) < 16  # spread, not piled up
+    assert 0.7 < sum(sizes) / len(sizes) < 1.3
+    assert max(sizes) < 12
+    assert not await place.redis.exists(place.key("a.test", f"url_seen:{3 * BUCKETS + 20}"))
 
 
-async def test_forgetting_works_in_every_generation(tiny: Frontier, place: Place) -> None:
-    many = entries(BUCKETS + 10)
-    await tiny.add(many)
-    scripts, tag = tiny._scripts, place.tag("a.test")
-    for page in (many[0], many[-1]):
-        assert await scripts.run("forget", tag, page.id.to_bytes(8, "big"), 1) == b"forgotten"
-        assert await scripts.run("forget", tag, page.id.to_bytes(8, "big"), 1) == b"unseen"
-    assert (await tiny.add(many)).answers == "1" + "0" * (len(many) - 2) + "1"
+async def test_a_call_divides_few_buckets(tiny: Frontier, place: Place) -> None:
+    """After many forgotten divisions, as it were: no call has to make up for them all."""
+    await tiny.add(many(10))
+    await place.redis.hset(place.key("a.test", "stats"), "seen_filled", 100 * BUCKETS)
+    await tiny.add([entry("http://a.test/one-more")])
+    assert await growth(place) == (0, 3)
+
+
+async def test_a_bucket_that_was_too_large_is_compact_after_its_division(
+    frontier: Frontier, place: Place
+) -> None:
+    keys_ = [place.key("a.test", f"url_seen:{bucket}") for bucket in (0, BUCKETS)]
+    await place.redis.sadd(keys_[0], *range(-400, 400))
+    assert await place.redis.object("ENCODING", keys_[0]) != b"intset"
+    await place.redis.hset(place.key("a.test", "stats"), "seen_filled", BUCKETS * 215)
+    await frontier.add([entry("http://a.test/")])
+    assert (await growth(place))[1] > 0
+    for bit, key in enumerate(keys_):
+        assert await place.redis.object("ENCODING", key) == b"intset"
+        members = {int(member) for member in await place.redis.smembers(key)}
+        assert {number for number in range(-400, 400) if number % 2 == bit} == members
+
+
+async def test_forgetting_works_before_and_after_divisions(tiny: Frontier, place: Place) -> None:
+    found = many(2 * BUCKETS)
+    first, last = found[0], found[-1]
+    await tiny.add(found[:100])
+    assert await forget(tiny, place, first.id)
+    assert not await forget(tiny, place, first.id)
+    assert (await tiny.add(found)).answers == "1" + "0" * 99 + "1" * (len(found) - 100)
+    for page in (first, last):
+        assert await forget(tiny, place, page.id)
+        assert not await forget(tiny, place, page.id)
+    assert (await tiny.add(found)).answers == "1" + "0" * (len(found) - 2) + "1"
+    filled = await place.redis.hget(place.key("a.test", "stats"), "seen_filled")
+    assert int(filled) == len(found)
 
 
 async def test_a_forgotten_url_is_new_again(frontier: Frontier, place: Place) -> None:
@@ -78,11 +133,11 @@ async def bloom(place: Place) -> Frontier:
 
 
 async def test_a_bloom_filter_knows_what_was_added(bloom: Frontier, place: Place) -> None:
-    many = entries(900)
-    assert (await bloom.add(many)).new >= 895
-    assert (await bloom.add(many)).new == 0
+    found = entries(900)
+    assert (await bloom.add(found)).new >= 895
+    assert (await bloom.add(found)).new == 0
     steering = await place.steering()
-    assert (await steering.status(many[0].url)).state == "waiting"
+    assert (await steering.status(found[0].url)).state == "waiting"
     assert (await steering.status("http://a.test/other")).state == "unseen"
 
 
@@ -91,9 +146,9 @@ async def test_a_url_twice_in_one_batch_is_added_once(bloom: Frontier) -> None:
 
 
 async def test_a_full_filter_is_followed_by_another(bloom: Frontier, place: Place) -> None:
-    many = entries(3500)
-    assert (await bloom.add(many)).new >= 3450
-    assert (await bloom.add(many)).new == 0
+    found = entries(3500)
+    assert (await bloom.add(found)).new >= 3450
+    assert (await bloom.add(found)).new == 0
     filters = [
         await place.redis.exists(place.key("a.test", f"bloom:{number}")) for number in range(5)
     ]
@@ -101,8 +156,8 @@ async def test_a_full_filter_is_followed_by_another(bloom: Frontier, place: Plac
 
 
 async def test_the_expected_loss_is_counted(bloom: Frontier, place: Place) -> None:
-    many = entries(10_000)
-    lost = len(many) - (await bloom.add(many)).new
+    found = entries(10_000)
+    lost = len(found) - (await bloom.add(found)).new
     stats = await place.redis.hgetall(place.key("a.test", "stats"))
     expected = float(stats[b"bloom_lost"])
     # A chain of ten filters, the first nine full: about 0.1 % each, so 45 to 55 of 10,000.
