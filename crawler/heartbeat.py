@@ -101,14 +101,19 @@ class Heartbeat:
 
     async def _beat(self) -> None:
         self._turn += 1
+        bench, began = self._workbench, monotonic()
         until = self._alive_until()
-        async with self._workbench.lock:
-            epoch, strays = await self._frontier.beat(self._workbench.known_leases, self._about())
+        async with bench.lock:
+            epoch, strays = await self._frontier.beat(
+                bench.known_leases, self._about(), unstarted=bench.unstarted
+            )
             if strays:
                 # Leases of a claim whose reply never came, or of a settlement that was lost.
                 await self._frontier.hand_back([(lease, 0) for lease in strays])
-        self._workbench.beaten(until)
-        if epoch != self._epoch:
+        bench.beaten(until)
+        if epoch == self._epoch:
+            bench.outbox.seen_alive(began)
+        else:
             await self._reassert()
         self._epoch = epoch
         if self._turn % 3 == 0:
@@ -119,6 +124,7 @@ class Heartbeat:
     async def _reassert(self) -> None:
         logger.warning("Redis restarted or failed over; telling it again what is in flight")
         self._on_epoch()
+        self._workbench.outbox.repeat_adds()
         rests = self._workbench.rests.left()
         # A slot whose release was lost would stay taken for ever.
         await self._frontier.release(rests)
@@ -162,6 +168,7 @@ class Heartbeat:
         Those in flight do so as long as a lease lasts: nobody would free their slots.
         """
         self._on_epoch()
+        self._workbench.outbox.repeat_adds()
         rests = {lease.entry.host: left_ms for lease, left_ms in self._workbench.rests.left()}
         rests |= dict.fromkeys(in_flight, round(self._pulse.lease_ttl_s * 1000))
         await self._frontier.reassert((), rests)

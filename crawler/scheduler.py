@@ -173,7 +173,7 @@ class Scheduler(BaseScheduler):
 
     def may_fetch(self, lease: Lease) -> bool:
         """Is this lease surely ours at this moment? If not, nothing is fetched by it."""
-        return self.holds(lease) and self.workbench.alive
+        return self.workbench.may_fetch(lease)
 
     def release(self, lease: Lease, rest_ms: int) -> None:
         """A fetch ended."""

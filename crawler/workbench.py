@@ -13,11 +13,11 @@ import math
 import random
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic
 
+from crawler.demand import Demand
 from crawler.ending import Ending, Limits, Round, Verdict
 from crawler.frontier import Claim, Frontier, Lease, OwnerDead, RedisAway
 from crawler.frontier.health import GaveUp, Health
@@ -25,6 +25,8 @@ from crawler.frontier.outbox import Outbox
 from crawler.options import Options
 from crawler.rests import Rests
 from crawler.tasks import end
+
+__all__ = ["Demand", "Workbench"]
 
 logger = logging.getLogger(__name__)
 
@@ -34,22 +36,6 @@ _IDLE_MAX_S = 1.0
 # Time for another process to move a URL, between two looks for the end.
 _LOOK_AGAIN_S = 0.05
 _BACKOFF_MAX_S = 5.0
-# On several masters, one may fall back by a second; see Outbox.
-_DONE_AFTER_S = 2.0
-
-
-@dataclass(slots=True)
-class Demand:
-    """What the workbench asks of its surroundings."""
-
-    # How many fetches could start now; None when this process is closing.
-    room: Callable[[], int | None]
-    # Tell the engine that leases are ready, or that the crawl is over.
-    wake: Callable[[], None]
-    # Take in seeds and URLs that wait outside the frontier; says how many there were.
-    look_outside: Callable[[], Awaitable[int]]
-    # Are seeds still being read? An empty frontier says nothing then.
-    starting: Callable[[], bool] = lambda: False
 
 
 class Workbench:
@@ -65,10 +51,7 @@ class Workbench:
         self.rests = Rests()
         self._changed = asyncio.Event()
         self.outbox = Outbox(
-            frontier,
-            health,
-            self._changed.set,
-            done_after_s=_DONE_AFTER_S if frontier.shards > 1 else 0.0,
+            frontier, health, self._changed.set, several_masters=frontier.shards > 1
         )
         self._frontier = frontier
         self._health = health
@@ -79,6 +62,8 @@ class Workbench:
         self._held: dict[tuple[int, bytes], Lease] = {}
         # Those of them whose hosts have a slot taken: claimed, and not released yet.
         self._in_flight: dict[tuple[int, bytes], Lease] = {}
+        # And those whose fetch may have begun.
+        self._started: set[tuple[int, bytes]] = set()
         self._request_ids: dict[int, str] = {}
         self._paused = False
         self._task: asyncio.Task[None] | None = None
@@ -104,6 +89,7 @@ class Workbench:
         self._ready.clear()
         self._held.clear()
         self._in_flight.clear()
+        self._started.clear()
         self._request_ids.clear()
 
     def follow(self, now: Options) -> None:
@@ -138,6 +124,7 @@ class Workbench:
     def settled(self, lease: Lease) -> None:
         """A lease was passed to the outbox for good."""
         self._held.pop(lease.key, None)
+        self._started.discard(lease.key)
         if lease.key in self._in_flight:
             # It ended without a fetch: its host was not contacted and need not rest.
             self.release(lease, 0)
@@ -145,6 +132,13 @@ class Workbench:
     def holds(self, lease: Lease) -> bool:
         """Is this lease still to be settled by this process?"""
         return lease.key in self._held
+
+    def may_fetch(self, lease: Lease) -> bool:
+        """Is this lease surely ours at this moment? If so, its fetch counts as begun."""
+        if not self.holds(lease) or not self.alive:
+            return False
+        self._started.add(lease.key)
+        return True
 
     @property
     def held(self) -> int:
@@ -175,6 +169,11 @@ class Workbench:
     def known_leases(self) -> Iterable[Lease]:
         """Leases that this process has not lost sight of: held, or being settled."""
         return [*self._held.values(), *self.outbox.unsettled]
+
+    @property
+    def unstarted(self) -> set[tuple[int, bytes]]:
+        """Of those held, the ones that nothing was fetched by."""
+        return self._held.keys() - self._started
 
     @property
     def in_flight(self) -> Iterable[Lease]:

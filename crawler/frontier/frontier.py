@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -78,16 +78,18 @@ class Frontier:
         held: Iterable[Lease] = (),
         about: Mapping[str, Any] | None = None,
         *,
+        unstarted: Container[tuple[int, bytes]] = (),
         now_ms: int = 0,
     ) -> tuple[int, list[Lease]]:
-        """Say that this instance is alive and what it holds.
+        """Say that this instance is alive and what it holds, and what of it nobody fetched yet.
 
         Returns the epoch and the leases that Redis knows and the instance does not, as after a lost
         reply; raises OwnerDead when it was declared dead.
         """
         named: dict[int, list[bytes]] = defaultdict(list)
         for lease in held:
-            named[lease.shard].append(lease.token)
+            mark = b"?" if lease.key in unstarted else b""
+            named[lease.shard].append(lease.token + mark)
         epochs, unknown = 0, []
         said = json.dumps(about or {})
         for shard, tag in enumerate(self._tags):

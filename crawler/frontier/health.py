@@ -23,6 +23,13 @@ class Health:
     def away(self) -> bool:
         return self._away_since is not None
 
+    @property
+    def given_up(self) -> bool:
+        """Is it away for longer than anyone waits?"""
+        if self._away_since is None or not self._give_up_s:
+            return False
+        return monotonic() - self._away_since > self._give_up_s
+
     def failed(self, error: BaseException) -> None:
         """A call got no answer. Raises GaveUp when that lasts too long."""
         now = monotonic()
@@ -31,7 +38,7 @@ class Health:
             logger.warning(
                 "Redis is away (%s); fetches in flight finish, nothing new is started", error
             )
-        elif self._give_up_s and now - self._away_since > self._give_up_s:
+        elif self.given_up:
             raise GaveUp(f"Redis was away for {now - self._away_since:.0f} s")
 
     def worked(self) -> None:

@@ -2,7 +2,8 @@
 
 Group commit: one flush is in flight, the next takes all that waits. Every verb may be repeated, so
 a flush that failed is sent again as it was; while Redis is away everything waits here. What waits
-is bounded by the leases a process holds, since nothing new is claimed meanwhile.
+is bounded by the leases a process holds, since nothing new is claimed meanwhile. Adds of the last
+moments are kept, and made once more when a server lost its last second.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from time import monotonic
@@ -19,14 +19,16 @@ from crawler.frontier.entry import Entry
 from crawler.frontier.errors import RedisAway
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.health import GaveUp, Health
+from crawler.frontier.recent_adds import Add, RecentAdds
 from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Again, Lease
 
 logger = logging.getLogger(__name__)
 
 _BACKOFF_S = 0.1
 _BACKOFF_MAX_S = 5.0
+# Between two looks whether what ripens is ripe.
+_LOOK_S = 0.05
 
-Add = tuple[Sequence[Entry], str, "asyncio.Future[Added]"]
 Call = Callable[[], Awaitable[None]]
 # A finished lease, whether it gave a page, and how it comes back.
 Finished = tuple[Lease, bool, Again | None]
@@ -41,18 +43,20 @@ class Outbox:
         health: Health,
         on_flushed: Callable[[], None],
         *,
-        done_after_s: float = 0.0,
+        several_masters: bool = False,
     ) -> None:
         self._frontier = frontier
         self._health = health
         # Called after each flush: hosts and URLs may have become claimable.
         self._on_flushed = on_flushed
-        # On several masters a URL is done some time after its links were acknowledged: a master
-        # that falls back to its last second alone must not have lost them.
-        self._done_after_s = done_after_s
+        # On several masters a URL is done when its links are safe: a master that falls back by its
+        # last second alone must not have lost them. A single one loses the lease's end with them.
+        self._several_masters = several_masters
+        self._recent = RecentAdds()
         # Leases that Redis does not know to be settled yet.
         self._unsettled: dict[tuple[int, bytes], Lease] = {}
-        self._ripening: list[tuple[float, Finished]] = []
+        # And the number of the last add that must be safe before.
+        self._ripening: list[tuple[int, Finished]] = []
         # Adds of the flush that is on its way.
         self._sending: list[Add] = []
         # Why nothing is sent any more.
@@ -87,7 +91,7 @@ class Outbox:
         if self._gave_up is not None:
             future.set_exception(self._gave_up)
             return future
-        self._adds.append((entries, mode, future))
+        self._adds.append(self._recent.passed(entries, mode, future))
         self._flush_soon()
         return future
 
@@ -102,10 +106,10 @@ class Outbox:
         Call it after its links were acknowledged or passed to add().
         """
         self._unsettled[lease.key] = lease
-        if self._done_after_s:
-            self._ripening.append((monotonic() + self._done_after_s, (lease, page, again)))
-        else:
-            self._done.append((lease, page, again))
+        if self._several_masters and not self._recent.are_safe(self._recent.last):
+            self._ripening.append((self._recent.last, (lease, page, again)))
+            return
+        self._done.append((lease, page, again))
         self._flush_soon()
 
     def retry(self, lease: Lease, wait_ms: int, entry: Entry) -> None:
@@ -126,13 +130,32 @@ class Outbox:
         self._handed_back.append((lease, rest_ms))
         self._flush_soon()
 
+    def seen_alive(self, at_s: float) -> None:
+        """A beat that began at this time found all masters as they were."""
+        self._recent.seen_alive(at_s)
+        while self._ripening and self._recent.are_safe(self._ripening[0][0]):
+            self._done.append(self._ripening.pop(0)[1])
+            self._flush_soon()
+
+    def repeat_adds(self) -> None:
+        """A server restarted or failed over: add once more what it may have lost."""
+        doubtful = self._recent.doubtful()
+        if doubtful:
+            self._adds += doubtful
+            self._flush_soon()
+
     async def drain(self) -> None:
-        """Return when Redis has acknowledged all of it, or was given up on."""
+        """Return when Redis has acknowledged all of it, or was given up on.
+
+        What ripens needs a heart that beats.
+        """
         while not self.empty:
             if self._task is not None:
                 await asyncio.wait([self._task])
+            elif self._health.given_up:
+                self._give_up(GaveUp("Redis is away"))
             else:
-                self._flush_soon()
+                await asyncio.sleep(_LOOK_S)
 
     def _flush_soon(self) -> None:
         if self._task is None and self._gave_up is None:
@@ -143,38 +166,37 @@ class Outbox:
             while True:
                 calls = self._take()
                 if not calls:
-                    if not self._ripening:
-                        break
-                    await asyncio.sleep(min(0.1, max(0.0, self._ripening[0][0] - monotonic())))
-                    continue
+                    break
                 for call in calls:
                     await self._insist(call)
                 self._on_flushed()
         except GaveUp as error:
-            logger.error("%s; what was not sent comes back when this process is found dead", error)
-            self._gave_up = error
-            for _, _, future in (*self._sending, *self._adds):
-                if not future.done():
-                    future.set_exception(error)
-            self._clear()
-            self._ripening = []
+            self._give_up(error)
         finally:
             self._task = None
 
+    def _give_up(self, error: GaveUp) -> None:
+        logger.error("%s; what was not sent comes back when this process is found dead", error)
+        self._gave_up = error
+        for add in (*self._sending, *self._adds):
+            if not add.future.done():
+                add.future.set_exception(error)
+        self._recent.clear()
+        self._clear()
+        self._ripening = []
+
     def _take(self) -> list[Call]:
         """All that waits, as calls in the order they must reach Redis: adds come first."""
-        now = monotonic()
-        while self._ripening and self._ripening[0][0] <= now:
-            self._done.append(self._ripening.pop(0)[1])
         frontier = self._frontier
         calls: list[Call] = []
         self._sending = self._adds
-        for mode in {mode for _, mode, _ in self._adds} - {"force"}:
-            adds = [add for add in self._adds if add[1] == mode]
-            calls.append(partial(self._send_adds, adds, mode))
+        for mode in ("new", "all"):
+            adds = [add for add in self._adds if add.mode == mode]
+            if adds:
+                calls.append(partial(self._send_adds, adds, mode))
         # Each alone and by a name of its own: sent again as it was, it adds nothing twice.
-        forced = [add for add in self._adds if add[1] == "force"]
-        calls += [partial(self._send_adds, [add], "force", uuid.uuid4().hex) for add in forced]
+        forced = [add for add in self._adds if add.mode == "force"]
+        calls += [partial(self._send_adds, [add], "force") for add in forced]
         if self._releases:
             calls.append(partial(frontier.release, self._releases))
         calls += self._finish()
@@ -214,10 +236,11 @@ class Outbox:
         for lease in settled:
             self._unsettled.pop(lease.key, None)
 
-    async def _send_adds(self, adds: list[Add], mode: str, request_id: str = "") -> None:
+    async def _send_adds(self, adds: list[Add], mode: str) -> None:
         # Some are answered already when a flush is sent again.
-        adds = [add for add in adds if not add[2].done()]
-        entries = [entry for part, _, _ in adds for entry in part]
+        adds = [add for add in adds if add.acknowledged_s is None]
+        entries = [entry for add in adds for entry in add.entries]
+        request_id = adds[0].request_id if adds else ""
         try:
             added = await self._frontier.add(entries, mode=mode, request_id=request_id)
         except RedisAway:
@@ -225,11 +248,13 @@ class Outbox:
         except Exception as error:  # noqa: BLE001 - it is the sender's, who gets it
             await self._refuse(adds, mode, error)
             return
-        start = 0
-        for part, _, future in adds:
-            if not future.done():
-                future.set_result(Added(added.answers[start : start + len(part)]))
-            start += len(part)
+        start, now_s = 0, monotonic()
+        for add in adds:
+            answer = Added(added.answers[start : start + len(add.entries)])
+            start += len(add.entries)
+            self._recent.acknowledged(add, answer, now_s=now_s)
+            if not add.future.done():
+                add.future.set_result(answer)
 
     async def _refuse(self, adds: list[Add], mode: str, error: Exception) -> None:
         """Something that cannot be sent must not take with it what can."""
@@ -237,8 +262,10 @@ class Outbox:
             for add in adds:
                 await self._send_adds([add], mode)
             return
-        for _, _, future in adds:
-            future.set_exception(error)
+        for add in adds:
+            self._recent.failed(add)
+            if not add.future.done():
+                add.future.set_exception(error)
 
     async def _insist(self, call: Call) -> None:
         """Repeat a call until Redis has taken it."""

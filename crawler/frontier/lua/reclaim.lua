@@ -4,23 +4,24 @@
 -- ARGV[1]  now, ms (0 = the server's clock)
 -- ARGV[2]  silence in ms after which an instance is dead
 -- ARGV[3]  how many leases at the most
--- ARGV[4]  how often one URL may be taken back before it is buried: it kills its workers
+-- ARGV[4]  how often one URL may be taken back before it is buried: it kills its workers. One whose
+--          fetch had not begun at the owner's last beat is not counted
 -- ARGV[5]  wait in ms before a host in flight is contacted again, when its own delay is not known
 -- ARGV[6]  dead letters kept
 -- Returns  how many leases were taken back
 
 local now, limit, taken = now_ms(ARGV[1]), tonumber(ARGV[3]), 0
 
-local function take_back(key, token, lease)
+local function take_back(key, token, lease, started)
   local entry = entry_of(lease)
-  local reclaims = string.byte(entry, 4) + 1
+  local reclaims = string.byte(entry, 4) + (started and 1 or 0)
   entry = string.sub(entry, 1, 3) .. string.char(math.min(reclaims, 255)) .. string.sub(entry, 5)
   local host = host_of(entry)
   redis.call('HDEL', key, token)
   if not host then return bury_entry(entry, 'damaged', now, ARGV[6]) end
   local delay = tonumber(redis.call('HGET', shard .. 'host:' .. host, 'delay') or ARGV[5])
   free_slot(host, token, now + delay, delay)
-  if reclaims >= tonumber(ARGV[4]) then
+  if started and reclaims >= tonumber(ARGV[4]) then
     bury_entry(entry, 'poison', now, ARGV[6])
   else
     -- At the head, and as if it had never been popped: a purge counts what was.
@@ -36,7 +37,11 @@ for _, owner in ipairs(redis.call('ZRANGEBYSCORE', OWNERS, '-inf', now - tonumbe
   local key = shard .. 'leases:' .. owner
   -- Not HSCAN: from a big hash whose first part is empty it returns nothing, again and again.
   local page = redis.call('HRANDFIELD', key, limit - taken, 'WITHVALUES')
-  for i = 1, #page, 2 do take_back(key, page[i], page[i + 1]) end
+  local unstarted = {}
+  for _, token in ipairs(redis.call('SMEMBERS', shard .. 'unstarted:' .. owner)) do
+    unstarted[token] = true
+  end
+  for i = 1, #page, 2 do take_back(key, page[i], page[i + 1], not unstarted[page[i]]) end
   taken = taken + #page / 2
   if redis.call('EXISTS', key) == 0 then forget_owner(owner, now, tonumber(ARGV[5])) end
 end

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from crawler.frontier import Again, Frontier, Lease
+from crawler.frontier import Again, Frontier, Lease, Tuning
 from crawler.frontier.connection import connect
 from crawler.frontier.health import GaveUp, Health
 from crawler.frontier.outbox import Outbox
+from crawler.frontier.recent_adds import SAFE_AFTER_S
+from crawler.frontier.shards import tags
 from crawler.heartbeat import Heartbeat, Pulse
 from crawler.workbench import Demand, Limits, Workbench
 from tests.cluster import RedisProcess
@@ -147,7 +149,7 @@ async def test_a_reply_that_is_lost_changes_nothing(frontier: LostReplies) -> No
 
 async def test_a_url_that_is_done_for_a_while_comes_back(frontier: LostReplies) -> None:
     leases = await claimed(frontier, 4)
-    outbox = Outbox(frontier, Health(), lambda: None, done_after_s=0.01)
+    outbox = Outbox(frontier, Health(), lambda: None, several_masters=True)
     frontier.losing = True
     outbox.add(entries(1))
     outbox.done(leases[0], page=True, again=Again(1000, leases[0].entry))
@@ -155,6 +157,8 @@ async def test_a_url_that_is_done_for_a_while_comes_back(frontier: LostReplies) 
     outbox.done(leases[2], page=True)
     outbox.done(leases[3], page=False)
     assert len(list(outbox.unsettled)) == 4
+    await acknowledged(outbox)
+    outbox.seen_alive(time.monotonic() + SAFE_AFTER_S)
     await outbox.drain()
     frontier.losing = False
     sizes = await frontier.sizes()
@@ -196,26 +200,104 @@ async def test_one_flush_takes_all_that_waits(frontier: LostReplies) -> None:
     assert {future.result().answers for future in futures} == {"1"}
 
 
-async def test_on_several_masters_done_follows_after_a_while(frontier: LostReplies) -> None:
-    [lease] = await claimed(frontier, 1)
-    outbox = Outbox(frontier, Health(), lambda: None, done_after_s=0.3)
+async def acknowledged(outbox: Outbox) -> None:
+    """Wait until all that was sent was answered."""
+    await until(lambda: outbox._task is None, "the outbox rests")
+
+
+async def test_on_several_masters_done_waits_until_the_links_are_safe(
+    frontier: LostReplies,
+) -> None:
+    leases = await claimed(frontier, 2)
+    outbox = Outbox(frontier, Health(), lambda: None, several_masters=True)
     began = time.monotonic()
+    future = outbox.add(entries(1))
+    outbox.done(leases[0], page=True)
+    await future
+    # It was acknowledged later than this beat began, and less than two seconds before that one.
+    for beat in (began, began + SAFE_AFTER_S, time.monotonic() + SAFE_AFTER_S - 0.1):
+        outbox.seen_alive(beat)
+        assert [found.key for found in outbox.unsettled] == [leases[0].key]
+        assert not outbox.empty
+    assert (await frontier.sizes()).leased == 2
+    outbox.seen_alive(time.monotonic() + SAFE_AFTER_S)
+    # Nothing is open any more, so this one has nothing to wait for.
+    outbox.done(leases[1], page=True)
+    await outbox.drain()
+    assert (await frontier.sizes()).done == 2
+
+
+async def test_links_that_a_server_lost_are_added_again_before_their_page_is_done(
+    frontier: LostReplies,
+) -> None:
+    [lease] = await claimed(frontier, 1)
+    outbox = Outbox(frontier, Health(), lambda: None, several_masters=True)
+    found = outbox.add(entries(3)), outbox.add([entry("http://forced.test/")], mode="force")
+    outbox.done(lease, page=True)
+    await asyncio.gather(*found)
+    # The master falls back to before that.
+    tag = tags(CRAWL, 1)[0]
+    await frontier._redis.delete(f"{tag}:front:1", f"{tag}:forced:{frontier._name}")
+    for bucket in await frontier._redis.keys(f"{tag}:url_seen:*"):
+        await frontier._redis.delete(bucket)
+    outbox.repeat_adds()
+    outbox.seen_alive(time.monotonic())
+    assert not outbox.empty
+    await acknowledged(outbox)
+    assert [len(future.result()) for future in found] == [3, 1]
+    sizes = await frontier.sizes()
+    assert (sizes.front[0], sizes.leased) == (4, 1)
+    outbox.seen_alive(time.monotonic() + SAFE_AFTER_S)
+    await outbox.drain()
+    assert (await frontier.sizes()).done == 1
+    # What was lost by none is not there twice, long after.
+    outbox.repeat_adds()
+    await outbox.drain()
+    assert (await frontier.sizes()).front[0] == 4
+
+
+async def test_what_was_refused_is_not_repeated_and_what_was_taken_is_not_refused(
+    place: Place,
+) -> None:
+    frontier = await place.instance(tuning=Tuning(full_at=2))
+    outbox = Outbox(frontier, Health(), lambda: None)
+    low = [entry(f"http://a.test/{i}", 5) for i in range(4)]
+    taken, refused = outbox.add(low[:2]), outbox.add(low[2:])
+    await outbox.drain()
+    late = outbox.add([entry("http://a.test/late", 5)])
+    await outbox.drain()
+    assert (taken.result().answers, refused.result().answers) == ("11", "11")
+    assert late.result().answers == "2"
+    await place.redis.flushall()
+    again = await place.instance(tuning=Tuning(full_at=1))
+    await again.add([entry("http://b.test/")])
+    outbox._frontier = again
+    outbox.repeat_adds()
+    await outbox.drain()
+    assert (await again.sizes()).waiting == 5
+
+
+async def test_a_drain_ends_when_redis_is_given_up_on(
+    redis_process: RedisProcess, frontier: LostReplies
+) -> None:
+    [lease] = await claimed(frontier, 1)
+    health = Health(give_up_s=0.1)
+    outbox = Outbox(frontier, health, lambda: None, several_masters=True)
     future = outbox.add(entries(1))
     outbox.done(lease, page=True)
     await future
-    assert (await frontier.sizes()).leased == 1
-    assert [found.key for found in outbox.unsettled] == [lease.key]
-    assert not outbox.empty
-    await outbox.drain()
-    assert time.monotonic() - began >= 0.3
-    assert (await frontier.sizes()).done == 1
+    redis_process.kill()
+    health.failed(RedisConnectionError("gone"))
+    async with asyncio.timeout(20):
+        await outbox.drain()
+    assert outbox.empty
 
 
 async def test_redis_is_given_up_on_after_a_while_and_nobody_waits_for_ever(
     redis_process: RedisProcess, frontier: LostReplies
 ) -> None:
     [lease] = await claimed(frontier, 1)
-    outbox = Outbox(frontier, Health(give_up_s=0.2), lambda: None, done_after_s=60)
+    outbox = Outbox(frontier, Health(give_up_s=0.2), lambda: None, several_masters=True)
     redis_process.kill()
     future = outbox.add(entries(1))
     outbox.done(lease, page=True)

@@ -193,6 +193,37 @@ async def test_a_url_that_kills_its_workers_is_buried_the_third_time(place: Plac
     assert await place.dead() == {"http://poison.test/": "poison"}
 
 
+async def test_a_url_that_no_victim_had_begun_to_fetch_is_no_suspect(place: Place) -> None:
+    now, survivor = T0, await place.instance()
+    innocent, poison = entry("http://innocent.test/"), entry("http://poison.test/")
+    await survivor.add([innocent, poison])
+    for _ in range(5):
+        victim = await place.instance(now_ms=now)
+        leases = await claim(victim, now_ms=now)
+        waiting = {lease.key for lease in leases if lease.entry.host == innocent.host}
+        await victim.beat(leases, unstarted=waiting, now_ms=now)
+        now += SILENCE
+        assert await reclaim(survivor, now) == len(leases)
+        now += 1000
+    assert (await one(survivor, now_ms=now)).entry == innocent
+    assert await place.dead() == {poison.url: "poison"}
+
+
+async def test_a_fetch_that_began_after_a_beat_is_told_with_the_next(place: Place) -> None:
+    now, survivor = T0, await place.instance()
+    await survivor.add([entry("http://poison.test/")])
+    for _ in range(3):
+        victim = await place.instance(now_ms=now)
+        lease = await one(victim, now_ms=now)
+        await victim.beat([lease], unstarted={lease.key}, now_ms=now)
+        await victim.beat([lease], now_ms=now + 10)
+        now += 10 + SILENCE
+        assert await reclaim(survivor, now) == 1
+        now += 1000
+    assert await place.dead() == {"http://poison.test/": "poison"}
+    assert not [key async for key in place.redis.scan_iter("*:unstarted:*")]
+
+
 async def test_a_dead_owners_verbs_do_nothing_after_the_reclaim(
     dead: Frontier, alive: Frontier
 ) -> None:

@@ -1,0 +1,92 @@
+"""Adds that a server may still lose: not acknowledged, or acknowledged a moment ago. No I/O.
+
+A master that dies takes its last second with it, whatever it acknowledged. An add is safe when its
+master was seen alive, and the same, some time later. Until then, and for a while more, it is kept
+here to be repeated. Bounded by that time: without beats a process gets no new work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from crawler.frontier.entry import Entry
+from crawler.frontier.records import Added
+
+# A server syncs its log every second, and a replica is no further behind.
+SAFE_AFTER_S = 2.0
+# Repeating costs little, and a server may be slower than it should be.
+KEPT_S = 10.0
+
+
+@dataclass(slots=True, eq=False)
+class Add:
+    """URLs on their way to Redis, and who waits for the answer."""
+
+    number: int
+    entries: Sequence[Entry]
+    mode: str
+    future: asyncio.Future[Added]
+    # By which a forced add is known when it is repeated.
+    request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    # When Redis had it; None: it has not.
+    acknowledged_s: float | None = None
+
+
+class RecentAdds:
+    """Numbered in the order in which they were passed."""
+
+    def __init__(self) -> None:
+        # By their numbers: not safe yet, and safe by now.
+        self._open: dict[int, Add] = {}
+        self._safe: deque[Add] = deque()
+        self.last = 0
+
+    def passed(self, entries: Sequence[Entry], mode: str, future: asyncio.Future[Added]) -> Add:
+        """One more add."""
+        self.last += 1
+        add = self._open[self.last] = Add(self.last, entries, mode, future)
+        return add
+
+    def acknowledged(self, add: Add, added: Added, *, now_s: float) -> None:
+        """Redis has it, but for what it refused: that is kept elsewhere."""
+        if "2" in added.answers:
+            add.entries = [e for i, e in enumerate(add.entries) if not added.is_refused(i)]
+        add.acknowledged_s = now_s
+
+    def failed(self, add: Add) -> None:
+        """It cannot be sent."""
+        self._open.pop(add.number, None)
+
+    def seen_alive(self, at_s: float) -> None:
+        """All masters are the same as before, at this time or later."""
+        for add in list(self._open.values()):
+            if add.acknowledged_s is not None and add.acknowledged_s <= at_s - SAFE_AFTER_S:
+                self._safe.append(self._open.pop(add.number))
+        while self._safe and (self._safe[0].acknowledged_s or 0.0) <= at_s - KEPT_S:
+            self._safe.popleft()
+
+    def are_safe(self, last: int) -> bool:
+        """Can no server lose any add up to this number?"""
+        return not self._open or next(iter(self._open)) > last
+
+    def doubtful(self) -> list[Add]:
+        """A server may have lost some: those that were acknowledged, to be sent once more."""
+        again = [*self._safe, *(a for a in self._open.values() if a.acknowledged_s is not None)]
+        for add in again:
+            add.acknowledged_s = None
+            if add.mode == "new":
+                # What was taken once is not refused now.
+                add.mode = "all"
+        known = {add.number: add for add in (*self._safe, *self._open.values())}
+        self._open = dict(sorted(known.items()))
+        self._safe.clear()
+        return again
+
+    def clear(self) -> None:
+        """Nothing is sent any more."""
+        self._open.clear()
+        self._safe.clear()
