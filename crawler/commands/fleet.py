@@ -1,0 +1,128 @@
+"""`scrapy fleet web -n 4 -a seeds=…`: crawl with several processes, kept alive, shown as one.
+
+Exit 0: they ended by themselves or were stopped; 1: one was given up; 2: a mistake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from crawler import setting_values
+from crawler.errors import CrawlerError
+from crawler.extensions.servers import Servers
+from crawler.fleet.commands import FleetCommands
+from crawler.fleet.member import Member
+from crawler.fleet.screen import Screen
+from crawler.fleet.supervisor import Supervisor
+from crawler.fleet.view import summary_lines
+from crawler.fleet.watch import Watch
+from crawler.frontier.connection import Client
+
+_FAILED, _USAGE = 1, 2
+_PROCESSES_MAX = 256
+
+
+class Command(ScrapyCommand):
+    """Needs no reactor: a plain event loop watches the processes."""
+
+    requires_project = True
+    requires_crawler_process = False
+
+    def syntax(self) -> str:
+        return "[-n PROCESSES] [options] SPIDER"
+
+    def short_desc(self) -> str:
+        return "Crawl with several processes and one dashboard"
+
+    def long_desc(self) -> str:
+        return (
+            "Start several processes of one crawl and its admin API. Those that crash start again; "
+            "Ctrl-C lets fetches finish, once more stops at once. Logs are in CRAWL_DIR/fleet."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("-n", "--processes", type=_processes, default=4, help="how many (4)")
+        parser.add_argument(
+            "-a",
+            dest="arguments",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="argument of the spider, as for scrapy crawl",
+        )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1:
+            raise UsageError("give the name of one spider: scrapy fleet web -n 4 -a seeds=…")
+        assert self.settings is not None
+        try:
+            setting_values.check(self.settings)
+            asyncio.run(self._crawl(args[0], opts))
+        except CrawlerError as error:
+            print(f"scrapy fleet: {error}", file=sys.stderr)
+            self.exitcode = _USAGE
+
+    async def _crawl(self, spider: str, opts: argparse.Namespace) -> None:
+        settings = self.settings
+        assert settings is not None
+        for argument in opts.arguments:
+            if "=" not in argument:
+                raise CrawlerError(f"-a {argument} has no value; write it as -a NAME=VALUE.")
+        servers = Servers.from_settings(settings)
+        try:
+            redis = await servers.redis()
+            if settings["PAGES_STORE"] == "mongo":
+                # Now: one process that says what is wrong is better than many.
+                await servers.mongo()
+            await self._supervise(spider, opts, redis)
+        finally:
+            await servers.close()
+
+    async def _supervise(self, spider: str, opts: argparse.Namespace, redis: Client) -> None:
+        settings = self.settings
+        assert settings is not None
+        given = dict(argument.split("=", 1) for argument in opts.arguments)
+        crawl = given.get("crawl") or settings["CRAWL"] or spider
+        folder = Path(settings["CRAWL_DIR"], "fleet")
+        commands = FleetCommands(spider, opts.arguments, opts.set or [])
+        crawlers = [
+            _member(f"process {number}", commands.crawler(first=number == 1), folder)
+            for number in range(1, opts.processes + 1)
+        ]
+        screen = Screen(settings["PROGRESS"], settings.getfloat("PROGRESS_INTERVAL"))
+        watch = Watch(redis, crawl)
+        admin = _member("admin", commands.admin(crawl), folder)
+        supervisor = Supervisor(crawlers, admin, has_work=watch.has_work, say=screen.say)
+        await watch.open()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, supervisor.stop)
+        screen.say(f"{opts.processes} processes crawl {crawl!r}; their logs are in {folder}")
+        async with screen.showing(lambda: watch.view(supervisor)):
+            await supervisor.run()
+        for line in summary_lines(await watch.view(supervisor)):
+            screen.say(line)
+        if supervisor.failed:
+            self.exitcode = _FAILED
+
+
+def _member(name: str, command: list[str], folder: Path) -> Member:
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / f"{name.replace(' ', '-')}.log"
+    log.unlink(missing_ok=True)
+    return Member(name, command, log)
+
+
+def _processes(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if not 1 <= number <= _PROCESSES_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {_PROCESSES_MAX}")
+    return number

@@ -1,0 +1,1 @@
+"""`scrapy fleet`: several crawl processes on one machine, kept alive and shown as one."""

@@ -1,0 +1,43 @@
+"""The command lines of a fleet's processes. Pure."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_SCRAPY = (sys.executable, "-m", "scrapy")
+# One view and one admin API for all of them.
+_OF_MEMBERS = ("PROGRESS=off", "ADMIN_ENABLED=False")
+
+
+@dataclass(frozen=True, slots=True)
+class FleetCommands:
+    """`arguments` and `settings` as given after -a and -s, NAME=VALUE each."""
+
+    spider: str
+    arguments: Sequence[str]
+    settings: Sequence[str]
+
+    def crawler(self, *, first: bool) -> list[str]:
+        """A crawl process. Seeds are the first one's: the others find them in the frontier."""
+        arguments = [
+            argument
+            for argument in self.arguments
+            if first or argument.partition("=")[0] not in ("seeds", "sitemaps")
+        ]
+        return [
+            *_SCRAPY,
+            "crawl",
+            self.spider,
+            *_flags("-a", arguments),
+            *_flags("-s", [*self.settings, *_OF_MEMBERS]),
+        ]
+
+    def admin(self, crawl: str) -> list[str]:
+        """The admin API and the dashboard."""
+        return [*_SCRAPY, "admin", f"--crawl={crawl}", *_flags("-s", self.settings)]
+
+
+def _flags(flag: str, values: Sequence[str]) -> list[str]:
+    return [word for value in values for word in (flag, value)]

@@ -1,0 +1,118 @@
+"""One process of a fleet: started, watched, started again when it crashed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from crawler.policy.restarts import Again, Ended, GivenUp, after_exit
+
+RUNNING, RESTARTING, ENDED, GIVEN_UP = "running", "restarting", "ended", "given up"
+_END_S = 10.0
+_TAIL_LINES = 5
+_TAIL_BYTES = 4096
+
+
+class Member:
+    """Time is an argument, in monotonic seconds."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+        self.name = name
+        self.log = log
+        self.state = ENDED
+        self.restarts = 0
+        # Why it is not running, for people.
+        self.why = ""
+        self._command = list(command)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started_s = 0.0
+        self._crashes = 0
+        self._start_at_s = 0.0
+        self._stopping = False
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, while there is one."""
+        return self._process.pid if self._process is not None else None
+
+    @property
+    def over(self) -> bool:
+        """Nothing more comes of it."""
+        return self.state in (ENDED, GIVEN_UP)
+
+    def start(self, now_s: float) -> None:
+        """Start the process; its output goes to the log."""
+        self._started_s = now_s
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                # The terminal's Ctrl-C is for the fleet, which passes it on once.
+                start_new_session=True,
+            )
+        self.state, self.why = RUNNING, ""
+
+    def look(self, now_s: float) -> bool:
+        """Find out how it is, and start it again when it is time; says whether that is news."""
+        if self._process is not None:
+            code = self._process.poll()
+            if code is not None:
+                self._process = None
+                self._ended(code, now_s)
+                return True
+        elif self.state == RESTARTING and (self._stopping or now_s >= self._start_at_s):
+            if self._stopping:
+                self.state = ENDED
+            else:
+                self.restarts += 1
+                self.start(now_s)
+            return True
+        return False
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Ask it to end; it is not started again.
+
+        Not by SIGINT: a process that is still importing its modules may lose it.
+        """
+        self._stopping = True
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def wait(self, timeout_s: float = _END_S) -> None:
+        """Until it has ended; one that does not is killed. Blocking."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def tail(self) -> str:
+        """The last lines of its log."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(0, self.log.stat().st_size - _TAIL_BYTES))
+                text = file.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+        return "\n".join(text.rstrip().splitlines()[-_TAIL_LINES:])
+
+    def _ended(self, code: int, now_s: float) -> None:
+        how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        if self._stopping:
+            self.state, self.why = ENDED, how
+            return
+        match after_exit(code, ran_s=now_s - self._started_s, crashes=self._crashes):
+            case Ended():
+                self.state, self._crashes = ENDED, 0
+            case Again(wait_s, crashes):
+                self.state, self._crashes = RESTARTING, crashes
+                self._start_at_s = now_s + wait_s
+                self.why = f"{how}, starts again in {wait_s:g} s"
+            case GivenUp(reason):
+                self.state, self.why = GIVEN_UP, f"{how}: {reason}"

@@ -1,0 +1,120 @@
+"""Draw a fleet: its processes and the crawl they share. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from crawler.frontier import Sizes
+from crawler.progress.text import duration, plural, rate, size
+
+_COLOURS = {"running": "green", "restarting": "yellow", "given up": "bold red", "ended": "dim"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One process: how it is by our own account, and what it said of itself."""
+
+    name: str
+    state: str
+    pid: int | None
+    restarts: int
+    why: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetView:
+    """All that is shown at one moment; `sizes` is None until the frontier has answered."""
+
+    crawl: str
+    elapsed_s: float
+    rows: Sequence[Row]
+    sizes: Sizes | None
+    # What all processes of the crawl counted since this fleet started.
+    pages: int = 0
+    bytes: int = 0
+    failed: int = 0
+    stopping: bool = False
+
+    @property
+    def rate(self) -> float:
+        """Pages a second now, of the processes that say so."""
+        return sum(float(row.about.get("pages_per_s") or 0) for row in self.rows)
+
+    @property
+    def running(self) -> int:
+        return sum(row.state == "running" for row in self.rows)
+
+
+def live_view(view: FleetView) -> RenderableType:
+    """What a terminal shows."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for head in ("process", "state", "pid", "pages", "pages/s", "held", "restarts"):
+        table.add_column(head, justify="left" if head in ("process", "state") else "right")
+    for row in view.rows:
+        about = row.about
+        table.add_row(
+            row.name,
+            Text(row.why or row.state, style=_COLOURS.get(row.state, "")),
+            str(row.pid or "–"),
+            f"{about['pages']:,}" if "pages" in about else "–",
+            rate(about.get("pages_per_s")),
+            str(about.get("held", "–")),
+            str(row.restarts or "–"),
+        )
+    lines = [Text(text) for text in _crawl_lines(view)]
+    hint = "fetches in flight finish" if view.stopping else "Ctrl-C stops and keeps everything"
+    return Panel(
+        Group(table, Text(""), *lines),
+        title=f"[bold]{escape(view.crawl)}[/] · {duration(view.elapsed_s)}",
+        subtitle=f"[dim]{hint}[/]",
+        title_align="left",
+        subtitle_align="right",
+        border_style="cyan",
+    )
+
+
+def plain_line(view: FleetView) -> str:
+    """What a log shows every few seconds."""
+    return f"{view.running} of {len(view.rows)} processes run; " + "; ".join(_crawl_lines(view))
+
+
+def summary_lines(view: FleetView) -> list[str]:
+    """What is said at the end."""
+    restarts = sum(row.restarts for row in view.rows)
+    count = len(view.rows)
+    processes = "1 process" if count == 1 else f"{count} processes"
+    pages = f"{plural(view.pages, 'page')} ({size(view.bytes)} read)"
+    lines = [f"{pages} by {processes} in {duration(view.elapsed_s)}, {plural(restarts, 'restart')}"]
+    if view.sizes is not None:
+        left = view.sizes.unfinished
+        state = "finished: nothing is left to crawl" if not left else f"{plural(left, 'URL')} left"
+        lines.append(
+            f"The whole crawl: {view.sizes.pages:,} pages, {view.sizes.dead:,} given up; {state}"
+        )
+    return lines
+
+
+def _crawl_lines(view: FleetView) -> list[str]:
+    done = (
+        f"this run: {plural(view.pages, 'page')}, {rate(view.rate)}/s now, "
+        f"{size(view.bytes)} read, {view.failed:,} given up"
+    )
+    lines = [done]
+    if view.sizes is not None:
+        sizes = view.sizes
+        front = " ".join(f"F{number} {count:,}" for number, count in enumerate(sizes.front, 1))
+        lines.append(
+            f"whole crawl: {sizes.pages:,} pages, waiting {front} back {sizes.back:,}, "
+            f"{sizes.retries:,} to retry, {plural(sizes.hosts, 'host')} ready"
+            + (", paused" if sizes.paused else "")
+        )
+    return lines

@@ -1,0 +1,87 @@
+"""`scrapy fleet`: several processes as one, one of them killed, all of them stopped."""
+
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+from demo.access_log import read_log
+from demo.process import DemoServer
+from demo.truth import truth
+from demo.web import WebOptions
+from tests.acceptance.crawls import Crawls, scrapy
+from tests.acceptance.fleets import Process, sizes
+
+WEB = WebOptions(hosts=24, pages=6, seed=6, zoo="none")
+
+
+def command(crawls: Crawls, web: DemoServer, **more: object) -> list[str]:
+    settings = crawls.settings(web) | {"PROGRESS": "plain", "PROGRESS_INTERVAL": 0.5} | more
+    given = [word for item in settings.items() for word in ("-s", f"{item[0]}={item[1]}")]
+    return ["fleet", "web", "-n", "4", "-a", "seeds=http://s0.test/", "-a", "scope=any", *given]
+
+
+def test_a_fleet_that_loses_a_member_starts_it_again_and_completes_the_crawl(
+    tmp_path: Path, redis_url: str
+) -> None:
+    log = tmp_path / "access.log"
+    with DemoServer(WEB, log, arguments=("--latency=0.05",)) as web:
+        crawls = Crawls(tmp_path, redis_url)
+        # The crawl waits for more, so that the members are there as long as the test needs them.
+        fleet = Process(
+            command(crawls, web, CRAWL_IDLE="wait", LEASE_TTL=2), tmp_path / "fleet.log"
+        )
+        try:
+            fleet.says("4 of 4 processes run", timeout_s=90)
+            fleet.says(
+                "Dashboard and admin API of the crawl 'web': http://127.0.0.1:", timeout_s=90
+            )
+            pid = _pid_of_third(tmp_path)
+            os.kill(pid, signal.SIGKILL)
+            fleet.says("process 3 ended by SIGKILL, starts again in 1 s", timeout_s=90)
+            fleet.says("process 3 runs again", timeout_s=90)
+            fleet.says(f"whole crawl: {len(truth(WEB).must_store):,} pages", timeout_s=90)
+            fleet.send(signal.SIGINT)
+            assert fleet.wait(90) == 0, fleet.log
+        finally:
+            fleet.kill()
+    assert "1 restart\n" in fleet.log
+    assert "finished: nothing is left to crawl" in fleet.log
+    left = sizes(redis_url)
+    assert (left.unfinished, left.leased, left.dead, left.owners) == (0, 0, 0, 0)
+    fetched = Counter(entry.url for entry in read_log(log) if entry.target != "/robots.txt")
+    assert not truth(WEB).missing_from(fetched)
+
+
+def _pid_of_third(folder: Path) -> int:
+    """Of the process that writes the third log: its own children have other files."""
+    wanted = (folder / "crawl" / "fleet" / "process-3.log").resolve()
+    for process in Path("/proc").iterdir():
+        output = process / "fd" / "1"
+        try:
+            if process.name.isdigit() and output.resolve() == wanted:
+                return int(process.name)
+        except OSError:
+            continue
+    raise AssertionError("The third process is not there")
+
+
+def test_mistakes_are_told_before_anything_starts(tmp_path: Path, redis_url: str) -> None:
+    for arguments, text in (
+        ((), "give the name of one spider"),
+        (("web", "-n", "0"), "'0' is no number from 1 to 256"),
+        (("web", "-a", "seeds"), "-a seeds has no value"),
+        (("web", "-s", "DELAY_MIN=x"), "DELAY_MIN is 'x'"),
+    ):
+        run = scrapy("fleet", *arguments, "-s", f"REDIS_URL={redis_url}")
+        assert run.code == 2
+        assert text in run.stdout + run.stderr
+        assert "Traceback" not in run.stderr
+
+
+def test_a_mistake_that_only_the_crawl_finds_ends_the_fleet(tmp_path: Path, redis_url: str) -> None:
+    settings = [f"REDIS_URL={redis_url}", f"CRAWL_DIR={tmp_path}", "PAGES_STORE=none"]
+    given = [word for setting in settings for word in ("-s", setting)]
+    run = scrapy("fleet", "web", "-n", "2", "-a", "scope=galaxy", *given)
+    assert run.code == 1
+    assert "scope is 'galaxy'" in run.stderr
