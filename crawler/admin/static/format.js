@@ -1,0 +1,43 @@
+// How numbers and times are written.
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+const one = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
+export const NONE = "–";
+
+export const count = (n) => (n === null || n === undefined ? NONE : n >= 1e7 ? compact.format(n) : whole.format(n));
+
+export const rate = (n) => (n === null || n === undefined ? NONE : n < 100 ? one.format(n) : whole.format(n));
+
+export function bytes(n) {
+  if (n === null || n === undefined) return NONE;
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  let unit = 0;
+  while (n >= 1000 && unit < units.length - 1) {
+    n /= 1000;
+    unit += 1;
+  }
+  return `${unit && n < 100 ? one.format(n) : whole.format(n)} ${units[unit]}`;
+}
+
+export function ms(n) {
+  if (n === null || n === undefined) return NONE;
+  if (n >= 1000) return `${one.format(n / 1000)} s`;
+  return n < 10 ? `${one.format(n)} ms` : `${whole.format(n)} ms`;
+}
+
+export function span(seconds) {
+  if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return NONE;
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+}
+
+export const percent = (share) => (share === null || share === undefined ? NONE : `${one.format(share * 100)}%`);
+
+export const clock = (epoch) => new Date(epoch * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+
+export const words = (text) => text.replaceAll("_", " ");

@@ -1,0 +1,203 @@
+// The figures at a glance: tiles, charts, bars and facts.
+
+import { Chart } from "./chart.js";
+import { $, h, setText } from "./dom.js";
+import { bytes, count, ms, percent, rate, words } from "./format.js";
+
+const TILES = [
+  ["pages", "Pages crawled"],
+  ["rate", "Pages a second"],
+  ["waiting", "URLs waiting"],
+  ["workers", "Workers"],
+  ["failed", "Given up, last hour"],
+  ["dead", "Dead letters"],
+];
+// The charts begin where the crawl did, and show ten minutes at least.
+const LEAST_MINUTES = 10;
+const SILENT_S = 10;
+const BARS = 7;
+
+export class Overview {
+  constructor() {
+    this.tiles = Object.fromEntries(TILES.map(([name, title]) => [name, this.tile(title)]));
+    this.rates = new Chart($("rate-chart"), { bars: true, format: rate, label: "Pages a second over time" });
+    this.latency = new Chart($("latency-chart"), { format: ms, label: "Latency over time" });
+    this.kind = "fetch";
+    for (const kind of ["fetch", "parse"]) {
+      $(`latency-${kind}`).addEventListener("click", () => this.choose(kind));
+    }
+  }
+
+  tile(title) {
+    const value = h("dd", {}, "–");
+    const note = h("dd", { class: "note" }, "\u00a0");
+    $("tiles").append(h("div", { class: "tile" }, h("dt", {}, title), value, note));
+    return (text, more = "") => {
+      setText(value, text);
+      setText(note, more || "\u00a0");
+    };
+  }
+
+  choose(kind) {
+    this.kind = kind;
+    for (const each of ["fetch", "parse"]) $(`latency-${each}`).setAttribute("aria-pressed", String(each === kind));
+    if (this.vitals) this.drawLatency();
+  }
+
+  // What is known each second.
+  status(status) {
+    const live = status.workers;
+    const speed = live.reduce((sum, worker) => sum + (worker.about.pages_per_s ?? 0), 0);
+    const received = live.reduce((sum, worker) => sum + (worker.about.bytes_per_s ?? 0), 0);
+    this.serverNow = Date.parse(status.at) / 1000;
+    this.tiles.pages(count(status.pages), `${count(status.done)} URLs finished`);
+    this.tiles.rate(rate(speed), `${bytes(received)} a second`);
+    this.tiles.waiting(count(status.waiting), `${count(status.leased)} leased, ${count(status.retries)} to retry`);
+    this.tiles.workers(count(live.length), live.length ? machines(live) : "no process runs");
+    this.tiles.dead(count(status.dead), status.dead ? "see below" : "none");
+    bars($("queues"), [
+      ...status.waiting_by_queue.map((waiting, i) => [`F${i + 1}`, waiting, "s1"]),
+      ["by host", status.waiting_by_host, "s2"],
+      ["to retry", status.retries, "s3"],
+    ]);
+    this.stores = live.map((worker) => worker.about.store ?? "off");
+    this.memory = status.memory_share;
+  }
+
+  // What is known every few seconds.
+  figures(vitals) {
+    this.vitals = vitals;
+    const { totals, hour } = vitals;
+    this.tiles.failed(count(hour.failed), `${count(hour.retries)} tried again`);
+    bars($("codes"), Object.entries(hour.statuses).sort((a, b) => b[1] - a[1]).slice(0, BARS).map(([code, n]) => [code, n, codeKind(code)]), "No response in the last hour");
+    bars($("errors"), hour.errors.slice(0, BARS).map((one) => [words(one.cause), one.retried + one.given_up, one.given_up ? "s4" : "s3"]), "No error in the last hour");
+    const refused = Object.values(totals.links_refused).reduce((sum, n) => sum + n, 0);
+    facts($("content"), [
+      ["Links found", count(totals.links_found)],
+      ["New URLs", count(totals.links_new)],
+      ["Links not followed", count(refused)],
+      ["Exact duplicates", count(totals.duplicates.exact)],
+      ["Near duplicates", count(totals.duplicates.near)],
+      ["Received", bytes(totals.bytes)],
+    ]);
+    const robots = totals.robots;
+    const rests = Object.values(hour.waits).reduce((sum, n) => sum + n, 0);
+    facts($("manners"), [
+      ["Denied by robots.txt", count(robots.denied ?? 0)],
+      ["robots.txt fetched", count(robots.fetched ?? 0)],
+      ["Waiting for robots.txt", count(robots.deferred ?? 0)],
+      ["Rests, last hour", count(rests)],
+      ["Rests for overload", count((hour.waits.overload ?? 0) + (hour.waits.retry_after ?? 0))],
+      ["Names looked up", count(totals.dns.misses ?? 0)],
+    ]);
+    const store = totals.store;
+    const ratio = store.compressed_bytes ? `${(store.bytes / store.compressed_bytes).toFixed(1)}×` : "–";
+    facts($("storage"), [
+      ["State", storeBadge(this.stores ?? [])],
+      ["Pages stored", count(store.pages ?? 0)],
+      ["Records written", count(store.records ?? 0)],
+      ["Content", bytes(store.bytes ?? 0)],
+      ["Compression", ratio],
+      ["Redis memory", this.memory ? percent(this.memory) : "no limit set"],
+    ]);
+    this.drawRates();
+    this.drawLatency();
+  }
+
+  window() {
+    const minutes = this.vitals.minutes;
+    const first = minutes.findIndex((minute) => minute.pages || minute.retries || minute.failed);
+    const shown = Math.max(LEAST_MINUTES, first < 0 ? 0 : minutes.length - first + 1);
+    return minutes.slice(-shown);
+  }
+
+  drawRates() {
+    const minutes = this.window();
+    const last = minutes.at(-1);
+    // The minute that runs counts as far as it is over.
+    const spans = minutes.map((minute) => (minute === last ? Math.min(60, Math.max(5, (this.serverNow ?? last.at + 60) - last.at)) : 60));
+    const series = [
+      { name: "crawled", kind: "s1", values: minutes.map((minute, i) => minute.pages / spans[i]) },
+      { name: "given up", kind: "s4", values: minutes.map((minute, i) => minute.failed / spans[i]) },
+    ];
+    const nothing = minutes.every((minute) => !minute.pages && !minute.failed);
+    this.rates.set(minutes.map((minute) => minute.at), nothing ? [] : series);
+    legend($("rate-legend"), series.map((one) => [one.name, one.kind, rate(one.values.at(-1))]));
+  }
+
+  drawLatency() {
+    const minutes = this.window();
+    const key = `${this.kind}_ms`;
+    const series = [["p50", "s1"], ["p95", "s3"], ["p99", "s4"]].map(([name, kind]) => ({ name, kind, values: minutes.map((minute) => minute[key][name]) }));
+    this.latency.set(minutes.map((minute) => minute.at), series);
+    const now = this.vitals.hour[key];
+    legend($("latency-legend"), series.map((one) => [`${one.name} of the hour`, one.kind, ms(now[one.name])]));
+  }
+
+  hosts(states) {
+    bars($("host-states"), states.map(([name, total, kind]) => [name, total, kind]));
+  }
+
+  loading(text) {
+    for (const id of ["queues", "host-states", "codes", "errors"]) {
+      if (!$(id).children.length) $(id).replaceChildren(h("p", { class: "nothing" }, text));
+    }
+  }
+}
+
+const machines = (workers) => {
+  const names = new Set(workers.map((worker) => worker.machine));
+  const silent = workers.filter((worker) => (worker.about.silent_s ?? 0) > SILENT_S).length;
+  if (silent) return `${silent} silent`;
+  return names.size === 1 ? `on ${[...names][0]}` : `on ${names.size} machines`;
+};
+
+const codeKind = (code) => ({ 2: "s2", 3: "s5", 4: "s3", 5: "s4" })[code[0]] ?? "s1";
+
+export function storeBadge(stores) {
+  const bad = stores.filter((state) => !["ok", "off"].includes(state));
+  if (bad.length) return h("span", { class: "badge bad" }, bad.length === stores.length ? bad[0] : `${bad[0]} for ${bad.length} of ${stores.length}`);
+  if (!stores.length) return h("span", { class: "badge" }, "no worker");
+  return stores.includes("ok") ? h("span", { class: "badge good" }, "works") : h("span", { class: "badge" }, "off");
+}
+
+function bars(place, entries, nothing = "Nothing yet") {
+  const rows = entries.map(([, n]) => n);
+  if (!rows.length) {
+    place.replaceChildren(h("p", { class: "nothing" }, nothing));
+    return;
+  }
+  const most = Math.max(...rows, 1);
+  // Kept and changed in place, so that widths glide and nothing jumps.
+  while (place.children.length > entries.length || place.querySelector(".nothing")) place.lastElementChild.remove();
+  while (place.children.length < entries.length) {
+    place.append(
+      h("div", { class: "bar" }, h("span", { class: "name" }), h("span", { class: "track" }, h("span", { class: "fill" })), h("span", { class: "value" })),
+    );
+  }
+  entries.forEach(([name, n, kind], i) => {
+    const [label, track, value] = place.children[i].children;
+    setText(label, name);
+    label.title = name;
+    setText(value, count(n));
+    const fill = track.firstElementChild;
+    fill.className = `fill ${kind}`;
+    fill.style.width = n ? `${Math.max(2, (100 * n) / most)}%` : "0";
+  });
+}
+
+function facts(place, entries) {
+  if (place.children.length !== entries.length * 2) {
+    place.replaceChildren(...entries.flatMap(([name]) => [h("dt", {}, name), h("dd", {})]));
+  }
+  entries.forEach(([, value], i) => {
+    const cell = place.children[2 * i + 1];
+    if (value instanceof Node) cell.replaceChildren(value);
+    else setText(cell, value);
+  });
+}
+
+function legend(place, entries) {
+  place.replaceChildren(...entries.map(([name, kind, value]) => h("span", {}, h("span", { class: `key ${kind}` }), `${name} ${value}`)));
+}
+

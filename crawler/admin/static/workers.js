@@ -1,0 +1,36 @@
+// The processes of the crawl.
+
+import { $, h, replaceRows } from "./dom.js";
+import { count, ms, rate, span } from "./format.js";
+
+const SHARDS_SHOWN = 8;
+
+export function showWorkers(status) {
+  const now = Date.parse(status.at) / 1000;
+  const number = (text) => h("td", { class: "number" }, text);
+  const rows = status.workers.map((worker) => {
+    const { about } = worker;
+    const store = about.store ?? "off";
+    const kind = store === "ok" ? "good" : store === "off" ? "" : "bad";
+    return h(
+      "tr",
+      {},
+      h("td", {}, worker.machine || worker.id),
+      number(String(worker.pid || "–")),
+      number(rate(about.pages_per_s ?? 0)),
+      number(count(worker.pages)),
+      number(count(worker.held)),
+      h("td", {}, shards(worker.shards)),
+      number(ms(about.loop_lag_ms)),
+      number(ms(about.redis_ms)),
+      h("td", {}, h("span", { class: `badge ${kind}` }, store)),
+      number(about.started_at ? span(now - about.started_at) : "–"),
+    );
+  });
+  replaceRows($("worker-rows"), rows, 10, "No process works on this crawl now. Start one: scrapy crawl web");
+}
+
+function shards(list) {
+  const shown = list.slice(0, SHARDS_SHOWN).join(", ");
+  return list.length > SHARDS_SHOWN ? `${shown} … (${list.length})` : shown || "–";
+}
