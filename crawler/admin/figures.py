@@ -9,7 +9,8 @@ from typing import Any
 from crawler.admin.answers import moment
 from crawler.admin.models import DelayedQueue, Dropped, SchedulerStatus, Status, Worker
 from crawler.frontier import Steering
-from crawler.vitals import Fleet
+from crawler.frontier.connection import Client
+from crawler.vitals import Fleet, read, report
 from crawler.vitals.names import part
 
 # Minutes over which rates are measured; the one that runs counts as far as it is over.
@@ -57,6 +58,14 @@ def worker(name: str, about: dict[str, Any]) -> Worker:
     """One process; an older one may say less of itself."""
     known = {field: about[field] for field in ("machine", "pid", "pages", "held") if field in about}
     return Worker(id=name, shards=list(about.get("shards", [])), about=about, **known)
+
+
+async def vitals(
+    crawl: str, redis: Client, steering: Steering, *, minutes: int = 60
+) -> dict[str, Any]:
+    """What the fleet counted, and its hosts by state."""
+    found = report(await read(redis, crawl, minutes=minutes))
+    return found | {"hosts": await steering.host_counts()}
 
 
 async def scheduler_status(crawl: str, steering: Steering, fleet: Fleet) -> SchedulerStatus:

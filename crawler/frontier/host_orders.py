@@ -19,6 +19,8 @@ from crawler.frontier.shards import shard_of
 # Hosts of which one list reads the state, and names it passes over to find them.
 READ_MAX = 10_000
 LOOK_MAX = 200_000
+# Hosts that are looked at when they are counted by state.
+COUNTED_MAX = 2000
 _BATCH = 500
 
 # Order of a list: what it sorts by. Beside the next due, the most comes first.
@@ -72,6 +74,30 @@ class HostOrders:
         found = [one for one in await self._states(names) if state in ("", one.state)]
         found.sort(key=SORTS[sort])
         return HostPage(found[offset : offset + limit], len(found), complete)
+
+    async def counts(self) -> dict[str, int]:
+        """How many hosts are ready, resting, in flight, blocked, excluded.
+
+        Only those with a lease or an order are looked at one by one, COUNTED_MAX at the most.
+        """
+        names: dict[str, None] = {}
+        now_ms = await self._now_ms()
+        found = dict.fromkeys(("ready", "resting", "in_flight", "blocked", "excluded"), 0)
+        for tag in self.tags:
+            heap = keys.host_heap(tag)
+            ready = await self.redis.zcount(heap, "-inf", now_ms)
+            found["ready"] += ready
+            found["resting"] += await self.redis.zcard(heap) - ready
+            names |= dict.fromkeys(await self._in_flight(tag))
+            ordered = await self.redis.srandmember(keys.ordered(tag), COUNTED_MAX)
+            names |= dict.fromkeys(name.decode() for name in ordered)
+        for one in await self._states(list(names)[:COUNTED_MAX]):
+            if one.state in ("in_flight", "blocked", "excluded"):
+                found[one.state] += 1
+            if one.state == "blocked" and one.waiting:
+                # It waits in the heap for the end of its block.
+                found["resting"] = max(0, found["resting"] - 1)
+        return found
 
     async def _next_due(self, offset: int, limit: int) -> HostPage:
         """The hosts that wait for their turn, from the heaps alone."""

@@ -152,6 +152,10 @@ class Steering:
 
     # --- hosts ---------------------------------------------------------------------------------
 
+    async def host_counts(self) -> dict[str, int]:
+        """How many hosts are ready, resting, in flight, blocked, excluded."""
+        return await self._hosts.counts()
+
     async def host(self, host: str, **orders: int | None) -> HostState:
         """Read or change one host: block=until_ms, exclude, purge, queue, budget, parallelism."""
         return await self._hosts.change(host, orders)

@@ -88,7 +88,9 @@ METRICS: dict[str, Metric] = {
     ),
     "crawler_active_workers": Metric("gauge", "Processes that beat in the last ten seconds"),
     "crawler_silent_workers": Metric("gauge", "Processes that are registered and do not beat"),
-    "crawler_active_hosts": Metric("gauge", "Hosts with waiting URLs and a free slot"),
+    "crawler_active_hosts": Metric(
+        "gauge", "Hosts that are ready, resting, in_flight, blocked or excluded", ("state",)
+    ),
     "crawler_crawl_paused": Metric("gauge", "Whether the crawl is paused"),
     "crawler_frontier_size": Metric(
         "gauge", "URLs by state; of those in front, by queue", ("state", "queue")

@@ -22,6 +22,8 @@ class FleetReading:
 
     fleet: Fleet
     sizes: Sizes
+    # How many are in which state.
+    hosts: dict[str, int]
     memory_bytes: int
     memory_ratio: float
 
@@ -33,6 +35,7 @@ async def read_fleet(redis: Client, crawl: str) -> FleetReading | None:
         return FleetReading(
             fleet=await read(redis, crawl, minutes=1),
             sizes=await steering.sizes(),
+            hosts=await steering.host_counts(),
             memory_bytes=_used(await redis.info("memory")),
             memory_ratio=await steering.memory_share(),
         )
@@ -48,6 +51,8 @@ def add_fleet(sheet: Sheet, reading: FleetReading | None) -> None:
     add_figures(sheet, reading.fleet.totals, "fleet")
     _add_workers(sheet, reading.fleet)
     _add_sizes(sheet, reading.sizes)
+    for state, count in reading.hosts.items():
+        sheet.add("crawler_active_hosts", count, state=state)
     sheet.add("crawler_redis_memory_bytes", reading.memory_bytes)
     sheet.add("crawler_redis_memory_ratio", reading.memory_ratio)
 
@@ -78,7 +83,6 @@ def _add_sizes(sheet: Sheet, sizes: Sizes) -> None:
         ("dead", sizes.dead - sizes.trimmed),
     ):
         sheet.add("crawler_frontier_size", count, state=state, queue="")
-    sheet.add("crawler_active_hosts", sizes.hosts)
     sheet.add("crawler_crawl_paused", sizes.paused > 0)
     for name, count in (
         ("crawler_frontier_urls_added", sizes.added),

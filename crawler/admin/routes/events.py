@@ -12,7 +12,6 @@ from crawler.admin import figures
 from crawler.admin.crawl import Crawl
 from crawler.admin.feed import MAX_LISTENERS, Feed, Full, Source
 from crawler.admin.problems import ProblemError
-from crawler.vitals import read, report
 
 _VITALS_S = 5.0
 
@@ -26,7 +25,8 @@ def feed_of(crawl: Crawl) -> Feed:
         return (await figures.status(crawl.name, await crawl.steering())).model_dump_json()
 
     async def vitals() -> str:
-        return json.dumps(report(await read(crawl.redis, crawl.name)))
+        found = await figures.vitals(crawl.name, crawl.redis, await crawl.steering())
+        return json.dumps(found)
 
     return Feed(Source("status", status), Source("vitals", vitals, _VITALS_S))
 

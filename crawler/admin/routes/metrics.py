@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
+from crawler.admin import figures
 from crawler.admin.questions import TheCrawl
 from crawler.metrics import CONTENT_TYPE, Sheet, add_fleet, add_worker, read_fleet
-from crawler.vitals import read, report
 from crawler.vitals.ledger import MINUTES_MAX
 
 router = APIRouter(tags=["figures"])
@@ -33,5 +33,5 @@ async def metrics(crawl: TheCrawl) -> Response:
 async def vitals(
     crawl: TheCrawl, minutes: Annotated[int, Query(ge=1, le=MINUTES_MAX)] = 60
 ) -> dict[str, Any]:
-    """Totals, the last hour, each of the last minutes with its latencies, workers and rates."""
-    return report(await read(crawl.redis, crawl.name, minutes=minutes))
+    """Totals, the last hour, each of the last minutes with its latencies, workers, rates, hosts."""
+    return await figures.vitals(crawl.name, crawl.redis, await crawl.steering(), minutes=minutes)

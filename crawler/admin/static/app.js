@@ -78,7 +78,6 @@ async function look() {
   await Promise.all([
     $("hosts").contains(document.activeElement) && document.activeElement.id === "host-search" ? null : parts.hosts.load(),
     parts.dead.load(),
-    parts.hosts.states().then((states) => parts.overview.hosts(states), failed),
   ]);
 }
 

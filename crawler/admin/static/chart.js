@@ -1,13 +1,13 @@
 // Charts over time as SVG: lines with gaps, or bars. No state but what is drawn.
 
 import { h, s } from "./dom.js";
-import { clock } from "./format.js";
+import { clock, plain } from "./format.js";
 
 const LEFT = 46;
 const RIGHT = 8;
 const TOP = 10;
 const BOTTOM = 22;
-const TICKS = 4;
+const STEPS = 4;
 
 // The next round number: 1, 2, 2.5, 5 times a power of ten.
 function roundUp(value) {
@@ -51,8 +51,10 @@ export class Chart {
       : `${this.options.label}: nothing yet`;
     this.svg.setAttribute("aria-label", label);
     if (!known.length) {
+      this.top = STEPS;
+      this.step = 1;
       this.svg.replaceChildren(
-        ...this.grid(1, false),
+        ...this.grid(false),
         s("text", { x: width / 2, y: height / 2, class: "empty", "text-anchor": "middle" }, "Nothing in the last hour"),
       );
       return;
@@ -60,10 +62,12 @@ export class Chart {
     const stacked = this.options.bars
       ? this.times.map((_, i) => this.series.reduce((sum, one) => sum + (one.values[i] ?? 0), 0))
       : known;
-    this.top = roundUp(Math.max(...stacked));
+    const most = Math.max(...stacked);
+    this.step = roundUp(most / STEPS);
+    this.top = this.step * Math.max(1, Math.ceil((most / this.step) * 0.999));
     const marks = this.options.bars ? this.bars() : this.series.flatMap((one) => this.line(one));
     this.cross = s("line", { class: "cross", y1: TOP, y2: height - BOTTOM, visibility: "hidden" });
-    this.svg.replaceChildren(...this.grid(this.top, true), ...marks, this.cross);
+    this.svg.replaceChildren(...this.grid(true), ...marks, this.cross);
   }
 
   last(one) {
@@ -81,14 +85,13 @@ export class Chart {
     return TOP + (this.height - TOP - BOTTOM) * (1 - value / this.top);
   }
 
-  grid(top, labelled) {
+  grid(labelled) {
     const found = [];
-    this.top = top;
-    for (let tick = 0; tick <= TICKS; tick += 1) {
-      const value = (top * tick) / TICKS;
+    for (let tick = 0; tick <= Math.round(this.top / this.step); tick += 1) {
+      const value = this.step * tick;
       const y = Math.round(this.y(value)) + 0.5;
       found.push(s("line", { class: "gridline", x1: LEFT, x2: this.width - RIGHT, y1: y, y2: y }));
-      if (labelled) found.push(s("text", { x: LEFT - 8, y: y + 4, "text-anchor": "end" }, this.options.format(value)));
+      if (labelled) found.push(s("text", { x: LEFT - 8, y: y + 4, "text-anchor": "end" }, plain(this.options.format(value))));
     }
     const every = Math.ceil(this.times.length / Math.max(2, Math.floor(this.width / 110)));
     if (labelled) {

@@ -27,8 +27,12 @@ export function ms(n) {
   return n < 10 ? `${one.format(n)} ms` : `${whole.format(n)} ms`;
 }
 
+// Without decimals where there is nothing behind the point: for the marks of an axis.
+export const plain = (text) => text.replace(/\.0+(?=\D|$)/, "");
+
 export function span(seconds) {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return NONE;
+  if (seconds > 0 && seconds < 9.95) return `${plain(one.format(seconds))} s`;
   const s = Math.max(0, Math.round(seconds));
   if (s < 60) return `${s} s`;
   if (s < 3600) return `${Math.floor(s / 60)} min`;
@@ -38,6 +42,6 @@ export function span(seconds) {
 
 export const percent = (share) => (share === null || share === undefined ? NONE : `${one.format(share * 100)}%`);
 
-export const clock = (epoch) => new Date(epoch * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+export const clock = (epoch) => new Date(epoch * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 export const words = (text) => text.replaceAll("_", " ");

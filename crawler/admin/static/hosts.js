@@ -8,14 +8,6 @@ const LIMIT = 20;
 const TYPING_MS = 250;
 const KINDS = { ready: "good", in_flight: "good", resting: "", idle: "", blocked: "warn", excluded: "bad" };
 const NAMES = { in_flight: "being fetched" };
-const STATES = [
-  ["ready", "ready", "s2"],
-  ["in_flight", "busy", "s1"],
-  ["resting", "resting", "s5"],
-  ["blocked", "blocked", "s3"],
-  ["excluded", "excluded", "s4"],
-];
-
 export class Hosts {
   constructor(failed) {
     this.failed = failed;
@@ -58,12 +50,6 @@ export class Hosts {
       replaceRows($("host-rows"), [], 7, error.message);
       this.failed(error);
     }
-  }
-
-  // How many hosts there are in each state.
-  async states() {
-    const found = await Promise.all(STATES.map(([state]) => get("/hosts", { state, limit: 1 })));
-    return STATES.map(([, name, kind], i) => [name, found[i].total, kind]);
   }
 
   show(found, filtered) {

@@ -12,6 +12,13 @@ const TILES = [
   ["failed", "Given up, last hour"],
   ["dead", "Dead letters"],
 ];
+const HOSTS = [
+  ["ready", "ready", "s2"],
+  ["in_flight", "busy", "s1"],
+  ["resting", "resting", "s5"],
+  ["blocked", "blocked", "s3"],
+  ["excluded", "excluded", "s4"],
+];
 // The charts begin where the crawl did, and show ten minutes at least.
 const LEAST_MINUTES = 10;
 const SILENT_S = 10;
@@ -71,6 +78,7 @@ export class Overview {
     this.tiles.failed(count(hour.failed), `${count(hour.retries)} tried again`);
     bars($("codes"), Object.entries(hour.statuses).sort((a, b) => b[1] - a[1]).slice(0, BARS).map(([code, n]) => [code, n, codeKind(code)]), "No response in the last hour");
     bars($("errors"), hour.errors.slice(0, BARS).map((one) => [words(one.cause), one.retried + one.given_up, one.given_up ? "s4" : "s3"]), "No error in the last hour");
+    bars($("host-states"), HOSTS.map(([state, name, kind]) => [name, vitals.hosts[state], kind]));
     const refused = Object.values(totals.links_refused).reduce((sum, n) => sum + n, 0);
     facts($("content"), [
       ["Links found", count(totals.links_found)],
@@ -85,7 +93,7 @@ export class Overview {
     facts($("manners"), [
       ["Denied by robots.txt", count(robots.denied ?? 0)],
       ["robots.txt fetched", count(robots.fetched ?? 0)],
-      ["Waiting for robots.txt", count(robots.deferred ?? 0)],
+      ["Put off for robots.txt", count(robots.deferred ?? 0)],
       ["Rests, last hour", count(rests)],
       ["Rests for overload", count((hour.waits.overload ?? 0) + (hour.waits.retry_after ?? 0))],
       ["Names looked up", count(totals.dns.misses ?? 0)],
@@ -131,11 +139,7 @@ export class Overview {
     const series = [["p50", "s1"], ["p95", "s3"], ["p99", "s4"]].map(([name, kind]) => ({ name, kind, values: minutes.map((minute) => minute[key][name]) }));
     this.latency.set(minutes.map((minute) => minute.at), series);
     const now = this.vitals.hour[key];
-    legend($("latency-legend"), series.map((one) => [`${one.name} of the hour`, one.kind, ms(now[one.name])]));
-  }
-
-  hosts(states) {
-    bars($("host-states"), states.map(([name, total, kind]) => [name, total, kind]));
+    legend($("latency-legend"), series.map((one) => [one.name, one.kind, ms(now[one.name])]));
   }
 
   loading(text) {

@@ -81,7 +81,8 @@ def value(found: str, name: str, **labels: str) -> float:
 @pytest.fixture
 def reading() -> FleetReading:
     fleet = Fleet(totals={"pages": 500, "failed/dns": 3, "fetch/0.1": 9}, instances=INSTANCES)
-    return FleetReading(fleet, sizes(paused=0), memory_bytes=1000, memory_ratio=0.25)
+    hosts = {"ready": 4, "blocked": 1}
+    return FleetReading(fleet, sizes(paused=0), hosts, memory_bytes=1000, memory_ratio=0.25)
 
 
 @pytest.fixture
@@ -113,6 +114,7 @@ def test_the_frontier_is_shown_by_state_and_queue(everything: str) -> None:
         assert size == queue
     assert value(everything, "crawler_frontier_size", state="back", queue="") == 1
     assert value(everything, "crawler_frontier_leases_reclaimed_total") == sizes().reclaimed
+    assert value(everything, "crawler_active_hosts", state="ready") == 4
 
 
 def test_only_processes_that_beat_count(everything: str) -> None:
