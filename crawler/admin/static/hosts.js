@@ -4,7 +4,7 @@ import { call, get } from "./api.js";
 import { $, ask, h, replaceRows, setText, toast } from "./dom.js";
 import { count, span } from "./format.js";
 
-const LIMIT = 20;
+const LIMIT = 10;
 const TYPING_MS = 250;
 const KINDS = { ready: "good", in_flight: "good", resting: "", idle: "", blocked: "warn", excluded: "bad" };
 const NAMES = { in_flight: "being fetched" };
@@ -75,7 +75,7 @@ export class Hosts {
       h("td", { class: "number" }, count(host.waiting)),
       h("td", { class: "number" }, count(host.pages)),
       h("td", { class: "number" }, span(host.delay_s ?? host.usual_delay_s)),
-      h("td", { class: "number" }, due === null || due < 0 ? "now" : `in ${span(due)}`),
+      h("td", { class: "number" }, host.state === "in_flight" ? "–" : due === null || due < 0 ? "now" : `in ${span(due)}`),
       h(
         "td",
         { class: "action" },
