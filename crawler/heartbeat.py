@@ -53,7 +53,7 @@ class Heartbeat:
         self._health = health
         self._pulse = pulse
         self._about = about
-        # Awaited after each beat: the scheduler follows options and memory there.
+        # Awaited after each beat: the scheduler looks at memory and lost leases there.
         self._on_beat = on_beat
         # Called when the server restarted and may have forgotten what it acknowledged.
         self._on_epoch = on_epoch

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -12,6 +14,12 @@ from crawler import options
 from crawler.frontier import Entry, RedisAway, Steering
 from crawler.policy.url_filter import SKIPPED_EXTENSIONS, Scope
 from crawler.recrawls import Recrawls
+from crawler.tasks import end
+
+logger = logging.getLogger(__name__)
+
+# An order holds in the whole fleet within 2 s; a look is one small reply.
+LOOK_S = 1.0
 
 
 class Orders:
@@ -29,11 +37,18 @@ class Orders:
         self._followers = [use]
         self._recrawls = recrawls or Recrawls()
         self._steering: Steering
+        self._task: asyncio.Task[None] | None = None
 
     async def open(self, steering: Steering, given: Mapping[str, Any]) -> None:
-        """Tell the fleet what this process was given, and follow what holds."""
+        """Tell the fleet what this process was given, and follow what holds from now on."""
         self._steering = steering
         self._follow(await options.share(steering, given))
+        self._task = asyncio.get_running_loop().create_task(self._look_forever())
+
+    async def close(self) -> None:
+        """Follow no more."""
+        if self._task is not None:
+            await end(self._task)
 
     def tell(self, use: Callable[[options.Options], None]) -> None:
         """Call this, too, with the options from now on."""
@@ -43,6 +58,18 @@ class Orders:
     async def look(self) -> None:
         """Follow what others changed."""
         self._follow(await options.follow(self._steering, self.options))
+
+    async def _look_forever(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self.look()
+            except RedisAway:
+                # The heartbeat tells of it.
+                continue
+            except Exception:
+                # A process that follows no orders any more must not be the end of it.
+                logger.exception("The crawl's options could not be read; trying again")
 
     async def note_seeds(self, entries: Sequence[Entry]) -> None:
         """Let the fleet know the domains of new seeds, for the scope "seeds"."""

@@ -232,13 +232,13 @@ class Scheduler(BaseScheduler):
 
     async def _close(self) -> None:
         if self._heartbeat is not None:
+            await self.orders.close()
             await self.workbench.close()
             await self._heartbeat.close()
 
     async def _on_beat(self) -> None:
         self._beats += 1
         self._settle_lost()
-        await self.orders.look()
         if self._beats % 5 == 0:
             self.frontier.pressed = await self._steering.memory_share() > self._pulse.memory_full
             if not self.frontier.pressed:

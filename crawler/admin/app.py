@@ -7,12 +7,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fastapi import Depends, FastAPI
-from fastapi.security import HTTPBearer
 from starlette.types import Receive, Scope, Send
 
 from crawler.admin import problems, static
 from crawler.admin.crawl import Crawl
 from crawler.admin.gate import Gate
+from crawler.admin.questions import BEARER
 from crawler.admin.routes import crawl as crawl_routes
 from crawler.admin.routes import dead, events, health, hosts, metrics, seeds, urls
 
@@ -28,8 +28,6 @@ _ERRORS = {
     422: "The request is not valid",
     503: "A server that is needed does not answer",
 }
-# The gate has checked it by then; this is for the document.
-_bearer = HTTPBearer(auto_error=False, description="From admin.token in CRAWL_DIR, or ADMIN_TOKEN")
 
 
 class Api(FastAPI):
@@ -67,7 +65,7 @@ def create_api(crawl: Crawl) -> Api:
     api.include_router(static.router)
     api.include_router(health.router)
     for routes in (crawl_routes, seeds, hosts, urls, dead, events, metrics):
-        api.include_router(routes.router, dependencies=[Depends(_bearer)])
+        api.include_router(routes.router, dependencies=[Depends(BEARER)])
     return api
 
 

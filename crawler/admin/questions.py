@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
 
 from crawler.admin.crawl import Crawl
 from crawler.frontier import Steering
+
+# The gate has checked it by then; this is for the document.
+BEARER = HTTPBearer(auto_error=False, description="From admin.token in CRAWL_DIR, or ADMIN_TOKEN")
 
 
 def _crawl(request: Request) -> Crawl:

@@ -42,6 +42,8 @@ class Server:
     def __init__(self, app: Application, listener: socket.socket) -> None:
         self._app = app
         self._listener = listener
+        # Where a browser finds it.
+        self.url = url_of(listener)
         self._uvicorn = _Uvicorn(
             uvicorn.Config(
                 app,
@@ -57,11 +59,6 @@ class Server:
             )
         )
         self._task: asyncio.Task[None] | None = None
-
-    @property
-    def url(self) -> str:
-        """Where a browser finds it."""
-        return url_of(self._listener)
 
     def start(self) -> asyncio.Task[None]:
         """Serve in the background; the task ends when the server does."""

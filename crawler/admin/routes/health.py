@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from fastapi.responses import JSONResponse
 
 from crawler.admin.models import Health
 from crawler.admin.problems import problem
-from crawler.admin.questions import TheCrawl
+from crawler.admin.questions import BEARER, TheCrawl
 from crawler.errors import CrawlerError
 from crawler.frontier import RedisAway
 
@@ -20,7 +20,7 @@ async def healthz() -> Health:
     return Health(ok=True)
 
 
-@router.get("/readyz", response_model=Health)
+@router.get("/readyz", response_model=Health, dependencies=[Depends(BEARER)])
 async def readyz(crawl: TheCrawl) -> Health | JSONResponse:
     """Redis answers, and has the crawl."""
     try:

@@ -1,0 +1,44 @@
+"""The admin API behind real uvicorn on a random port, in a thread with a loop of its own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from crawler.admin.app import Application
+from crawler.admin.crawl import Crawl
+from crawler.admin.server import Server, listen
+from crawler.frontier import Frontier
+from crawler.frontier.connection import connect
+from tests.integration.admin.api import TOKEN
+
+
+@contextmanager
+def served(redis_url: str, crawl: str = "web") -> Iterator[str]:
+    """The address of the API of a new crawl."""
+    url: list[str] = []
+    ready, stop = threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        redis = await connect(redis_url)
+        await Frontier(redis, crawl).open({"pid": 1})
+        app = Application(Crawl(crawl, redis), token=TOKEN)
+        server = Server(app, listen("127.0.0.1", 0))
+        server.start()
+        url.append(server.url.rstrip("/"))
+        ready.set()
+        await stop.wait()
+        await server.stop()
+        await redis.aclose()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    try:
+        assert ready.wait(30)
+        yield url[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(30)
+        loop.close()
+        assert not thread.is_alive()
