@@ -11,17 +11,17 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from crawler.links import attributes
+
 # Tags that can do no harm, whatever they are.
 FREE_TAGS = 600
 # Open elements that are searched for each tag, in sum; 50 ms or so.
 _BUDGET = 5_000_000
-# Attributes that are compared with others of their tag, in sum; 100 ms or so.
-_COMPARED = 30_000_000
-# Tags below this size have too few attributes to matter.
-_BLOCK = 1024
 # Weights of open elements. Some are nearly always closed, though they could be nested by tricks.
 _ELEMENT = 32
 _SELDOM = 1
+# Items of both kinds of lists, each searched for among all that are open.
+_MIXED = 4
 # Up to this depth pages are of good will.
 _USUAL = 250 * _ELEMENT
 # Each one may be repeated in all that follow.
@@ -39,44 +39,12 @@ _CLOSED_IN_HTML = tuple(
 _SHAPES = tuple("circle ellipse image line path polygon polyline rect stop use".split())
 _IN_NAMES = str.maketrans("", "", "/-:")
 _TAG = re.compile(r"<(/?[a-zA-Z][^\s/>]*)")
-_BASE64 = re.compile(r";base64,[A-Za-z0-9+/=\s]+")
-# A tag with attributes; scripts have "<" too.
-_START = re.compile(r"<[a-zA-Z][^\s/\"'(){};,=+&]*[\s/]")
-_SEPARATOR = re.compile(r"[\s/\"']+")
 
 
 def bounded(html: str) -> str:
     """As much of a page as can be parsed in time."""
-    html = _with_bounded_attributes(html)
+    html = attributes.bounded(html)
     return html if html.count("<") <= FREE_TAGS else _with_bounded_depth(html)
-
-
-def _with_bounded_attributes(html: str) -> str:
-    find = html.find
-    at = compared = 0
-    # A tag of two blocks or more has all of one block: most pages need a look at each, no more.
-    while at + _BLOCK < len(html):
-        if find(">", at, at + _BLOCK) >= 0:
-            at += _BLOCK
-            continue
-        start, end = html.rfind(">", 0, at) + 1, find(">", at)
-        end = len(html) if end < 0 else end
-        compared += _attributes(html[start:end]) ** 2
-        if compared > _COMPARED:
-            return html[:start]
-        at = end
-    return html
-
-
-def _attributes(part: str) -> int:
-    """How many attributes the tag may have that a part without ">" ends with."""
-    start = _START.search(part)
-    if start is None:
-        return 0
-    if ";base64," in part:
-        # A picture is one value, however many slashes it has.
-        part = _BASE64.sub("", part)
-    return len(_SEPARATOR.findall(part, start.end()))
 
 
 def _with_bounded_depth(html: str) -> str:
@@ -109,7 +77,7 @@ def _with_bounded_depth(html: str) -> str:
 
 def _weights(tags: set[str]) -> dict[str, int]:
     """How much an open element of each kind counts on a page with these tags."""
-    items = _SELDOM if "li" in tags and not tags.isdisjoint(("dd", "dt")) else 0
+    items = _MIXED if "li" in tags and not tags.isdisjoint(("dd", "dt")) else 0
     closed = dict.fromkeys(_CLOSED_IN_HTML, _SELDOM if "svg" in tags or "math" in tags else 0)
     # What looks like a tag in a script: "i<n)".
     odd = {tag: _SELDOM for tag in tags if not tag.translate(_IN_NAMES).isalnum()}

@@ -160,16 +160,21 @@ class HtmlReader:
         return href if "next" in words or "prev" in words else None
 
     def _follow(self, nodes: list[LexborNode], document: Document, links: _Links) -> None:
-        add, obey, anchors = links.add, self._obey_nofollow, self._anchors
+        obey, anchors = self._obey_nofollow, self._anchors
+        hrefs = []
         for node in nodes:
             attributes = node.attributes
             rel = attributes.get("rel")
             if rel and obey and "nofollow" in rel.lower().replace(",", " ").split():
                 continue
-            link = add(attributes.get("href"))
-            if anchors and link:
+            if not anchors:
+                hrefs.append(attributes.get("href"))
+                continue
+            link = links.add(attributes.get("href"))
+            if link:
                 text = node.text(separator=" ", strip=True)
                 document.anchors.append(Link(link, rel or "", text[:_ANCHOR_CHARS]))
+        links.add_all(hrefs)
 
 
 class _Links:
@@ -185,20 +190,24 @@ class _Links:
 
     def add(self, href: str | None) -> str:
         """Add a link as the page writes it; returns it if it is a new one."""
-        found = self.found
-        if not href or href[0] == "#" or len(found) >= self._max_links:
-            return ""
-        if not self._unicode and not href.isascii():
-            href = _in_charset(href, self._charset)
-        link = self._resolve(self._base, href)
-        if isinstance(link, Rejected) or link in found:
-            return ""
-        found[link] = None
-        return link
+        known = len(self.found)
+        self.add_all((href,))
+        return next(reversed(self.found)) if len(self.found) > known else ""
 
     def add_all(self, hrefs: Iterable[str | None]) -> None:
+        """Add links as the page writes them."""
+        found, most, is_unicode = self.found, self._max_links, self._unicode
+        resolve, base = self._resolve, self._base
         for href in hrefs:
-            self.add(href)
+            if not href or href[0] == "#":
+                continue
+            if len(found) >= most:
+                return
+            if not is_unicode and not href.isascii():
+                href = _in_charset(href, self._charset)  # noqa: PLW2901 - as browsers write it
+            link = resolve(base, href)
+            if not isinstance(link, Rejected):
+                found[link] = None
 
 
 def _is_of_page(title: LexborNode) -> bool:

@@ -16,6 +16,7 @@ from crawler.urls.seen_key import fingerprint, folded
 # Longer texts are not even parsed: no address has a fragment or blanks of this size.
 _MAX_READ = 65_536
 _NAMES_KEPT = 4096
+_AUTHORITIES_KEPT = 20_000
 # As long as a name in DNS can be.
 _MAX_HOST = 253
 # Not preceded by half an escape, which decoding would make whole: "%%34%31" is no "%41".
@@ -27,6 +28,10 @@ _UNRESERVED = {
 # Browsers leave these as they are, Scrapy escapes them on the way out: one spelling is fetched.
 _OPEN = re.compile(r"[\[\]^`{|}\\]")
 _PATH_PARAMETER = re.compile(r";([^/;]+)")
+# Paths and queries that are spelled in one way only, unless a segment starts with a dot.
+_PLAIN = re.compile(
+    r"(/?[A-Za-z0-9][A-Za-z0-9/_.-]*)(?:\?([A-Za-z0-9_.=&+,:-]*))?", re.ASCII
+).fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class Urls:
         self._sorts = self.rules.sort_query
         self._folds = self.rules.fold
         self._by_domain = self.rules.group_by == "domain"
+        # Beginnings of absolute links ("http://www.example.com") that are canonical as they are.
+        self._authorities: set[str] = set()
 
     def canonical(self, url: str) -> str | Rejected:
         """The one spelling of an absolute URL, or why it is not crawled. Final: it is its own."""
@@ -94,25 +101,29 @@ class Urls:
     def resolve(self, base: Base, link: str) -> str | Rejected:
         """The canonical URL of a link on a page: `canonical(base.join(link))`, but faster."""
         if link.startswith(("http://", "https://")):
-            return self._resolve_absolute(base, link)
-        if link[1:2].isalnum() and link[0] not in ".-_" and _is_plain(link):
-            # It is canonical if what is put before it is.
-            found = base.authority + link if link[0] == "/" else base.folder + link
-            if len(found) <= self._max_length:
-                return found
-        return self.canonical(base.join(link))
+            path_at = link.find("/", 8)
+            if link[:path_at] not in self._authorities:
+                return self._resolve_absolute(link, path_at)
+            plain, before = _PLAIN(link, path_at), link[:path_at]
+        else:
+            plain, before = _PLAIN(link), base.authority if link[:1] == "/" else base.folder
+        # What is put before it is canonical; so it is itself, if it has no dot segment.
+        if plain is None or "/." in plain[0]:
+            return self.canonical(base.join(link))
+        found = before + plain[0]
+        if plain[2] is not None:
+            query = self._query(plain[2])
+            found = f"{before}{plain[1]}?{query}" if query else before + plain[1]
+        return found if len(found) <= self._max_length else Rejected("too_long")
 
-    def _resolve_absolute(self, base: Base, link: str) -> str | Rejected:
-        path_at = link.find("/", 8)
-        authority = link[:path_at]
-        if authority in base.authorities:
-            path = link[path_at:]
-            if path[1:2].isalnum() and _is_plain(path) and len(link) <= self._max_length:
-                return link
+    def _resolve_absolute(self, link: str, path_at: int) -> str | Rejected:
         found = self.canonical(link)
+        authority, known = link[:path_at], self._authorities
         if isinstance(found, str) and found[:path_at] == authority and found[path_at] == "/":
-            # As it is written it is canonical: most pages link to it more than once.
-            base.authorities.add(authority)
+            # As it is written it is canonical: most are met again, on this page or on others.
+            if len(known) >= _AUTHORITIES_KEPT:
+                known.clear()
+            known.add(authority)
         return found
 
     def _respelled(self, url: str, path_at: int) -> str | Rejected:
@@ -151,15 +162,19 @@ class Urls:
 
     def _query(self, query: str) -> str:
         """The parameters that make a difference, by name; equal names keep their order."""
-        drops = self._drops
-        kept: list[tuple[str, int, str]] = []
+        kind_of, kept, names = self._kind, [], []
         for part in query.split("&"):
             name, _, value = part.partition("=")
-            if part and not drops(name, value):
-                kept.append((name, len(kept), part))
-        if self._sorts:
-            kept.sort()
-        return "&".join([part for _, _, part in kept])
+            kind = kind_of(name)
+            if part and (kind == "kept" or not (kind == "dropped" or is_session_id(value))):
+                kept.append(part)
+                names.append(name)
+        if self._sorts and len(kept) > 1:
+            in_order = sorted(names)
+            if in_order != names:
+                # Stable: what has the same name stays as it was.
+                kept = [kept[i] for i in sorted(range(len(kept)), key=names.__getitem__)]
+        return "&".join(kept)
 
     def _drops(self, name: str, value: str) -> bool:
         kind = self._kind(name)
@@ -174,12 +189,6 @@ def _plain_host(name: str) -> str | None:
     """The host without the dot of a full name; None if it is too long or a part is empty."""
     name = name.removesuffix(".")
     return name if len(name) <= _MAX_HOST and "" not in name.split(".") else None
-
-
-def _is_plain(path: str) -> bool:
-    """Is this part of a path canonical at first sight: letters, digits, and no dot segments?"""
-    letters = path.replace("/", "").replace("-", "").replace(".", "").replace("_", "")
-    return letters.isalnum() and letters.isascii() and "/." not in path
 
 
 def _decoded(escape: re.Match[str]) -> str:

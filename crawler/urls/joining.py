@@ -17,15 +17,13 @@ _LINE_BREAKS = re.compile(r"[\t\r\n]")
 class Base:
     """A canonical URL that links are relative to."""
 
-    __slots__ = ("_page", "_path", "_scheme", "authorities", "authority", "folder")
+    __slots__ = ("_page", "_path", "_scheme", "authority", "folder")
 
     def __init__(self, url: str) -> None:
         self._page = url.partition("#")[0]
         self._path = self._page.partition("?")[0]
         self.folder = self._path[: self._path.rindex("/") + 1]
         self.authority = url[: url.index("/", url.index("//") + 2)]
-        # Canonical ones that were met on the page.
-        self.authorities = {self.authority}
         self._scheme = url[: url.index(":")]
 
     def join(self, link: str) -> str:

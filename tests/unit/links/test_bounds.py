@@ -4,6 +4,7 @@ from collections.abc import Callable
 from time import process_time
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from crawler.links import HtmlReader
 from crawler.links.bounds import bounded
@@ -27,7 +28,7 @@ SLOW: dict[str, Callable[[int], str]] = {
     "unclosed formatting": numbered("<p><b x={}>t"),
     "lists in lists": repeated("<dd><li>"),
     "drawings": lambda size: "<svg>" + "<option>" * (size // 16) + "</x>" * (size // 16),
-    "attributes": lambda size: "<a " + numbered("a{}=1 ")(size) + ">",
+    "attributes": lambda size: "<a " + numbered("a{0}=1 ")(size) + ">",
     "tags of attributes": repeated("<a " + "".join(f"a{n}=1 " for n in range(2500)) + ">"),
     "tables": repeated("<table><tr><td>"),
     "comments": repeated("<!--"),
@@ -38,6 +39,7 @@ SLOW: dict[str, Callable[[int], str]] = {
     "blanks": repeated(" \n\t"),
     "brackets": repeated("<"),
     "zeros": repeated("\0"),
+    "values with ends of tags": lambda size: "<a " + numbered('a{}=">" ')(size) + ">",
     "one address": lambda size: f"<a href='http://{'é' * size}'>",
     "srcset": lambda size: f"<img srcset='{', ' * size}'>",
     "refresh": lambda size: f"<meta http-equiv=refresh content='{' ' * size}'>",
@@ -77,7 +79,6 @@ def test_links_before_the_cut_count() -> None:
         "<table>" + "<tr><td>a<td>b" * 50_000 + "</table>",
         "<div>" * 200 + "<b>x</b><i class=icon></i>" * 20_000,
         "<svg><path d='M0 0'/></svg><input><b>x</b>" * 5_000,
-        "<script>" + "if (i<n) { a = 'b c' } " * 10_000 + "</script>",
         "<pre>" + "some text without tags " * 20_000 + "</pre>",
         "<B>x</b>" * 20_000,
     ],
@@ -89,3 +90,55 @@ def test_large_pages_of_good_will_are_read_whole(html: str) -> None:
 def test_pictures_inside_a_page_do_not_count() -> None:
     html = f'<img src="data:image/png;base64,{"Ab/9" * 100_000}"><a href=/x>x</a>'
     assert READER.read(html, "http://h.test/").links == ["http://h.test/x"]
+
+
+# Ways to write more attributes than a parser should compare.
+WIDE: dict[str, Callable[[int], str]] = {
+    "plain": lambda size: "<a " + numbered("a{} ")(size) + ">",
+    "odd name": lambda size: "<a;'( " + numbered("a{} ")(size) + ">",
+    "slashes": lambda size: "<a" + numbered("/a{}=1")(size) + ">",
+    "ends in values": lambda size: "<a " + numbered('a{}=">" ')(size) + ">",
+    "ends in other values": lambda size: "<a " + numbered("a{0}='>' ")(size) + ">",
+    "tags in values": lambda size: "<a " + numbered('a{}="<p>" ')(size) + ">",
+    "one end in a value": lambda size: '<a x=">" ' + numbered("a{} ")(size) + ">",
+    "a quote in a name": lambda size: '<a b"c ' + numbered('a{}=">" ')(size) + ">",
+    "a quote in a value": lambda size: '<a b=c"d ' + numbered('a{}=">" ')(size) + ">",
+    "a value that begins in the text": lambda size: 'x="<b a=' + numbered('">=" a{}=')(size) + ">",
+    "values in values": lambda size: "<a " + numbered("a{0}='> x=\"' b{0}=\">' c\" ")(size) + ">",
+    "in a drawing": lambda size: "<svg><script><a " + numbered('a{}=">" ')(size) + ">",
+    "in a list": lambda size: "<select><style><a " + numbered('a{}=">" ')(size) + ">",
+    "many": repeated("<a " + "".join(f"a{n} " for n in range(1400)) + ">"),
+    "many with ends in values": repeated("<a " + "".join(f'a{n}=">" ' for n in range(900)) + ">"),
+}
+
+
+@pytest.mark.parametrize("make", WIDE.values(), ids=WIDE)
+def test_attributes_are_compared_in_bounded_numbers(make: Callable[[int], str]) -> None:
+    tree = LexborHTMLParser(bounded(make(600 * KB)))
+    assert tree.root is not None
+    numbers = [len(node.attributes) for node in tree.root.traverse()]
+    assert max(numbers) <= 1500
+    # Without bounds it is 500 million for the least of them.
+    assert sum(number**2 for number in numbers) < 60_000_000
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<script>" + "if (i<n) { a = 'b c' } " * 10_000 + "</script>",
+        "<script>var a = '<b ' + [" + '"one two", ' * 10_000 + "]</script>",
+        "<div data-a='[" + '"one two", ' * 10_000 + "]' id=1></div>",
+        '<div data-a="' + "if (a > b) { c } " * 10_000 + '" id=1></div>',
+        "<img srcset='" + "/a 1x, " * 10_000 + "'>",
+        "<p>" + "more text than anybody reads " * 10_000 + "</p>",
+    ],
+)
+def test_links_behind_long_values_and_scripts_are_found(before: str) -> None:
+    document = READER.read(f"<body>{before}<a href=/x>behind</a>", "http://h.test/")
+    assert document.links == ["http://h.test/x"]
+    assert document.text.endswith("behind")
+
+
+def test_an_end_of_a_tag_in_a_value_stays_what_it_was() -> None:
+    html = '<a href="/?a=1>2" title=">">x</a>' + "<p>long</p>" * 5_000
+    assert READER.read(html, "http://h.test/").links == ["http://h.test/?a=1%3E2"]
