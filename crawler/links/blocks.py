@@ -31,7 +31,7 @@ def take_blocks(tree: LexborHTMLParser) -> list[str]:
     found = set(texts)
     linked: set[str] = set()
     for node in tree.tags("a"):
-        label = node.text().strip()
+        label = node.text_lexbor().strip()
         if label in found:
             linked.add(label)
         elif label:

@@ -28,10 +28,10 @@ _UNRESERVED = {
 # Browsers leave these as they are, Scrapy escapes them on the way out: one spelling is fetched.
 _OPEN = re.compile(r"[\[\]^`{|}\\]")
 _PATH_PARAMETER = re.compile(r";([^/;]+)")
-# Paths and queries that are spelled in one way only, unless a segment starts with a dot.
-_PLAIN = re.compile(
-    r"(/?[A-Za-z0-9][A-Za-z0-9/_.-]*)(?:\?([A-Za-z0-9_.=&+,:-]*))?", re.ASCII
-).fullmatch
+# Paths, and queries behind them, that are spelled in one way only, unless a segment starts with a
+# dot.
+_PLAIN_PATH = re.compile(r"/?[A-Za-z0-9][A-Za-z0-9/_.-]*").fullmatch
+_PLAIN = re.compile(r"(/?[A-Za-z0-9][A-Za-z0-9/_.-]*)\?([A-Za-z0-9_.=&+,:-]*)").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +100,24 @@ class Urls:
 
     def resolve(self, base: Base, link: str) -> str | Rejected:
         """The canonical URL of a link on a page: `canonical(base.join(link))`, but faster."""
-        if link.startswith(("http://", "https://")):
+        path_at = 0
+        if link[:1] == "/":
+            before = base.authority
+        elif link.startswith(("http://", "https://")):
             path_at = link.find("/", 8)
-            if link[:path_at] not in self._authorities:
+            before = link[:path_at]
+            if before not in self._authorities:
                 return self._resolve_absolute(link, path_at)
-            plain, before = _PLAIN(link, path_at), link[:path_at]
         else:
-            plain, before = _PLAIN(link), base.authority if link[:1] == "/" else base.folder
+            before = base.folder
         # What is put before it is canonical; so it is itself, if it has no dot segment.
-        if plain is None or "/." in plain[0]:
-            return self.canonical(base.join(link))
-        found = before + plain[0]
-        if plain[2] is not None:
+        if _PLAIN_PATH(link, path_at) and "/." not in link:
+            found = link if path_at else before + link
+        elif "?" in link and (plain := _PLAIN(link, path_at)) and "/." not in plain[1]:
             query = self._query(plain[2])
             found = f"{before}{plain[1]}?{query}" if query else before + plain[1]
+        else:
+            return self.canonical(base.join(link))
         return found if len(found) <= self._max_length else Rejected("too_long")
 
     def _resolve_absolute(self, link: str, path_at: int) -> str | Rejected:
