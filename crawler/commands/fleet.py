@@ -92,7 +92,8 @@ class Command(ScrapyCommand):
         given = dict(argument.split("=", 1) for argument in opts.arguments)
         crawl = given.get("crawl") or settings["CRAWL"] or spider
         folder = Path(settings["CRAWL_DIR"], "fleet")
-        commands = FleetCommands(spider, opts.arguments, opts.set or [])
+        port = settings.getint("ADMIN_PORT")
+        commands = FleetCommands(spider, opts.arguments, opts.set or [], port)
         crawlers = [
             _member(f"process {number}", commands.crawler(first=number == 1), folder)
             for number in range(1, opts.processes + 1)

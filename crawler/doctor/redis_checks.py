@@ -13,7 +13,7 @@ EMBEDDED = "embedded"
 _MEMORY_FULL = 0.8
 _ROUND_TRIP_MS = 20.0
 _CLOCK_S = 5.0
-_KEEP = (
+KEPT = (
     ("appendonly", "yes", "a restart would lose the frontier"),
     ("maxmemory-policy", "noeviction", "URLs and host clocks could be evicted"),
 )
@@ -24,7 +24,7 @@ def redis_findings(nodes: list[ServerFacts], where: str) -> Iterator[Finding]:
     first = nodes[0]
     what = f"cluster of {len(nodes)}" if len(nodes) > 1 else first.mode
     yield ok("Redis", f"{first.version} ({what}) at {where}")
-    for name, needed, risk in _KEEP:
+    for name, needed, risk in KEPT:
         yield _kept(nodes, name, needed, risk)
     yield _memory(nodes, may_be_unlimited=where == EMBEDDED)
     if any(node.compress_depth == 0 for node in nodes):

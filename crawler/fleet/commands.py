@@ -7,17 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _SCRAPY = (sys.executable, "-m", "scrapy")
-# One view and one admin API for all of them.
-_OF_MEMBERS = ("PROGRESS=off", "ADMIN_ENABLED=False")
 
 
 @dataclass(frozen=True, slots=True)
 class FleetCommands:
-    """`arguments` and `settings` as given after -a and -s, NAME=VALUE each."""
+    """`arguments` and `settings` as given after -a and -s, NAME=VALUE each.
+
+    The fleet's dashboard is at `admin_port`; the processes serve their metrics at the next ones.
+    """
 
     spider: str
     arguments: Sequence[str]
     settings: Sequence[str]
+    admin_port: int
 
     def crawler(self, *, first: bool) -> list[str]:
         """A crawl process. Seeds are the first one's: the others find them in the frontier."""
@@ -31,7 +33,8 @@ class FleetCommands:
             "crawl",
             self.spider,
             *_flags("-a", arguments),
-            *_flags("-s", [*self.settings, *_OF_MEMBERS]),
+            # One view for all of them.
+            *_flags("-s", [*self.settings, "PROGRESS=off", f"ADMIN_PORT={self.admin_port + 1}"]),
         ]
 
     def admin(self, crawl: str) -> list[str]:

@@ -64,7 +64,7 @@ def test_the_end_says_what_is_left() -> None:
 
 
 def test_seeds_are_given_to_the_first_process_only() -> None:
-    commands = FleetCommands("web", ["seeds=http://a/", "scope=any"], ["DELAY_MIN=2"])
+    commands = FleetCommands("web", ["seeds=http://a/", "scope=any"], ["DELAY_MIN=2"], 8800)
     first, other = commands.crawler(first=True), commands.crawler(first=False)
     assert "seeds=http://a/" in first
     assert "seeds=http://a/" not in other
@@ -75,7 +75,7 @@ def test_seeds_are_given_to_the_first_process_only() -> None:
             "-s",
             "PROGRESS=off",
             "-s",
-            "ADMIN_ENABLED=False",
+            "ADMIN_PORT=8801",
         ]
         assert "scope=any" in command
     assert commands.admin("web")[3:] == ["admin", "--crawl=web", "-s", "DELAY_MIN=2"]
