@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Final
 
+from demo.frames import changed, framed
 from demo.node import Link, Node
 from demo.words import article, phrase
 
@@ -42,6 +43,8 @@ def _text(node: Node, version: int) -> list[str]:
         words = paragraphs[node.variant].split(" ")
         words[7 * node.variant] = phrase(f"{node.text}:{node.variant}", 1).lower()
         paragraphs[node.variant] = " ".join(words)
+    if node.changed:
+        paragraphs = changed(paragraphs, node.changed, f"{node.host}{node.path}")
     return paragraphs
 
 
@@ -52,11 +55,12 @@ def special_page(node: Node, version: int = 0) -> bytes:
     paragraphs = "".join(f"<p>{paragraph}</p>\n" for paragraph in _text(node, version))
     wrapper = "section" if node.variant == 3 else "main"
     note = "Seen café, naïve, über." if node.variant != 3 else "Read café, naïve, über."
-    page = (
-        f"{head}<header><h2>{title}</h2></header>\n<{wrapper}><article><h1>{title}</h1>\n"
+    content = (
+        f"<header><h2>{title}</h2></header>\n<{wrapper}><article><h1>{title}</h1>\n"
         f"{paragraphs}<p>{note}</p></article>\n<ul>{link_items(node.links)}</ul></{wrapper}>\n"
-        "<footer><p>© Demo</p></footer>\n</body>\n</html>\n"
+        "<footer><p>© Demo</p></footer>\n"
     )
+    page = f"{head}{framed(node.frame, content)}</body>\n</html>\n"
     if node.charset != "utf-8":
         page = page.replace('<meta charset="utf-8">', f'<meta charset="{node.charset}">')
     return page.encode(node.charset)

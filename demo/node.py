@@ -44,6 +44,9 @@ class Node:
     text: str = ""
     variant: int = 0
     paragraphs: int = 8
+    # What is around the article (demo/frames.py), and how many words of it are others.
+    frame: str = ""
+    changed: int = 0
     canonical: str = ""
     meta_robots: str = ""
     fails: int | None = None

@@ -10,7 +10,7 @@
 --            has its hash, "-" take it out
 -- Returns    for each bucket how many of its records have the hash then
 
-local SHORT = 1024
+local SHORT = 2048
 local most = tonumber(ARGV[1])
 local found = {}
 

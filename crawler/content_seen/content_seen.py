@@ -77,13 +77,13 @@ class ContentSeen:
         made_for = int(await redis.hget(name, "pages"))
         if made_for != pages:
             logger.info("NEAR_PAGES stays %d, as this crawl was created with", made_for)
-        return cls(redis, Layout(tags, made_for), max_distance)
+        return cls(redis, Layout.made_for(tags, made_for), max_distance)
 
     @classmethod
     async def of(cls, redis: Any, crawl: str, tags: Sequence[str]) -> Self | None:
         """The contents of a crawl that has some, to forget one."""
         made_for = await redis.hget(_meta(crawl), "pages")
-        return cls(redis, Layout(tags, int(made_for)), 0) if made_for else None
+        return cls(redis, Layout.made_for(tags, int(made_for)), 0) if made_for else None
 
     async def find(self, url_id: int, content: Content) -> Duplicate | None:
         """An earlier page with this content, or NotCompared.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import log2
+from typing import Self
 
 MAX_DISTANCE = 3
 # A record of the exact table is 8 bytes of the content's hash and the URL's fingerprint.
@@ -31,15 +32,19 @@ _FIFTHS: tuple[_Block, ...] = ((0, 13), (13, 13), (26, 13), (39, 13), (52, 12))
 
 
 class Layout:
-    """The buckets of a crawl that was made for so many pages."""
+    """The tables of a crawl: four or ten, each with two to the power of `bits` buckets."""
 
-    def __init__(self, tags: Sequence[str], pages: int) -> None:
-        choices = combinations(_QUARTERS, 1) if pages <= SMALL else combinations(_FIFTHS, 2)
+    def __init__(self, tags: Sequence[str], *, bits: int, large: bool) -> None:
+        choices = combinations(_FIFTHS, 2) if large else combinations(_QUARTERS, 1)
         self._tables = [_Table(blocks) for blocks in choices]
-        widest = min(table.bits for table in self._tables)
-        self.bits = min(widest, max(0, round(log2(max(1, pages) / _BUCKET_RECORDS))))
-        self.tables = len(self._tables)
+        self.bits = min(bits, *(table.bits for table in self._tables))
         self._tags = tags
+
+    @classmethod
+    def made_for(cls, tags: Sequence[str], pages: int) -> Self:
+        """The tables of a crawl that is to have so many pages."""
+        bits = max(0, round(log2(max(1, pages) / _BUCKET_RECORDS)))
+        return cls(tags, bits=bits, large=pages > SMALL)
 
     def exact(self, digest: bytes) -> str:
         """Bucket of a content's hash."""

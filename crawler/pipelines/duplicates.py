@@ -20,6 +20,7 @@ from crawler.frontier.shards import tags
 from crawler.items import Page
 from crawler.policy.frames import Frames
 from crawler.policy.similarity import SHINGLE, simhash, words_of
+from crawler.recrawls import visit_of
 from crawler.scheduler import Scheduler
 from crawler.urls import fingerprint, host_of
 
@@ -133,12 +134,17 @@ class Duplicates:
                 del self._pending[digest]
 
     def _content_of(self, page: Page) -> Content:
+        digest = hashlib.sha256(page.body).digest()
+        visit = visit_of(page.lease.entry) if page.lease is not None else None
+        if visit is not None and visit.digest and digest.startswith(visit.digest):
+            # What was remembered of it; the frame may be better known by now, and hashes differ.
+            return Content(digest, visit.simhash)
         text = page.text
         if page.blocks is not None:
             text = " ".join(self._frames.without(host_of(page.final_url), page.blocks))
         words = words_of(text)
         near = simhash(words) if len(words) >= self._min_words else None
-        return Content(hashlib.sha256(page.body).digest(), near)
+        return Content(digest, near)
 
     def _count(self, what: str, number: int = 1) -> None:
         self._crawler.stats.inc_value(f"duplicates/{what}", number)

@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from demo.features.site import Site
+from demo.frames import KINDS
 from demo.node import Node
 
 # Long articles, so that a changed word moves few SimHash bits.
 NEAR_PARAGRAPHS = 60
+# Frames with more notices than the articles in them have text.
+_HEAVY = 10
+_FRAMED_PARAGRAPHS = 3
 
 
 def exact_duplicates(site: Site) -> Iterator[Node]:
@@ -30,9 +34,12 @@ def mirrored(site: Site, other_host: str) -> Iterator[Node]:
 
 
 def near_duplicates(site: Site) -> Iterator[Node]:
-    """Two articles in four versions each: as written, two with a changed word, one framed anew."""
+    """Two articles in five versions each, and four others that only their frame makes alike.
+
+    As written, two with a changed word, one in other elements, one among the notices of a site.
+    """
     for letter in "ab":
-        for variant in range(4):
+        for variant in range(5):
             name = f"near:{site.seed}:{site.number}:{letter}"
             yield site.page(
                 f"/version/{letter}-{variant}",
@@ -40,7 +47,14 @@ def near_duplicates(site: Site) -> Iterator[Node]:
                 variant=variant,
                 paragraphs=NEAR_PARAGRAPHS,
                 near_group=name,
+                frame=f"semantic:{site.host}:{_HEAVY}" if variant == 4 else "",
             )
+    for number, kind in enumerate(KINDS * 2):
+        yield site.page(
+            f"/framed/{number}",
+            paragraphs=_FRAMED_PARAGRAPHS,
+            frame=f"{kind}:{site.host}:{_HEAVY}",
+        )
 
 
 def canonicals(site: Site) -> Iterator[Node]:

@@ -1,5 +1,6 @@
 """The duplicates pipeline with a real Redis: marked, and remembered only when durable."""
 
+import hashlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
@@ -12,9 +13,11 @@ from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.items import Page
 from crawler.pipelines.duplicates import Duplicates
+from crawler.policy.recrawl import DIGEST_BYTES, Visit
+from crawler.recrawls import _VISIT as VISIT
 from crawler.urls import fingerprint
 from tests.crawlers import project_crawler
-from tests.unit.schedulers import WritingScheduler, crawler_with
+from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 WORDS = [f"word{number}" for number in range(400)]
 TEXT = " ".join(WORDS)
@@ -169,6 +172,14 @@ async def test_a_page_whose_content_changed_gives_up_its_past(crawler: Crawler) 
     assert not (await duplicates.process_item(page(2))).duplicate_of
     third = await duplicates.process_item(page(3, changed.text))
     assert third.duplicate_of == f"{fingerprint('http://h.test/1'):016x}"
+
+
+async def test_the_same_bytes_keep_the_hash_that_was_remembered_of_them(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    again = page(1)
+    visit = Visit(3600.0, hashlib.sha256(again.body).digest()[:DIGEST_BYTES], 7)
+    again.lease = lease_of(again.url, tail={VISIT: visit.packed()})
+    assert (await duplicates.process_item(again)).simhash == f"{7:016x}"
 
 
 async def test_what_is_remembered_last_is_in_redis_when_the_spider_is_closed(
