@@ -170,13 +170,32 @@ def redis_cluster_url(redis_cluster_nodes: list[RedisProcess]) -> str:
     return redis_cluster_nodes[0].url
 
 
-def cluster_node(folder: Path) -> RedisProcess:
-    """A node of a cluster to be."""
+def cluster_node(folder: Path, *, timeout_ms: int = 2000) -> RedisProcess:
+    """A node of a cluster to be; one that is silent for so long is taken for dead."""
     return RedisProcess(
         folder,
-        *("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--appendfsync", "no"),
+        *("--cluster-enabled", "yes", "--cluster-node-timeout", str(timeout_ms)),
+        *("--cluster-replica-validity-factor", "0", "--appendfsync", "no"),
         bus=True,
     )
+
+
+def add_replica(replica: RedisProcess, master: RedisProcess, nodes: list[RedisProcess]) -> None:
+    """Start a node as the replica of one of a cluster; returns when all of them know it."""
+    replica.start()
+    with master.client as one, replica.client as other:
+        other.execute_command("CLUSTER MEET", "127.0.0.1", master.port)
+        poll(lambda: len(_known(other)) > len(nodes), "it has met the cluster")
+        other.execute_command("CLUSTER REPLICATE", one.execute_command("CLUSTER MYID"))
+        poll(lambda: other.info("replication").get("master_link_status") == "up", "it is in step")
+    for node in nodes:
+        with node.client as client:
+            poll(lambda c=client: any("slave" in flags for flags in _known(c)), "all know it")
+
+
+def _known(client: redis.Redis) -> list[str]:
+    """Flags of the nodes that a node knows."""
+    return [node["flags"] for node in client.execute_command("CLUSTER NODES").values()]
 
 
 def form_cluster(nodes: list[RedisProcess]) -> None:
