@@ -231,6 +231,76 @@ async def test_a_host_with_very_many_urls_holds_no_other_up(frontier: Frontier) 
         assert len(await claim(frontier)) == 1
 
 
+# Entries of big.test, made where they wait: a million would take too long to send.
+FILL = """
+for first = ARGV[1], ARGV[2], 1000 do
+  local batch = {}
+  for number = first, first + 999 do
+    batch[#batch + 1] = string.char(16, 0, 32, 0, 0) .. struct.pack('>I4I4', 7, number)
+      .. string.rep('\\0', 8) .. 'big.test/' .. number
+  end
+  redis.call('RPUSH', KEYS[1], unpack(batch))
+end
+"""
+MILLION = 1_000_000
+
+
+async def fill(place: Place, key: str) -> None:
+    """In small steps: a cluster takes a node that is busy for long for dead."""
+    for first in range(0, MILLION, 20_000):
+        await place.redis.eval(FILL, 1, place.key("big.test", key), first, first + 19_999)
+
+
+async def test_a_million_urls_of_a_host_in_front_hold_no_other_up(
+    frontier: Frontier, place: Place
+) -> None:
+    await fill(place, "front:1")
+    shard = shard_of("big.test", place.shards)
+    names = [f"t{i}.test" for i in range(400)]
+    trickle = [name for name in names if shard_of(name, place.shards) == shard][:20]
+    for number, name in enumerate(trickle):
+        await frontier.add([entry(f"http://{name}/", 2 + number % 4)])
+        found = await frontier.claim(2, request_id(), shard=shard, now_ms=T0 + number)
+        assert name in [lease.entry.host for lease in found.leases]
+    sizes = await frontier.sizes()
+    assert MILLION - 1000 * len(trickle) <= sizes.front[0] <= MILLION
+    assert sizes.waiting == MILLION - 1
+
+
+async def test_a_million_urls_of_a_host_that_is_active_hold_no_other_up(
+    frontier: Frontier, place: Place
+) -> None:
+    await frontier.add(entries(2, "big.test"))
+    big = await one(frontier)
+    await fill(place, "back:big.test:1")
+    await place.redis.hset(place.key("big.test", "host:big.test"), "waiting", MILLION + 1)
+    await place.redis.hincrby(place.key("big.test", "stats"), "back", MILLION)
+    for number in range(20):
+        await crawl(frontier, big, now_ms=T0 + number)
+        await frontier.add([entry(f"http://t{number}.test/", 1 + number % 5)])
+        found = await claim(frontier, 5, now_ms=T0 + number)
+        assert {lease.entry.host for lease in found} == {"big.test", f"t{number}.test"}
+        [big] = [lease for lease in found if lease.entry.host == "big.test"]
+
+
+async def test_other_hosts_of_the_least_importance_are_served_beside_an_endless_stream(
+    frontier: Frontier, place: Place
+) -> None:
+    low = of_shard_0(6, 5, place)
+    await frontier.add(low)
+    stream = iter(of_shard_0(800, 1, place))
+    served = []
+    for number in range(80):
+        await frontier.add([next(stream) for _ in range(10)])
+        found = await frontier.claim(5, request_id(), now_ms=T0 + number)
+        assert len(found.leases) == 5
+        served += [lease.entry for lease in found.leases if lease.entry.queue == 5]
+        for lease in found.leases:
+            await crawl(frontier, lease, now_ms=T0 + number)
+    assert sorted(e.url for e in served) == sorted(e.url for e in low)
+    assert sum((await frontier.sizes()).front) > 300
+
+
 # --- parallelism ---------------------------------------------------------------------------------
 
 
