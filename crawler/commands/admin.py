@@ -6,11 +6,11 @@ import argparse
 import asyncio
 import signal
 import sys
+from importlib import import_module
 
 from scrapy.commands import ScrapyCommand
 
 from crawler import assembly, logs, setting_values
-from crawler.admin import starting
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.frontier_verbs.asking import check_folder, crawl_of
@@ -57,6 +57,8 @@ class Command(ScrapyCommand):
     async def _serve(self, opts: argparse.Namespace) -> None:
         settings = self.settings
         assert settings is not None
+        # Only now: Scrapy imports the modules of all commands, whichever is run.
+        starting = import_module("crawler.admin.starting")
         servers = Servers.from_settings(settings)
         try:
             name = crawl_of(settings, opts.crawl)
