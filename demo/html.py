@@ -48,8 +48,8 @@ def _text(node: Node, version: int) -> list[str]:
     return paragraphs
 
 
-def special_page(node: Node, version: int = 0) -> bytes:
-    """Return the page of a special node; `version` is that of a changing one."""
+def special_page(node: Node, version: int = 0, clock: str = "") -> bytes:
+    """Return the page of a special node; `version` and `clock` are those of one that changes."""
     title = phrase(node.text, 4)
     head = page_head("en", title, phrase(f"{node.text}:d", 8), node.meta_robots, node.canonical)
     paragraphs = "".join(f"<p>{paragraph}</p>\n" for paragraph in _text(node, version))
@@ -57,7 +57,7 @@ def special_page(node: Node, version: int = 0) -> bytes:
     note = "Seen café, naïve, über." if node.variant != 3 else "Read café, naïve, über."
     content = (
         f"<header><h2>{title}</h2></header>\n<{wrapper}><article><h1>{title}</h1>\n"
-        f"{paragraphs}<p>{note}</p></article>\n<ul>{link_items(node.links)}</ul></{wrapper}>\n"
+        f"{paragraphs}<p>{note}{clock}</p></article>\n<ul>{link_items(node.links)}</ul></{wrapper}>\n"
         "<footer><p>© Demo</p></footer>\n"
     )
     page = f"{head}{framed(node.frame, content)}</body>\n</html>\n"

@@ -56,6 +56,8 @@ class Node:
     encoding: str = ""
     charset: str = "utf-8"
     period_s: int = 0
+    # Whether the page shows the time: its bytes change every second, its text does not.
+    clock: bool = False
     delay_s: float = 0.0
     # How the host's home page refers to the node: "follow", "nofollow", or "" (not at all).
     linked: str = "follow"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from crawler.items import Page
 from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.outlinks import Outlinks
-from crawler.policy.recrawl import DIGEST_BYTES, Found
+from crawler.policy.recrawl import DIGEST_BYTES, Found, words_digest
 from crawler.recrawls import GONE, visit_of
 from crawler.scheduler import Scheduler
 
@@ -68,4 +68,5 @@ class Recrawl:
 
 def _found(page: Page) -> Found:
     digest = bytes.fromhex(page.content_hash)[:DIGEST_BYTES]
-    return Found(digest, int(page.simhash, 16) if page.simhash else None)
+    text = page.text if page.blocks is None else " ".join(page.blocks)
+    return Found(digest, int(page.simhash, 16) if page.simhash else None, words_digest(text))

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
+from xxhash import xxh3_64_digest
+
 from crawler.policy.durations import seconds
-from crawler.policy.similarity import distance
+from crawler.policy.similarity import distance, words_of
 
 OFF, ADAPTIVE = "off", "adaptive"
 _FIXED = "fixed:"
@@ -31,6 +33,13 @@ CHANGEFREQ_S: Mapping[str, float] = {
     "yearly": 365 * _DAY_S,
     "never": 365 * _DAY_S,
 }
+# The words of a text that are compared are in its beginning; hashing takes about 20 µs a KB.
+_WORDS_CHARS = 100_000
+_CALENDAR = frozenset(
+    "mon tue wed thu fri sat sun monday tuesday wednesday thursday friday saturday sunday jan feb "
+    "mar apr may jun jul aug sep oct nov dec january february march april june july august "
+    "september october november december am pm gmt utc".split()
+)
 _MAX_AGE = re.compile(r"(?:^|,)\s*max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 
 
@@ -49,8 +58,11 @@ class Tuning:
     # More changes in a row than these: at least daily, at least hourly.
     daily_after: int = 5
     hourly_after: int = 10
-    # Bits of the SimHash in which two versions may differ and still be the same.
+    # Bits of the SimHash in which two versions may differ and still be the same; and in which they
+    # may where only numbers and names of days and months differ, as by a clock. Beyond, numbers
+    # are much of the text, and a change.
     distance: int = 3
+    clock_distance: int = 16
     # More failed visits in a row than this end it; each makes the wait twice as long.
     failures: int = 3
 
@@ -92,6 +104,8 @@ class Visit:
     # Of the last version that was seen.
     digest: bytes
     simhash: int | None = None
+    # Of the version that it last changed to, see `words_digest`.
+    words: bytes = b""
     visits: int = 1
     changes: int = 0
     changes_in_a_row: int = 0
@@ -105,14 +119,15 @@ class Visit:
         numbers = [self.visits, self.changes, self.changes_in_a_row, self.failures_in_a_row]
         if self.since is not None:
             numbers.append(self.since)
-        return [round(self.interval_s), self.digest, self.simhash, *numbers]
+        return [round(self.interval_s), self.digest, self.simhash, self.words, *numbers]
 
     @classmethod
     def unpacked(cls, values: Any) -> Self | None:
         """The visit of such a list, or None for anything else: the page counts as new."""
         try:
-            interval_s, digest, simhash, *numbers = values
-            visit = cls(float(interval_s), bytes(digest), simhash, *map(int, numbers))
+            interval_s, digest, simhash, words, *numbers = values
+            hashes = (bytes(digest), simhash, bytes(words))
+            visit = cls(float(interval_s), *hashes, *map(int, numbers))
         except (TypeError, ValueError):
             return None
         return visit if simhash is None or isinstance(simhash, int) else None
@@ -124,6 +139,7 @@ class Found:
 
     digest: bytes = b""
     simhash: int | None = None
+    words: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +182,8 @@ class RecrawlPolicy:
     ) -> Again:
         """The next visit of a page that was there."""
         if before is None:
-            visit = Visit(self._first_s(hints, now_s), found.digest, found.simhash)
+            first_s = self._first_s(hints, now_s)
+            visit = Visit(first_s, found.digest, found.simhash, found.words)
             return Again(self._wait_s(visit, hints), visit)
         changed = self._is_changed(before, found)
         in_a_row = before.changes_in_a_row + 1 if changed else 0
@@ -181,7 +198,10 @@ class RecrawlPolicy:
         if found.digest and found.digest != before.digest:
             known = before.since if before.since is not None else before.simhash
             since = None if changed or known == found.simhash else known
-            visit = replace(visit, digest=found.digest, simhash=found.simhash, since=since)
+            words = found.words if changed else before.words
+            visit = replace(
+                visit, digest=found.digest, simhash=found.simhash, words=words, since=since
+            )
         return Again(self._wait_s(visit, hints), visit, changed)
 
     def failed(self, before: Visit, *, gone: bool = False) -> Again | End:
@@ -228,7 +248,9 @@ class RecrawlPolicy:
         known = before.since if before.since is not None else before.simhash
         if found.simhash is None or known is None:
             return True
-        return distance(found.simhash, known) > self.tuning.distance
+        is_clock = found.words != b"" and found.words == before.words
+        allowed = self.tuning.clock_distance if is_clock else self.tuning.distance
+        return distance(found.simhash, known) > allowed
 
     def _bounded(self, interval_s: float) -> float:
         return max(self.tuning.min_s, min(interval_s, self.tuning.max_s))
@@ -247,6 +269,13 @@ def policy_of(text: str, tuning: Tuning = DEFAULTS) -> RecrawlPolicy | None:
             "or fixed:30m"
         )
     return RecrawlPolicy(float(interval_s), tuning)
+
+
+def words_digest(text: str) -> bytes:
+    """Hash of a text without what clocks and dates consist of."""
+    words = words_of(text[:_WORDS_CHARS])
+    plain = (word for word in words if word.isalpha() and word not in _CALENDAR)
+    return xxh3_64_digest(" ".join(plain).encode())
 
 
 def max_age_s(cache_control: str) -> float | None:

@@ -18,6 +18,7 @@ from crawler.policy.recrawl import (
     Visit,
     max_age_s,
     policy_of,
+    words_digest,
 )
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -116,6 +117,31 @@ def test_a_change_is_judged_by_hash_and_distance(found: Found, changed: bool) ->
     decision = ADAPT.visited(before, found, now_s=NOW)
     assert decision.changed is changed
     assert decision.visit.interval_s == pytest.approx(DAY * (0.7 if changed else 1.5))
+
+
+@pytest.mark.parametrize(
+    ("bits", "words", "changed"),
+    [(16, b"words", False), (17, b"words", True), (4, b"others", True), (3, b"others", False)],
+)
+def test_where_only_numbers_differ_more_bits_may(bits: int, words: bytes, changed: bool) -> None:
+    before = Visit(DAY, b"one", 0, b"words")
+    found = Found(b"two", 2**bits - 1, words)
+    assert ADAPT.visited(before, found, now_s=NOW).changed is changed
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("It is 10:31.", "It is 23:59.", True),
+        ("Seen Mon, 01 Jan 2024 00:00:00 GMT", "Seen Tue, 15 Dec 2026 1:02:03 UTC", True),
+        ("May 3rd: a fair", "June 22nd: a fair", True),
+        ("It is late", "It is early", False),
+        ("one two", "two one", False),
+        ("", "", True),
+    ],
+)
+def test_clocks_and_dates_are_no_words(one: str, other: str, same: bool) -> None:
+    assert (words_digest(one) == words_digest(other)) is same
 
 
 def test_small_changes_that_add_up_are_a_change() -> None:
@@ -269,8 +295,8 @@ def test_a_wrong_setting_is_named(given: dict[str, Any], says: str) -> None:
 @pytest.mark.parametrize(
     "visit",
     [
-        Visit(HOUR, b"12345678", 2**64 - 1, 7, 5, 2, 1),
-        Visit(HOUR, b"12345678", 2**64 - 1, 7, 5, 2, 1, 12),
+        Visit(HOUR, b"12345678", 2**64 - 1, b"words", 7, 5, 2, 1),
+        Visit(HOUR, b"12345678", 2**64 - 1, b"words", 7, 5, 2, 1, 12),
         Visit(HOUR, b"12345678"),
     ],
 )
@@ -278,6 +304,8 @@ def test_a_visit_travels_as_a_list(visit: Visit) -> None:
     assert Visit.unpacked(visit.packed()) == visit
 
 
-@pytest.mark.parametrize("values", [None, [], 7, [1], ["x", b"", None, 1, 0, 0, 0], [1, b"", "s"]])
+@pytest.mark.parametrize(
+    "values", [None, [], 7, [1], ["x", b"", None, b"", 1, 0, 0, 0], [1, b"", "s", b""]]
+)
 def test_a_damaged_visit_is_none(values: Any) -> None:
     assert Visit.unpacked(values) is None
