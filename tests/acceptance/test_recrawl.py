@@ -1,0 +1,157 @@
+"""Pages are visited again on time, by the process that found them or by a later one."""
+
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pymongo
+import pytest
+
+from tests.acceptance.crawls import Crawls
+from tests.acceptance.fleets import Process, sizes, until
+
+LETTERS = [chr(97 + number % 26) + "x" * (number // 26) for number in range(300)]
+OFTEN = {"RECRAWL": '{"min_s": 0.5}', "CRAWL_IDLE": "wait"}
+KEPT = ("/", "/same", "/clock", "/news", "/new")
+
+
+def body_of(path: str, hit: int) -> str:
+    """The page at its `hit`-th visit, from 0 on."""
+    links = {"/": "/same /clock /news /gone", "/news": "/new" if hit else ""}.get(path, "")
+    word = path[1:] or "home"
+    if path == "/news":
+        word += "s" * hit
+    # A text of its own: no page is another's duplicate.
+    text = " ".join(f"{word}{letters}" for letters in LETTERS)
+    if path == "/clock":
+        text += f" It is {hit:02}:{hit:02}."
+    anchors = "".join(f'<a href="{link}">{link}</a>' for link in links.split())
+    return f"<html><body><p>{text}</p>{anchors}</body></html>"
+
+
+class Site(ThreadingHTTPServer):
+    """A page that stays the same, one with a clock, one with news, one that goes away."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers: list[tuple[str, int]] = []
+        self.lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def hits(self, status: int | None = None) -> Counter[str]:
+        with self.lock:
+            return Counter(path for path, code in self.answers if status in (None, code))
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Site
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        path, site = self.path, self.server
+        hit = site.hits()[path]
+        etag = f'"{path}"' if path in ("/", "/same") else ""
+        status = 200 if path in (*KEPT, "/gone") else 404
+        if path == "/gone" and hit:
+            status = 410
+        if etag and self.headers.get("If-None-Match") == etag:
+            status = 304
+        with site.lock:
+            site.answers.append((path, status))
+        body = body_of(path, hit).encode() if status == 200 else b""
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        if etag:
+            self.send_header("ETag", etag)
+        if status != 304:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    server = Site()
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_pages_are_visited_again_and_their_changes_are_known(
+    tmp_path: Path, site: Site, redis_url: str, mongo_uri: str, mongo_db_name: str
+) -> None:
+    crawls = Crawls(tmp_path, redis_url, mongo_uri, mongo_db_name)
+    command = crawls.command(site.url, arguments={"recrawl": "fixed:1s"}, settings=OFTEN)
+    process = Process(command, tmp_path / "process.log")
+    try:
+        until(lambda: min(site.hits()[path] for path in KEPT) >= 3, timeout_s=60.0)
+        process.send(signal.SIGINT)
+        assert process.wait() == 0, process.log
+        ended = time.time()
+    finally:
+        process.kill()
+    assert "Traceback" not in process.log
+    first = site.hits()
+    # What stays the same is not sent again; what is gone for good is not asked for again.
+    assert site.hits(304)["/same"] == first["/same"] - 1
+    assert first["/gone"] == 2
+    after = sizes(redis_url)
+    # Some may have been due when it ended.
+    assert after.recrawls + after.waiting == len(KEPT)
+    assert (after.leased, after.retries, after.dead) == (0, 0, 0)
+    # Every visit that found a page counts once.
+    assert after.pages == sum(first[path] for path in KEPT) + 1
+
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri, tz_aware=True) as client:
+        database = client[mongo_db_name]
+        found = {
+            page["url"].removeprefix(site.url): page for page in database["pages_metadata"].find()
+        }
+        content = {page["page_id"] for page in database["pages_content"].find()}
+    assert set(found) == {*KEPT, "/gone"}
+    for path in KEPT:
+        page = found[path]
+        assert (page["visits"], page["status"]) == (first[path], 200), path
+        assert page["next_crawl"] > page["crawled_at"]
+        assert page["url_hash"] in content
+        assert not page["duplicate_of"]
+    assert found["/news"]["changes"] == first["/news"] - 1
+    assert len(found["/news"]["versions"]) == min(20, first["/news"])
+    assert {found[path]["changes"] for path in ("/", "/same", "/clock")} == {0}
+    assert (found["/gone"]["status"], found["/gone"]["next_crawl"]) == (410, None)
+
+    # A crawl that has all the pages it may have fetches nothing, though they are due.
+    until(lambda: time.time() > ended + 2.1)
+    limited = crawls.run(arguments={"max_pages": 1})
+    assert limited.summary["reason"] == "max_pages", limited.stderr
+    assert site.hits() == first
+
+    # A later process goes on with what is due, and does not wait for the next time.
+    before = datetime.now(UTC)
+    later = crawls.run(arguments={"max_pages": 0})
+    assert later.summary["finished"], later.stderr
+    assert site.hits() == first + Counter(dict.fromkeys(KEPT, 1))
+    assert later.summary["this_run"]["recrawled"] == {"unchanged": 4, "changed": 1}
+    assert later.summary["whole_crawl"]["recrawls"] == len(KEPT)
+    assert f"{len(KEPT)} pages will be visited again" in later.summary["why"]
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri, tz_aware=True) as client:
+        page = client[mongo_db_name]["pages_metadata"].find_one({"url": f"{site.url}/same"})
+    assert page is not None
+    assert page["crawled_at"] >= before.replace(microsecond=0)
+    # RECRAWL was not given this time: an hour is the least.
+    assert (page["next_crawl"] - page["crawled_at"]).total_seconds() == 3600
