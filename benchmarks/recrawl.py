@@ -4,8 +4,8 @@ Simulated with the real policy. Each page changes at random with a rate of its o
 share of time in which what was fetched last is what the page shows. The first half of the time is
 for learning and does not count.
 
-Most pages hardly change and some do often: there, what is saved on the first serves the others. On a
-web where many pages change several times a day, a fixed interval is the better one: visits in
+Most pages hardly change and some do often: there, what is saved on the first serves the others. On
+a web where many pages change several times a day, a fixed interval is the better one: visits in
 proportion to changes spend most on pages that are stale again at once.
 """
 

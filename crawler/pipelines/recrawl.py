@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 from crawler.items import Page
 from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.outlinks import Outlinks
-from crawler.policy.recrawl import DIGEST_BYTES, Found, words_digest
+from crawler.policy.clocks import words_digest
+from crawler.policy.recrawl import DIGEST_BYTES, Found
 from crawler.recrawls import GONE, visit_of
 from crawler.scheduler import Scheduler
 

@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-from xxhash import xxh3_64_digest
-
 from crawler.policy.durations import seconds
-from crawler.policy.similarity import distance, words_of
+from crawler.policy.similarity import distance
 
 OFF, ADAPTIVE = "off", "adaptive"
 _FIXED = "fixed:"
@@ -33,13 +31,6 @@ CHANGEFREQ_S: Mapping[str, float] = {
     "yearly": 365 * _DAY_S,
     "never": 365 * _DAY_S,
 }
-# The words of a text that are compared are in its beginning; hashing takes about 20 µs a KB.
-_WORDS_CHARS = 100_000
-_CALENDAR = frozenset(
-    "mon tue wed thu fri sat sun monday tuesday wednesday thursday friday saturday sunday jan feb "
-    "mar apr may jun jul aug sep oct nov dec january february march april june july august "
-    "september october november december am pm gmt utc".split()
-)
 _MAX_AGE = re.compile(r"(?:^|,)\s*max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 
 
@@ -58,11 +49,8 @@ class Tuning:
     # More changes in a row than these: at least daily, at least hourly.
     daily_after: int = 5
     hourly_after: int = 10
-    # Bits of the SimHash in which two versions may differ and still be the same; and in which they
-    # may where only numbers and names of days and months differ, as by a clock. Beyond, numbers
-    # are much of the text, and a change.
+    # Bits of the SimHash in which two versions may differ and still be the same.
     distance: int = 3
-    clock_distance: int = 16
     # More failed visits in a row than this end it; each makes the wait twice as long.
     failures: int = 3
 
@@ -104,7 +92,7 @@ class Visit:
     # Of the last version that was seen.
     digest: bytes
     simhash: int | None = None
-    # Of the version that it last changed to, see `words_digest`.
+    # Of the version that it last changed to, see policy/clocks.py.
     words: bytes = b""
     visits: int = 1
     changes: int = 0
@@ -245,12 +233,12 @@ class RecrawlPolicy:
     def _is_changed(self, before: Visit, found: Found) -> bool:
         if not found.digest or found.digest == before.digest:
             return False
+        if found.words and found.words == before.words:
+            return False
         known = before.since if before.since is not None else before.simhash
         if found.simhash is None or known is None:
             return True
-        is_clock = found.words != b"" and found.words == before.words
-        allowed = self.tuning.clock_distance if is_clock else self.tuning.distance
-        return distance(found.simhash, known) > allowed
+        return distance(found.simhash, known) > self.tuning.distance
 
     def _bounded(self, interval_s: float) -> float:
         return max(self.tuning.min_s, min(interval_s, self.tuning.max_s))
@@ -269,13 +257,6 @@ def policy_of(text: str, tuning: Tuning = DEFAULTS) -> RecrawlPolicy | None:
             "or fixed:30m"
         )
     return RecrawlPolicy(float(interval_s), tuning)
-
-
-def words_digest(text: str) -> bytes:
-    """Hash of a text without what clocks and dates consist of."""
-    words = words_of(text[:_WORDS_CHARS])
-    plain = (word for word in words if word.isalpha() and word not in _CALENDAR)
-    return xxh3_64_digest(" ".join(plain).encode())
 
 
 def max_age_s(cache_control: str) -> float | None:

@@ -80,6 +80,10 @@ def test_times_have_units(text: str, seconds: int) -> None:
         ({"follow": "maybe"}, "follow is 'maybe'; say yes or no"),
         ({"max_depth": "1.5"}, "max_depth is '1.5'; give a whole number"),
         ({"max_pages": "-1"}, "max_pages is '-1'; give a whole number"),
+        (
+            {"recrawl": "weekly"},
+            "recrawl is 'weekly'; use off, adaptive, or fixed: and an interval",
+        ),
         ({"max_time": "soon"}, "max_time is 'soon'; give seconds, or a number with m, h or d"),
         ({"max_time": "-1"}, "max_time is '-1'"),
         ({"user_agent": ""}, "user_agent is ''"),
@@ -90,6 +94,13 @@ def test_a_mistake_names_argument_value_and_rule(arguments: dict[str, Any], text
     with pytest.raises(ConfigurationError) as caught:
         read(arguments)
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["off", "adaptive", "fixed:7d", "fixed:30m"])
+def test_recrawls_are_an_option_of_the_whole_crawl(text: str) -> None:
+    assert read({"recrawl": text}).options == {"recrawl": text}
+    assert Options().changed({"recrawl": text}).recrawl == text
+    assert Options().recrawl == "off"
 
 
 def test_options_that_are_wrong_in_redis_are_left_out_and_told(

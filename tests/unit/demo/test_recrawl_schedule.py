@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from crawler.links import HtmlReader
+from crawler.policy.clocks import words_digest
 from crawler.policy.recrawl import (
     DIGEST_BYTES,
     Found,
