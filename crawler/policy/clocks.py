@@ -20,10 +20,10 @@ _CALENDAR = frozenset(
 
 
 def words_digest(text: str) -> bytes:
-    """Hash of a text without what clocks and dates consist of; empty where that is much of it."""
+    """Hash of a text without what clocks and dates consist of; empty where little else is left."""
     text = text[:_WORDS_CHARS].lower()
     words = _LETTERS.findall(text)
-    if len(_NUMBER.findall(text)) > _NUMBERS_MAX * len(words):
+    if not words or len(_NUMBER.findall(text)) > _NUMBERS_MAX * len(words):
         return b""
     plain = " ".join(word for word in words if word not in _CALENDAR)
     return xxh3_64_digest(plain.encode("utf-8", "replace"))

@@ -15,7 +15,6 @@ from crawler.policy.recrawl import (
     RecrawlPolicy,
     Visit,
     policy_of,
-    words_digest,
 )
 from crawler.policy.similarity import simhash, words_of
 from demo.answer import Answer
