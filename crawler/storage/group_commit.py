@@ -14,6 +14,9 @@ from crawler.storage.writer import Faults
 
 logger = logging.getLogger(__name__)
 
+# From here on more pages in a batch make a page no cheaper.
+_WORTH_WRITING = 32
+
 Waiting = tuple[Documents, "asyncio.Future[None]"]
 
 
@@ -33,6 +36,7 @@ class GroupCommit:
         self._batch_max_bytes = batch_max_bytes
         # A batch costs as much as some pages do, so it waits a little for more of them.
         self._linger_s = linger_s
+        self._enough = min(batch_max, _WORTH_WRITING)
         self._waiting: deque[Waiting] = deque()
         self._full = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -42,7 +46,7 @@ class GroupCommit:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._waiting.append((documents, future))
-        if len(self._waiting) >= self._batch_max:
+        if len(self._waiting) >= self._enough:
             self._full.set()
         if self._task is None:
             self._task = loop.create_task(self._write_all())
@@ -64,7 +68,7 @@ class GroupCommit:
             self._task = None
 
     async def _linger(self) -> None:
-        if self._linger_s and len(self._waiting) < self._batch_max:
+        if self._linger_s and len(self._waiting) < self._enough:
             self._full.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._linger_s):

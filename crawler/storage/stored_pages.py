@@ -1,0 +1,131 @@
+"""Read pages back from MongoDB, as the store pipeline wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pymongo import DESCENDING
+
+from crawler.storage import codecs
+from crawler.storage.schema import CONTENT, METADATA
+from crawler.urls import fingerprint, registered_domain
+
+if TYPE_CHECKING:
+    from pymongo.asynchronous.database import AsyncDatabase
+
+Document = dict[str, Any]
+
+# A duplicate points to the page that was kept; the rare chain (its content was replaced by a later
+# crawl) is followed this far.
+_CHAIN_MAX = 5
+# Pages whose content is fetched together.
+_TOGETHER = 100
+# Metadata of pages that have content.
+KEPT: Document = {"status": {"$gte": 200, "$lt": 300}, "reason": "", "duplicate_of": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The body and the text of a page, and the URL they were fetched from."""
+
+    url: str
+    body: bytes
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which pages; what is None does not matter."""
+
+    domain: str | None = None
+    since: datetime | None = None
+    # From and to, both included: (200, 299).
+    statuses: tuple[int, int] | None = None
+    reason: str | None = None
+    # Only those with content.
+    kept: bool = False
+
+    def filter(self) -> Document:
+        """In MongoDB's words."""
+        parts: list[Document] = [KEPT] if self.kept else []
+        if self.domain is not None:
+            whole = registered_domain(self.domain) == self.domain
+            parts.append({"domain" if whole else "host": self.domain})
+        if self.since is not None:
+            parts.append({"crawled_at": {"$gte": self.since}})
+        if self.statuses is not None:
+            first, last = self.statuses
+            parts.append({"status": first if first == last else {"$gte": first, "$lte": last}})
+        if self.reason is not None:
+            parts.append({"reason": self.reason})
+        return {"$and": parts} if parts else {}
+
+
+class StoredPages:
+    """The pages of one database."""
+
+    def __init__(self, database: AsyncDatabase[Document]) -> None:
+        self.database = database
+        self._metadata = database[METADATA]
+        self._content = database[CONTENT]
+
+    async def metadata(self, url: str) -> Document | None:
+        """What is known of a canonical URL, or None if it was never crawled."""
+        return await self._metadata.find_one(
+            {"url_hash": f"{fingerprint(url):016x}"}, {"_id": False}
+        )
+
+    async def content(self, page: Document) -> Content | None:
+        """The content of a page, or of the page it duplicates; None if it was not kept."""
+        for _ in range(_CHAIN_MAX):
+            if not page.get("duplicate_of"):
+                found = await self._content.find_one({"page_id": page["url_hash"]})
+                return None if found is None else _content(page, found)
+            kept = await self._metadata.find_one({"url_hash": page["duplicate_of"]})
+            if kept is None:
+                return None
+            page = kept
+        return None
+
+    async def find(self, wanted: Wanted, limit: int = 0) -> AsyncIterator[Document]:
+        """Metadata of pages, the newest first; 0: all of them."""
+        cursor = self._metadata.find(
+            wanted.filter(), {"_id": False}, sort=[("crawled_at", DESCENDING)], limit=limit
+        )
+        async for page in cursor.allow_disk_use(True):
+            yield page
+
+    async def count(self, wanted: Wanted) -> int:
+        return await self._metadata.count_documents(wanted.filter())
+
+    async def with_content(self, wanted: Wanted) -> AsyncIterator[tuple[Document, Content | None]]:
+        """Metadata and own content of pages, in no order; a batch is in memory at a time."""
+        batch: list[Document] = []
+        async for page in self._metadata.find(wanted.filter(), {"_id": False}):
+            batch.append(page)
+            if len(batch) == _TOGETHER:
+                for each in await self._contents_of(batch):
+                    yield each
+                batch = []
+        for each in await self._contents_of(batch):
+            yield each
+
+    async def _contents_of(
+        self, pages: Sequence[Document]
+    ) -> list[tuple[Document, Content | None]]:
+        ids = [page["url_hash"] for page in pages if not page.get("duplicate_of")]
+        found = {
+            document["page_id"]: document
+            async for document in self._content.find({"page_id": {"$in": ids}})
+        }
+        return [
+            (page, _content(page, found[page["url_hash"]]) if page["url_hash"] in found else None)
+            for page in pages
+        ]
+
+
+def _content(page: Document, found: Document) -> Content:
+    return Content(page["url"], codecs.decompress(found["codec"], found["body"]), found["text"])
