@@ -301,6 +301,8 @@ ITEM_PIPELINES = {
     "crawler.pipelines.links.Links": 200,
     "crawler.pipelines.recrawl.Recrawl": 300,
     "crawler.pipelines.store.Store": 900,
+    # After all others: feeds get what they made of an item.
+    "crawler.pipelines.feeds.Feeds": 10_000,
 }
 EXTENSIONS = {
     "crawler.extensions.servers.Servers": 0,

@@ -10,14 +10,22 @@ from types import TracebackType
 from crawler.embedded.mongo_server import MongoServer
 
 
-class PrivateMongo:
-    """A context manager; its data live in a temporary folder."""
+class _Server(MongoServer):
+    more: tuple[str, ...] = ()
 
-    def __init__(self) -> None:
+    def arguments(self) -> list[str]:
+        return [*super().arguments(), *self.more]
+
+
+class PrivateMongo:
+    """A context manager; its data live in a temporary folder. Takes more arguments of mongod."""
+
+    def __init__(self, *arguments: str) -> None:
         # Short: a socket's path may have about 100 characters.
         self._folder = tempfile.TemporaryDirectory(prefix="mongo-")
         folder = Path(self._folder.name)
-        self._server = MongoServer(folder, folder)
+        self._server = _Server(folder, folder)
+        self._server.more = arguments
         self._lock = folder / "mongo.lock"
 
     @property
@@ -37,6 +45,10 @@ class PrivateMongo:
     def freeze(self) -> None:
         """Let it answer nothing, and keep its connections."""
         os.kill(int(self._lock.read_text()), signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen one go on."""
+        os.kill(int(self._lock.read_text()), signal.SIGCONT)
 
     def __enter__(self) -> "PrivateMongo":
         self.start()

@@ -16,12 +16,13 @@ from scrapy.exceptions import UsageError
 from crawler import last_exit, logs, setting_values
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
+from crawler.pipelines.feeds import FEED_FAILED
 from crawler.progress.startup_lines import hide_listings
 
 _USAGE = 2
 _INTERRUPTED = 130
 # Reasons to finish that are no success.
-_FAILED = frozenset({"no_seeds", "redis_lost", "start_error"})
+_FAILED = frozenset({"no_seeds", "redis_lost", "start_error", FEED_FAILED})
 # For what is left when the spider is closed: an embedded MongoDB may take minutes to stop …
 _CLOSE_S = 240.0
 # … and when the servers are left, nothing is.
@@ -58,7 +59,7 @@ class Command(ScrapyCrawl):
             task: Any = self.crawler_process.crawl(crawler, **opts.spargs)
             task.add_done_callback(self._report)
             self.crawler_process.start()
-            if crawler.spider is not None and self._reason(crawler) in _FAILED:
+            if crawler.spider is not None and self._has_failed(crawler):
                 self.exitcode = 1
         except CrawlerError as error:
             self._say(error)
@@ -74,8 +75,11 @@ class Command(ScrapyCrawl):
             self.exitcode = 1
 
     @staticmethod
-    def _reason(crawler: Crawler) -> str:
-        return str(crawler.stats.get_value("finish_reason"))
+    def _has_failed(crawler: Crawler) -> bool:
+        stats = crawler.stats.get_stats()
+        # A feed that is sent away at the end, as to S3, may fail there.
+        lost_feed = any(name.startswith("feedexport/failed_count/") for name in stats)
+        return stats.get("finish_reason") in _FAILED or lost_feed
 
     def _report(self, task: asyncio.Task[None]) -> None:
         """Say what ended the crawl; other errors keep their traceback."""

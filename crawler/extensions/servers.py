@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pymongo import AsyncMongoClient
 from pymongo.errors import ConfigurationError as MongoConfigurationError
-from pymongo.errors import InvalidURI, PyMongoError
+from pymongo.errors import InvalidURI, OperationFailure, PyMongoError
 from scrapy import signals
 
 from crawler.embedded import EmbeddedServers
 from crawler.errors import ConfigurationError
 from crawler.frontier import RedisAway, persistence
 from crawler.frontier.connection import Client, connect, masked
+from crawler.storage.trouble import explain
 from crawler.tasks import within
 
 if TYPE_CHECKING:
@@ -148,10 +149,10 @@ async def _connect_mongo(uri: str) -> AsyncMongoClient[dict[str, Any]]:
     try:
         await client.admin.command("ping")
     except PyMongoError as error:
-        await client.close()
-        reason = str(error).partition(", Timeout:")[0]
+        await within(_CLOSE_S, client.close())
+        trouble = "refuses" if isinstance(error, OperationFailure) else "does not answer"
         raise ConfigurationError(
-            f"MongoDB at {where} does not answer ({reason}). Start it, correct MONGO_URI, or write "
-            "pages to a file instead: -s PAGES_STORE=none -O pages.jsonl"
+            f"MongoDB at {where} {trouble} ({explain(error)}). Start it, correct MONGO_URI, or "
+            "write pages to a file instead: -s PAGES_STORE=none -O pages.jsonl"
         ) from error
     return client

@@ -1,1 +1,1 @@
-"""Item pipelines: duplicates, links, store; in this order."""
+"""Item pipelines: duplicates, links, store, feeds; in this order."""

@@ -1,4 +1,4 @@
-"""Write pages to MongoDB in batches; a page is durable when process_item returns. Last pipeline.
+"""Write pages to MongoDB in batches; a page is durable when process_item returns. Pipeline.
 
 URLs that ended without a page (no answer, forbidden by robots.txt …) are recorded by the same
 batches: the scheduler's failures come to `record` before their leases are settled.
@@ -78,6 +78,7 @@ class Store:
         client = await Servers.of(self._crawler).mongo()
         database = client[settings["MONGO_DATABASE"]]
         try:
+            await schema.check_writable(database)
             await schema.prepare(database)
         except PyMongoError as error:
             raise ConfigurationError(

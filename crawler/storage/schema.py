@@ -14,6 +14,7 @@ from pymongo import ASCENDING, IndexModel
 from pymongo.errors import DuplicateKeyError
 
 from crawler.errors import ConfigurationError
+from crawler.storage.trouble import READ_ONLY
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.database import AsyncDatabase
@@ -49,6 +50,13 @@ async def prepare(database: AsyncDatabase[dict[str, Any]]) -> None:
     except DuplicateKeyError:
         # Another process was quicker, and may be of another version.
         await check(database)
+
+
+async def check_writable(database: AsyncDatabase[dict[str, Any]]) -> None:
+    """Raise ConfigurationError for a server that takes no writes."""
+    hello = await database.client.admin.command("hello")
+    if not hello.get("isWritablePrimary"):
+        raise ConfigurationError(f"MongoDB cannot be written to: {READ_ONLY}.")
 
 
 async def check(database: AsyncDatabase[dict[str, Any]]) -> bool:

@@ -15,7 +15,7 @@ _SAID = {
     "MONGO_DATABASE",
     _DISK_FULL: "its disk is full: make room there",
 }
-_READ_ONLY = (
+READ_ONLY = (
     "it takes no writes now, as a secondary or a replica set without a primary: name all "
     "members of the set in MONGO_URI, with ?replicaSet=…"
 )
@@ -41,5 +41,5 @@ def explain(error: PyMongoError) -> str:
     text = str(error).partition(", Timeout:")[0]
     is_without_primary = "Primary()" in text or "No primary available" in text
     if isinstance(error, NotPrimaryError) or code in _NOT_PRIMARY or is_without_primary:
-        return _READ_ONLY
+        return READ_ONLY
     return text.partition(", full error:")[0]

@@ -1,0 +1,97 @@
+"""Give items to Scrapy's feeds (-O pages.jsonl) before their leases are settled. Last pipeline.
+
+Scrapy's exporter writes when an item has passed all pipelines, and only logs that it could not.
+Here the write is a part of the way: an item is durable when every feed took it, and a feed that
+cannot be written ends the crawl, with the pages back in the frontier.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+from scrapy.extensions.feedexport import FeedExporter
+from w3lib.url import file_uri_to_path
+
+from crawler.engine import Engine
+from crawler.errors import ConfigurationError, NotStored
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+FEED_FAILED = "feed_failed"
+
+
+class Feeds:
+    """Calls Scrapy's exporter; all its formats, storages and options are its own."""
+
+    def __init__(self, crawler: Crawler, exporter: FeedExporter) -> None:
+        self._crawler = crawler
+        self._exporter = exporter
+        self._failed = False
+        self._closing: asyncio.Task[None] | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        exporter = crawler.get_extension(FeedExporter)
+        if exporter is None:
+            raise NotConfigured
+        crawler.signals.disconnect(exporter.item_scraped, signals.item_scraped)
+        return cls(crawler, exporter)
+
+    def open_spider(self) -> None:
+        for uri in self._exporter.feeds:
+            path = _local_path(uri)
+            if path is not None:
+                _check_writable(path)
+
+    async def process_item(self, item: Any) -> Any:
+        if self._failed:
+            raise NotStored("A feed failed.")
+        assert self._crawler.spider is not None
+        try:
+            self._exporter.item_scraped(item, self._crawler.spider)
+            for slot in self._exporter.slots:
+                if slot.file is not None:
+                    # Else a crash would lose what is in memory, with leases that are settled.
+                    slot.file.flush()
+        except OSError as error:
+            self._fail(error)
+            raise NotStored(f"A feed failed: {error}") from error
+        return item
+
+    def _fail(self, error: OSError) -> None:
+        self._failed = True
+        logger.error(
+            "A feed cannot be written (%s): the crawl ends, and goes on when it is started again",
+            error,
+        )
+        if not Engine.is_closing(self._crawler):
+            self._closing = asyncio.get_running_loop().create_task(
+                self._crawler.engine.close_spider_async(reason=FEED_FAILED)
+            )
+
+
+def _local_path(uri: str) -> Path | None:
+    """The file of a feed; None if it is elsewhere, or its name is known only when it is written."""
+    if "%(" in uri or urlsplit(uri).scheme not in ("", "file"):
+        return None
+    return Path(file_uri_to_path(uri) if uri.startswith("file:") else uri)
+
+
+def _check_writable(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise ConfigurationError(
+            f"The feed {path} cannot be written ({error.strerror}); name another file."
+        ) from error

@@ -1,0 +1,77 @@
+"""A MongoDB that answers, and takes no pages: people are told what to do."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pymongo import AsyncMongoClient
+from scrapy.crawler import Crawler
+
+from crawler.errors import ConfigurationError
+from crawler.extensions.servers import Servers
+from tests.crawlers import project_crawler
+from tests.integration.test_store import opened, page
+from tests.private_mongo import PrivateMongo
+
+DISK_FULL = 14031
+
+
+@asynccontextmanager
+async def crawler_of(uri: str) -> AsyncIterator[Crawler]:
+    crawler = project_crawler(MONGO_URI=uri, MONGO_DATABASE="test")
+    crawler.engine = SimpleNamespace(_slot=None)  # type: ignore[assignment]
+    yield crawler
+    await Servers.of(crawler).close()
+
+
+async def test_wrong_credentials_and_missing_rights_are_told_at_the_start() -> None:
+    with PrivateMongo("--auth") as mongo:
+        async with AsyncMongoClient[dict[str, Any]](mongo.uri) as client:
+            await client.admin.command("createUser", "reader", pwd="good", roles=["read"])
+        address = mongo.uri.removeprefix("mongodb://")
+        async with crawler_of(f"mongodb://reader:secret@{address}") as crawler:
+            with pytest.raises(ConfigurationError) as told:
+                await opened(crawler)
+        assert "it does not accept the user and the password of MONGO_URI" in str(told.value)
+        assert "secret" not in str(told.value)
+        async with crawler_of(f"mongodb://reader:good@{address}/admin") as crawler:
+            with pytest.raises(ConfigurationError, match="role readWrite on MONGO_DATABASE"):
+                await opened(crawler)
+
+
+async def test_a_server_that_takes_no_writes_is_told_at_the_start() -> None:
+    # A member of a set that was never set up is nobody's primary.
+    with PrivateMongo("--replSet", "set") as mongo:
+        async with crawler_of(f"{mongo.uri}/?directConnection=true") as crawler:
+            with pytest.raises(ConfigurationError, match="it takes no writes now"):
+                await opened(crawler)
+
+
+async def test_pages_wait_for_a_server_whose_disk_is_full(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with PrivateMongo("--setParameter", "enableTestCommands=1") as mongo:
+        async with (
+            AsyncMongoClient[dict[str, Any]](mongo.uri) as client,
+            crawler_of(mongo.uri) as crawler,
+        ):
+            store = await opened(crawler)
+            await client.admin.command(
+                "configureFailPoint",
+                "failCommand",
+                mode={"times": 3},
+                data={"failCommands": ["insert"], "errorCode": DISK_FULL},
+            )
+            async with asyncio.timeout(60):
+                await asyncio.gather(*(store.process_item(page(number)) for number in range(5)))
+            stats = crawler.stats.get_stats()
+            assert stats["store/failed_flushes"] == 3
+            # Two failures opened it, and the third was the probe.
+            assert (stats["store/breaker_open"], stats["store/breaker"]) == (2, "closed")
+            assert await client["test"]["pages_metadata"].count_documents({}) == 5
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("crawler")]
+    assert "its disk is full: make room there" in told[0]
+    assert "MongoDB is back" in told[-1]

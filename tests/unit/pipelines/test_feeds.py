@@ -1,0 +1,121 @@
+"""Scrapy's feeds take pages before their leases are settled, and say when they cannot."""
+
+import json
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Spider
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+from scrapy.extensions.feedexport import FeedExporter
+
+from crawler.errors import ConfigurationError, NotStored
+from crawler.items import Page
+from crawler.pipelines.feeds import Feeds
+from tests.crawlers import project_crawler
+
+FEED_EXPORTER = "scrapy.extensions.feedexport.FeedExporter"
+
+
+class Engine:
+    _slot = None
+
+    def __init__(self) -> None:
+        self.closed: list[str] = []
+
+    async def close_spider_async(self, *, reason: str) -> None:
+        self.closed.append(reason)
+
+
+def crawler_with_feed(path: Path | str, **settings: Any) -> Crawler:
+    crawler = project_crawler(
+        FEEDS={str(path): {"format": "jsonlines"}}, EXTENSIONS={FEED_EXPORTER: 0}, **settings
+    )
+    crawler.engine = Engine()  # type: ignore[assignment]
+    crawler.spider = Spider(name="a")
+    return crawler
+
+
+def opened(crawler: Crawler) -> Feeds:
+    """Feeds whose files the test has to close."""
+    feeds = Feeds.from_crawler(crawler)
+    feeds.open_spider()
+    exporter = crawler.get_extension(FeedExporter)
+    assert exporter is not None
+    exporter.open_spider(crawler.spider)
+    return feeds
+
+
+def close(crawler: Crawler) -> None:
+    exporter = crawler.get_extension(FeedExporter)
+    assert exporter is not None
+    for slot in exporter.slots:
+        assert slot.file is not None
+        with suppress(OSError):
+            slot.file.close()
+
+
+def page(number: int = 0) -> Page:
+    url = f"http://h.test/{number}"
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    return Page(url=url, final_url=url, status=200, crawled_at=at, body="Grüße".encode())
+
+
+async def test_a_page_is_in_the_file_when_the_pipeline_has_returned(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "pages.jsonl"
+    crawler = crawler_with_feed(path)
+    feeds = opened(crawler)
+    for number in range(3):
+        await feeds.process_item(page(number))
+        lines = path.read_text().splitlines()
+        assert len(lines) == number + 1
+    read = json.loads(lines[0])
+    assert (read["url"], read["body"]) == ("http://h.test/0", "Grüße")
+    assert read["crawled_at"].startswith("2026-01-02")
+    # Scrapy's own signal does not write it once more.
+    await crawler.signals.send_catch_log_async("item_scraped", item=page(), spider=crawler.spider)
+    assert len(path.read_text().splitlines()) == 3
+    close(crawler)
+
+
+@pytest.mark.parametrize("name", ["file/pages.jsonl", "folder"])
+def test_a_feed_that_cannot_be_written_is_told_at_the_start(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ConfigurationError, match=rf"The feed .*{name} cannot be written \("):
+        opened(crawler_with_feed(tmp_path / name))
+
+
+async def test_a_feed_that_fails_on_the_way_ends_the_crawl_and_loses_no_page() -> None:
+    # Every write to it fails as on a full disk.
+    crawler = crawler_with_feed("/dev/full")
+    feeds = opened(crawler)
+    for number in range(2):
+        with pytest.raises(NotStored):
+            await feeds.process_item(page(number))
+    assert feeds._closing is not None
+    await feeds._closing
+    assert crawler.engine.closed == ["feed_failed"]  # type: ignore[union-attr]
+    close(crawler)
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/pages.jsonl", "%(name)s-%(time)s.jsonl"])
+def test_feeds_elsewhere_are_not_touched_before_they_are_written(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeds = Feeds(
+        project_crawler(),
+        SimpleNamespace(feeds={uri: {}}),  # type: ignore[arg-type]
+    )
+    monkeypatch.chdir(tmp_path)
+    feeds.open_spider()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_feeds_there_is_nothing_to_do() -> None:
+    with pytest.raises(NotConfigured):
+        Feeds.from_crawler(project_crawler())
