@@ -15,8 +15,8 @@ from scrapy.commands import ScrapyCommand
 from crawler import setting_values
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.extensions.servers import Servers
-from crawler.reading import export, find, get, repair, stats
-from crawler.reading.shown import NotFound
+from crawler.page_verbs import export, find, get, repair, stats
+from crawler.page_verbs.shown import NotFound
 from crawler.storage import schema
 from crawler.storage.stored_pages import StoredPages
 from crawler.storage.trouble import explain

@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import Any
 
+from crawler.page_verbs.shown import NotFound, as_json, decoded, fields
 from crawler.progress.text import size
-from crawler.reading.shown import NotFound, as_json, decoded, fields
 from crawler.storage.stored_pages import Content, StoredPages
 from crawler.urls import Rejected, canonical
 

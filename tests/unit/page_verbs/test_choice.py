@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crawler.reading import choice
+from crawler.page_verbs import choice
 from crawler.storage.stored_pages import KEPT, Wanted
 
 

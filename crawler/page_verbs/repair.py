@@ -6,10 +6,10 @@ import argparse
 import sys
 from datetime import UTC, datetime, timedelta
 
+from crawler.page_verbs import choice
+from crawler.page_verbs.bar import bar
+from crawler.page_verbs.shown import NotFound, as_json
 from crawler.progress.text import plural
-from crawler.reading import choice
-from crawler.reading.bar import bar
-from crawler.reading.shown import NotFound, as_json
 from crawler.storage.repair import MISSING, Repair
 from crawler.storage.stored_pages import StoredPages
 

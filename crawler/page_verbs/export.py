@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from crawler.errors import CrawlerError
-from crawler.reading import choice
-from crawler.reading.bar import bar
-from crawler.reading.shown import as_json, decoded
+from crawler.page_verbs import choice
+from crawler.page_verbs.bar import bar
+from crawler.page_verbs.shown import as_json, decoded
 from crawler.storage.stored_pages import StoredPages
 
 _FORMATS = ("jsonl",)
