@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pymongo.errors import PyMongoError
 
 from crawler.errors import CrawlerError
-from crawler.stored_pages import StoredPages
+from crawler.storage.stored_pages import StoredPages
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

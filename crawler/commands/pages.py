@@ -73,10 +73,17 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         said = f"Look at stored pages. {VERBS.summary}."
-        return f"{said} Servers are found as `scrapy crawl` finds them."
+        return (
+            f"{said} Servers are found as `scrapy crawl` finds them. `scrapy pages VERB --help` "
+            "tells the rest."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        VERBS.take_help(parser)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        run, arguments = VERBS.parse(args)
+        run, arguments = VERBS.parse(args, wants_help=getattr(opts, "help", False))
         try:
             assert self.settings is not None
             setting_values.check(self.settings)

@@ -5,12 +5,12 @@ from urllib.parse import quote
 
 import pymongo
 import pytest
-from crawler.stored_pages import StoredPages
 from pymongo import AsyncMongoClient
 
 from crawler.admin.app import Application
 from crawler.admin.crawl import Crawl
 from crawler.admin.pages import Pages
+from crawler.storage.stored_pages import StoredPages
 from crawler.urls import fingerprint
 from tests.integration.admin.api import TOKEN, Api, client, entry
 
