@@ -176,6 +176,8 @@ class SettlingErrback:
 
 def _page_without_answer(lease: Lease, reason: str) -> Page:
     entry = lease.entry
+    # What was forbidden is no error.
+    error = "" if reason in Forbidden.REASONS else reason
     return Page(
         url=entry.url,
         final_url=entry.url,
@@ -186,9 +188,8 @@ def _page_without_answer(lease: Lease, reason: str) -> Page:
         parent=f"{entry.parent:016x}",
         stored=False,
         reason=reason,
-        # What was forbidden is no error.
-        error_count=entry.attempts + (reason not in Forbidden.REASONS),
-        last_error=reason,
+        error_count=entry.attempts + bool(error),
+        last_error=error,
         robots_allowed=reason != Forbidden.BY_ROBOTS,
     )
 
