@@ -155,6 +155,15 @@ def skipped_extensions(settings: BaseSettings) -> frozenset[str]:
     return SKIPPED_EXTENSIONS - (MEDIA if settings.getbool("FOLLOW_MEDIA") else set())
 
 
+def text_without(settings: BaseSettings) -> list[str]:
+    """Elements whose text is not wanted."""
+    names = [str(name).strip().lower() for name in settings.getlist("TEXT_WITHOUT")]
+    for name in names:
+        if not name.isascii() or not name.replace("-", "").isalnum():
+            raise ConfigurationError(f"TEXT_WITHOUT has {name!r}; give elements such as nav.")
+    return names
+
+
 def trap_rules(settings: BaseSettings) -> TrapRules:
     """Which shapes of URLs are traps."""
     back, ahead = numbers(settings, "TRAP_CALENDAR_YEARS", 2)

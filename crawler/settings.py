@@ -210,6 +210,8 @@ OBEY_NOFOLLOW = True
 OBEY_NOINDEX = True
 # Whether images, sound and films are followed too.
 FOLLOW_MEDIA = False
+# Elements whose text is left out of a page's text, beside scripts and the like: ["nav", "footer"].
+TEXT_WITHOUT: list[str] = []
 # Whether each page keeps the rel and text of its links, as `anchors` in its extra fields.
 KEEP_ANCHORS = False
 

@@ -6,6 +6,8 @@ UTF-8. Detectors that weigh letters would take longer than all the rest of readi
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from w3lib.encoding import (
     html_body_declared_encoding,
     http_content_type_encoding,
@@ -14,6 +16,8 @@ from w3lib.encoding import (
 )
 
 FALLBACK = "cp1252"
+# What is read of a Content-Type.
+_HEADER_CHARS = 200
 # Codecs of Python that are no encodings of pages must not be reached from outside.
 _KNOWN = frozenset(
     """utf-8 utf-16 utf-16-le utf-16-be cp866 cp874 cp932 cp949 big5 big5hkscs gb18030 gbk euc_jp
@@ -50,7 +54,7 @@ def decode(body: bytes, content_type: str = "", url: str = "") -> tuple[str, str
     encoding, mark = read_bom(body)
     if encoding is not None and mark is not None:
         return body[len(mark) :].decode(encoding, "replace"), encoding
-    encoding = _known(http_content_type_encoding(content_type) if content_type else None)
+    encoding = _by_header(content_type[:_HEADER_CHARS]) if content_type else None
     if encoding is None:
         encoding = _known(html_body_declared_encoding(body))
         if encoding in _NOT_BY_META:
@@ -58,6 +62,11 @@ def decode(body: bytes, content_type: str = "", url: str = "") -> tuple[str, str
     if encoding is None:
         return _guessed(body, url)
     return body.decode(encoding, "replace"), encoding
+
+
+@lru_cache(maxsize=256)
+def _by_header(content_type: str) -> str | None:
+    return _known(http_content_type_encoding(content_type))
 
 
 def _known(encoding: str | None) -> str | None:

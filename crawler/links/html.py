@@ -60,13 +60,16 @@ class HtmlReader:
         media: bool = False,
         anchors: bool = False,
         crawler_name: str = "robots",
+        unread: Iterable[str] = (),
     ) -> None:
+        """Of `unread` elements the text is left out, as of scripts; their links are not."""
         self._max_links = max_links
         self._urls = urls
         self._obey_nofollow = obey_nofollow
         self._anchors = anchors
         self._robots_names = frozenset({"robots", crawler_name.lower()})
         self._embeddings = _FRAMES + _MEDIA if media else _FRAMES
+        self._unread = [*_UNREAD, *unread]
 
     def read(
         self, html: str, url: str, *, charset: str = "utf-8", nofollow: bool = False
@@ -78,7 +81,7 @@ class HtmlReader:
         page = self._urls.canonical(url)
         if isinstance(page, str):
             self._find_links(tree, document, head, Base(page), charset)
-        tree.strip_tags(_UNREAD)
+        tree.strip_tags(self._unread)
         document.text = _text(tree)
         document.blocks = take_blocks(tree)
         return document

@@ -91,6 +91,7 @@ class WebSpider(Spider):
             media=settings.getbool("FOLLOW_MEDIA"),
             anchors=settings.getbool("KEEP_ANCHORS"),
             crawler_name=spider.robots_name,
+            unread=assembly.text_without(settings),
         )
         spider.reader = Reader(html, max_links=max_links, urls=spider.urls)
         return spider

@@ -27,6 +27,7 @@ _UNRESERVED = {
 }
 # Browsers leave these as they are, Scrapy escapes them on the way out: one spelling is fetched.
 _OPEN = re.compile(r"[\[\]^`{|}\\]")
+_DOTS = re.compile(r"/(?:\.|%2[eE]){1,2}(?=/|$)")
 _PATH_PARAMETER = re.compile(r";([^/;]+)")
 # Paths, and queries behind them, that are spelled in one way only, unless a segment starts with a
 # dot.
@@ -85,6 +86,8 @@ class Urls:
             port = f":{parsed.port}" if parsed.port else ""
             start = f"{parsed.protocol}//{host}{port}"
             found, path_at = start + found[path_at:], len(start)
+        if "/." in found or "/%2" in found:
+            found = _undotted(found, path_at)
         # A search for each is faster than one regular expression for all.
         if (
             "?" in found
@@ -193,6 +196,28 @@ def _plain_host(name: str) -> str | None:
     """The host without the dot of a full name; None if it is too long or a part is empty."""
     name = name.removesuffix(".")
     return name if len(name) <= _MAX_HOST and "" not in name.split(".") else None
+
+
+def _undotted(url: str, path_at: int) -> str:
+    """A URL without dot segments; the parser leaves them behind a segment such as ".well-known"."""
+    path, mark, query = url[path_at:].partition("?")
+    if _DOTS.search(path) is None:
+        return url
+    kept: list[str] = []
+    *folders, last = path[1:].split("/")
+    for segment in folders:
+        if _is_dots(segment, 2):
+            del kept[-1:]
+        elif not _is_dots(segment, 1):
+            kept.append(segment)
+    if _is_dots(last, 2):
+        del kept[-1:]
+    kept.append("" if _is_dots(last, 1) or _is_dots(last, 2) else last)
+    return f"{url[:path_at]}/{'/'.join(kept)}{mark}{query}"
+
+
+def _is_dots(segment: str, number: int) -> bool:
+    return segment.lower().replace("%2e", ".") == "." * number
 
 
 def _decoded(escape: re.Match[str]) -> str:

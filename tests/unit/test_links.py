@@ -157,6 +157,14 @@ def test_media_are_links_if_wanted() -> None:
     assert names == ["1.png", "2.png", "3.png", "4.png", "5.webp", "6.mp4"]
 
 
+def test_the_text_of_more_elements_is_left_out_if_wanted_but_not_their_links() -> None:
+    html = "<nav>Menu <a href=/a>A</a></nav><p>Text</p><footer>End <a href=/b>B</a></footer>"
+    assert document(html).text == "Menu A Text End B"
+    found = HtmlReader(max_links=9, unread=["nav", "footer"]).read(html, URL)
+    assert found.text == "Text"
+    assert found.links == ["http://h.test/a", "http://h.test/b"]
+
+
 def test_anchors_have_rel_and_text_if_wanted() -> None:
     html = "<a href=/a rel=author> By <b>A</b></a><a href=/a>again</a><a href=/b></a>"
     found = HtmlReader(max_links=9, anchors=True).read(html, URL)

@@ -1,5 +1,6 @@
 """Canonical URLs: one spelling, for any text; joined as browsers join."""
 
+import ada_url
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -173,6 +174,35 @@ def test_any_link_can_be_joined(link: str) -> None:
 @example("//a")
 def test_a_link_is_resolved_as_it_would_be_joined_and_spelled(link: str) -> None:
     assert DEFAULT.resolve(Base(BASE), link) == canonical(join(BASE, link))
+
+
+# What decides how a link is joined: schemes, slashes of both kinds, dots, blanks, marks.
+_LINK_PARTS = (
+    "http: https: HTTP: ftp: javascript: mailto: // / \\ . .. ../ ./ ? # : ; @ % %2e %2F a b1 - _ "
+    "é other.test h.test:80 :443 [::1] 127.1 xn-- = &"
+).split()
+_links = st.lists(st.sampled_from([*_LINK_PARTS, " ", "\t", "\n"]), max_size=8).map("".join)
+
+
+@pytest.mark.parametrize("base", [BASE, "https://h.test:8443/", "http://h.test/a/b/c/?q=/x/"])
+@given(link=st.one_of(_links, st.text(max_size=30)))
+@example(link="http:/\\a")
+@example(link="//h.test:80/..//.")
+@example(link="?\n#")
+@example(link="/.a/../b")
+@example(link="/a/.b/%2E/c/..")
+@example(link=".a/../../../../b/?/../")
+def test_a_joined_link_is_what_browsers_make_of_it(base: str, link: str) -> None:
+    try:
+        expected: str | Rejected = canonical(ada_url.join_url(base, link))
+    except (ValueError, UnicodeEncodeError):
+        # No URL at all, or only with half a character.
+        expected = Rejected("")
+    found = canonical(join(base, link))
+    if isinstance(expected, Rejected):
+        assert isinstance(found, Rejected)
+    else:
+        assert found == expected
 
 
 def test_method_url_and_body_make_a_fingerprint() -> None:

@@ -51,6 +51,14 @@ async def test_a_page_has_what_the_response_says(scheduler: WritingScheduler) ->
     assert page.crawled_at.tzinfo is not None
 
 
+async def test_elements_are_left_out_of_the_text_by_a_setting(scheduler: WritingScheduler) -> None:
+    html = HtmlResponse(URL, body=b"<nav>Menu</nav><p>Text</p><footer>End</footer>")
+    spider = WebSpider.from_crawler(crawler_with(scheduler, TEXT_WITHOUT="nav, Footer"))
+    assert (await page_of(html, spider)).text == "Text"
+    with pytest.raises(ConfigurationError, match=r"TEXT_WITHOUT has 'div\.menu'; give elements"):
+        WebSpider.from_crawler(crawler_with(scheduler, TEXT_WITHOUT=["div.menu"]))
+
+
 async def test_a_page_is_named_as_the_frontier_names_it(scheduler: WritingScheduler) -> None:
     response = HtmlResponse("http://h.test/%61", body=HTML)
     page = await page_of(response, spider_with(scheduler))
