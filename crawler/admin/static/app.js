@@ -6,7 +6,7 @@ import { $, setText, toast } from "./dom.js";
 import { Hosts } from "./hosts.js";
 import { Overview } from "./overview.js";
 import { Seeds } from "./seeds.js";
-import { showWorkers } from "./workers.js";
+import { noWorkers, showWorkers } from "./workers.js";
 
 const SLOW_MS = 5000;
 const LOST = "The crawler does not answer. Its process may have ended; this page comes back by itself.";
@@ -61,13 +61,20 @@ function start() {
   $("sign-in").hidden = true;
   $("app").hidden = false;
   parts ??= { overview: new Overview(), hosts: new Hosts(failed), dead: new Dead(failed), seeds: new Seeds(failed) };
-  parts.overview.loading("Loading …");
+  parts.overview.nothing("Loading …");
   events = new Events("/events", {
     state: connection,
     status: (text) => showStatus(JSON.parse(text)),
     vitals: (text) => parts.overview.figures(JSON.parse(text)),
-    trouble: (text) => trouble(text),
+    trouble: (text) => {
+      trouble(text);
+      $("state").className = "badge";
+      setText($("state"), "unknown");
+      parts.overview.nothing("No figures");
+      noWorkers("No figures");
+    },
   });
+  noWorkers("Loading …");
   look();
   timer = setInterval(look, SLOW_MS);
 }

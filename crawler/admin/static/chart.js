@@ -51,10 +51,7 @@ export class Chart {
       : `${this.options.label}: nothing yet`;
     this.svg.setAttribute("aria-label", label);
     if (!known.length) {
-      this.top = STEPS;
-      this.step = 1;
       this.svg.replaceChildren(
-        ...this.grid(false),
         s("text", { x: width / 2, y: height / 2, class: "empty", "text-anchor": "middle" }, "Nothing in the last hour"),
       );
       return;
@@ -67,7 +64,7 @@ export class Chart {
     this.top = this.step * Math.max(1, Math.ceil((most / this.step) * 0.999));
     const marks = this.options.bars ? this.bars() : this.series.flatMap((one) => this.line(one));
     this.cross = s("line", { class: "cross", y1: TOP, y2: height - BOTTOM, visibility: "hidden" });
-    this.svg.replaceChildren(...this.grid(true), ...marks, this.cross);
+    this.svg.replaceChildren(...this.grid(), ...marks, this.cross);
   }
 
   last(one) {
@@ -85,21 +82,19 @@ export class Chart {
     return TOP + (this.height - TOP - BOTTOM) * (1 - value / this.top);
   }
 
-  grid(labelled) {
+  grid() {
     const found = [];
     for (let tick = 0; tick <= Math.round(this.top / this.step); tick += 1) {
       const value = this.step * tick;
       const y = Math.round(this.y(value)) + 0.5;
       found.push(s("line", { class: "gridline", x1: LEFT, x2: this.width - RIGHT, y1: y, y2: y }));
-      if (labelled) found.push(s("text", { x: LEFT - 8, y: y + 4, "text-anchor": "end" }, plain(this.options.format(value))));
+      found.push(s("text", { x: LEFT - 8, y: y + 4, "text-anchor": "end" }, plain(this.options.format(value))));
     }
     const every = Math.ceil(this.times.length / Math.max(2, Math.floor(this.width / 110)));
-    if (labelled) {
-      for (let i = this.times.length - 1; i >= 0; i -= every) {
-        const x = this.x(i);
-        const anchor = x > this.width - 24 ? "end" : "middle";
-        if (x > LEFT + 12) found.push(s("text", { x, y: this.height - 4, "text-anchor": anchor }, clock(this.times[i])));
-      }
+    for (let i = this.times.length - 1; i >= 0; i -= every) {
+      const x = this.x(i);
+      const anchor = x > this.width - 24 ? "end" : "middle";
+      if (x > LEFT + 12) found.push(s("text", { x, y: this.height - 4, "text-anchor": anchor }, clock(this.times[i])));
     }
     return found;
   }

@@ -1,5 +1,6 @@
 // Make and change elements. Texts are always set as text: nothing of the web becomes markup.
 
+const TOASTS = 2;
 const SVG = "http://www.w3.org/2000/svg";
 
 export const $ = (id) => document.getElementById(id);
@@ -31,6 +32,7 @@ export function replaceRows(body, rows, columns, nothing) {
 
 export function toast(text, kind = "") {
   const element = h("div", { class: `toast ${kind}` }, text);
+  while ($("toasts").children.length >= TOASTS) $("toasts").firstElementChild.remove();
   $("toasts").append(element);
   setTimeout(() => element.remove(), kind === "bad" ? 9000 : 5000);
 }

@@ -2,7 +2,7 @@
 
 import { Chart } from "./chart.js";
 import { $, h, setText } from "./dom.js";
-import { bytes, count, ms, percent, rate, words } from "./format.js";
+import { bytes, count, ms, NONE, percent, rate, words } from "./format.js";
 
 const TILES = [
   ["pages", "Pages crawled"],
@@ -30,6 +30,8 @@ export class Overview {
     this.rates = new Chart($("rate-chart"), { bars: true, format: rate, label: "Pages a second over time" });
     this.latency = new Chart($("latency-chart"), { format: ms, label: "Latency over time" });
     this.kind = "fetch";
+    this.stores = [];
+    this.facts({});
     for (const kind of ["fetch", "parse"]) {
       $(`latency-${kind}`).addEventListener("click", () => this.choose(kind));
     }
@@ -79,37 +81,42 @@ export class Overview {
     bars($("codes"), Object.entries(hour.statuses).sort((a, b) => b[1] - a[1]).slice(0, BARS).map(([code, n]) => [code, n, codeKind(code)]), "No response in the last hour");
     bars($("errors"), hour.errors.slice(0, BARS).map((one) => [words(one.cause), one.retried + one.given_up, one.given_up ? "s4" : "s3"]), "No error in the last hour");
     bars($("host-states"), HOSTS.map(([state, name, kind]) => [name, vitals.hosts[state], kind]));
-    const refused = Object.values(totals.links_refused).reduce((sum, n) => sum + n, 0);
+    this.facts(totals, hour.waits);
+    this.drawRates();
+    this.drawLatency();
+  }
+
+  // The lists of facts; without figures they have dashes, so that nothing jumps later.
+  facts(totals, waits) {
+    const sum = (counts) => counts && Object.values(counts).reduce((all, n) => all + n, 0);
+    const { robots, store, dns, duplicates } = totals;
+    const known = (counts, name) => (counts ? (counts[name] ?? 0) : null);
+    const size = known(store, "bytes");
+    const compressed = known(store, "compressed_bytes");
     facts($("content"), [
       ["Links found", count(totals.links_found)],
       ["New URLs", count(totals.links_new)],
-      ["Links not followed", count(refused)],
-      ["Exact duplicates", count(totals.duplicates.exact)],
-      ["Near duplicates", count(totals.duplicates.near)],
+      ["Links not followed", count(sum(totals.links_refused))],
+      ["Exact duplicates", count(known(duplicates, "exact"))],
+      ["Near duplicates", count(known(duplicates, "near"))],
       ["Received", bytes(totals.bytes)],
     ]);
-    const robots = totals.robots;
-    const rests = Object.values(hour.waits).reduce((sum, n) => sum + n, 0);
     facts($("manners"), [
-      ["Denied by robots.txt", count(robots.denied ?? 0)],
-      ["robots.txt fetched", count(robots.fetched ?? 0)],
-      ["Put off for robots.txt", count(robots.deferred ?? 0)],
-      ["Rests, last hour", count(rests)],
-      ["Rests for overload", count((hour.waits.overload ?? 0) + (hour.waits.retry_after ?? 0))],
-      ["Names looked up", count(totals.dns.misses ?? 0)],
+      ["Denied by robots.txt", count(known(robots, "denied"))],
+      ["robots.txt fetched", count(known(robots, "fetched"))],
+      ["Put off for robots.txt", count(known(robots, "deferred"))],
+      ["Rests, last hour", count(sum(waits))],
+      ["Rests for overload, last hour", count(waits && known(waits, "overload") + known(waits, "retry_after"))],
+      ["Names looked up", count(known(dns, "misses"))],
     ]);
-    const store = totals.store;
-    const ratio = store.compressed_bytes ? `${(store.bytes / store.compressed_bytes).toFixed(1)}×` : "–";
     facts($("storage"), [
-      ["State", storeBadge(this.stores ?? [])],
-      ["Pages stored", count(store.pages ?? 0)],
-      ["Records written", count(store.records ?? 0)],
-      ["Content", bytes(store.bytes ?? 0)],
-      ["Compression", ratio],
-      ["Redis memory", this.memory ? percent(this.memory) : "no limit set"],
+      ["State", storeBadge(this.stores)],
+      ["Pages stored", count(known(store, "pages"))],
+      ["Records written", count(known(store, "records"))],
+      ["Content", bytes(size)],
+      ["Compression", compressed ? `${(size / compressed).toFixed(1)}×` : NONE],
+      ["Redis memory", this.memory === undefined ? NONE : this.memory ? percent(this.memory) : "no limit set"],
     ]);
-    this.drawRates();
-    this.drawLatency();
   }
 
   window() {
@@ -142,9 +149,10 @@ export class Overview {
     legend($("latency-legend"), series.map((one) => [one.name, one.kind, ms(now[one.name])]));
   }
 
-  loading(text) {
+  // Said where there are no figures (yet).
+  nothing(text) {
     for (const id of ["queues", "host-states", "codes", "errors"]) {
-      if (!$(id).children.length) $(id).replaceChildren(h("p", { class: "nothing" }, text));
+      if (!$(id).querySelector(".bar")) $(id).replaceChildren(h("p", { class: "nothing" }, text));
     }
   }
 }

@@ -4,6 +4,7 @@ import { $, h, replaceRows } from "./dom.js";
 import { count, ms, rate, span } from "./format.js";
 
 const SHARDS_SHOWN = 8;
+const COLUMNS = 10;
 
 export function showWorkers(status) {
   const now = Date.parse(status.at) / 1000;
@@ -27,8 +28,10 @@ export function showWorkers(status) {
       number(about.started_at ? span(now - about.started_at) : "–"),
     );
   });
-  replaceRows($("worker-rows"), rows, 10, "No process works on this crawl now. Start one: scrapy crawl web");
+  replaceRows($("worker-rows"), rows, COLUMNS, "No process works on this crawl now. Start one: scrapy crawl web");
 }
+
+export const noWorkers = (text) => replaceRows($("worker-rows"), [], COLUMNS, text);
 
 function shards(list) {
   const shown = list.slice(0, SHARDS_SHOWN).join(", ");

@@ -1,0 +1,137 @@
+"""The dashboard in a real browser, on a crawl of the synthetic web."""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.process import DemoServer
+from demo.web import WebOptions
+from tests.acceptance.crawls import Crawls
+from tests.acceptance.dashboards import TOKEN, Dashboard, Served
+
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def crawls(tmp_path: Path, redis_url: str, mongo_uri: str, mongo_db_name: str) -> Crawls:
+    return Crawls(tmp_path, redis_url, mongo_uri, mongo_db_name)
+
+
+def test_a_crawl_is_seeded_watched_and_steered_by_its_dashboard(
+    tmp_path: Path, crawls: Crawls, browser: Any, artefacts: Path
+) -> None:
+    with DemoServer(WebOptions(hosts=30, pages=12), tmp_path / "access.log") as web:
+        command = crawls.command(
+            None,
+            web=web,
+            arguments={"scope": "any"},
+            settings={
+                "ADMIN_ENABLED": 1,
+                "ADMIN_PORT": 0,
+                "ADMIN_TOKEN": TOKEN,
+                "CRAWL_IDLE": "wait",
+                "DELAY_MIN": 0.2,
+            },
+        )
+        with Served(tmp_path / "crawl.log", *command) as url:
+            dashboard = Dashboard(browser, url, viewport={"width": 1280, "height": 800})
+            try:
+                _journey(dashboard, artefacts)
+            finally:
+                dashboard.page.screenshot(path=artefacts / "dashboard-end.png", full_page=True)
+    assert dashboard.complaints == []
+
+
+def _journey(dashboard: Dashboard, artefacts: Path) -> None:
+    page = dashboard.page
+    # Sign in: a wrong token is refused, the right one is kept out of the address.
+    dashboard.sign_in("a wrong token")
+    dashboard.wait_for_text("#sign-in-error", "missing or wrong")
+    dashboard.sign_in()
+    page.locator("#app").wait_for(state="visible")
+    dashboard.wait_for_text("#live", "live")
+    dashboard.wait_for_text("#state", "idle")
+    assert TOKEN not in page.url
+    page.screenshot(path=artefacts / "dashboard-empty.png", full_page=True)
+
+    # Add a seed, see it fetched, and see the numbers move.
+    _add_seeds(page, "http://s0.test/ nonsense:// http://10.0.0.1/")
+    dashboard.wait_for_text("#seed-summary", "2 added, 0 known, 1 rejected")
+    dashboard.wait_for_text("#seed-rows tr:has-text('s0.test')", "fetched: 200")
+    first = dashboard.wait_for_tile("Pages crawled", 5)
+    dashboard.wait_for_tile("Pages crawled", first + 5)
+    dashboard.wait_for_text("#worker-rows tr", "ok")
+    dashboard.wait_for_text("#codes .bar", "200")
+    page.locator("#rate-chart rect.area").first.wait_for(state="attached")
+    page.locator("#latency-chart path.line").first.wait_for(state="attached")
+
+    # Pause and resume.
+    page.get_by_role("button", name="Pause").click()
+    dashboard.wait_for_text("#state", "paused")
+    page.evaluate("scrollTo(0, 0)")
+    page.screenshot(path=artefacts / "dashboard.png")
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Pause").wait_for()
+
+    # Block a host.
+    page.get_by_label("Search hosts").fill("s1.test")
+    page.get_by_role("button", name="Block s1.test", exact=True).click()
+    page.locator("#block-dialog").get_by_role("button", name="Block").click()
+    dashboard.wait_for_text("#host-rows tr:has-text('s1.test')", "blocked")
+    page.get_by_role("button", name="Unblock s1.test", exact=True).wait_for()
+
+    # The dead letter gets another life.
+    dashboard.wait_for_text("#dead-rows tr:has-text('10.0.0.1')", "private address")
+    page.get_by_role("button", name="Requeue all").click()
+    page.locator("#confirm-dialog").get_by_role("button", name="Requeue").click()
+    dashboard.wait_for_text("#toasts", "1 URL waits again.")
+
+    # It fits a phone, and leaves nothing behind.
+    page.set_viewport_size(PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page.emulate_media(color_scheme="dark")
+    page.screenshot(path=artefacts / "dashboard-phone-dark.png", full_page=True)
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Token").wait_for()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def _add_seeds(page: Any, text: str) -> None:
+    page.get_by_label("URLs to crawl, one a line").fill(text)
+    page.get_by_role("button", name="Add seeds").click()
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        found: int = free.getsockname()[1]
+        return found
+
+
+def test_trouble_is_told_and_passes_by_itself(
+    tmp_path: Path, redis_url: str, browser: Any, artefacts: Path, port: int
+) -> None:
+    settings = {"REDIS_URL": redis_url, "CRAWL_DIR": tmp_path / "crawl", "ADMIN_TOKEN": TOKEN}
+    command = ["admin", "--port", str(port), "--crawl", "nothing"]
+    for name, value in settings.items():
+        command += ["-s", f"{name}={value}"]
+    with Served(tmp_path / "first.log", *command) as url:
+        dashboard = Dashboard(browser, url)
+        page = dashboard.page
+        # By the keyboard: the first stop is the way past the header, the second the token.
+        page.get_by_label("Token").wait_for()
+        page.get_by_label("Token").press_sequentially(TOKEN)
+        page.keyboard.press("Enter")
+        dashboard.wait_for_text("#trouble", "There is no crawl 'nothing' in this Redis.")
+        page.screenshot(path=artefacts / "dashboard-no-crawl.png", full_page=True)
+    dashboard.wait_for_text("#trouble", "The crawler does not answer.")
+    dashboard.wait_for_text("#live", "reconnecting")
+    assert page.get_by_role("button", name="Pause").is_disabled()
+    with Served(tmp_path / "second.log", *command):
+        dashboard.wait_for_text("#live", "live")
+        dashboard.wait_for_text("#trouble", "There is no crawl 'nothing'")
+    assert dashboard.complaints == []
+    assert TOKEN not in page.url
