@@ -19,17 +19,19 @@ _CODES = frozenset(
 )
 _CAUSES = frozenset(
     "timeout refused connection dns dns_nxdomain truncated private_address too_big cancelled "
-    "scheme callback_error item_error unreadable damaged poison status_408 status_429 status_500 "
-    "status_502 status_503 status_504".split()
+    "scheme stood_still callback_error item_error unreadable damaged poison status_408 "
+    "status_429 status_500 status_502 status_503 status_504".split()
 )
-# Scrapy's name for a connection that broke.
-_SAME_CAUSE = {"DownloadFailedError": "connection"}
+# A connection that broke; and a process that stood still, so that nothing is known of the host.
+_SAME_CAUSE = {"DownloadFailedError": "connection", "StoppedTooLong": "stood_still"}
 _LINK_REASONS = frozenset(
     "depth too_long extension excluded scope include exclude trap_growing trap_repeated "
     "trap_duplicates trap_deep trap_calendar trap_template trap_combinations trap_filters "
     "trap_session".split()
 )
-_RESTS = frozenset("minimum rate adaptive crawl_delay breaker retry_after overload".split())
+_RESTS = frozenset(
+    "minimum host_rule rate adaptive crawl_delay breaker retry_after overload".split()
+)
 _REDIRECTS = frozenset("301 302 303 307 308 refused redirect_loop too_many_redirects".split())
 
 

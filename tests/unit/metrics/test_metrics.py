@@ -227,3 +227,18 @@ def test_the_rules_are_valid_and_fire_when_they_should() -> None:
 
 def test_the_scrape_configuration_is_valid() -> None:
     promtool("check", "config", "--syntax-only", str(DEPLOY / "prometheus" / "prometheus.yml"))
+
+
+def test_the_documentation_has_every_metric() -> None:
+    text = (DEPLOY.parent / "docs" / "metrics.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `(crawler_\w+)` \| (\w+) \| ([\w, ]*) \|", text, re.MULTILINE))
+    assert rows == {
+        (name + "_total" * (metric.kind == "counter"), metric.kind, ", ".join(metric.labels))
+        for name, metric in METRICS.items()
+    }
+
+
+def test_the_documentation_has_every_alert() -> None:
+    text = (DEPLOY.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    for alert in re.findall(r"alert: (\w+)", ALERTS.read_text(encoding="utf-8")):
+        assert f"| `{alert}` |" in text

@@ -1,11 +1,17 @@
 """Whatever components count, the fleet has the same few names."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.policy.politeness import Fetch, Host, Politeness
+from crawler import failures
+from crawler.policy.retry import RETRIED_STATUSES
 from crawler.vitals.names import FAMILIES, PLAIN, cause_of, code_of, figures_of, part
+
+CRAWLER = Path(__file__).resolve().parents[3] / "crawler"
 
 
 def test_scrapys_stats_become_figures_of_the_fleet() -> None:
@@ -67,11 +73,34 @@ def test_codes_nobody_knows_are_told_by_class() -> None:
     ]
 
 
-def test_the_causes_of_rests_are_the_policys_own() -> None:
-    overload = Fetch(1.0, 503)
-    host = Host(usual_s=1.0, overloads=2)
-    cause = Politeness().rest(overload, host).cause
-    assert figures_of({f"delay/{cause}": 1}) == {"waits/overload": 1}
+def words_in(path: str, pattern: str) -> set[str]:
+    return set(re.findall(pattern, (CRAWLER / path).read_text(encoding="utf-8")))
+
+
+def test_reasons_of_the_policies_are_told_apart() -> None:
+    filters = words_in("policy/url_filter.py", r'return "(\w+)"')
+    traps = words_in("policy/traps.py", r'(?:return |append\(\()"(\w+)"')
+    assert {"depth", "scope"} <= filters
+    assert {"deep", "calendar"} <= traps
+    for reason in filters | {f"trap_{reason}" for reason in traps}:
+        assert figures_of({f"links/refused/{reason}": 1}) == {f"links/refused/{reason}": 1}
+
+
+def test_causes_of_failures_are_told_apart() -> None:
+    for cause in {*failures._REASONS.values(), *failures._FINAL.values()}:
+        assert cause_of(cause) == cause
+    for status in RETRIED_STATUSES:
+        assert cause_of(f"status_{status}") == f"status_{status}"
+    assert cause_of("StoppedTooLong") == "stood_still"
+
+
+def test_causes_of_rests_are_told_apart() -> None:
+    text = (CRAWLER / "policy" / "politeness.py").read_text(encoding="utf-8")
+    body = text.partition("wishes = {")[2].partition("cause = max")[0]
+    causes = set(re.findall(r'"(\w+)"', body))
+    assert {"minimum", "retry_after", "breaker"} <= causes
+    for cause in causes:
+        assert figures_of({f"delay/{cause}": 1}) == {f"waits/{cause}": 1}
 
 
 def test_a_part_is_sorted_by_size() -> None:
