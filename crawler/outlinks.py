@@ -6,14 +6,15 @@ Links of pages and URLs of sitemaps take the same way: scope, traps, priority, o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 from crawler import assembly
 from crawler.frontier import ADD_MAX, Entry
-from crawler.policy.priority import NEW_HOST_URLS, Facts, Host, Scorer, front_queue
-from crawler.policy.tally import Tally
+from crawler.policy.host_tally import HostTally
+from crawler.policy.priority import NEW_HOST_URLS, Facts, Scorer, front_queue
 from crawler.policy.traps import PageLinks, Traps
 from crawler.scheduler import Scheduler
 from crawler.sitemaps import CALLBACK, MAX_BYTES
@@ -22,16 +23,16 @@ from crawler.urls import host_of, registered_domain
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-# Hosts whose URLs and inbound links are counted, about 150 bytes each.
+# Hosts whose URLs and inbound links are known here, about 250 bytes each.
 _HOSTS_KEPT = 100_000
 # An index of sitemaps may list indexes once more, and no deeper.
 SITEMAP_LEVELS = 2
 
 
 class Outlinks:
-    """Knows of each host how many of its URLs this process found, and how often others link to it.
+    """Knows of each host how many of its URLs were found, and how often others link to it.
 
-    Like the traps' counts these are the process's own and bounded.
+    These counts are the fleet's, a few seconds old; those of the traps are the process's own.
     """
 
     _of_crawlers: ClassVar[WeakKeyDictionary[Crawler, Outlinks]] = WeakKeyDictionary()
@@ -40,8 +41,7 @@ class Outlinks:
         self._crawler = crawler
         self._scorer = scorer
         self._traps = traps
-        self._urls_found = Tally(_HOSTS_KEPT)
-        self._inbound = Tally(_HOSTS_KEPT)
+        self.hosts = HostTally(_HOSTS_KEPT)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -84,12 +84,14 @@ class Outlinks:
             for index, entry in enumerate(entries):
                 if added.is_new(index):
                     self._traps.followed(entry.url, today=today)
-                    self._urls_found.add(host_of(entry.url))
+                    self.hosts.add(host_of(entry.url), urls=1)
 
     def queue_of(self, entry: Entry, *, unchanged: bool) -> int:
         """The front queue of a page that is visited again."""
         host = host_of(entry.url)
-        known = Host(urls=max(self._urls_found[host], NEW_HOST_URLS), inbound=self._inbound[host])
+        known = self.hosts.of(host)
+        # One that was visited is not new.
+        known = replace(known, urls=max(known.urls, NEW_HOST_URLS))
         points = self._scorer.host_points(host, known)
         score = self._scorer.score(entry.url, entry.depth, points, Facts(unchanged=unchanged))
         return front_queue(score, Scheduler.of(self._crawler).thresholds)
@@ -172,9 +174,8 @@ class Outlinks:
     def _host_points(self, host: str, page_domain: str) -> int:
         """The points of a host that a page links to; the link itself counts for later ones."""
         if registered_domain(host) != page_domain:
-            self._inbound.add(host)
-        known = Host(urls=self._urls_found[host], inbound=self._inbound[host])
-        return self._scorer.host_points(host, known)
+            self.hosts.add(host, inbound=1)
+        return self._scorer.host_points(host, self.hosts.of(host))
 
     def _sitemap_entry(self, url: str, site: str, level: int, *, given: bool) -> Entry:
         spelling = Scheduler.of(self._crawler).urls

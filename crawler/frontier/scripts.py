@@ -44,6 +44,7 @@ VERBS = (
     "retry",
     "sizes",
     "status",
+    "tally",
     "undelay",
     "upcoming",
 )

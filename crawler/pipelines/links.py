@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from crawler.counting import Counting
+from crawler.extensions.servers import Servers
+from crawler.frontier.host_counts import HostCounts
 from crawler.items import Page
 from crawler.outlinks import Outlinks
 from crawler.scheduler import Scheduler
@@ -28,12 +31,24 @@ class Links:
         self._crawler = crawler
         # Now: mistakes in its settings are told before the crawl.
         self._outlinks = Outlinks.of(crawler)
+        self._counting: Counting | None = None
         # Near duplicate -> its original, by url_hash; the oldest are forgotten.
         self._originals: dict[str, str] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
+
+    async def open_spider(self) -> None:
+        scheduler = Scheduler.of(self._crawler)
+        redis = await Servers.of(self._crawler).redis()
+        counts = HostCounts(redis, scheduler.crawl, scheduler.frontier.shards)
+        self._counting = Counting(self._outlinks.hosts, counts)
+        self._counting.open()
+
+    async def close_spider(self) -> None:
+        if self._counting is not None:
+            await self._counting.close()
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content_hash:

@@ -33,9 +33,9 @@ WEIGHTS: Mapping[str, int] = {
     "home_page": 10,
     # The path starts with a word such as news or blog.
     "news": 5,
-    # Fewer than ten URLs of its host are known to this process.
+    # Fewer than ten URLs of its host were found so far.
     "new_host": 5,
-    # For each factor of ten of links from other domains that this process saw, and the most.
+    # For each factor of ten of links from other domains, and the most.
     "inbound": 5,
     "inbound_max": 15,
     # One of TRUSTED_DOMAINS.

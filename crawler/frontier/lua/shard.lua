@@ -22,6 +22,7 @@
 --   bloom:<n>                string bitmap, where the crawl uses Bloom filters
 --   dead                     stream entry, reason, at
 --   pages                    hash   host -> pages crawled
+--   found, inbound           hash   host -> its URLs that were found, links from other domains
 --   stats                    hash   counters; last token, time and turn; run id, epoch, pause
 
 local shard = KEYS[1] .. ':'

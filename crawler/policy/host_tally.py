@@ -1,0 +1,59 @@
+"""Count URLs of hosts and links to them, as far as this process knows the fleet's counts. Pure.
+
+What was counted here waits to be told to the others; what they answer are the counts of all.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from crawler.policy.priority import Host
+
+# URLs found, and links from other domains.
+Counts = tuple[int, int]
+
+
+class HostTally:
+    """Counts of the `size` hosts that were counted last; any other has none."""
+
+    def __init__(self, size: int) -> None:
+        self._known: OrderedDict[str, Counts] = OrderedDict()
+        self._untold: dict[str, Counts] = {}
+        self._size = size
+
+    def of(self, host: str) -> Host:
+        """What is known of a host, by anyone."""
+        urls, inbound = self._known.get(host, (0, 0))
+        return Host(urls=urls, inbound=inbound)
+
+    def add(self, host: str, *, urls: int = 0, inbound: int = 0) -> None:
+        """Count some more."""
+        self._set(host, _sum(self._known.get(host, (0, 0)), (urls, inbound)))
+        if host in self._untold or len(self._untold) < self._size:
+            self._untold[host] = _sum(self._untold.get(host, (0, 0)), (urls, inbound))
+
+    def take_untold(self, most: int) -> dict[str, Counts]:
+        """What to tell the others, of so many hosts; it counts as told."""
+        hosts = list(self._untold)[:most]
+        return {host: self._untold.pop(host) for host in hosts}
+
+    def not_told(self, counts: Mapping[str, Counts]) -> None:
+        """The others did not hear it: it is told the next time."""
+        for host, more in counts.items():
+            self._untold[host] = _sum(self._untold.get(host, (0, 0)), more)
+
+    def learn(self, totals: Mapping[str, Counts]) -> None:
+        """The fleet's counts of some hosts, with all that was told."""
+        for host, total in totals.items():
+            self._set(host, _sum(total, self._untold.get(host, (0, 0))))
+
+    def _set(self, host: str, counts: Counts) -> None:
+        self._known[host] = counts
+        self._known.move_to_end(host)
+        if len(self._known) > self._size:
+            self._known.popitem(last=False)
+
+
+def _sum(some: Counts, more: Counts) -> Counts:
+    return some[0] + more[0], some[1] + more[1]
