@@ -52,7 +52,7 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
     try:
         info = await client.info("server")
         _check_version(str(info["redis_version"]), where)
-        if info.get("redis_mode") == "cluster":
+        if server_mode(info) == "cluster":
             await client.aclose()
             options.pop("retry")
             return await RedisCluster.from_url(url, **options)
@@ -66,6 +66,11 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
         await client.aclose()
         raise
     return client
+
+
+def server_mode(info: Mapping[str, Any]) -> str:
+    """What a server says it is: "standalone", "sentinel" or "cluster". Valkey has its own word."""
+    return str(info.get("redis_mode") or info.get("server_mode") or "standalone")
 
 
 def _client(url: str, options: dict[str, Any]) -> Client:

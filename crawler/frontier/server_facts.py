@@ -8,7 +8,7 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from crawler.frontier.connection import Client
+from crawler.frontier.connection import Client, server_mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ async def _facts(redis: Client, node: Any = None) -> ServerFacts:
     depth = await _setting(redis, "list-compress-depth", at)
     return ServerFacts(
         version=str(server["redis_version"]),
-        mode=str(server.get("redis_mode", "standalone")),
+        mode=server_mode(server),
         appendonly=await _setting(redis, "appendonly", at),
         policy=await _setting(redis, "maxmemory-policy", at),
         compress_depth=None if depth is None else int(depth),

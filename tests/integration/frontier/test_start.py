@@ -10,7 +10,7 @@ import redis
 
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.frontier import Frontier, Steering, Tuning, keys, persistence
-from crawler.frontier.connection import connect, masked
+from crawler.frontier.connection import connect, masked, server_mode
 from crawler.frontier.meta import DATA_MODEL
 from crawler.frontier.seen import Bloom
 from tests.cluster import RedisProcess
@@ -163,3 +163,16 @@ async def test_a_wrong_password_is_said(redis_process: RedisProcess) -> None:
         await connect(redis_process.url.replace("//", "//:wrong@"))
     with redis.Redis(port=redis_process.port, password="right") as admin:
         admin.config_set("requirepass", "")
+
+
+@pytest.mark.parametrize(
+    ("info", "mode"),
+    [
+        ({"redis_mode": "cluster"}, "cluster"),
+        ({"server_mode": "cluster", "server_name": "valkey"}, "cluster"),
+        ({"redis_mode": "standalone"}, "standalone"),
+        ({}, "standalone"),
+    ],
+)
+def test_a_cluster_is_known_by_redis_word_and_by_valkeys(info: dict[str, str], mode: str) -> None:
+    assert server_mode(info) == mode
