@@ -11,6 +11,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
 from crawler import settings as ours
+from crawler.extensions.lean import Lean
 from crawler.extensions.servers import Servers
 from crawler.extensions.vitals import VitalsExtension
 
@@ -32,6 +33,7 @@ _OWN = frozenset(
         "LOG_VERSIONS",
         "NEWSPIDER_MODULE",
         "SPIDER_MODULES",
+        "STATS_CLASS",
         "STATS_DUMP",
         "USER_AGENT",
     }
@@ -64,5 +66,6 @@ class FrontierAddon:
                 if component not in _KEPT:
                     cls = load_object(component)
                     settings.setdefault_in_component_priority_dict(name, cls, order)
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", Lean, -10)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Servers, 0)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", VitalsExtension, 100)

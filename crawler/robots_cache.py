@@ -81,7 +81,11 @@ class RobotsCache:
 
     async def look(self, authority: str) -> Known | None:
         """The same by Redis alone: another process may have fetched them meanwhile."""
-        record, left_ms = await self._read(authority)
+        return await self._known(authority, *await self._read(authority))
+
+    async def _known(
+        self, authority: str, record: dict[str, Any] | None, left_ms: int
+    ) -> Known | None:
         if record is None or left_ms <= record["kept_ms"]:
             return None
         if record["reason"]:
@@ -99,8 +103,9 @@ class RobotsCache:
         *,
         at_least_s: float = 0.0,
         cache_control: bytes | None = None,
+        token: str = "",
     ) -> Known:
-        """Keep what a fetch of robots.txt gave.
+        """Keep what a fetch of robots.txt gave; with the `token` of its lock, unlock it too.
 
         `at_least_s` is what the host asked for with Retry-After. A host without an answer is left
         alone for longer each time, whichever process asks.
@@ -126,9 +131,13 @@ class RobotsCache:
         record["ttl_ms"] = round(ttl_s * 1000)
         # In memory first: this process must know them even while Redis is away.
         known = self._remember(authority, rules, ttl_s, ttl_s)
-        await self._redis.set(
+        pipeline = self._redis.pipeline(transaction=False)
+        pipeline.set(
             _key(authority), msgpack.packb(record), px=record["ttl_ms"] + record["kept_ms"]
         )
+        if token:
+            pipeline.eval(_UNLOCK, 1, _lock(authority), token)
+        await pipeline.execute()
         return known
 
     def put_off(self, authority: str) -> None:
@@ -137,12 +146,19 @@ class RobotsCache:
         if known is not None:
             known.refresh_from = monotonic() + self._error_ttl_s
 
-    async def lock(self, authority: str, seconds: float) -> str | None:
-        """A token if this process may fetch the file: nobody else does for so long, or until
-        `unlock`."""
+    async def lock(self, authority: str, seconds: float) -> tuple[str | None, Known | None]:
+        """A token if this process may fetch the file, and what Redis knows of it by then.
+
+        Nobody else fetches it for so long, or until `unlock`.
+        """
         token = uuid.uuid4().hex
-        taken = await self._redis.set(_lock(authority), token, nx=True, px=round(seconds * 1000))
-        return token if taken else None
+        pipeline = self._redis.pipeline(transaction=False)
+        pipeline.set(_lock(authority), token, nx=True, px=round(seconds * 1000))
+        _ask(pipeline, authority)
+        taken, packed, left_ms = await pipeline.execute()
+        if not taken:
+            return None, None
+        return token, await self._known(authority, *_record(packed, left_ms))
 
     async def lock_on(self, authority: str, token: str, seconds: float) -> None:
         """The fetch goes on: from now on the lock, if it is still ours, holds for so long."""
@@ -156,15 +172,9 @@ class RobotsCache:
 
     async def _read(self, authority: str) -> tuple[dict[str, Any] | None, int]:
         """The record in Redis, and the milliseconds it is still kept for."""
-        key = _key(authority)
         pipeline = self._redis.pipeline(transaction=False)
-        pipeline.get(key)
-        pipeline.pttl(key)
-        packed, left_ms = await pipeline.execute()
-        if packed is None or left_ms <= 0:
-            return None, 0
-        record = msgpack.unpackb(packed)
-        return (record, left_ms) if isinstance(record, dict) else (None, 0)
+        _ask(pipeline, authority)
+        return _record(*await pipeline.execute())
 
     async def _parse(self, body: bytes) -> Rules:
         if len(body) > _PARSE_INLINE_BYTES:
@@ -181,6 +191,19 @@ class RobotsCache:
         while len(self._recent) > self._size:
             self._recent.popitem(last=False)
         return known
+
+
+def _ask(pipeline: Any, authority: str) -> None:
+    key = _key(authority)
+    pipeline.get(key)
+    pipeline.pttl(key)
+
+
+def _record(packed: bytes | None, left_ms: int) -> tuple[dict[str, Any] | None, int]:
+    if packed is None or left_ms <= 0:
+        return None, 0
+    record = msgpack.unpackb(packed)
+    return (record, left_ms) if isinstance(record, dict) else (None, 0)
 
 
 def _key(authority: str) -> str:

@@ -39,7 +39,7 @@ async def fetch(
 
     What redirects too often, or to nowhere, ends with the status of a redirect. A host that is
     redirected to is contacted at once, whatever its clock says: it is asked for rules, not pages.
-    `before` is awaited before each of the requests.
+    `before` is awaited before each request that follows a redirect.
     """
     url = f"{authority}/robots.txt"
     assert crawler.engine is not None
@@ -56,7 +56,8 @@ async def fetch(
                 "download_cut": MAX_BYTES + 1,
             },
         )
-        await before()
+        if hop:
+            await before()
         try:
             response = await crawler.engine.download_async(request)
         except DownloadCancelledError as error:

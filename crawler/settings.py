@@ -307,6 +307,7 @@ ITEM_PIPELINES = {
     "crawler.pipelines.feeds.Feeds": 10_000,
 }
 EXTENSIONS = {
+    "crawler.extensions.lean.Lean": -10,
     "crawler.extensions.servers.Servers": 0,
     "crawler.extensions.vitals.VitalsExtension": 100,
     "crawler.extensions.progress.Progress": 500,
@@ -321,3 +322,5 @@ LOG_LEVEL = "INFO"
 LOG_VERSIONS: list[str] = []
 LOG_FORMATTER = "crawler.log_format.LogFormatter"
 STATS_DUMP = False
+# Counts without checks for deprecated arguments, of which a page has forty.
+STATS_CLASS = "crawler.stats.Stats"

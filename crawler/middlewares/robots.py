@@ -132,26 +132,30 @@ class Robots:
         """Fetch the rules, or get those that another fetched; None if the lease was handed back."""
         authority = authority_of(lease.entry.url)
         scheduler = Scheduler.of(self._crawler)
-        token = await self._cache.lock(authority, _LOCK_S)
+        token, found = await self._cache.lock(authority, _LOCK_S)
         if token is None:
             if old is None:
                 self._count("robots/deferred")
                 scheduler.hand_back(lease, round(_LOCKED_WAIT_S * 1000))
             return old
+        is_locked = True
         try:
-            found = await self._cache.look(authority)
             if found is not None and not found.is_old:
                 return found
             if not scheduler.may_fetch(lease):
                 scheduler.hand_back(lease, 0)
             else:
-                await self._fetch(lease, token, old)
+                is_locked = await self._fetch(lease, token, old)
             return None
         finally:
-            await self._cache.unlock(authority, token)
+            if is_locked:
+                await self._cache.unlock(authority, token)
 
-    async def _fetch(self, lease: Lease, token: str, old: Known | None) -> None:
-        """Fetch the rules of this lease's authority, then hand the lease back."""
+    async def _fetch(self, lease: Lease, token: str, old: Known | None) -> bool:
+        """Fetch the rules of this lease's authority, then hand the lease back.
+
+        Says whether the file is still locked.
+        """
         authority, scheduler = authority_of(lease.entry.url), Scheduler.of(self._crawler)
         started = monotonic()
         meta = {
@@ -168,7 +172,7 @@ class Robots:
         if answer.status is None and not scheduler.may_fetch(lease):
             # This process stood still; that says nothing about the host.
             scheduler.hand_back(lease, 0)
-            return
+            return True
         self._count("robots/fetched")
         rules = self._rules_of(answer)
         ended = Fetch(duration_s=monotonic() - started, status=answer.status)
@@ -178,7 +182,7 @@ class Robots:
                 self._cache.put_off(authority)
                 rest_ms = await self._manners.rest_ms(lease.entry.host, ended)
                 scheduler.hand_back(lease, rest_ms)
-                return
+                return True
         asked_s = 0.0
         if isinstance(rules, Unreachable):
             asked_s = retry_after_s(answer.headers.get("Retry-After")) or 0.0
@@ -187,6 +191,7 @@ class Robots:
             rules,
             at_least_s=asked_s,
             cache_control=answer.headers.get("Cache-Control"),
+            token=token,
         )
         if isinstance(known.rules, Unreachable):
             logger.info(
@@ -201,6 +206,7 @@ class Robots:
                 lease.entry.host, ended, crawl_delay_s=known.rules.crawl_delay_s
             )
         scheduler.hand_back(lease, rest_ms)
+        return False
 
     def _rules_of(self, answer: Fetched) -> bytes | Unreachable:
         if answer.status is None:

@@ -168,22 +168,38 @@ async def test_cache_control_may_shorten_the_time_of_rules(client: Redis) -> Non
 
 async def test_one_process_at_a_time_fetches_a_file(client: Redis) -> None:
     mine, other = cache_in(client), cache_in(client)
-    token = await mine.lock(AUTHORITY, 10)
+    token, known = await mine.lock(AUTHORITY, 10)
     assert token is not None
-    assert not await other.lock(AUTHORITY, 10)
-    assert await other.lock("https://h.test", 10)
+    assert known is None
+    assert await other.lock(AUTHORITY, 10) == (None, None)
+    assert (await other.lock("https://h.test", 10))[0]
     await mine.lock_on(AUTHORITY, token, 20)
     await mine.lock_on(AUTHORITY, "another", 90)
     assert 19_000 < await client.pttl("robots:lock:" + AUTHORITY) <= 20_000
     await mine.unlock(AUTHORITY, token)
-    late = await other.lock(AUTHORITY, 0.01)
+    late, _ = await other.lock(AUTHORITY, 0.01)
     assert late is not None
     # One that died holding it holds nobody up for long.
-    while not await mine.lock(AUTHORITY, 10):
+    while not (await mine.lock(AUTHORITY, 10))[0]:
         pass
     # One that comes back late does not free what is another's by now.
     await other.unlock(AUTHORITY, late)
-    assert not await other.lock(AUTHORITY, 10)
+    assert not (await other.lock(AUTHORITY, 10))[0]
+
+
+async def test_whoever_locks_a_file_hears_what_others_fetched_and_putting_it_unlocks(
+    client: Redis,
+) -> None:
+    mine, other = cache_in(client), cache_in(client)
+    token, _ = await mine.lock(AUTHORITY, 10)
+    assert token is not None
+    await mine.put(AUTHORITY, BODY, token=token)
+    late, known = await other.lock(AUTHORITY, 10)
+    assert late is not None
+    assert known is not None
+    assert isinstance(known.rules, Rules)
+    await mine.put(AUTHORITY, BODY, token=token)
+    assert await client.exists("robots:lock:" + AUTHORITY)
 
 
 async def test_a_record_of_another_version_is_unknown(client: Redis) -> None:

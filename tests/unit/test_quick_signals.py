@@ -1,0 +1,99 @@
+"""Signals are sent as Scrapy sends them, with fewer tasks."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from scrapy.signalmanager import SignalManager
+from twisted.internet.defer import succeed
+
+from crawler.quick_signals import QuickSignals
+
+SIGNAL, OTHER = object(), object()
+
+
+class Handlers:
+    """Some that answer, some that fail, some that take a while."""
+
+    def __init__(self, signals: SignalManager) -> None:
+        for handler in (self.plain, self.late, self.failing, self.failing_late, self.deferred):
+            signals.connect(handler, SIGNAL)
+
+    def plain(self, item: int) -> int:
+        return item + 1
+
+    async def late(self, item: int, **more: Any) -> int:
+        await asyncio.sleep(0)
+        return item + len(more)
+
+    def failing(self) -> None:
+        raise ValueError("at once")
+
+    async def failing_late(self) -> None:
+        await asyncio.sleep(0)
+        raise ValueError("late")
+
+    def deferred(self) -> Any:
+        return succeed("later")
+
+
+def manager(*, quick: bool) -> SignalManager:
+    signals = SignalManager(object())
+    if quick:
+        QuickSignals.take_over(signals)
+    return signals
+
+
+def plainly(answers: list[tuple[Any, Any]]) -> list[tuple[str, str]]:
+    return sorted((handler.__name__, repr(answer)) for handler, answer in answers)
+
+
+@pytest.mark.filterwarnings("ignore:.*Deferred")
+async def test_handlers_get_and_answer_the_same_as_with_scrapy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = []
+    for quick in (False, True):
+        signals = manager(quick=quick)
+        handlers = Handlers(signals)
+        caplog.clear()
+        answers = await signals.send_catch_log_async(SIGNAL, item=1, spider=None)
+        said = sorted(record.getMessage().split("Handlers.")[1][:8] for record in caplog.records)
+        found.append((plainly(answers), said))
+        del handlers
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 5
+    assert len(found[0][1]) == 2
+
+
+async def test_what_is_not_to_be_logged_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    signals = manager(quick=True)
+    handlers = Handlers(signals)
+    with caplog.at_level(logging.ERROR):
+        await signals.send_catch_log_async(SIGNAL, item=1, dont_log=ValueError)
+    assert caplog.records == []
+    del handlers
+
+
+async def test_handlers_that_wait_for_nothing_need_no_tasks() -> None:
+    signals = manager(quick=True)
+    before = len(asyncio.all_tasks())
+    tasks: list[int] = []
+
+    def count() -> None:
+        tasks.append(len(asyncio.all_tasks()))
+
+    signals.connect(count, SIGNAL)
+    assert len(await signals.send_catch_log_async(SIGNAL)) == 1
+    assert await signals.send_catch_log_async(OTHER) == []
+    assert tasks == [before]
+
+
+def test_signals_of_somebody_elses_making_stay_as_they_are() -> None:
+    class Own(SignalManager):
+        pass
+
+    signals = Own()
+    QuickSignals.take_over(signals)
+    assert type(signals) is Own
