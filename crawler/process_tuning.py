@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+from functools import cache
 
 # Objects made since the last look for cycles: some 50 pages, which bounds what cycles can hold.
 _YOUNG, _MIDDLE, _OLD = 50_000, 20, 20
@@ -20,6 +21,7 @@ _KEPT_BYTES = 64 * 1024 * 1024
 _MAPPED_BYTES = 4 * 1024 * 1024
 
 
+@cache
 def keep_memory() -> bool:
     """Let the allocator keep what a page freed for the next one; False where it is not glibc's."""
     try:
@@ -30,8 +32,12 @@ def keep_memory() -> bool:
     return bool(kept and mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES))
 
 
+@cache
 def look_for_cycles_less() -> None:
-    """Leave out of the search for cycles what is there when the crawl begins, and search later."""
+    """Leave out of the search for cycles what is there when the crawl begins, and search later.
+
+    Once a process: a program may run many crawls, and looking at all of its objects takes long.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)

@@ -22,7 +22,7 @@ from crawler.frontier import Steering
 from crawler.frontier.connection import connect
 
 ADDON = "crawler.addon.FrontierAddon"
-_DEADLINE_S = 20.0
+_DEADLINE_S = 60.0
 
 
 class Site:
