@@ -12,7 +12,7 @@ from crawler.frontier_verbs.asking import Asked, asks, common
 from crawler.frontier_verbs.output import confirmed, print_fields, print_json, print_table
 from crawler.verbs import Verb
 
-_PROGRESS_KEYS = 10_000
+PROGRESS_KEYS = 10_000
 
 
 async def _status(asked: Asked) -> None:
@@ -91,7 +91,7 @@ async def _delete(asked: Asked) -> None:
         raise ConfigurationError(f"The crawl {name!r} was not deleted; say yes, or give --yes.")
     gone = told = 0
     async for gone in asked.steering.delete():
-        if gone - told >= _PROGRESS_KEYS:
+        if gone - told >= PROGRESS_KEYS:
             told = gone
             print(f"{gone:,} keys deleted …", file=sys.stderr)
     if asked.arguments.json:
