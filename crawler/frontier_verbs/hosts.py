@@ -68,7 +68,12 @@ async def _host(asked: Asked) -> None:
 def _block_arguments(parser: argparse.ArgumentParser) -> None:
     _host_arguments(parser)
     parser.add_argument(
-        "--for", dest="seconds", type=_seconds, default=_FOR_EVER_S, help="30m, 2h, 1d (for ever)"
+        "--for",
+        dest="seconds",
+        metavar="TIME",
+        type=_seconds,
+        default=_FOR_EVER_S,
+        help="90s, 30m, 2h or 1d (for ever)",
     )
 
 
