@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawler import settings as ours
 from crawler import targets
+from crawler.assembly import recrawl_tuning
 from crawler.errors import ConfigurationError
 from crawler.guard import Guard
 from crawler.manners import host_rules
@@ -32,6 +33,7 @@ def check(settings: BaseSettings) -> None:
     targets.overrides(settings.getdict("DNS_OVERRIDES"))
     targets.servers(settings.getlist("DNS_SERVERS"))
     host_rules(settings)
+    recrawl_tuning(settings)
 
 
 def _wanted(name: str, default: Any) -> str:
