@@ -99,8 +99,9 @@ class Failures:
             return
         error = failure.value
         if isinstance(error, IgnoreRequest):
-            settle = partial(self._scheduler.done, lease, page=False)
-            self._record(_page_without_answer(lease, _reason(error)), lease, settle)
+            page = _page_without_answer(lease, _reason(error))
+            self._scheduler.recrawls.tell(page, lease, None)
+            self._record(page, lease, partial(self._scheduler.done, lease, page=False))
         else:
             self.fail(lease, Bury(_reason(error)))
 

@@ -39,6 +39,9 @@ class Recrawl:
     def _decide(self, page: Page, lease: Lease) -> None:
         scheduler = Scheduler.of(self._crawler)
         recrawls = scheduler.recrawls
+        if recrawls.policy is None:
+            recrawls.tell(page, lease, None)
+            return
         before = visit_of(lease.entry)
         not_modified = NOT_MODIFIED in page.flags
         if before is not None and not page.content_hash.startswith(before.digest.hex()):
@@ -49,7 +52,8 @@ class Recrawl:
             decision = recrawls.visited(
                 lease,
                 Found() if not_modified else _found(page),
-                page.headers,
+                # Of a body that was cut off, all is wanted the next time.
+                page.headers if "truncated" not in page.flags else {},
                 queue_of=lambda changed: Outlinks.of(self._crawler).queue_of(
                     lease.entry, unchanged=before is not None and not changed
                 ),

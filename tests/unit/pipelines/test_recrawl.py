@@ -111,9 +111,17 @@ def test_what_is_no_page_at_its_first_visit_is_not_visited_again(crawl: Crawl, s
     assert (told(page), again) == ((1, 0, None), None)
 
 
-def test_without_recrawls_nothing_is_due() -> None:
+def test_without_recrawls_nothing_is_due(crawl: Crawl) -> None:
     page, again = Crawl("off").visit(lease_of(URL))
     assert (told(page), again) == ((1, 0, None), None)
+    _, again = crawl.visit(lease_of(URL))
+    page, last = Crawl("off").visit(next_lease(again))
+    assert (told(page), last) == ((2, 0, None), None)
+
+
+def test_a_body_that_was_cut_off_is_wanted_whole_the_next_time(crawl: Crawl) -> None:
+    _, again = crawl.visit(lease_of(URL), headers={"etag": '"1"'}, flags=["truncated"])
+    assert "etag" not in next_lease(again).entry.tail
 
 
 def test_a_page_without_a_lease_is_left_alone(crawl: Crawl) -> None:
