@@ -51,28 +51,42 @@ def _with_bounded_depth(html: str) -> str:
     tags = _TAG.findall(html)
     if len(tags) <= FREE_TAGS:
         return html
-    weights = _weights(set(map(str.lower, set(tags))))
-    opened: dict[str, int] = {}
+    effects = _effects(set(tags))
+    opened = dict.fromkeys([tag for tag, _ in effects.values()], 0)
     depth = work = 0
-    for number, raw in enumerate(tags):
-        tag = raw.lower()
-        if tag[0] == "/":
-            tag = tag[1:]
-            # Only what was opened can be closed.
-            if opened.get(tag):
-                opened[tag] -= 1
-                depth -= weights.get(tag, _ELEMENT)
+    # Most tags of a page are few: what each does is looked up, not found out again.
+    for number, effect in enumerate(map(effects.get, tags)):
+        if effect is None:
             continue
-        weight = weights.get(tag, _ELEMENT)
-        if weight:
-            opened[tag] = opened.get(tag, 0) + 1
-            depth += weight
+        tag, weight = effect
+        if weight < 0:
+            # Only what was opened can be closed.
+            if opened[tag]:
+                opened[tag] -= 1
+                depth += weight
+            continue
+        opened[tag] += 1
+        depth += weight
         if depth > _USUAL:
             work += depth
             if work > _BUDGET * _ELEMENT:
                 match = next(islice(_TAG.finditer(html), number, None))
                 return html[: match.start()]
     return html
+
+
+def _effects(raw_tags: set[str]) -> dict[str, tuple[str, int]]:
+    """What each tag does to the depth of what is open, as it is written: element and weight."""
+    weights = _weights({raw.lower() for raw in raw_tags})
+    found = {}
+    for raw in raw_tags:
+        is_end = raw[0] == "/"
+        tag = raw.lower()[is_end:]
+        weight = weights.get(tag, _ELEMENT)
+        # What is open is searched for tags without weight, too.
+        if weight or not is_end:
+            found[raw] = (tag, -weight if is_end else weight)
+    return found
 
 
 def _weights(tags: set[str]) -> dict[str, int]:

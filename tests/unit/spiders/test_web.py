@@ -51,6 +51,14 @@ async def test_a_page_has_what_the_response_says(scheduler: WritingScheduler) ->
     assert page.crawled_at.tzinfo is not None
 
 
+async def test_other_types_are_kept_without_links(scheduler: WritingScheduler) -> None:
+    body = b"%PDF-1.7 <a href=/a>no link</a>"
+    response = Response(URL, headers={"Content-Type": "application/pdf"}, body=body)
+    page = await page_of(response, spider_with(scheduler))
+    assert (page.content_type, page.body, page.stored) == ("application/pdf", body, True)
+    assert (page.links, page.text, page.title) == ([], "", "")
+
+
 async def test_elements_are_left_out_of_the_text_by_a_setting(scheduler: WritingScheduler) -> None:
     html = HtmlResponse(URL, body=b"<nav>Menu</nav><p>Text</p><footer>End</footer>")
     spider = WebSpider.from_crawler(crawler_with(scheduler, TEXT_WITHOUT="nav, Footer"))
