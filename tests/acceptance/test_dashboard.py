@@ -3,6 +3,7 @@
 import socket
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
@@ -66,6 +67,12 @@ def _journey(dashboard: Dashboard, artefacts: Path) -> None:
     dashboard.wait_for_text("#codes .bar", "200")
     page.locator("#rate-chart rect.area").first.wait_for(state="attached")
     page.locator("#latency-chart path.line").first.wait_for(state="attached")
+
+    # The same process answers Prometheus.
+    url = urljoin(page.url, "/metrics")
+    answer = page.request.get(url, headers={"Authorization": f"Bearer {TOKEN}"})
+    assert 'crawler_fetch_latency_seconds_count{crawl="web",scope="worker"}' in answer.text()
+    assert 'crawler_active_workers{crawl="web"} 1.0' in answer.text()
 
     # Pause and resume.
     page.get_by_role("button", name="Pause").click()

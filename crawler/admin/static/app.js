@@ -15,6 +15,8 @@ let parts = null;
 let events = null;
 let paused = false;
 let timer = 0;
+// Worker -> seconds since its last beat.
+let silent = new Map();
 
 function failed(error, loud = false) {
   if (error instanceof Refused) signOut(error.message);
@@ -65,7 +67,7 @@ function start() {
   events = new Events("/events", {
     state: connection,
     status: (text) => showStatus(JSON.parse(text)),
-    vitals: (text) => parts.overview.figures(JSON.parse(text)),
+    vitals: (text) => showVitals(JSON.parse(text)),
     trouble: (text) => {
       trouble(text);
       $("state").className = "badge";
@@ -80,12 +82,10 @@ function start() {
 }
 
 // What is not sent by itself: tables, as long as somebody looks at them.
-async function look() {
+function look() {
   if (document.hidden) return;
-  await Promise.all([
-    $("hosts").contains(document.activeElement) && document.activeElement.id === "host-search" ? null : parts.hosts.load(),
-    parts.dead.load(),
-  ]);
+  parts.hosts.refresh();
+  parts.dead.load();
 }
 
 function showStatus(status) {
@@ -98,8 +98,13 @@ function showStatus(status) {
   setText($("state"), text);
   $("pause").disabled = false;
   setText($("pause"), paused ? "Resume" : "Pause");
-  parts.overview.status(status);
-  showWorkers(status);
+  parts.overview.status(status, silent);
+  showWorkers(status, silent);
+}
+
+function showVitals(vitals) {
+  silent = new Map(vitals.workers.map((worker) => [worker.name, worker.silent_s]));
+  parts.overview.figures(vitals);
 }
 
 function stateOf(status) {

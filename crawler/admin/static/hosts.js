@@ -6,6 +6,8 @@ import { count, span } from "./format.js";
 
 const LIMIT = 10;
 const TYPING_MS = 250;
+// The next hosts are cheap to list; a search looks through many, so it is repeated seldom.
+const SEARCH_AGAIN_MS = 30000;
 const KINDS = { ready: "good", in_flight: "good", resting: "", idle: "", blocked: "warn", excluded: "bad" };
 const NAMES = { in_flight: "being fetched" };
 export class Hosts {
@@ -13,6 +15,7 @@ export class Hosts {
     this.failed = failed;
     this.offset = 0;
     this.request = 0;
+    this.loaded = -Infinity;
     $("host-form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.first();
@@ -37,8 +40,16 @@ export class Hosts {
     return this.load();
   }
 
+  // Keep what is shown up to date, unless somebody types.
+  refresh() {
+    const sought = $("host-search").value || $("host-state").value || $("host-sort").value !== "next";
+    if (document.activeElement === $("host-search")) return;
+    if (!sought || performance.now() - this.loaded > SEARCH_AGAIN_MS) this.load();
+  }
+
   async load() {
     const request = (this.request += 1);
+    this.loaded = performance.now();
     const search = $("host-search").value.trim();
     const state = $("host-state").value;
     try {

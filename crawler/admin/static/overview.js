@@ -3,6 +3,7 @@
 import { Chart } from "./chart.js";
 import { $, h, setText } from "./dom.js";
 import { bytes, count, ms, NONE, percent, rate, words } from "./format.js";
+import { SILENT_S } from "./workers.js";
 
 const TILES = [
   ["pages", "Pages crawled"],
@@ -21,7 +22,6 @@ const HOSTS = [
 ];
 // The charts begin where the crawl did, and show ten minutes at least.
 const LEAST_MINUTES = 10;
-const SILENT_S = 10;
 const BARS = 7;
 
 export class Overview {
@@ -54,7 +54,7 @@ export class Overview {
   }
 
   // What is known each second.
-  status(status) {
+  status(status, silent) {
     const live = status.workers;
     const speed = live.reduce((sum, worker) => sum + (worker.about.pages_per_s ?? 0), 0);
     const received = live.reduce((sum, worker) => sum + (worker.about.bytes_per_s ?? 0), 0);
@@ -62,7 +62,7 @@ export class Overview {
     this.tiles.pages(count(status.pages), `${count(status.done)} URLs finished`);
     this.tiles.rate(rate(speed), `${bytes(received)} a second`);
     this.tiles.waiting(count(status.waiting), `${count(status.leased)} leased, ${count(status.retries)} to retry`);
-    this.tiles.workers(count(live.length), live.length ? machines(live) : "no process runs");
+    this.tiles.workers(count(live.length), live.length ? machines(live, silent) : "no process runs");
     this.tiles.dead(count(status.dead), status.dead ? "see below" : "none");
     bars($("queues"), [
       ...status.waiting_by_queue.map((waiting, i) => [`F${i + 1}`, waiting, "s1"]),
@@ -157,10 +157,10 @@ export class Overview {
   }
 }
 
-const machines = (workers) => {
+const machines = (workers, silent) => {
   const names = new Set(workers.map((worker) => worker.machine));
-  const silent = workers.filter((worker) => (worker.about.silent_s ?? 0) > SILENT_S).length;
-  if (silent) return `${silent} silent`;
+  const quiet = workers.filter((worker) => silent.get(worker.id) > SILENT_S).length;
+  if (quiet) return `${quiet} silent`;
   return names.size === 1 ? `on ${[...names][0]}` : `on ${names.size} machines`;
 };
 

@@ -6,7 +6,10 @@ import { count, ms, rate, span } from "./format.js";
 const SHARDS_SHOWN = 8;
 const COLUMNS = 10;
 
-export function showWorkers(status) {
+// Five beats.
+export const SILENT_S = 10;
+
+export function showWorkers(status, silent) {
   const now = Date.parse(status.at) / 1000;
   const number = (text) => h("td", { class: "number" }, text);
   const rows = status.workers.map((worker) => {
@@ -16,7 +19,7 @@ export function showWorkers(status) {
     return h(
       "tr",
       {},
-      h("td", {}, worker.machine || worker.id),
+      h("td", {}, worker.machine || worker.id, quiet(silent.get(worker.id))),
       number(String(worker.pid || "–")),
       number(rate(about.pages_per_s ?? 0)),
       number(count(worker.pages)),
@@ -30,6 +33,8 @@ export function showWorkers(status) {
   });
   replaceRows($("worker-rows"), rows, COLUMNS, "No process works on this crawl now. Start one: scrapy crawl web");
 }
+
+const quiet = (seconds) => (seconds > SILENT_S ? h("span", { class: "badge bad aside" }, `silent for ${span(seconds)}`) : null);
 
 export const noWorkers = (text) => replaceRows($("worker-rows"), [], COLUMNS, text);
 
