@@ -17,6 +17,10 @@ from crawler.content_seen.layout import BUCKET_MAX
 # Records in one script.
 _CHANGES = 500
 
+# What to do with a record: put it in, put it in if no other has its hash, take it out.
+PUT, PUT_FIRST, CUT = b"+", b"1", b"-"
+
+# A bucket's name, and a record.
 Record = tuple[str, bytes]
 
 
@@ -39,19 +43,11 @@ class Buckets:
             for name, bucket in zip(part, buckets, strict=True)
         }
 
-    async def put(self, records: Sequence[Record]) -> None:
-        """Put records in, where they are not yet."""
-        await self._change([(name, b"+" + record) for name, record in records])
+    async def change(self, changes: Sequence[Record]) -> list[int]:
+        """Put records in or take them out, each with PUT, PUT_FIRST or CUT before it.
 
-    async def put_first(self, records: Sequence[Record]) -> None:
-        """Put records in whose hash no other record has."""
-        await self._change([(name, b"1" + record) for name, record in records])
-
-    async def cut(self, records: Sequence[Record]) -> list[int]:
-        """Take records out; says for each how many others have its hash."""
-        return await self._change([(name, b"-" + record) for name, record in records])
-
-    async def _change(self, changes: Sequence[Record]) -> list[int]:
+        Says for each how many records of its bucket have its hash then.
+        """
         answers = [0] * len(changes)
         by_shard: dict[str, list[int]] = defaultdict(list)
         for index, (name, _) in enumerate(changes):

@@ -3,7 +3,8 @@
 A record is written when its page is durable. Until then it is pending, and known to the process
 that has the page alone: of two equal pages fetched at the same time both may be stored, never
 neither, and a page that was lost on its way is no original. What waits is sent together, one batch
-in flight at a time: first what is to be remembered, then what is asked.
+in flight at a time: first what is to be remembered, which may wait for more of it, then what is
+asked.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple, Self
 
 from redis.exceptions import RedisClusterException, RedisError
 
-from crawler.content_seen.buckets import Buckets, Record
+from crawler.content_seen.buckets import CUT, PUT, PUT_FIRST, Buckets, Record
 from crawler.content_seen.layout import (
     HASH_BYTES,
     Layout,
@@ -33,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 # Pages in one batch: 500 names or so, and a few hundred KB of buckets.
 _BATCH = 100
+# What is to be remembered is sent when there is so much of it, or after so many seconds.
+_ENOUGH = 16
+_LINGER_S = 0.05
 # Near texts looked at; in a bucket full of them any will do.
 _NEAREST = 16
 _ERRORS = (RedisError, RedisClusterException, OSError)
@@ -64,6 +68,9 @@ class ContentSeen:
         self._questions: list[_Question] = []
         self._changes: list[_Change] = []
         self._task: asyncio.Task[None] | None = None
+        # Whether the changes are to be sent now, and else what will see to it.
+        self._due = False
+        self._timer: asyncio.TimerHandle | None = None
         # Contents that could not be remembered.
         self.lost = 0
 
@@ -105,10 +112,15 @@ class ContentSeen:
             before = None
         if now is not None or before is not None:
             self._changes.append(_Change(url_id, before, now))
-            self._start()
+            if len(self._changes) >= _ENOUGH:
+                self._send()
+            elif self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(_LINGER_S, self._send)
 
     async def flush(self) -> None:
         """Wait until Redis knows all that was remembered."""
+        if self._changes:
+            self._send()
         while self._task is not None:
             await asyncio.wait({self._task})
 
@@ -129,17 +141,27 @@ class ContentSeen:
 
     # --- batches -------------------------------------------------------------------------------
 
+    def _send(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._due = True
+        self._start()
+
     def _start(self) -> None:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def _work(self) -> None:
         try:
-            while self._questions or self._changes:
-                questions, changes = self._questions[:_BATCH], self._changes[:_BATCH]
-                del self._questions[:_BATCH], self._changes[:_BATCH]
-                if changes:
+            while self._questions or self._due:
+                if self._due:
+                    changes = self._changes[:_BATCH]
+                    del self._changes[:_BATCH]
+                    self._due = bool(self._changes)
                     await self._change(changes)
+                questions = self._questions[:_BATCH]
+                del self._questions[:_BATCH]
                 if questions:
                     await self._answer(questions)
         finally:
@@ -192,7 +214,6 @@ class ContentSeen:
     async def _change(self, changes: list[_Change]) -> None:
         layout = self._layout
         cuts: list[Record] = []
-        firsts: list[Record] = []
         puts: list[Record] = []
         for url_id, before, now in changes:
             if before is not None:
@@ -201,19 +222,18 @@ class ContentSeen:
                     record = packed(before.simhash) + packed(url_id)
                     cuts.append((layout.near(before.simhash)[0], record))
             if now is not None:
-                firsts.append((layout.exact(now.digest), exact_record(now.digest, url_id)))
+                record = exact_record(now.digest, url_id)
+                puts.append((layout.exact(now.digest), PUT_FIRST + record))
                 if now.simhash is not None:
-                    hashed = packed(now.simhash)
+                    hashed = PUT + packed(now.simhash)
                     first, *others = layout.near(now.simhash)
                     puts.append((first, hashed + packed(url_id)))
                     puts += [(name, hashed) for name in others]
         try:
             if cuts:
                 await self._cut(cuts)
-            if firsts:
-                await self._buckets.put_first(firsts)
             if puts:
-                await self._buckets.put(puts)
+                await self._buckets.change(puts)
         except _ERRORS as error:
             self.lost += len(changes)
             logger.debug("%d contents are not remembered: %s", len(changes), error)
@@ -224,12 +244,12 @@ class ContentSeen:
 
     async def _cut(self, records: list[Record]) -> None:
         """Take records with fingerprints out, and their SimHashes if nobody else has them."""
-        left = await self._buckets.cut(records)
+        left = await self._buckets.change([(name, CUT + record) for name, record in records])
         for (name, record), others in zip(records, left, strict=True):
             hashed = record[:HASH_BYTES]
             near = self._layout.near(int.from_bytes(hashed, "little"))
             if name == near[0] and not others:
-                await self._buckets.cut([(other, hashed) for other in near[1:]])
+                await self._buckets.change([(other, CUT + hashed) for other in near[1:]])
 
 
 def _meta(crawl: str) -> str:

@@ -120,7 +120,10 @@ class Duplicates:
     def remember(self, item: Any) -> None:
         """The item is durable: later pages are compared with it."""
         self.let_go(item)
-        if not isinstance(item, Page) or not item.content_hash:
+        if not isinstance(item, Page):
+            return
+        if not item.content_hash and not 200 <= item.status < 300:
+            # Not modified, or an error: what is stored of it still holds.
             return
         now = Content.parse(item.content_hash, item.simhash) if not item.duplicate_of else None
         before = Content.parse(*item.earlier) if item.earlier is not None else None

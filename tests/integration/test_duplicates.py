@@ -64,6 +64,8 @@ async def close(crawler: Crawler) -> None:
 async def store(crawler: Crawler, item: Page) -> None:
     """What the engine does when an item has passed all pipelines."""
     await crawler.signals.send_catch_log_async(signals.item_scraped, item=item)
+    for duplicates in OPENED:
+        await duplicates._seen.flush()
 
 
 async def test_an_equal_page_is_a_duplicate_once_the_first_is_durable(crawler: Crawler) -> None:
@@ -172,6 +174,19 @@ async def test_a_page_whose_content_changed_gives_up_its_past(crawler: Crawler) 
     assert not (await duplicates.process_item(page(2))).duplicate_of
     third = await duplicates.process_item(page(3, changed.text))
     assert third.duplicate_of == f"{fingerprint('http://h.test/1'):016x}"
+
+
+@pytest.mark.parametrize(("status", "is_original"), [(200, False), (304, True), (503, True)])
+async def test_a_page_without_content_is_an_original_as_long_as_it_is_stored(
+    crawler: Crawler, status: int, is_original: bool
+) -> None:
+    duplicates = await opened(crawler)
+    first = await duplicates.process_item(page(1))
+    await store(crawler, first)
+    now = page(1, "", stored=False, status=status)
+    now.earlier = (first.content_hash, first.simhash)
+    await store(crawler, await duplicates.process_item(now))
+    assert bool((await duplicates.process_item(page(2))).duplicate_of) == is_original
 
 
 async def test_the_same_bytes_keep_the_hash_that_was_remembered_of_them(crawler: Crawler) -> None:

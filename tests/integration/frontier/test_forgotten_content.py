@@ -24,6 +24,7 @@ async def test_forgetting_a_url_forgets_its_content(
     await frontier.add([page])
     seen = await contents(place)
     seen.remember(page.id, CONTENT)
+    await seen.flush()
     assert await seen.find(OTHER, CONTENT) == Duplicate(page.id, None)
     assert await steering.forget(page.url)
     assert await seen.find(OTHER, CONTENT) is None
