@@ -12,7 +12,7 @@ from benchmarks.command import parser
 from benchmarks.figures import Figure, table
 from benchmarks.machine import footer, short_commit
 
-BENCHMARKS = ("frontier", "fetch", "links", "priority", "recrawl", "content", "crawl")
+BENCHMARKS = ("frontier", "fetch", "links", "priority", "recrawl", "content", "store", "crawl")
 RESULTS = Path(__file__).parent / "results"
 
 
