@@ -59,12 +59,15 @@ class Gate:
         headers = Headers(scope=scope)
         sent = _Sent(scope, send)
         refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await refusal(scope, receive, sent)
-        else:
-            await self._app(scope, _Body(receive), sent)
-        if scope["method"] not in _READS:
-            _audit(scope, sent.status)
+        try:
+            if refusal is not None:
+                await refusal(scope, receive, sent)
+            else:
+                await self._app(scope, _Body(receive), sent)
+        finally:
+            # Also of one that failed: it may have done a part.
+            if scope["method"] not in _READS:
+                _audit(scope, sent.status)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Any:
         if not self._is_ours(headers.get("host", "")):

@@ -9,6 +9,7 @@ from typing import Literal
 from crawler import options, seeds
 from crawler.frontier import Entry, Steering
 from crawler.options import Options
+from crawler.policy.url_filter import Scope
 from crawler.urls import Rejected, Urls
 
 State = Literal["added", "known", "rejected"]
@@ -31,7 +32,8 @@ async def add_seeds(steering: Steering, urls: Urls, given: Sequence[str]) -> lis
     """Add the URLs that the crawl may have; the answers are in the order of the questions."""
     known = frozenset(await steering.seed_domains())
     current = replace(Options().changed(await steering.options()), seed_domains=known)
-    judged = [_judge(text, urls, current) for text in given]
+    scope = current.url_filter()
+    judged = [_judge(text, urls, scope) for text in given]
     entries = [found for found in judged if isinstance(found, Entry)]
     domains = options.new_seed_domains(current, (entry.url for entry in entries))
     if domains:
@@ -46,11 +48,10 @@ async def add_seeds(steering: Steering, urls: Urls, given: Sequence[str]) -> lis
     ]
 
 
-def _judge(text: str, urls: Urls, current: Options) -> Entry | Rejected:
+def _judge(text: str, urls: Urls, scope: Scope) -> Entry | Rejected:
     found = seeds.parse_seed(text, urls)
     if isinstance(found, Rejected):
         return found
-    scope = current.url_filter()
     if scope.excludes(found.url):
         return Rejected("excluded")
     if scope.is_too_long(found.url):

@@ -28,6 +28,7 @@ from crawler.progress.terminal import Terminal
 from crawler.progress.view import live_view, plain_line
 from crawler.scheduler import Scheduler
 from crawler.urls import host_of
+from crawler.vitals import Vitals
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -137,7 +138,9 @@ class Progress:
             recent_s=self._rate.add(now_s, process.pages),
         )
         scheduler = Scheduler.of(self._crawler)
-        return Snapshot(scheduler.crawl, process, self._sizes, scheduler.frontier.shards)
+        dashboard = Vitals.of(self._crawler).extra.get("admin", "")
+        shards = scheduler.frontier.shards
+        return Snapshot(scheduler.crawl, process, self._sizes, shards, dashboard)
 
     async def _read_sizes(self) -> None:
         # An old reading is better than none; the workbench says that Redis is away.

@@ -63,6 +63,8 @@ class Snapshot:
     crawl: Sizes | None = None
     # Every process is an owner in each shard of the frontier.
     shards: int = 1
+    # Address of the dashboard; empty while there is none.
+    dashboard: str = ""
 
     @property
     def processes(self) -> int:

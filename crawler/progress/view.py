@@ -28,10 +28,11 @@ def live_view(snapshot: Snapshot) -> RenderableType:
         waiting if crawl is None else _crawl_table(crawl, snapshot.processes),
     )
     paused = " · [yellow]paused[/]" if crawl is not None and crawl.paused else ""
+    dashboard = f"{escape(snapshot.dashboard)} · " if snapshot.dashboard else ""
     return Panel(
         both,
         title=f"[bold]{escape(snapshot.name)}[/] · {duration(process.elapsed_s)}{paused}",
-        subtitle="[dim]Ctrl-C stops and keeps everything[/]",
+        subtitle=f"[dim]{dashboard}Ctrl-C stops and keeps everything[/]",
         title_align="left",
         subtitle_align="right",
         border_style="cyan",

@@ -44,6 +44,15 @@ async def test_the_usual_time_of_a_host_counts_not_one_fetch() -> None:
     assert await manners.rest_ms("other.test", Fetch(0.0, 200)) == 1_000
 
 
+async def test_a_delay_that_was_ordered_goes_before_the_rules() -> None:
+    rules = {"h.test": {"delay": 3}}
+    manners = Manners.of(project_crawler(DELAY_FACTOR=0, DELAY_MIN=1, HOST_RULES=rules))
+    assert await manners.rest_ms("h.test", Fetch(0.1, 200)) == 3_000
+    manners.delays = {"h.test": 9.5}
+    assert await manners.rest_ms("h.test", Fetch(0.1, 200)) == 9_500
+    assert await manners.rest_ms("other.test", Fetch(0.1, 200)) == 1_000
+
+
 def test_a_crawl_has_one_memory_of_its_hosts() -> None:
     crawler = project_crawler()
     assert Manners.of(crawler) is Manners.of(crawler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from crawler import options
 from crawler.frontier import Steering
 from crawler.options import Options
-from crawler.orders import Orders
+from crawler.orders import LOOK_S, Orders
 from tests.integration.frontier.fleet import entry
 
 
@@ -68,3 +69,27 @@ async def test_the_domains_of_seeds_are_known_to_all(steering: Steering) -> None
     assert other.scope.refuses("http://a.test/1", page_url=page, depth=1) is None
     assert other.scope.refuses("http://c.test/1", page_url=page, depth=1) == "scope"
     assert (await opened(steering)).options == one.options
+
+
+async def test_who_wants_to_know_is_told_of_what_people_order(steering: Steering) -> None:
+    orders = await opened(steering)
+    heard: list[Options] = []
+    orders.tell(heard.append)
+    assert [dict(now.host_delays) for now in heard] == [{}]
+    await options.set_host_delay(steering, "h.test", 2.5)
+    await orders.look()
+    assert dict(heard[-1].host_delays) == {"h.test": 2.5}
+    await options.set_host_delay(steering, "h.test", None)
+    await orders.look()
+    assert not heard[-1].host_delays
+
+
+async def test_orders_are_followed_without_being_asked_to_look(steering: Steering) -> None:
+    assert LOOK_S <= 1
+    orders = await opened(steering)
+    followed = asyncio.Event()
+    orders.tell(lambda now: followed.set() if now.max_depth == 3 else None)
+    await steering.set_options({"max_depth": 3})
+    async with asyncio.timeout(30):
+        await followed.wait()
+    await orders.close()

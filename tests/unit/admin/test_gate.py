@@ -166,3 +166,20 @@ async def test_each_write_is_in_the_audit_log_without_secrets(
     assert lines[0].startswith("127.0.0.1 DELETE /urls?url=http://user:***@a.test/%0Aforged: 200")
     assert lines[1].startswith("127.0.0.1 POST /crawl/pause: 401")
     assert TOKEN not in caplog.text
+
+
+async def test_a_write_that_fails_is_in_the_audit_log_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise RuntimeError("broken")
+
+    gate = Gate(broken, token=TOKEN, names=[])
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    with caplog.at_level(logging.INFO, "crawler.admin.audit"):
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=gate), base_url="http://127.0.0.1", headers=headers
+        ) as http:
+            with pytest.raises(RuntimeError):
+                await http.post("/crawl/pause")
+    assert [record.getMessage() for record in caplog.records] == ["127.0.0.1 POST /crawl/pause: 0 "]

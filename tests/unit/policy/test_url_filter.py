@@ -34,6 +34,17 @@ def test_scope_and_extension_decide(scope: str, url: str, reason: str | None) ->
 
 
 @pytest.mark.parametrize(
+    ("max_url_length", "reason"),
+    [(0, None), (len(PAGE), None), (len(PAGE) - 1, "too_long")],
+)
+def test_a_maximum_length_is_the_longest_followed_and_zero_is_none(
+    max_url_length: int, reason: str | None
+) -> None:
+    scope = Scope(max_url_length=max_url_length)
+    assert scope.refuses(PAGE, page_url=PAGE, depth=1) == reason
+
+
+@pytest.mark.parametrize(
     ("max_depth", "depth", "reason"), [(0, 1000, None), (2, 2, None), (2, 3, "depth")]
 )
 def test_a_maximum_depth_is_the_last_one_followed_and_zero_is_none(
