@@ -18,7 +18,7 @@ _OVER = "the measurement is over"
 
 def measure(quick: bool) -> Iterator[Figure | Skipped]:
     """Commands a second that one idle crawl sends; a script counts as one."""
-    seconds = 5.0 if quick else 30.0
+    seconds = 4.0 if quick else 30.0
     with private_redis() as server, crawl_processes(server, settings={"CRAWL_IDLE": "wait"}):
         time.sleep(_SETTLE_S)
         calls = _calls(server, seconds)

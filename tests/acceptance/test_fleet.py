@@ -21,6 +21,7 @@ from demo.truth import truth
 from demo.web import Web, WebOptions
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Fleet, sizes, until
+from tests.cluster import RedisProcess
 
 DELAY_S = 0.05
 SEED = "http://s0.test/"
@@ -182,3 +183,16 @@ def test_a_process_that_waits_for_its_seeds_can_be_stopped(
         # The thread that reads them never ends.
         assert process.wait() == 0
         assert "Traceback" not in process.log
+
+
+def test_a_process_that_gave_up_on_redis_exits_with_an_error(
+    tmp_path: Path, redis_process: RedisProcess, log: Path
+) -> None:
+    options = WebOptions(hosts=12, pages=30, seed=2, zoo="none")
+    crawls = Crawls(tmp_path, redis_process.url)
+    with DemoServer(options, log) as web, Fleet(crawls, web, REDIS_GIVE_UP=0.5) as fleet:
+        process = fleet.start(SEED, arguments={"scope": "any"})
+        until(lambda: len(pages(log)) > 5)
+        redis_process.kill()
+        process.says("Redis is away")
+        assert process.wait() == 1, process.log

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from crawler.ending import Limits
 from crawler.frontier import Frontier, Lease, OwnerDead
+from crawler.frontier.health import Health
+from crawler.frontier.shards import preferred, shard_of
+from crawler.heartbeat import Heartbeat, Pulse
+from crawler.workbench import Demand, Workbench
 from tests.integration.frontier.fleet import (
     T0,
     Place,
@@ -387,3 +392,58 @@ async def test_sizes_add_up_over_every_state(frontier: Frontier) -> None:
     assert (sizes.done, sizes.pages, sizes.retries, sizes.dead) == (2, 1, 1, 1)
     assert sizes.unfinished == 7
     assert sum(await frontier.waiting_by_shard()) == 3
+
+
+# --- strategies ----------------------------------------------------------------------------------
+
+
+async def order_of(place: Place, frontier: Frontier, strategy: str, turn: int = 0) -> list[int]:
+    """In which order an instance asks the shards."""
+
+    async def nothing() -> int:
+        return 0
+
+    bench = Workbench(frontier, Health(), Limits(), Demand(lambda: 0, lambda: None, nothing))
+    heart = Heartbeat(
+        frontier,
+        bench,
+        Health(),
+        Pulse(strategy=strategy),
+        about=dict,
+        on_beat=nothing,
+        on_epoch=lambda: None,
+    )
+    heart._turn = turn
+    await heart._order_shards()
+    return bench.shard_order
+
+
+async def test_a_sticky_instance_asks_its_own_shards_first_and_they_move_with_the_fleet(
+    place: Place,
+) -> None:
+    fleet = [await place.instance() for _ in range(3)]
+    orders = [await order_of(place, frontier, "sticky") for frontier in fleet]
+    assert all(sorted(order) == list(range(place.shards)) for order in orders)
+    live = [frontier.owner for frontier in fleet]
+    assert orders == [
+        preferred(place.shards, name, live) if place.shards > 1 else [0] for name in live
+    ]
+    await fleet[0].leave()
+    left = live[1:]
+    expected = preferred(place.shards, left[0], left) if place.shards > 1 else [0]
+    assert await order_of(place, fleet[1], "sticky") == expected
+
+
+async def test_a_balanced_instance_asks_the_fullest_shard_first(
+    frontier: Frontier, place: Place
+) -> None:
+    await frontier.add([*entries(9), *hosts(3)])
+    order = await order_of(place, frontier, "balanced")
+    assert order[0] == shard_of("a.test", place.shards)
+    waiting = await frontier.waiting_by_shard()
+    assert [waiting[shard] for shard in order] == sorted(waiting, reverse=True)
+
+
+async def test_an_instance_without_preference_goes_round(frontier: Frontier, place: Place) -> None:
+    firsts = [(await order_of(place, frontier, "any", turn))[0] for turn in range(place.shards)]
+    assert firsts == list(range(place.shards))

@@ -1,0 +1,109 @@
+"""URLs for which the frontier has no room wait in MongoDB, and come back when it has."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from pymongo import AsyncMongoClient
+
+from crawler.frontier import Added, Entry, Frontier, Tuning
+from crawler.frontier.connection import connect
+from crawler.outside import Outside
+from crawler.spill import Spill
+from tests.integration.frontier.fleet import CRAWL, T0, claim, crawl, entries, entry
+
+
+@pytest.fixture
+async def collection(mongo_uri: str, mongo_db_name: str) -> AsyncIterator[Any]:
+    async with AsyncMongoClient[dict[str, Any]](mongo_uri) as client:
+        yield client[mongo_db_name]["spilled"]
+
+
+@pytest.fixture
+async def frontier(redis_url: str) -> AsyncIterator[Frontier]:
+    """One that is full with three URLs."""
+    client = await connect(redis_url)
+    frontier = Frontier(client, CRAWL, tuning=Tuning(full_at=3))
+    await frontier.open()
+    await frontier.beat(now_ms=T0)
+    yield frontier
+    await client.aclose()
+
+
+def outside(frontier: Frontier, spill: Spill | None) -> Outside:
+    async def add(found: Sequence[Entry], mode: str) -> Added:
+        return await frontier.add(found, mode=mode)
+
+    return Outside(frontier, "web", add, spill)
+
+
+async def fill_and_spill(frontier: Frontier, spill: Spill) -> list[Entry]:
+    """Fill the frontier; what is refused is spilled."""
+    await frontier.add(entries(3))
+    low = [entry(f"http://low{i}.test/", 5, tail={"etag": "x"}) for i in range(4)]
+    added = await frontier.add(low)
+    assert added.answers == "2222"
+    await outside(frontier, spill).keep(low)
+    return low
+
+
+async def test_what_is_refused_comes_back_when_there_is_room(
+    frontier: Frontier, collection: Any
+) -> None:
+    spill = Spill(collection, CRAWL)
+    low = await fill_and_spill(frontier, spill)
+    assert await outside(frontier, spill).take_in() == 0
+    assert await collection.count_documents({}) == 4
+    for i in range(3):
+        for lease in await claim(frontier, now_ms=T0 + i):
+            await crawl(frontier, lease, now_ms=T0 + i)
+    assert await outside(frontier, spill).take_in() == 4
+    assert await collection.count_documents({}) == 0
+    assert [lease.entry for lease in await claim(frontier, now_ms=T0 + 9)] == low
+    assert await outside(frontier, spill).take_in() == 0
+
+
+async def test_a_process_that_dies_between_add_and_delete_loses_and_doubles_nothing(
+    frontier: Frontier, collection: Any
+) -> None:
+    spill = Spill(collection, CRAWL)
+    low = await fill_and_spill(frontier, spill)
+    await frontier.add(low, mode="all")
+    # It is known by now, so that it is dropped and not added a second time.
+    assert await outside(frontier, spill).take_in() == 4
+    assert await collection.count_documents({}) == 0
+    assert (await frontier.sizes()).waiting == 7
+
+
+async def test_a_url_is_kept_once_however_often_it_is_spilled_and_by_whom(collection: Any) -> None:
+    mine, others = Spill(collection, CRAWL), Spill(collection, "another crawl")
+    for spill in (mine, mine, others):
+        await spill.put(entries(2))
+    assert await collection.count_documents({}) == 4
+    assert await mine.some(10) == entries(2)
+    assert len(await mine.some(1)) == 1
+    await mine.drop(entries(2))
+    assert (await mine.some(10), len(await others.some(10))) == ([], 2)
+
+
+async def test_a_damaged_one_is_told_and_stops_nothing(
+    collection: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    spill = Spill(collection, CRAWL)
+    await collection.insert_one({"_id": "bad", "crawl": CRAWL, "entry": b"x"})
+    await spill.put(entries(1))
+    assert await spill.some(10) == entries(1)
+    assert "cannot be read" in caplog.text
+    assert await collection.count_documents({}) == 1
+
+
+async def test_without_mongodb_they_are_left_out_and_the_log_says_so_once(
+    frontier: Frontier, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = outside(frontier, None)
+    for _ in range(3):
+        await found.keep(entries(2))
+    assert caplog.text.count("links of low priority are left out") == 1
+    assert await found.take_in() == 0
