@@ -20,6 +20,15 @@ class Discoveries:
         self._known = known
         self._count = count
 
+    def knows(self, fingerprint: int) -> bool:
+        """Is this URL surely in the frontier? Then there is no need to add it."""
+        return fingerprint in self._known
+
+    def met_again(self, number: int) -> None:
+        """So many URLs were found that were known, and not added."""
+        if number:
+            self._count("frontier/discovered", number)
+
     def forget(self) -> None:
         """Redis may have lost what it acknowledged."""
         self._known.clear()

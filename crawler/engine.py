@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
+
+from scrapy.utils.defer import aiter_errback, iter_errback
 
 from crawler.requests import LEASE
 
 if TYPE_CHECKING:
+    from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
 
     from crawler.frontier import Lease
 
@@ -48,6 +53,27 @@ class Engine:
         found = (request.meta.get(LEASE) for request in slot.inprogress)
         busy = {lease.key for lease in found if lease is not None}
         return [lease for lease in leases if lease.key not in busy]
+
+    @staticmethod
+    def take_outputs_in_turn(crawler: Crawler) -> None:
+        """Handle what a callback gives one after the other, without tasks and a queue for it.
+
+        With CONCURRENT_ITEMS = 1 that is what Scrapy does, in two tasks a page.
+        """
+        scraper: Any = crawler.engine.scraper
+
+        async def handle(result: Any, request: Request, response: Response | Failure) -> None:
+            handle_error = scraper.handle_spider_error
+            process = scraper._process_spidermw_output_async  # noqa: SLF001
+            if isinstance(result, AsyncIterator):
+                async for output in aiter_errback(result, handle_error, request, response):
+                    await process(output, response)
+            else:
+                for output in iter_errback(result, handle_error, request, response):
+                    await process(output, response)
+
+        if scraper.concurrent_items == 1:
+            scraper.handle_spider_output_async = handle
 
     @staticmethod
     def is_closing(crawler: Crawler) -> bool:

@@ -5,9 +5,10 @@ Links of pages and URLs of sitemaps take the same way: scope, traps, priority, o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
@@ -16,6 +17,7 @@ from crawler.frontier import ADD_MAX, Entry
 from crawler.policy.host_tally import HostTally
 from crawler.policy.priority import NEW_HOST_URLS, Facts, Scorer, front_queue
 from crawler.policy.traps import PageLinks, Traps
+from crawler.policy.url_filter import Scope
 from crawler.scheduler import Scheduler
 from crawler.sitemaps import CALLBACK, MAX_BYTES
 from crawler.urls import host_of, registered_domain
@@ -27,6 +29,37 @@ if TYPE_CHECKING:
 _HOSTS_KEPT = 100_000
 # An index of sitemaps may list indexes once more, and no deeper.
 SITEMAP_LEVELS = 2
+
+
+class _Judge:
+    """Says which links of one page belong to the crawl, and counts the others by the reason."""
+
+    def __init__(self, scope: Scope, traps: Traps, page_url: str, *, today: date) -> None:
+        self.refused: dict[str, int] = {}
+        self._scope = scope
+        self._traps = traps
+        self._page_host = host_of(page_url)
+        self._page = PageLinks(page_url)
+        self._today = today
+        # Most links of a page lead to a few hosts.
+        self._hosts: dict[str, str | None] = {}
+        self._reads_text = bool(scope.include or scope.exclude)
+
+    def refuses(self, url: str, host: str) -> bool:
+        """Is this link left out?"""
+        scope, hosts = self._scope, self._hosts
+        if host not in hosts:
+            hosts[host] = scope.refuses_host(host, self._page_host)
+        reason = scope.refuses_form(url) or hosts[host]
+        if reason is None and self._reads_text:
+            reason = scope.refuses_text(url)
+        if reason is None:
+            trap = self._traps.refuses(url, self._page, today=self._today)
+            reason = trap and f"trap_{trap}"
+        if reason is None:
+            return False
+        self.refused[reason] = self.refused.get(reason, 0) + 1
+        return True
 
 
 class Outlinks:
@@ -42,6 +75,7 @@ class Outlinks:
         self._scorer = scorer
         self._traps = traps
         self.hosts = HostTally(_HOSTS_KEPT)
+        self._queue_of_score: list[int] = []
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -81,10 +115,11 @@ class Outlinks:
                 continue
             added = await Scheduler.of(self._crawler).add(entries)
             today = datetime.now(UTC).date()
-            for index, entry in enumerate(entries):
-                if added.is_new(index):
-                    self._traps.followed(entry.url, today=today)
-                    self.hosts.add(host_of(entry.url), urls=1)
+            new = [entry.url for index, entry in enumerate(entries) if added.is_new(index)]
+            for url in new:
+                self._traps.followed(url, today=today)
+            for host, number in Counter(map(host_of, new)).items():
+                self.hosts.add(host, urls=number)
 
     def queue_of(self, entry: Entry, *, unchanged: bool) -> int:
         """The front queue of a page that is visited again."""
@@ -135,45 +170,50 @@ class Outlinks:
         tails: Mapping[str, dict[str, Any]],
     ) -> list[Entry]:
         scheduler = Scheduler.of(self._crawler)
-        scope, spelling, thresholds = scheduler.orders.scope, scheduler.urls, scheduler.thresholds
-        refuses, score, page = scope.refuses, self._scorer.score, PageLinks(page_url)
-        today = datetime.now(UTC).date()
-        page_domain = registered_domain(host_of(page_url))
-        host_points: dict[str, int] = {}
-        refused: dict[str, int] = {}
+        scope, spelling, found = scheduler.orders.scope, scheduler.urls, scheduler.discoveries
+        if scope.is_too_deep(depth):
+            self._count("links/refused/depth", len(batch))
+            return []
+        judge = _Judge(scope, self._traps, page_url, today=datetime.now(UTC).date())
+        page_host, points = host_of(page_url), dict[str, int]()
+        score, queues = self._scorer.score, self._queues(scheduler.thresholds)
+        again = 0
         entries: list[Entry] = []
         for url in batch:
-            reason = refuses(url, page_url=page_url, depth=depth)
-            if reason is None:
-                reason = self._traps.refuses(url, page, today=today)
-                if reason is not None:
-                    reason = f"trap_{reason}"
-            if reason is not None:
-                refused[reason] = refused.get(reason, 0) + 1
-                continue
             host = host_of(url)
-            points = host_points.get(host)
-            if points is None:
-                points = host_points[host] = self._host_points(host, page_domain)
-            queue = front_queue(score(url, depth, points, facts.get(url)), thresholds)
+            if judge.refuses(url, host):
+                continue
+            if host not in points:
+                points[host] = self._host_points(host, page_host)
+            id_ = spelling.fingerprint(url)
+            if found.knows(id_):
+                again += 1
+                continue
             entries.append(
                 Entry(
-                    id=spelling.fingerprint(url),
+                    id=id_,
                     url=url,
-                    queue=queue,
+                    queue=queues[score(url, depth, points[host], facts.get(url))],
                     depth=depth,
                     parent=parent,
                     group_skip=spelling.group_skip(url),
                     tail=tails.get(url, {}),
                 )
             )
-        for name, count in refused.items():
+        found.met_again(again)
+        for name, count in judge.refused.items():
             self._count(f"links/refused/{name}", count)
         return entries
 
-    def _host_points(self, host: str, page_domain: str) -> int:
+    def _queues(self, thresholds: Sequence[int]) -> list[int]:
+        """The front queue of each score."""
+        if not self._queue_of_score:
+            self._queue_of_score = [front_queue(points, thresholds) for points in range(101)]
+        return self._queue_of_score
+
+    def _host_points(self, host: str, page_host: str) -> int:
         """The points of a host that a page links to; the link itself counts for later ones."""
-        if registered_domain(host) != page_domain:
+        if host != page_host and registered_domain(host) != registered_domain(page_host):
             self.hosts.add(host, inbound=1)
         return self._scorer.host_points(host, self.hosts.of(host))
 

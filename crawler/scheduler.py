@@ -63,7 +63,7 @@ class Scheduler(BaseScheduler):
         self._given = assembly.given_options(settings, crawler.spider)
         self._health = Health(settings.getfloat("REDIS_GIVE_UP"))
         self._engine = Engine(crawler, settings.getint("CONCURRENT_REQUESTS"))
-        self._discoveries: Discoveries
+        self.discoveries: Discoveries
         self.recrawls = Recrawls(assembly.recrawl_tuning(settings))
         self.orders = Orders(assembly.skipped_extensions(settings), self._limit, self.recrawls)
         self._steering: Steering
@@ -132,7 +132,7 @@ class Scheduler(BaseScheduler):
             if lease is not None and entry.id == lease.entry.id:
                 # Folded into its source, and still the only way to the page.
                 forced = forced or entry.url != lease.entry.url
-            self._discoveries.send(entry, "force" if forced else "all", self._engine.wake)
+            self.discoveries.send(entry, "force" if forced else "all", self._engine.wake)
         if lease is not None:
             # After the new URL: the outbox keeps this order.
             self.done(lease, page=False)
@@ -160,7 +160,7 @@ class Scheduler(BaseScheduler):
         """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or spilled."""
         if mode == "all":
             await self.orders.note_seeds(entries)
-        added = await self._discoveries.add(entries, mode)
+        added = await self.discoveries.add(entries, mode)
         refused = [entry for i, entry in enumerate(entries) if added.is_refused(i)]
         if refused:
             self._count("frontier/refused", len(refused))
@@ -212,9 +212,9 @@ class Scheduler(BaseScheduler):
         demand = Demand(engine.room, engine.wake, self._look_outside, engine.starting)
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
-        self._discoveries = Discoveries(self.workbench.outbox, known, self._count)
+        self.discoveries = Discoveries(self.workbench.outbox, known, self._count)
         name, spill = self._spider.name, parts.spill
-        self._outside = Outside(self.frontier, name, self._discoveries.add, spill, self.urls)
+        self._outside = Outside(self.frontier, name, self.discoveries.add, spill, self.urls)
         heartbeat = Heartbeat(
             self.frontier,
             self.workbench,
@@ -222,7 +222,7 @@ class Scheduler(BaseScheduler):
             self._pulse,
             about=self._about,
             on_beat=self._on_beat,
-            on_epoch=self._discoveries.forget,
+            on_epoch=self.discoveries.forget,
         )
         await heartbeat.open()
         self._heartbeat = heartbeat
@@ -248,7 +248,7 @@ class Scheduler(BaseScheduler):
         self.workbench.follow(now)
         if now.forgotten != self._forgotten:
             self._forgotten = now.forgotten
-            self._discoveries.forget()
+            self.discoveries.forget()
 
     def _about(self) -> dict[str, Any]:
         return {

@@ -19,8 +19,8 @@ from benchmarks.crawl.ground import Ground, Run, ground
 from benchmarks.crawl.pages import Size
 from benchmarks.figures import Figure, Skipped, Target, at_least
 
-_FULL, _FULL_ROUNDS = Size(seeds=2000, hosts=1000), 3
-_QUICK, _QUICK_ROUNDS = Size(seeds=600, hosts=300), 2
+_FULL, _FULL_ROUNDS = Size(seeds=2000, hosts=250), 3
+_QUICK, _QUICK_ROUNDS = Size(seeds=640, hosts=80), 2
 
 
 def measure(quick: bool) -> Iterator[Figure | Skipped]:

@@ -1,7 +1,8 @@
-"""The web that is crawled: so many hosts with a hundred pages each, which link to each other. Pure.
+"""The web that is crawled: so many hosts with 400 pages each, which link to each other. Pure.
 
 A page has the size, text and markup of the synthetic web's ordinary pages: 26 KB, 600 words, and 60
-links, two thirds of them to its own host. The first pages of each host are the seeds.
+links, two thirds of them to its own host. The first pages of each host are the seeds: several, so
+that a robots.txt serves more than one page, as it does in any crawl.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from demo.words import ANCHORS, FILLER, PARAGRAPH_BYTES, PARAGRAPH_COUNT, VOCABU
 
 LINKS = 60
 _INSIDE = 40
-_PAGES_A_HOST = 100
+_PAGES_A_HOST = 400
 _PARAGRAPHS = 15
 _PAGE_BYTES = 26 * 1024
 _SECTIONS = ("news", "guides", "blog", "docs", "people", "places", "science", "archive")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy import signals
 
 from crawler import process_tuning
+from crawler.engine import Engine
 from crawler.quick_signals import QuickSignals
 
 if TYPE_CHECKING:
@@ -19,10 +20,17 @@ if TYPE_CHECKING:
 class Lean:
     """Loaded before the other extensions."""
 
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        lean = cls()
+        lean = cls(crawler)
         QuickSignals.take_over(crawler.signals)
         process_tuning.keep_memory()
-        crawler.signals.connect(process_tuning.look_for_cycles_less, signals.engine_started)
+        crawler.signals.connect(lean.engine_started, signals.engine_started)
         return lean
+
+    def engine_started(self) -> None:
+        Engine.take_outputs_in_turn(self._crawler)
+        process_tuning.look_for_cycles_less()

@@ -43,19 +43,36 @@ class Scope:
 
     def refuses(self, url: str, *, page_url: str, depth: int) -> str | None:
         """The reason not to follow a canonical URL found on a page, or None to follow it."""
-        if self.max_depth and depth > self.max_depth:
+        if self.is_too_deep(depth):
             return "depth"
+        return (
+            self.refuses_form(url)
+            or self.refuses_host(host_of(url), host_of(page_url))
+            or self.refuses_text(url)
+        )
+
+    # Its parts, for whoever judges many links of one page.
+
+    def is_too_deep(self, depth: int) -> bool:
+        """Are links at this depth beyond the crawl?"""
+        return 0 < self.max_depth < depth
+
+    def refuses_form(self, url: str) -> str | None:
+        """Is it too long, or no page by its ending?"""
         if self.is_too_long(url):
             return "too_long"
-        if extension(url) in self.skipped_extensions:
-            return "extension"
-        host, page_host = host_of(url), host_of(page_url)
+        return "extension" if extension(url) in self.skipped_extensions else None
+
+    def refuses_host(self, host: str, page_host: str) -> str | None:
+        """May a page of one host lead to another?"""
         if self.excluded_domains and is_within(host, self.excluded_domains):
             return "excluded"
         if self.allowed_domains and not is_within(host, self.allowed_domains):
             return "scope"
-        if host != page_host and not self._spans(host, page_host):
-            return "scope"
+        return None if host == page_host or self._spans(host, page_host) else "scope"
+
+    def refuses_text(self, url: str) -> str | None:
+        """Does it lack what one of all must be in it, or has it what none may have?"""
         if self.include and not any(pattern.search(url) for pattern in self.include):
             return "include"
         if self.exclude and any(pattern.search(url) for pattern in self.exclude):
@@ -101,8 +118,11 @@ class Scope:
 
 def extension(url: str) -> str:
     """File extension of the URL's path in lower case, or an empty string."""
-    name = url.partition("?")[0].rpartition("/")[2]
-    return name.rpartition(".")[2].lower() if "." in name else ""
+    # By places in the URL: this runs for every link, and slices cost.
+    mark = url.find("?")
+    end = len(url) if mark < 0 else mark
+    dot = url.rfind(".", 0, end)
+    return url[dot + 1 : end].lower() if dot > url.rfind("/", 0, end) else ""
 
 
 def is_within(host: str, domains: AbstractSet[str]) -> bool:

@@ -5,8 +5,10 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 
+from crawler.discoveries import Discoveries
 from crawler.failures import Failures
 from crawler.frontier import Added, Again, Entry, Frontier, Lease
+from crawler.known import Known
 from crawler.orders import Orders
 from crawler.policy.retry import Bury, Retry, RetryPolicy
 from crawler.recrawls import Recrawls
@@ -35,6 +37,8 @@ class WritingScheduler(Scheduler):
         self.orders = Orders(recrawls=self.recrawls)
         # Asked for its shards only; it has no server.
         self.frontier = Frontier(None, self.crawl)
+        # Asked for what it knows only, which is what `added` has; it has no outbox.
+        self.discoveries = Discoveries(None, Known(1000), lambda _name, _by: None)  # type: ignore[arg-type]
 
     def holds(self, lease: Lease) -> bool:
         return True

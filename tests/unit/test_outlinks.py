@@ -6,7 +6,9 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
+from crawler.discoveries import Discoveries
 from crawler.frontier import Entry
+from crawler.known import Known
 from crawler.options import Options
 from crawler.orders import Orders
 from crawler.outlinks import Outlinks
@@ -146,3 +148,22 @@ async def test_sitemaps_may_be_given(scheduler: WritingScheduler) -> None:
     (entry,) = scheduler.added
     assert (entry.url, entry.depth) == ("http://o.test/s.xml", 0)
     assert entry.tail["cb_kwargs"] == {"site": "http://o.test/s.xml", "level": 0}
+
+
+async def test_links_that_are_surely_in_the_frontier_are_counted_and_not_added_again(
+    scheduler: WritingScheduler,
+) -> None:
+    known, counted = Known(10), list[tuple[str, int]]()
+    scheduler.discoveries = Discoveries(None, known, lambda *count: counted.append(count))  # type: ignore[arg-type]
+    known.add(scheduler.urls.fingerprint(SITE + "a"))
+    await follow(outlinks(scheduler), SITE + "a", SITE + "b")
+    assert [entry.url for entry in scheduler.added] == [SITE + "b"]
+    assert counted == [("frontier/discovered", 1)]
+
+
+async def test_links_that_are_too_deep_are_counted(scheduler: WritingScheduler) -> None:
+    crawler = crawler_with(scheduler)
+    scheduler.orders.scope = Options(max_depth=1).url_filter()
+    await follow(Outlinks.from_crawler(crawler), SITE + "a", SITE + "b", depth=2)
+    assert scheduler.added == []
+    assert crawler.stats.get_value("links/refused/depth") == 2

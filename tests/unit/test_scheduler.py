@@ -31,7 +31,7 @@ class RedirectedScheduler(WritingScheduler):
         self.urls = urls
         self._spider = Spider(name="any")
         self.sent = _Discoveries()
-        self._discoveries = self.sent  # type: ignore[assignment]
+        self.discoveries = self.sent  # type: ignore[assignment]
         self._engine = _Engine()  # type: ignore[assignment]
 
     def done(self, lease: Lease, *, page: bool) -> None:
