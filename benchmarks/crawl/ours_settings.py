@@ -10,7 +10,7 @@ DNS_OVERRIDES = {".test": "127.0.0.1"}
 ALLOW_NETWORKS = ["127.0.0.0/8"]
 # Seeds before all links, as a breadth-first crawl has it, so that all fetch the same pages.
 PRIORITY_WEIGHTS = {"depth": -100}
-FRONTIER_WEIGHTS = FRONTIER_LOAD_WEIGHTS = [996, 1, 1, 1, 1]
+FRONTIER_WEIGHTS = FRONTIER_LOAD_WEIGHTS = [96, 1, 1, 1, 1]
 DELAY_MIN = 0.0
 DELAY_FACTOR = 0.0
 CONCURRENT_REQUESTS = 100

@@ -20,8 +20,6 @@ from crawler.policy.tally import Tally
 _TEMPLATES_KEPT = 50_000
 # A listing with so many parameters at once is being filtered.
 _FILTER_PARAMETERS = 4
-# Paths of fewer segments cannot break a rule.
-_PLAIN_SLASHES = 3
 
 _NUMBER = re.compile(r"\d+", re.ASCII)
 # A year and a month, perhaps a day, and then no more than the end of the path or another parameter:
@@ -78,6 +76,9 @@ class Traps:
 
     def __init__(self, rules: TrapRules | None = None) -> None:
         self.rules = rules or TrapRules()
+        limits = (self.rules.segment_repeats, self.rules.path_depth)
+        # Paths with no more segments cannot break a rule: most links need no look at theirs.
+        self._harmless_segments = min((limit for limit in limits if limit), default=sys.maxsize)
         self._followed = Tally(_TEMPLATES_KEPT)
         self._fetched = Tally(_TEMPLATES_KEPT)
         self._duplicates = Tally(_TEMPLATES_KEPT)
@@ -86,7 +87,7 @@ class Traps:
         """The reason not to follow a canonical URL that a page links to, or None."""
         rules = self.rules
         location, _, query = url.partition("?")
-        if location.count("/") > _PLAIN_SLASHES:
+        if location.count("/") - 2 > self._harmless_segments:
             reason = _path_reason(location, rules)
             if reason is not None:
                 return reason
