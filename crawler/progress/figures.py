@@ -83,7 +83,7 @@ def process_figures(
         duplicates_exact=stats.get("duplicates/exact", 0),
         duplicates_near=stats.get("duplicates/near", 0),
         robots_denied=stats.get("robots/denied", 0),
-        recrawled=_by_reason(stats, "recrawl/"),
+        recrawled=_by_reason(stats, "recrawl/", without="unwanted"),
         not_modified=stats.get("conditional/not_modified", 0),
         retries=_by_reason(stats, "retry/"),
         dead=_by_reason(stats, "dead/"),
@@ -109,6 +109,7 @@ class RecentRate:
         return (last - first) / (last_s - first_s) if last_s > first_s else None
 
 
-def _by_reason(stats: Mapping[str, Any], prefix: str) -> dict[str, int]:
+def _by_reason(stats: Mapping[str, Any], prefix: str, *, without: str = "") -> dict[str, int]:
     found = {name[len(prefix) :]: n for name, n in stats.items() if name.startswith(prefix)}
+    found.pop(without, None)
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -36,6 +36,7 @@ def test_what_was_visited_again_is_no_page_that_was_not_kept() -> None:
         "store/pages": 3,
         "recrawl/unchanged": 7,
         "recrawl/changed": 1,
+        "recrawl/unwanted": 5,
         "conditional/not_modified": 6,
     }
     found = process_figures(stats, elapsed_s=1.0)
