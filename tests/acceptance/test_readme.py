@@ -66,6 +66,8 @@ def test_every_runnable_command_succeeds(
         ("redis://redis.internal:6379/0", redis_url),
         ("mongodb://mongo.internal:27017/", mongo_uri),
         ("$(seq 10)", "$(seq 2)"),
+        ("fleet web -n 4", "fleet web -n 2"),
+        ("--domain example.com", "--domain s0.test"),
         # The server of the tests listens on a socket, which redis-cli takes by another option.
         ('redis-cli -u "$REDIS_URL"', f"redis-cli -s {urlsplit(redis_url).path}"),
     ):
