@@ -73,7 +73,9 @@ async def test_readers_of_events_are_bounded_and_leave_their_place(
     monkeypatch.setattr(feed, "MAX_LISTENERS", 1)
     async with httpx.AsyncClient(base_url=server.url, headers=HEADERS) as http:
         async with http.stream("GET", "/events") as stream:
-            await anext(stream.aiter_lines())
+            # Kept: an iterator that is thrown away closes its stream.
+            lines = stream.aiter_lines()
+            await anext(lines)
             answer = await http.get("/events")
             assert answer.status_code == 503
             assert answer.headers["content-type"] == "application/problem+json"
