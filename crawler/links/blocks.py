@@ -28,16 +28,15 @@ def take_blocks(tree: LexborHTMLParser) -> list[str]:
     if not text:
         return []
     texts = text.split(_BETWEEN)
-    found = set(texts)
-    linked: set[str] = set()
-    for node in tree.tags("a"):
-        label = node.text_lexbor().strip()
-        if label in found:
-            linked.add(label)
-        elif label:
-            # In several parts; which ones, takes three times as long to say.
-            parts = node.text(separator=_BETWEEN, strip=True, skip_empty=True)
-            linked.update(parts.split(_BETWEEN))
+    nodes = tree.tags("a")
+    labels = [node.text_lexbor().strip() for node in nodes]
+    linked = set(texts).intersection(labels)
+    if not linked.issuperset(filter(None, labels)):
+        for node, label in zip(nodes, labels, strict=True):
+            if label and label not in linked:
+                # In several parts; which ones, takes three times as long to say.
+                parts = node.text(separator=_BETWEEN, strip=True, skip_empty=True)
+                linked.update(parts.split(_BETWEEN))
     return _without_lists(texts, linked)
 
 

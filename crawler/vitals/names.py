@@ -101,6 +101,8 @@ PLAIN = {
     "dns/prefetched": "dns/prefetched",
     "waits_ms": "politeness/rest_ms",
     "breaker/opened": "breaker/opened",
+    "breaker/half_open": "breaker/half_open",
+    "breaker/closed": "breaker/closed",
     "sitemaps/read": "sitemaps/read",
     "guard/refused": "guard/refused",
     "not_modified": "conditional/not_modified",
