@@ -127,7 +127,7 @@ class ContentSeen:
     async def forget(self, url_id: int) -> bool:
         """Forget what a page had, wherever it is; says whether there was something.
 
-        Looks through all buckets, in batches: less than a second at a million pages.
+        Looks through all buckets, in batches: a second or two at a million pages.
         """
         names = self._layout.owned()
         found = False

@@ -1,6 +1,7 @@
 """Content that was stored before, in a real Redis and on a real cluster."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from itertools import combinations
 
@@ -39,9 +40,14 @@ async def keep(seen: ContentSeen, url_id: int, now: Content | None, **before: Co
     await seen.flush()
 
 
-def text(bits: int = 0, digest: bytes = OTHER_DIGEST) -> Content:
+def digest(number: int) -> bytes:
+    """The hash of some body."""
+    return hashlib.sha256(b"%d" % number).digest()
+
+
+def text(bits: int = 0, hashed: bytes = OTHER_DIGEST) -> Content:
     """A text of other bytes, so many bits away."""
-    return Content(digest, SIMHASH ^ bits)
+    return Content(hashed, SIMHASH ^ bits)
 
 
 async def test_new_content_is_no_duplicate(redis: Client) -> None:
@@ -196,7 +202,7 @@ async def test_a_bucket_is_bounded_and_forgets_the_oldest(redis: Client) -> None
     seen = await seen_in(redis)
     for number in range(BUCKET_MAX + 1):
         # All share their lowest quarter and no other.
-        seen.remember(number, Content(number.to_bytes(32, "big"), number << 16 | number << 44))
+        seen.remember(number, Content(digest(number), number << 16 | number << 44))
     await seen.flush()
     sizes = [await redis.strlen(key) // 16 for key in await redis.keys("*:c0:*")]
     assert sizes == [BUCKET_MAX * 7 // 8 + 1]
@@ -209,11 +215,9 @@ async def test_many_at_once_take_two_commands(redis: Client) -> None:
     await keep(seen, ONE, TEXT)
     await redis.config_resetstat()
     for number in range(2, 60):
-        seen.remember(
-            number, Content(number.to_bytes(32, "big"), number * 0x9E3779B97F4A7C15 % 2**64)
-        )
+        seen.remember(number, Content(digest(number), number * 0x9E3779B97F4A7C15 % 2**64))
     # In the same batch: what is remembered comes first.
-    assert await seen.find(THREE, Content((2).to_bytes(32, "big"), None)) == Duplicate(2, None)
+    assert await seen.find(THREE, Content(digest(2), None)) == Duplicate(2, None)
     calls = {name: stat["calls"] for name, stat in (await redis.info("commandstats")).items()}
     assert calls["cmdstat_mget"] == 1
     assert calls["cmdstat_evalsha"] == 1
@@ -222,9 +226,9 @@ async def test_many_at_once_take_two_commands(redis: Client) -> None:
 async def test_all_is_flushed_however_much_it_is(redis: Client) -> None:
     seen = await seen_in(redis)
     for number in range(203):
-        seen.remember(number, Content(number.to_bytes(32, "big"), None))
+        seen.remember(number, Content(digest(number), None))
     await seen.flush()
-    newest = Content((202).to_bytes(32, "big"), None)
+    newest = Content(digest(202), None)
     assert await (await seen_in(redis)).find(THREE, newest) == Duplicate(202, None)
 
 
