@@ -16,6 +16,7 @@ from crawler.frontier.connection import connect
 from crawler.frontier.health import Health
 from crawler.frontier.shards import shard_of
 from crawler.heartbeat import Heartbeat, Pulse
+from crawler.tasks import end
 from crawler.workbench import Demand, Workbench
 from tests.cluster import RedisProcess, add_replica, cluster_node, form_cluster, poll
 from tests.integration.frontier.fleet import CRAWL, entry
@@ -120,7 +121,10 @@ async def test_links_that_a_dying_master_had_acknowledged_are_not_lost(
     await bench.outbox.add([parent])
     [lease] = (await bench._frontier.claim(1, "r", shard=shard_of(parent.host, SHARDS))).leases
     bench._held[lease.key] = lease
-    # The links are acknowledged by a master that dies at once, before any beat.
+    # The links are acknowledged by a master that dies at once, before any beat. No beat may need a
+    # second connection meanwhile: the master would want its password.
+    assert process.heart._task is not None
+    await end(process.heart._task)
     cluster.cut_off()
     added = await bench.outbox.add(links)
     assert added.new == len(links)
@@ -129,6 +133,7 @@ async def test_links_that_a_dying_master_had_acknowledged_are_not_lost(
     bench.settled(lease)
     cluster.masters[0].kill()
 
+    process.heart._task = asyncio.get_running_loop().create_task(process.heart._beat_forever())
     bench.open()
     fetched = await process.crawl()
     assert set(fetched) - {parent.url} == {link.url for link in links}
