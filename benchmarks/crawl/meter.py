@@ -1,7 +1,7 @@
-"""Measure a crawl from inside its process: CPU time from the opening of the spider to its end.
+"""Measure a crawl from inside its process: CPU time from the start of the engine to its end.
 
-Without the start, which is mostly imports and the same for a crawl of any length. It listens to
-two signals, neither of them once a page.
+What is before it is mostly imports, and the same for a crawl of any length. It listens to two
+signals, neither of them once a page.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Meter:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         meter = cls()
-        crawler.signals.connect(meter.spider_opened, signals.spider_opened)
+        crawler.signals.connect(meter.engine_started, signals.engine_started)
         crawler.signals.connect(meter.spider_closed, signals.spider_closed)
         return meter
 
-    def spider_opened(self) -> None:
+    def engine_started(self) -> None:
         self._watch = Stopwatch()
 
     def spider_closed(self) -> None:
