@@ -12,7 +12,7 @@ from demo.judge import judge
 from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import Web, WebOptions
-from tests.acceptance.crawls import Crawls
+from tests.acceptance.crawls import Crawls, scrapy
 
 OPTIONS = WebOptions(hosts=24, pages=5, seed=3, zoo="demo")
 MIN_DELAY_S = 0.02
@@ -46,12 +46,23 @@ def test_a_crawl_fetches_what_it_must_and_nothing_that_robots_forbid(
     with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
         pages = client[mongo_db_name]
         kept = {page["page_id"] for page in pages["pages_content"].find()}
-        stored = {
-            page["url"] for page in pages["pages_metadata"].find() if page["url_hash"] in kept
-        }
+        records = {page["url"]: page for page in pages["pages_metadata"].find()}
+    stored = {url for url, page in records.items() if page["url_hash"] in kept}
     assert not expected.missing_from(stored)
+    # What was not fetched is on record too.
+    denied = {url for url, page in records.items() if page["reason"] == "robots"}
+    assert denied
+    assert denied <= expected.must_not_fetch
+    assert not any(records[url]["robots_allowed"] for url in denied)
     assert "Traceback" not in run.stderr
     assert "Warning" not in run.stderr
+    # What the summary counts can be read back.
+    servers = ("-s", f"MONGO_URI={mongo_uri}", "-s", f"MONGO_DATABASE={mongo_db_name}")
+    exported = scrapy("pages", "export", "-o", "-", "--no-body", *servers)
+    assert exported.code == 0, exported.stderr
+    lines = exported.stdout.splitlines()
+    assert len(lines) == run.summary["this_run"]["pages"]
+    assert {json.loads(line)["url"] for line in lines} == stored
 
 
 def test_pages_can_go_to_a_file_instead_of_mongodb(
