@@ -10,6 +10,7 @@ from pymongo.errors import PyMongoError
 from crawler.frontier import ADD_MAX, Added, Entry, Frontier
 from crawler.seeds import parse_pushed
 from crawler.spill import Spill
+from crawler.storage.trouble import explain
 from crawler.urls import DEFAULT, Rejected, Urls
 
 logger = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ class Outside:
             if taken:
                 await self._spill.drop(taken)
         except PyMongoError as error:
-            logger.warning("MongoDB does not give back spilled URLs: %s", error)
+            # It is asked again; the store says once that it is away.
+            logger.debug("MongoDB does not give back spilled URLs: %s", explain(error))
             return 0
         return len(taken)
