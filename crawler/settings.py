@@ -316,7 +316,7 @@ EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,
 }
 # One JSON object a line instead of text for people; also by the environment: LOG_JSON=1.
-LOG_JSON = os.environ.get("LOG_JSON", "0") not in ("", "0")
+LOG_JSON = os.environ.get("LOG_JSON", "").lower() in ("1", "true", "yes")
 # A line a URL is for debugging.
 LOG_LEVEL = "INFO"
 LOG_VERSIONS: list[str] = []

@@ -67,9 +67,9 @@ end
 for i = 3, #ARGV, 2 do assert(change[ARGV[i]], 'a host has no ' .. ARGV[i]) end
 for i = 3, #ARGV, 2 do change[ARGV[i]](ARGV[i + 1]) end
 if #ARGV > 2 then
-  local clock, waiting, tokens, keep = unpack(redis.call('HMGET', key, 'clock', 'waiting', 'tokens',
-    'keep'))
-  if keep then redis.call('SADD', shard .. 'ordered', host) end
+  local clock, waiting, tokens, keep, blocked = unpack(redis.call('HMGET', key, 'clock', 'waiting',
+    'tokens', 'keep', 'blocked'))
+  redis.call((keep or blocked) and 'SADD' or 'SREM', shard .. 'ordered', host)
   if keep or tonumber(waiting or 0) > 0 or (tokens or '') ~= '' then
     redis.call('PERSIST', key)
   else

@@ -8,7 +8,7 @@
 --   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn; set by people:
 --                                   cut, queue, excluded, budget, parallel, blocked, keep (never
 --                                   expires)
---   ordered                  set    hosts of which people said something that is kept
+--   ordered                  set    hosts of which people ordered something that is kept, or a block
 --   leases:<owner>           hash   token -> "<token> <request id> <entry>"
 --   flights:<owner>          hash   token -> host, as repeated after a restart of the server
 --   unstarted:<owner>        set    tokens of leases whose fetch had not begun at the last beat

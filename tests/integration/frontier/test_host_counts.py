@@ -1,38 +1,37 @@
-"""Counts of hosts that a fleet shares, on a real Redis."""
+"""Hosts are counted by state without a look at each of them."""
 
-from __future__ import annotations
+import time
 
-from crawler.counting import Counting
-from crawler.frontier.host_counts import HostCounts
-from crawler.policy.host_tally import HostTally
-from crawler.policy.priority import Host
-from tests.integration.frontier.fleet import CRAWL, Place
+from crawler.frontier import Frontier
+from tests.integration.frontier.fleet import CRAWL, Place, hosts, request_id
 
-
-def process(place: Place) -> tuple[HostTally, Counting]:
-    tally = HostTally(1000)
-    return tally, Counting(tally, HostCounts(place.redis, CRAWL, place.shards))
+FAR_MS = 3_600_000
 
 
-async def test_what_one_process_counts_the_others_learn_with_their_own(place: Place) -> None:
-    (one, telling), (other, also_telling) = process(place), process(place)
-    for number in range(700):
-        one.add(f"h{number}.test", urls=number, inbound=1)
-    await telling.tell()
-    other.add("h600.test", inbound=2)
-    await also_telling.tell()
-    assert other.of("h600.test") == Host(urls=600, inbound=3)
-    # The first learns of it when it counts that host again.
-    one.add("h600.test", urls=1)
-    await telling.tell()
-    assert one.of("h600.test") == Host(urls=601, inbound=3)
-    assert one.of("h5.test") == Host(urls=5, inbound=1)
+async def test_hosts_are_counted_by_state(place: Place) -> None:
+    frontier = Frontier(place.redis, CRAWL, shards=place.shards)
+    await frontier.open()
+    steering = await place.steering()
+    assert not any((await steering.host_counts()).values())
 
+    await frontier.add(hosts(9))
+    leases = []
+    for shard in range(place.shards):
+        leases += (await frontier.claim(9, request_id(), shard=shard)).leases
+    assert (await steering.host_counts())["in_flight"] == 9
 
-async def test_the_last_counts_are_told_at_the_end(place: Place) -> None:
-    tally, telling = process(place)
-    telling.open()
-    tally.add("a.test", urls=3)
-    await telling.close()
-    counts = HostCounts(place.redis, CRAWL, place.shards)
-    assert await counts.add({"a.test": (0, 0)}) == {"a.test": (3, 0)}
+    # Two rest, of which one is blocked; two are ready again; one is excluded.
+    names = [lease.entry.host for lease in leases]
+    await frontier.hand_back([(lease, FAR_MS) for lease in leases[:2]])
+    await frontier.hand_back([(lease, 0) for lease in leases[2:4]])
+    await steering.host(names[0], block=round(time.time() * 1000) + FAR_MS)
+    await frontier.done([(leases[4], True)])
+    await frontier.release([(leases[4], 0)])
+    await steering.host(names[4], exclude=True)
+    assert await steering.host_counts() == {
+        "ready": 2,
+        "resting": 1,
+        "in_flight": 4,
+        "blocked": 1,
+        "excluded": 1,
+    }
