@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+# What is kept of each, since it is stored with the page: hostile pages have megabytes of it.
+MAX_TITLE, MAX_DESCRIPTION, MAX_LANGUAGE = 2000, 10_000, 100
+MAX_FEEDS, MAX_LANGUAGES = 100, 500
+
 
 @dataclass(frozen=True, slots=True)
 class Link:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from crawler.links.document import Document
+from crawler.links.document import MAX_TITLE, Document
 from crawler.urls import DEFAULT, Base, Rejected, Urls
 
 _ROOTS = frozenset({"rss", "feed", "rdf"})
@@ -34,7 +34,7 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
         if parent is None or _name(parent) not in _PARENTS:
             continue
         if _name(node) == "title":
-            document.title = document.title or (node.text or "").strip()
+            document.title = document.title or (node.text or "").strip()[:MAX_TITLE]
             continue
         # Atom: an attribute, and only the page itself; RSS: the text.
         href = node.get("href") or node.text

@@ -13,7 +13,15 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.links.blocks import take_blocks
 from crawler.links.bounds import bounded
-from crawler.links.document import Document, Link
+from crawler.links.document import (
+    MAX_DESCRIPTION,
+    MAX_FEEDS,
+    MAX_LANGUAGE,
+    MAX_LANGUAGES,
+    MAX_TITLE,
+    Document,
+    Link,
+)
 from crawler.policy.directives import of_meta
 from crawler.urls import DEFAULT, Base, Rejected, Urls
 
@@ -90,11 +98,11 @@ class HtmlReader:
         head = _Head()
         root = tree.root
         if root is not None:
-            document.language = root.attributes.get("lang") or ""
+            document.language = (root.attributes.get("lang") or "")[:MAX_LANGUAGE]
         tags = tree.tags  # a selector would be made anew for each page, which takes 80 µs
         for node in tags("title"):
             if _is_of_page(node):
-                document.title = " ".join(node.text().split())
+                document.title = " ".join(node.text().split())[:MAX_TITLE]
                 break
         for node in tags("base"):
             head.base = node.attributes.get("href")
@@ -109,7 +117,7 @@ class HtmlReader:
         name = (attributes.get("name") or "").lower()
         content = attributes.get("content") or ""
         if name == "description":
-            document.description = document.description or content.strip()
+            document.description = document.description or content.strip()[:MAX_DESCRIPTION]
         elif name in self._robots_names:
             asked = of_meta(content)
             document.noindex |= asked.noindex
@@ -152,15 +160,25 @@ class HtmlReader:
             kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
             if kind not in _PAGE_TYPES and kind not in _FEED_TYPES:
                 return None
-            found = self._urls.resolve(base, href)
-            if isinstance(found, str):
-                language = attributes.get("hreflang")
-                if kind in _FEED_TYPES:
-                    document.feeds.append(found)
-                elif language:
-                    document.languages[language] = found
+            self._note_alternate(document, base, attributes, is_feed=kind in _FEED_TYPES)
             return href
         return href if "next" in words or "prev" in words else None
+
+    def _note_alternate(
+        self, document: Document, base: Base, attributes: Attributes, *, is_feed: bool
+    ) -> None:
+        """Remember the page as a feed or in another language, unless there are too many of them."""
+        language = (attributes.get("hreflang") or "")[:MAX_LANGUAGE]
+        if is_feed:
+            has_room = len(document.feeds) < MAX_FEEDS
+        else:
+            has_room = bool(language) and len(document.languages) < MAX_LANGUAGES
+        found = self._urls.resolve(base, attributes.get("href") or "") if has_room else None
+        if isinstance(found, str):
+            if is_feed:
+                document.feeds.append(found)
+            else:
+                document.languages[language] = found
 
     def _follow(self, nodes: list[LexborNode], document: Document, links: _Links) -> None:
         obey, anchors = self._obey_nofollow, self._anchors
@@ -176,7 +194,9 @@ class HtmlReader:
             link = links.add(attributes.get("href"))
             if link:
                 text = node.text(separator=" ", strip=True)
-                document.anchors.append(Link(link, rel or "", text[:_ANCHOR_CHARS]))
+                document.anchors.append(
+                    Link(link, (rel or "")[:_ANCHOR_CHARS], text[:_ANCHOR_CHARS])
+                )
         links.add_all(hrefs)
 
 

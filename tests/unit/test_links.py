@@ -243,3 +243,23 @@ def test_a_page_nested_without_end_is_read_in_seconds(tag: str) -> None:
 def test_a_large_page_is_read_whole() -> None:
     html = "<div><p>x</p>y<br><li>z</div>" * 50_000 + "<a href='/last'>x</a>"
     assert links(html) == ["http://h.test/last"]
+
+
+def test_what_is_stored_with_a_page_is_bounded() -> None:
+    links = "".join(
+        f'<link rel="alternate" hreflang="l{number}" href="/l{number}">'
+        f'<link rel="alternate" type="application/rss+xml" href="/f{number}">'
+        for number in range(1000)
+    )
+    long = "é" * 100_000
+    html = (
+        f'<html lang="{long}"><title>{long}</title><meta name="description" content="{long}">'
+        f'<link rel="alternate" hreflang="{long}" href="/l">{links}'
+    )
+    found = document(html, 10_000)
+    kept = [found.title, found.description, found.language, *found.languages]
+    assert max(map(len, kept)) <= 10_000
+    assert len(found.feeds) == 100
+    assert len(found.languages) == 500
+    # They are links all the same.
+    assert len(found.links) == 2001
