@@ -25,7 +25,7 @@ from tests.acceptance.crawls import ROOT, Crawls, environment
 _POLL_S = 0.02
 
 
-def until(true: Callable[[], Any], *, timeout_s: float = 30.0, what: str = "it") -> Any:
+def until(true: Callable[[], Any], *, timeout_s: float = 120.0, what: str = "it") -> Any:
     """Wait until a function returns something true, and return that."""
     deadline = time.monotonic() + timeout_s
     while not (found := true()):
@@ -62,7 +62,7 @@ class Process:
     def running(self) -> bool:
         return self._process.poll() is None
 
-    def says(self, pattern: str, *, timeout_s: float = 30.0) -> re.Match[str]:
+    def says(self, pattern: str, *, timeout_s: float = 120.0) -> re.Match[str]:
         """Wait for a line of its log."""
 
         def found() -> re.Match[str] | None:
@@ -76,7 +76,7 @@ class Process:
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
-    def wait(self, timeout_s: float = 60.0) -> int:
+    def wait(self, timeout_s: float = 240.0) -> int:
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:

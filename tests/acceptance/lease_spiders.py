@@ -55,6 +55,15 @@ class SeveralItems(Scenario):
             yield {"number": number}
 
 
+class YieldsNone(Scenario):
+    name = "yields-none"
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield None
+        yield {"number": 1}
+        yield None
+
+
 class OneItem(Scenario):
     name = "one-item"
 
