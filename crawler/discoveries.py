@@ -28,6 +28,7 @@ class Discoveries:
         """So many URLs were found that were known, and not added."""
         if number:
             self._count("frontier/discovered", number)
+            self._count("frontier/cached", number)
 
     def forget(self) -> None:
         """Redis may have lost what it acknowledged."""

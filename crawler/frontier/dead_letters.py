@@ -28,8 +28,8 @@ class DeadLetters:
         found: list[Letter] = []
         for shard in range(len(self.tags)):
             fitting = 0
-            async for letter in self._newest(shard, _end(before, shard)):
-                if reason in ("", letter.reason) and host in ("", letter.host):
+            async for letter in self._newest(shard, _end(before, shard), reason):
+                if host in ("", letter.host):
                     found.append(letter)
                     fitting += 1
                 if fitting >= limit:
@@ -50,11 +50,14 @@ class DeadLetters:
                 total += taken
         return total
 
-    async def _newest(self, shard: int, end: str) -> AsyncIterator[Letter]:
+    async def _newest(self, shard: int, end: str, reason: str) -> AsyncIterator[Letter]:
+        wanted = reason.encode()
         while True:
             page = await self.redis.xrevrange(keys.dead(self.tags[shard]), end, "-", count=_BATCH)
             for name, fields in page:
-                yield _letter(shard, name, fields)
+                # First: most of a long list may be passed over, and reading an entry costs more.
+                if wanted in (b"", fields[b"reason"]):
+                    yield _letter(shard, name, fields)
             if len(page) < _BATCH:
                 return
             end = "(" + page[-1][0].decode()

@@ -106,8 +106,9 @@ class HostOrders:
         for tag in self.tags:
             total += await self.redis.zcard(keys.host_heap(tag))
             page = await self.redis.zrange(keys.host_heap(tag), 0, last - 1, withscores=True)
-            heads += [(clock, name) for name, clock in page]
-        chosen = [name.decode() for _, name in sorted(heads)[offset:last]]
+            # No more than are asked for, of however many shards.
+            heads = sorted(heads + [(clock, name) for name, clock in page])[:last]
+        chosen = [name.decode() for _, name in heads[offset:]]
         states = {one.host: one for one in await self._states(chosen)}
         return HostPage([states[name] for name in chosen], total, complete=True)
 

@@ -158,7 +158,7 @@ async def test_links_that_are_surely_in_the_frontier_are_counted_and_not_added_a
     known.add(scheduler.urls.fingerprint(SITE + "a"))
     await follow(outlinks(scheduler), SITE + "a", SITE + "b")
     assert [entry.url for entry in scheduler.added] == [SITE + "b"]
-    assert counted == [("frontier/discovered", 1)]
+    assert counted == [("frontier/discovered", 1), ("frontier/cached", 1)]
 
 
 async def test_links_that_are_too_deep_are_counted(scheduler: WritingScheduler) -> None:

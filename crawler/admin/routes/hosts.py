@@ -11,10 +11,12 @@ from crawler.admin import answers
 from crawler.admin.models import Host, HostOrders, Hosts, Purged
 from crawler.admin.problems import ProblemError
 from crawler.admin.questions import TheSteering, note
-from crawler.frontier import HostState, Steering
+from crawler.frontier import Steering
+from crawler.frontier.host_orders import READ_MAX
 from crawler.urls import Rejected, canonical, host_of
 
-_OFFSET_MAX = 100_000
+# No list looks at more; a search finds the rest.
+_OFFSET_MAX = READ_MAX
 Name = Annotated[str, Path(description="As in URLs, with its port if it has one", max_length=300)]
 State = Literal["", "excluded", "blocked", "in_flight", "ready", "resting", "idle"]
 Sort = Literal["next", "waiting", "pages", "delay", "host"]
@@ -48,20 +50,26 @@ async def hosts(
 
 @router.get("/hosts/{host}")
 async def host(steering: TheSteering, host: Name) -> Host:
-    """One host; 404 if the crawl never met it."""
-    found = await _met(steering, _named(host))
-    return answers.host(found, (await _delays(steering)).get(found.host))
+    """One host; 404 if the crawl never met it: all its URLs, if any, wait in front queues."""
+    found = await steering.host(_named(host))
+    delay_s = (await _delays(steering)).get(found.host)
+    if not found.is_known and delay_s is None:
+        raise ProblemError(404, f"The crawl has not met the host {found.host!r} (yet).")
+    return answers.host(found, delay_s)
 
 
 @router.patch("/hosts/{host}")
 async def change_host(
     request: Request, steering: TheSteering, host: Name, body: HostOrders
 ) -> Host:
-    """Give orders for a host; they hold for the whole fleet and survive restarts."""
+    """Give orders for a host; they hold for the whole fleet and survive restarts.
+
+    Also for one that the crawl has not met: they hold when it does.
+    """
     given = body.model_dump(exclude_unset=True)
     if not given:
         raise ProblemError(422, f"Name an order: {', '.join(HostOrders.model_fields)}.")
-    name = (await _met(steering, _named(host))).host
+    name = _named(host)
     if "delay_s" in given:
         await options.set_host_delay(steering, name, body.delay_s)
     orders: dict[str, Any] = {order: given[order] for order in given if order in _PLAIN}
@@ -80,7 +88,7 @@ async def change_host(
 @router.delete("/hosts/{host}/queue")
 async def purge(request: Request, steering: TheSteering, host: Name) -> Purged:
     """Drop all that waits of a host; links to it that are found later are crawled again."""
-    found = await _met(steering, _named(host))
+    found = await steering.host(_named(host))
     await steering.host(found.host, purge=True)
     note(request, f"({found.waiting} dropped)")
     return Purged(host=found.host, dropped=found.waiting)
@@ -88,13 +96,6 @@ async def purge(request: Request, steering: TheSteering, host: Name) -> Purged:
 
 # Orders that the frontier takes as they are.
 _PLAIN = ("budget", "parallelism")
-
-
-async def _met(steering: Steering, name: str) -> HostState:
-    found = await steering.host(name)
-    if not found.is_known:
-        raise ProblemError(404, f"The crawl has not met the host {name!r} (yet).")
-    return found
 
 
 async def _delays(steering: Steering) -> dict[str, float]:

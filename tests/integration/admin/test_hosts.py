@@ -53,14 +53,22 @@ async def test_one_host_is_shown(hosts: Api) -> None:
 
 
 async def test_a_host_that_was_never_met_is_not_found(api: Api) -> None:
-    for method, path, body in (
-        ("GET", "/hosts/never.test", None),
-        ("PATCH", "/hosts/never.test", {"budget": 1}),
-        ("DELETE", "/hosts/never.test/queue", None),
-    ):
-        problem = await api.json(method, path, body, status=404)
-        assert "has not met the host 'never.test'" in problem["detail"]
+    problem = await api.json("GET", "/hosts/never.test", status=404)
+    assert "has not met the host 'never.test'" in problem["detail"]
     assert not await api.redis.exists("{web:0}:host:never.test")
+
+
+@pytest.mark.parametrize("order", [{"budget": 1}, {"excluded": True}, {"delay_s": 3}])
+async def test_orders_may_be_given_before_a_host_is_met(api: Api, order: dict[str, Any]) -> None:
+    given = await api.json("PATCH", "/hosts/later.test", order)
+    assert given == await api.json("GET", "/hosts/later.test")
+    assert {name: given[name] for name in order} == order
+
+
+async def test_urls_that_wait_in_front_queues_can_be_purged(api: Api) -> None:
+    await api.json("POST", "/seed/urls", ["http://later.test/1", "http://later.test/2"])
+    await api.json("DELETE", "/hosts/later.test/queue")
+    assert await api.claim() == []
 
 
 async def test_what_is_no_host_is_a_problem(api: Api) -> None:
