@@ -112,6 +112,12 @@ def checked(
     return {name: _CHECKS[name](called.get(name, name), value) for name, value in values.items()}
 
 
+async def of_crawl(steering: Steering) -> Options:
+    """All that holds in a crawl now, for whoever only looks."""
+    known = frozenset(await steering.seed_domains())
+    return replace(Options().changed(await steering.options()), seed_domains=known)
+
+
 async def share(steering: Steering, given: Mapping[str, Any]) -> Options:
     """Write the values a user gave for the whole fleet to follow; returns what holds now."""
     before = await steering.options()

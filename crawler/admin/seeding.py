@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from crawler import options, seeds
 from crawler.frontier import Entry, Steering
-from crawler.options import Options
 from crawler.policy.url_filter import Scope
 from crawler.urls import Rejected, Urls
 
@@ -30,8 +29,7 @@ class Seed:
 
 async def add_seeds(steering: Steering, urls: Urls, given: Sequence[str]) -> list[Seed]:
     """Add the URLs that the crawl may have; the answers are in the order of the questions."""
-    known = frozenset(await steering.seed_domains())
-    current = replace(Options().changed(await steering.options()), seed_domains=known)
+    current = await options.of_crawl(steering)
     scope = current.url_filter()
     judged = [_judge(text, urls, scope) for text in given]
     entries = [found for found in judged if isinstance(found, Entry)]

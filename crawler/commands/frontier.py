@@ -13,16 +13,22 @@ from scrapy.commands import ScrapyCommand
 from crawler import setting_values
 from crawler.errors import CrawlerError, NotFound
 from crawler.frontier import RedisAway
-from crawler.frontier_verbs import crawls, dead, hosts, urls
+from crawler.frontier_verbs import crawls, dead, explain, hosts, urls
 from crawler.frontier_verbs.asking import Run
-from crawler.verbs import Verbs
+from crawler.verbs import Verb, Verbs
 
 _NOT_FOUND, _USAGE = 1, 2
 
 _ORDER = (
     "status hosts host url explain add block unblock forget pause resume dead requeue delete"
 ).split()
-_ALL = {**crawls.VERBS, **hosts.VERBS, **urls.VERBS, **dead.VERBS}
+_ALL: dict[str, Verb[Run]] = {
+    **crawls.VERBS,
+    **hosts.VERBS,
+    **urls.VERBS,
+    **explain.VERBS,
+    **dead.VERBS,
+}
 VERBS: Verbs[Run] = Verbs("frontier", {name: _ALL[name] for name in _ORDER})
 
 

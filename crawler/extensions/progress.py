@@ -193,6 +193,7 @@ class Progress:
             pages_at=next_steps.pages_at(settings),
             commands=next_steps.commands(
                 settings,
+                crawl=scheduler.crawl,
                 page_url=self._page_url,
                 argv=sys.argv,
                 program=next_steps.scrapy_program(sys.prefix, str(Path.cwd()), os.environ),

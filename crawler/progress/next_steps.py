@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _DEFAULT_FOLDER = ".crawl"
+_DEFAULT_CRAWL = "web"
 _DEFAULT_DATABASE = "crawler"
 
 
@@ -45,34 +46,48 @@ def scrapy_program(prefix: str, folder: str, environment: Mapping[str, str]) -> 
 
 
 def commands(
-    settings: BaseSettings, *, page_url: str | None, argv: Sequence[str], program: str
+    settings: BaseSettings, *, crawl: str, page_url: str | None, argv: Sequence[str], program: str
 ) -> Commands:
     """What to type next; `argv` is how this process was started, without the word crawl."""
     look = ""
     if page_url is not None and settings["PAGES_STORE"] != "none":
-        options = "".join(f" -s {shlex.quote(option)}" for option in _page_options(settings))
-        look = f"{program} pages get {shlex.quote(page_url)}{options}"
+        look = f"{program} pages get {shlex.quote(page_url)}{_flags(_page_options(settings))}"
     folder = settings["CRAWL_DIR"]
     forget = "make clean-data"
     if folder != _DEFAULT_FOLDER:
         forget += f" CRAWL_DIR={shlex.quote(folder)}"
+    name = "" if crawl == _DEFAULT_CRAWL else f" --crawl {shlex.quote(crawl)}"
+    options = _server_options(settings, "REDIS_URL")
+    options += [option for option in _page_options(settings) if option not in options]
     return Commands(
-        look=look, resume=settings["RESUME_COMMAND"] or _resume(argv, program), forget=forget
+        look=look,
+        resume=settings["RESUME_COMMAND"] or _resume(argv, program),
+        forget=forget,
+        dashboard=f"{program} admin{name}{_flags(options)}",
     )
 
 
+def _flags(options: Sequence[str]) -> str:
+    return "".join(f" -s {shlex.quote(option)}" for option in options)
+
+
 def _page_options(settings: BaseSettings) -> list[str]:
-    """Settings that another process would not have by itself."""
-    options = []
-    if settings["MONGO_URI"]:
-        # From the environment it is known there too.
-        if (settings.getpriority("MONGO_URI") or 0) >= SETTINGS_PRIORITIES["cmdline"]:
-            options.append(f"MONGO_URI={masked(settings['MONGO_URI'])}")
-    elif settings["CRAWL_DIR"] != _DEFAULT_FOLDER:
-        options.append(f"CRAWL_DIR={settings['CRAWL_DIR']}")
+    """Settings by which another process finds the pages."""
+    options = _server_options(settings, "MONGO_URI")
     if settings["MONGO_DATABASE"] != _DEFAULT_DATABASE:
         options.append(f"MONGO_DATABASE={settings['MONGO_DATABASE']}")
     return options
+
+
+def _server_options(settings: BaseSettings, name: str) -> list[str]:
+    """What another process would not know of a server by itself."""
+    if settings[name]:
+        # From the environment it is known there too.
+        given = (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]
+        return [f"{name}={masked(settings[name])}"] if given else []
+    if settings["CRAWL_DIR"] != _DEFAULT_FOLDER:
+        return [f"CRAWL_DIR={settings['CRAWL_DIR']}"]
+    return []
 
 
 def _resume(argv: Sequence[str], program: str) -> str:

@@ -31,6 +31,8 @@ class Commands:
     resume: str
     # Forgets the crawl.
     forget: str
+    # Serves the dashboard of the crawl, whose own has ended with this process.
+    dashboard: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,5 +198,6 @@ def _closing_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "frontier lies in", summary.frontier_at
     if summary.commands.look:
         yield "look at a page", summary.commands.look
+    yield "dashboard", summary.commands.dashboard
     if not summary.finished:
         yield "resume", summary.commands.resume

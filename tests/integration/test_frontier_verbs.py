@@ -13,7 +13,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands.frontier import VERBS, Command
 from crawler.embedded import EmbeddedServers
-from crawler.frontier import Entry, Frontier
+from crawler.frontier import Entry, Frontier, Steering
 from crawler.frontier.connection import connect
 from crawler.frontier_verbs import crawls
 from crawler.urls import fingerprint
@@ -190,6 +190,39 @@ def test_a_score_as_json(verbs: Verbs) -> None:
     assert found["score"] == sum(part["points"] for part in found["parts"])
     assert found["queue"] in range(1, 6)
     assert "SKIPPED_EXTENSIONS" in found["refused"]
+    assert found["share_of_turns"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments", "refused"),
+    [
+        ({}, (), ""),
+        ({}, ("--page", "http://other.test/"), "outside of scope"),
+        ({"scope": "seeds"}, ("--page", "http://other.test/"), "outside of scope"),
+        ({"excluded_domains": ["a.test"]}, (), "excluded_domains"),
+        ({"max_depth": 2}, ("--depth", "3"), "max_depth"),
+        ({"max_url_length": 10}, (), "max_url_length"),
+        ({"include": ["/news/"]}, (), "include"),
+        ({"exclude": ["/x$"]}, (), "of exclude"),
+        ({"follow": False}, (), "follow=no"),
+        ({"weights": [1, 1, 1, 1, 0]}, (), ""),
+    ],
+)
+def test_a_crawl_says_what_it_would_not_follow(
+    verbs: Verbs, options: dict[str, Any], arguments: tuple[str, ...], refused: str
+) -> None:
+    asyncio.run(set_options(verbs.redis_url, options))
+    found = verbs.json("explain", "http://a.test/x", "--crawl", "web", *arguments)
+    assert refused in found["refused"]
+    assert bool(refused) == bool(found["refused"])
+    shares = [0.25] * 4 if "weights" in options else [0.4, 0.3, 0.2, 0.07, 0.03]
+    assert found["share_of_turns"] == shares[found["queue"] - 1]
+
+
+async def set_options(redis_url: str, values: dict[str, Any]) -> None:
+    redis = await connect(redis_url)
+    await (await Steering.of(redis, "web")).set_options(values)
+    await redis.aclose()
 
 
 # --- delete ---------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ export const get = (path, query = {}) => {
 };
 
 // Server-sent events, read by fetch(), since EventSource cannot send a token. Comes back by itself.
-//   on: {event name: function(text)}, and `state` for "live", "lost" and "refused"
+//   on: {event name: function(text)}, and `state` for "live", "lost" (and why, if it was said) and "refused"
 export class Events {
   constructor(path, on) {
     this.path = path;
@@ -70,6 +70,7 @@ export class Events {
 
   async run() {
     while (this.open) {
+      let why = "";
       try {
         await this.read();
       } catch (error) {
@@ -77,9 +78,10 @@ export class Events {
           if (this.open) this.on.state("refused");
           return;
         }
+        if (error instanceof Problem) why = error.message;
       }
       if (!this.open) return;
-      this.on.state("lost");
+      this.on.state("lost", why);
       await new Promise((resolve) => setTimeout(resolve, this.wait));
       this.wait = Math.min(this.wait * 2, 10000);
     }

@@ -85,7 +85,7 @@ function start() {
 function look() {
   if (document.hidden) return;
   parts.hosts.refresh();
-  parts.dead.load();
+  parts.dead.refresh();
 }
 
 function showStatus(status) {
@@ -113,7 +113,7 @@ function stateOf(status) {
   return status.unfinished ? ["bad", "no workers"] : ["", "finished"];
 }
 
-function connection(state) {
+function connection(state, why = "") {
   if (state === "refused") {
     signOut("The token is not valid any more.");
     return;
@@ -123,7 +123,7 @@ function connection(state) {
   setText($("live-text"), live ? "live" : "reconnecting");
   if (!live) {
     $("pause").disabled = true;
-    trouble(LOST);
+    trouble(why || LOST);
   }
 }
 

@@ -5,21 +5,35 @@ import { $, confirm, h, replaceRows, setText, toast } from "./dom.js";
 import { count, span, words } from "./format.js";
 
 const LIMIT = 50;
+// The newest are cheap to list; those of one reason are searched for, so that is repeated seldom.
+const SEARCH_AGAIN_MS = 30000;
 
 export class Dead {
   constructor(failed) {
     this.failed = failed;
     this.reasons = new Set();
+    this.request = 0;
+    this.loaded = -Infinity;
     $("dead-reason").addEventListener("change", () => this.load());
     $("requeue").addEventListener("click", () => this.requeue());
     replaceRows($("dead-rows"), [], 4, "Loading …");
   }
 
+  // Keep what is shown up to date.
+  refresh() {
+    if (!$("dead-reason").value || performance.now() - this.loaded > SEARCH_AGAIN_MS) this.load();
+  }
+
   async load() {
+    const request = (this.request += 1);
+    this.loaded = performance.now();
     const reason = $("dead-reason").value;
     try {
-      this.show(await get("/dead", { reason, limit: LIMIT }), reason);
+      const found = await get("/dead", { reason, limit: LIMIT });
+      // An older answer may come later.
+      if (request === this.request) this.show(found, reason);
     } catch (error) {
+      if (request !== this.request) return;
       replaceRows($("dead-rows"), [], 4, error.message);
       this.failed(error);
     }

@@ -10,6 +10,7 @@ const TYPING_MS = 250;
 const SEARCH_AGAIN_MS = 30000;
 const KINDS = { ready: "good", in_flight: "good", resting: "", idle: "", blocked: "warn", excluded: "bad" };
 const NAMES = { in_flight: "being fetched" };
+
 export class Hosts {
   constructor(failed) {
     this.failed = failed;
@@ -86,7 +87,7 @@ export class Hosts {
       h("td", { class: "number" }, count(host.waiting)),
       h("td", { class: "number" }, count(host.pages)),
       h("td", { class: "number" }, span(host.delay_s ?? host.usual_delay_s)),
-      h("td", { class: "number" }, host.state === "in_flight" ? "–" : due === null || due < 0 ? "now" : `in ${span(due)}`),
+      h("td", { class: "number" }, host.state === "in_flight" ? "–" : due === null || due < 0.05 ? "now" : `in ${span(due)}`),
       h(
         "td",
         { class: "action" },

@@ -69,11 +69,12 @@ export class Seeds {
   }
 }
 
-const isOver = (state) => state.page !== null || state.state === "dead" || state.state === "known";
+// One that is known is done, or so far back in a queue that nobody looked there.
+const isOver = (state) => state.page !== null || state.state === "dead";
 
 function badge(state) {
   if (state.state === "dead") return h("span", { class: "badge bad" }, `given up: ${words(state.reason)}`);
   if (state.page) return h("span", { class: "badge good" }, `fetched: ${state.page.status ?? "done"}`);
-  const names = { known: "done", leased: "being fetched", delayed: "put off", unseen: "not known" };
+  const names = { known: "done or waiting", leased: "being fetched", delayed: "put off", unseen: "not known" };
   return h("span", { class: "badge" }, names[state.state] ?? state.state);
 }

@@ -36,7 +36,9 @@ PROCESS = Process(
     recent_s=31.4,
 )
 SNAPSHOT = Snapshot("web", PROCESS, SIZES)
-COMMANDS = Commands("scrapy pages get http://a.test/", "scrapy crawl web", "make clean-data")
+COMMANDS = Commands(
+    "scrapy pages get http://a.test/", "scrapy crawl web", "make clean-data", "scrapy admin"
+)
 
 
 def summary(**changes: Any) -> Summary:

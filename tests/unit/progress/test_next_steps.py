@@ -20,7 +20,7 @@ def settings(**changes: Any) -> Settings:
 
 def look(**changes: Any) -> str:
     url = "http://a.test/?x=1&y=2"
-    return commands(settings(**changes), page_url=url, argv=[], program="scrapy").look
+    return commands(settings(**changes), crawl="web", page_url=url, argv=[], program="scrapy").look
 
 
 def test_by_default_the_url_is_enough() -> None:
@@ -38,12 +38,28 @@ def test_a_password_is_never_shown() -> None:
     assert "secret" not in pages_at(settings(MONGO_URI=uri))
     assert "secret" not in frontier_at(settings(REDIS_URL="redis://:secret@r:6379/0"), "web")
     argv = ["/bin/scrapy", "web", "-s", f"MONGO_URI={uri}"]
-    assert "secret" not in commands(settings(), page_url=None, argv=argv, program="scrapy").resume
+    assert (
+        "secret"
+        not in commands(settings(), crawl="web", page_url=None, argv=argv, program="scrapy").resume
+    )
+
+
+def dashboard(crawl: str = "web", **changes: Any) -> str:
+    argv = ["scrapy", crawl]
+    found = commands(settings(**changes), crawl=crawl, page_url=None, argv=argv, program="scrapy")
+    return found.dashboard
+
+
+def test_the_dashboard_can_be_seen_when_the_crawl_has_ended() -> None:
+    assert dashboard() == "scrapy admin"
+    assert dashboard("demo", CRAWL_DIR="/data") == "scrapy admin --crawl demo -s CRAWL_DIR=/data"
+    url = "redis://:secret@r:6379/0"
+    assert dashboard(REDIS_URL=url) == "scrapy admin -s 'REDIS_URL=redis://:***@r:6379/0'"
 
 
 def test_to_resume_a_feed_is_appended_to() -> None:
     argv = ["/bin/scrapy", "web", "-O", "pages.jsonl"]
-    resume = commands(settings(), page_url=None, argv=argv, program="scrapy").resume
+    resume = commands(settings(), crawl="web", page_url=None, argv=argv, program="scrapy").resume
     assert resume == "scrapy crawl web -o pages.jsonl"
 
 
@@ -54,14 +70,17 @@ def test_without_a_store_there_is_no_page_to_look_at() -> None:
 
 def test_the_command_that_was_typed_resumes() -> None:
     argv = ["/env/bin/scrapy", "web", "-a", "seeds=http://a.test/ http://b.test/"]
-    found = commands(settings(), page_url=None, argv=argv, program="scrapy")
+    found = commands(settings(), crawl="web", page_url=None, argv=argv, program="scrapy")
     assert found.resume == "scrapy crawl web -a 'seeds=http://a.test/ http://b.test/'"
 
 
 def test_a_program_that_starts_crawls_names_its_own_command() -> None:
     changed = settings(RESUME_COMMAND="make crawl")
-    assert commands(changed, page_url=None, argv=[], program="scrapy").resume == "make crawl"
-    other = commands(settings(), page_url=None, argv=["runner.py"], program="scrapy")
+    assert (
+        commands(changed, crawl="web", page_url=None, argv=[], program="scrapy").resume
+        == "make crawl"
+    )
+    other = commands(settings(), crawl="web", page_url=None, argv=["runner.py"], program="scrapy")
     assert other.resume == "start it again as before"
 
 
@@ -80,5 +99,5 @@ def test_scrapy_is_called_so_that_the_shell_finds_it(
 
 
 def test_another_folder_is_named_when_forgetting() -> None:
-    found = commands(settings(CRAWL_DIR="x"), page_url=None, argv=[], program="scrapy")
+    found = commands(settings(CRAWL_DIR="x"), crawl="web", page_url=None, argv=[], program="scrapy")
     assert found.forget == "make clean-data CRAWL_DIR=x"

@@ -1,0 +1,117 @@
+"""The verb explain: what a URL's score is made of, and what would keep it out of a crawl."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from crawler import assembly, options
+from crawler.errors import ConfigurationError
+from crawler.frontier_verbs.asking import Asked, asks, common, number
+from crawler.frontier_verbs.output import print_json
+from crawler.options import Options
+from crawler.policy.priority import Facts, Host, clamp, front_queue
+from crawler.policy.traps import PageLinks, Traps
+from crawler.urls import Rejected, Urls
+from crawler.verbs import Verb
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+# What the crawl's filter says, for people.
+_REFUSALS = {
+    "depth": "it is deeper than max_depth",
+    "too_long": "it is longer than max_url_length",
+    "extension": "its ending is one of SKIPPED_EXTENSIONS",
+    "excluded": "its domain is one of excluded_domains",
+    "scope": "it is outside of scope and allowed_domains",
+    "include": "it has none of the patterns of include",
+    "exclude": "it has a pattern of exclude",
+}
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    known = Host()
+    common(parser)
+    parser.add_argument("url", metavar="URL")
+    parser.add_argument("--page", default="", help="the page that links to it (one of its host)")
+    parser.add_argument("--depth", type=number, default=1, help="links from a seed (1)")
+    parser.add_argument(
+        "--host-urls", type=number, default=known.urls, help="URLs of its host found so far"
+    )
+    parser.add_argument(
+        "--inbound", type=number, default=0, help="links to its host from other domains (0)"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="its sitemap says: changed within a day"
+    )
+    parser.set_defaults(crawl=None)
+
+
+def _explain(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    """By the settings alone; with --crawl by what that crawl follows as well."""
+    if arguments.crawl is None:
+        _tell(settings, arguments, None)
+        return
+
+    async def within(asked: Asked) -> None:
+        _tell(settings, arguments, await options.of_crawl(asked.steering))
+
+    asks(within)(settings, arguments)
+
+
+def _tell(settings: BaseSettings, arguments: argparse.Namespace, crawl: Options | None) -> None:
+    url = _canonical(settings, arguments.url)
+    page = _canonical(settings, arguments.page) if arguments.page else url
+    depth = arguments.depth
+    host = Host(arguments.host_urls, arguments.inbound)
+    reasons = assembly.scorer(settings).explain(url, depth, host, Facts(fresh=arguments.fresh))
+    points = clamp(sum(part for _, part in reasons))
+    queue = front_queue(points, assembly.numbers(settings, "FRONTIER_THRESHOLDS"))
+    share = None if crawl is None else crawl.weights[queue - 1] / sum(crawl.weights)
+    refused = _refused(settings, crawl or Options(), url, page=page, depth=depth)
+    if arguments.json:
+        parts = [{"reason": reason, "points": part} for reason, part in reasons]
+        found = {"url": url, "score": points, "queue": queue, "share_of_turns": share}
+        print_json({**found, "parts": parts, "refused": refused})
+        return
+    print(url)
+    for reason, part in reasons:
+        print(f"{part:+6}  {reason}")
+    turns = "" if share is None else f", which has {share:.0%} of the turns"
+    print(f"{points:6}  score, from 0 to 100: front queue {queue}{turns}")
+    if refused:
+        print(f"It would not be followed: {refused}")
+
+
+def _canonical(settings: BaseSettings, text: str) -> str:
+    url = Urls(assembly.url_rules(settings)).canonical(text)
+    if isinstance(url, Rejected):
+        raise ConfigurationError(
+            f"{text!r} is not crawled ({url.reason}); write a URL as https://example.com/page."
+        )
+    return url
+
+
+def _refused(settings: BaseSettings, crawl: Options, url: str, *, page: str, depth: int) -> str:
+    """What keeps a URL out; empty for nothing."""
+    if not crawl.follow and depth:
+        return "the crawl follows no links (follow=no)"
+    scope = crawl.url_filter(assembly.skipped_extensions(settings))
+    reason = scope.refuses(url, page_url=page, depth=depth)
+    if reason is not None:
+        return _REFUSALS[reason]
+    traps = Traps(assembly.trap_rules(settings))
+    trap = traps.refuses(url, PageLinks(page), today=datetime.now(UTC).date())
+    return f"it looks like a trap ({trap})" if trap is not None else ""
+
+
+VERBS = {
+    "explain": Verb(
+        "show what a URL's score is made of, and what would keep it out",
+        "URL [--crawl NAME] [--page URL] [--depth N] [--host-urls N] [--inbound N] [--fresh]",
+        _arguments,
+        _explain,
+    ),
+}
