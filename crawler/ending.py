@@ -69,8 +69,10 @@ class Ending:
         self._last: Sizes | None = None
 
     def not_yet(self) -> None:
-        """There is work: an earlier reading means nothing any more."""
+        """There is work: an earlier reading means nothing any more, nor an end that was found."""
         self._last = None
+        if self.reason == "finished":
+            self.reason = None
 
     def give_up(self) -> None:
         """Redis is away for too long."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from pymongo.errors import PyMongoError
 
-from crawler.frontier import ADD_MAX, Added, Entry, Frontier
+from crawler.frontier import ADD_MAX, Added, Entry, Frontier, RedisAway
+from crawler.frontier.health import GaveUp
 from crawler.seeds import parse_pushed
 from crawler.spill import Spill
 from crawler.storage.trouble import explain
+from crawler.tasks import end
 from crawler.urls import DEFAULT, Rejected, Urls
 
 logger = logging.getLogger(__name__)
@@ -28,17 +31,41 @@ class Outside:
         add: Add,
         spill: Spill | None,
         urls: Urls = DEFAULT,
+        *,
+        count: Callable[[str, int], None] = lambda _name, _by: None,
     ) -> None:
+        self._frontier = frontier
         self._pushed = frontier.start_urls(name)
         self._name = name
         self._add = add
         self._spill = spill
         self._urls = urls
+        self._count = count
         self._warned = False
+        self._task: asyncio.Task[None] | None = None
 
     async def take_in(self) -> int:
-        """Take in some of what waits; says how much there was."""
+        """Take in some of what waits; 0 if surely nothing does that there is room for."""
         return await self._take_pushed() + await self._take_spilled()
+
+    def take_in_soon(self) -> None:
+        """The same in the background: a heart must not wait for a MongoDB that hangs."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._take_in_quietly())
+
+    async def close(self) -> None:
+        """Take in no more; what was not removed is known when it is taken in again."""
+        if self._task is not None:
+            await end(self._task)
+
+    async def _take_in_quietly(self) -> None:
+        try:
+            await self.take_in()
+        except (GaveUp, *RedisAway) as error:
+            logger.debug("No look at what waits outside: %s", error)
+        except Exception:
+            # The next beat asks again.
+            logger.exception("What waits outside the frontier could not be taken in")
 
     async def keep(self, entries: Sequence[Entry]) -> None:
         """Keep URLs that the frontier refused; without MongoDB they are only counted."""
@@ -66,6 +93,7 @@ class Outside:
             await self._add(entries, "all")
         if pushed:
             await self._pushed.drop(pushed)
+            self._count("frontier/taken_in", len(pushed))
         return len(pushed)
 
     async def _take_spilled(self) -> int:
@@ -79,8 +107,10 @@ class Outside:
             taken = [entry for i, entry in enumerate(entries) if not added.is_refused(i)]
             if taken:
                 await self._spill.drop(taken)
+                self._count("frontier/taken_in", len(taken))
         except PyMongoError as error:
             # It is asked again; the store says once that it is away.
             logger.debug("MongoDB does not give back spilled URLs: %s", explain(error))
-            return 0
+            # What was never refused cannot wait there; else the crawl is not over.
+            return min(1, (await self._frontier.sizes()).refused)
         return len(taken)

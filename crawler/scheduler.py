@@ -136,6 +136,9 @@ class Scheduler(BaseScheduler):
         if lease is not None:
             # After the new URL: the outbox keeps this order.
             self.done(lease, page=False)
+        elif entry is not None:
+            # A spider may find more to do when it hears that nothing is left.
+            self.workbench.ending.not_yet()
         return entry is not None
 
     # --- what the components use ---------------------------------------------------------------
@@ -214,7 +217,8 @@ class Scheduler(BaseScheduler):
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self.discoveries = Discoveries(self.workbench.outbox, known, self._count)
         name, spill = self._spider.name, parts.spill
-        self._outside = Outside(self.frontier, name, self.discoveries.add, spill, self.urls)
+        add, count = self.discoveries.add, self._count
+        self._outside = Outside(self.frontier, name, add, spill, self.urls, count=count)
         heartbeat = Heartbeat(
             self.frontier,
             self.workbench,
@@ -233,6 +237,7 @@ class Scheduler(BaseScheduler):
     async def _close(self) -> None:
         if self._heartbeat is not None:
             await self.orders.close()
+            await self._outside.close()
             await self.workbench.close()
             await self._heartbeat.close()
 
@@ -242,7 +247,7 @@ class Scheduler(BaseScheduler):
         if self._beats % 5 == 0:
             self.frontier.pressed = await self._steering.memory_share() > self._pulse.memory_full
             if not self.frontier.pressed:
-                await self._look_outside()
+                self._outside.take_in_soon()
 
     def _limit(self, now: Options) -> None:
         self.workbench.follow(now)
@@ -257,8 +262,6 @@ class Scheduler(BaseScheduler):
             "held": self.workbench.held,
             "shards": self.workbench.shard_order,
         }
-
-    # -------------------------------------------------------------------------------------------
 
     def _replacement(self, request: Request, lease: Lease) -> Entry | None:
         """The entry of a request that a middleware put in the leased one's place, as a redirect."""
@@ -286,10 +289,7 @@ class Scheduler(BaseScheduler):
                 self.done(lease, page=False)
 
     async def _look_outside(self) -> int:
-        found = await self._outside.take_in()
-        if found:
-            self._count("frontier/taken_in", found)
-        return found
+        return await self._outside.take_in()
 
     def _spider_idle(self) -> None:
         reason = self.workbench.ending.reason

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, Self
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.retry import get_retry_request
-from scrapy.exceptions import CloseSpider, DropItem, IgnoreRequest
+from scrapy.exceptions import CloseSpider, DontCloseSpider, DropItem, IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 
 SPIDERS: list[type[Spider]] = []
@@ -493,6 +494,24 @@ class TimeOut(Scenario):
     name = "time-out"
     custom_settings = {"CLOSESPIDER_TIMEOUT": 2}  # noqa: RUF012
     start_paths = tuple(f"/slow/{number}" for number in range(10))
+
+
+class AsksWhenIdle(Scenario):
+    """Has more work when nothing is left, as spiders that read from a queue do."""
+
+    name = "asks-when-idle"
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.more = ["/second", "/third"]
+        crawler.signals.connect(spider.idle, signals.spider_idle)
+        return spider
+
+    def idle(self) -> None:
+        if self.more:
+            self.crawler.engine.crawl(Request(self.url(self.more.pop())))
+            raise DontCloseSpider
 
 
 class DepthLimit(Scenario):

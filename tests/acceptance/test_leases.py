@@ -80,6 +80,7 @@ def test_no_lease_is_left(runs: Runs, name: str) -> None:
         ("slow-pipeline", 1, 5),
         ("depth-limit", 3, 3),
         ("fan", 10, 10),
+        ("asks-when-idle", 3, 3),
     ],
 )
 def test_what_a_callback_returns_is_followed_and_scraped(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from crawler.frontier.connection import connect
 from crawler.outside import Outside
 from crawler.spill import Spill
 from tests.integration.frontier.fleet import CRAWL, T0, claim, crawl, entries, entry
+from tests.private_mongo import PrivateMongo
 
 
 @pytest.fixture
@@ -30,6 +32,17 @@ async def frontier(redis_url: str) -> AsyncIterator[Frontier]:
     await frontier.beat(now_ms=T0)
     yield frontier
     await client.aclose()
+
+
+@pytest.fixture
+async def away() -> AsyncIterator[Any]:
+    """The collection of a MongoDB that is not there."""
+    with socket.socket() as taken:
+        # Bound, and nobody listens.
+        taken.bind(("127.0.0.1", 0))
+        uri = f"mongodb://127.0.0.1:{taken.getsockname()[1]}"
+        async with AsyncMongoClient[dict[str, Any]](uri, serverSelectionTimeoutMS=100) as client:
+            yield client["pages"]["spilled"]
 
 
 def outside(frontier: Frontier, spill: Spill | None) -> Outside:
@@ -107,3 +120,33 @@ async def test_without_mongodb_they_are_left_out_and_the_log_says_so_once(
         await found.keep(entries(2))
     assert caplog.text.count("links of low priority are left out") == 1
     assert await found.take_in() == 0
+
+
+async def test_a_crawl_that_spilled_is_not_over_while_mongodb_is_away(
+    frontier: Frontier, away: Any
+) -> None:
+    found = outside(frontier, Spill(away, CRAWL))
+    # Nothing was ever refused, so nothing can wait there.
+    assert await found.take_in() == 0
+    await frontier.add(entries(3))
+    assert (await frontier.add([entry("http://low.test/", 5)])).answers == "2"
+    assert await found.take_in() > 0
+
+
+async def test_nobody_who_looks_in_the_background_waits_for_a_mongodb_that_hangs(
+    frontier: Frontier,
+) -> None:
+    with PrivateMongo() as mongo:
+        async with AsyncMongoClient[dict[str, Any]](mongo.uri) as client:
+            spill = Spill(client["pages"]["spilled"], CRAWL)
+            await spill.put(entries(1))
+            mongo.freeze()
+            found = outside(frontier, spill)
+            found.take_in_soon()
+            found.take_in_soon()
+            await found.close()
+            assert (await frontier.sizes()).waiting == 0
+            mongo.thaw()
+            # Known or not, what was cut off is taken in once.
+            assert await found.take_in() == 1
+            assert (await frontier.sizes()).waiting == 1
