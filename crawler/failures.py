@@ -33,7 +33,7 @@ from crawler import sitemaps
 from crawler.errors import NotStored
 from crawler.fetch_errors import Forbidden, NoSuchHost, PrivateAddress, TooBig
 from crawler.frontier import Lease
-from crawler.items import Page
+from crawler.items import Page, parent_of
 from crawler.policy.retry import Bury, Retry, RetryPolicy
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _page_without_answer(lease: Lease, reason: str) -> Page:
         crawled_at=datetime.now(UTC),
         depth=entry.depth,
         priority=entry.queue,
-        parent=f"{entry.parent:016x}",
+        parent=parent_of(entry),
         stored=False,
         reason=reason,
         error_count=entry.attempts + bool(error),

@@ -7,7 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crawler.frontier import Lease
+    from crawler.frontier import Entry, Lease
+
+
+def parent_of(entry: Entry) -> str:
+    """The url_hash of the page that a URL was found on; empty for seeds."""
+    return f"{entry.parent:016x}" if entry.parent else ""
 
 
 def _text(body: bytes) -> str:

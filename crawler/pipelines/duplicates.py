@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 # Hashing a text takes about 20 µs a KB: longer ones are hashed in a thread.
 _HASH_INLINE_CHARS = 100_000
+_HASH_INLINE_BYTES = 1_000_000
+# More than there are items on their way.
+_PENDING_MAX = 10_000
 
 
 class Duplicates:
@@ -45,7 +48,7 @@ class Duplicates:
         self._min_words = min_words
         self._made_for = made_for
         self._frames = Frames()
-        # Contents on their way to the store, and of which page; bounded by the items in flight.
+        # Contents on their way to the store, and of which page.
         self._pending: dict[bytes, str] = {}
 
     @classmethod
@@ -90,7 +93,7 @@ class Duplicates:
     async def process_item(self, item: Any) -> Any:
         if not isinstance(item, Page) or not item.stored or not item.body:
             return item
-        if len(item.text) > _HASH_INLINE_CHARS:
+        if len(item.text) > _HASH_INLINE_CHARS or len(item.body) > _HASH_INLINE_BYTES:
             content = await asyncio.to_thread(self._content_of, item)
         else:
             content = self._content_of(item)
@@ -98,6 +101,9 @@ class Duplicates:
         item.simhash = f"{content.simhash:016x}" if content.simhash is not None else ""
         if content.simhash is None:
             self._count("short")
+        if len(self._pending) >= _PENDING_MAX:
+            # Of items that other pipelines replaced: no signal speaks of them.
+            self._pending.clear()
         if self._pending.setdefault(content.digest, item.url) != item.url:
             # Both are stored: whichever fails, the other must not depend on it.
             self._count("pending")
@@ -125,7 +131,9 @@ class Duplicates:
         if not item.content_hash and not 200 <= item.status < 300:
             # Not modified, or an error: what is stored of it still holds.
             return
-        now = Content.parse(item.content_hash, item.simhash) if not item.duplicate_of else None
+        # Only what is stored can be an original; it may have been too big.
+        is_original = item.stored and not item.duplicate_of
+        now = Content.parse(item.content_hash, item.simhash) if is_original else None
         before = Content.parse(*item.earlier) if item.earlier is not None else None
         self._seen.remember(fingerprint(item.url), now, before)
 

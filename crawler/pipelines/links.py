@@ -15,6 +15,7 @@ from crawler.frontier.host_counts import HostCounts
 from crawler.items import Page
 from crawler.outlinks import Outlinks
 from crawler.scheduler import Scheduler
+from crawler.urls import fingerprint
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -60,7 +61,7 @@ class Links:
                     item.links,
                     page_url=item.final_url,
                     depth=item.depth + 1,
-                    parent=scheduler.urls.fingerprint(item.url),
+                    parent=fingerprint(item.url),
                 )
         return item
 
@@ -70,7 +71,7 @@ class Links:
             return True
         if page.duplicate_distance is None:
             return False
-        url_hash = f"{Scheduler.of(self._crawler).urls.fingerprint(page.url):016x}"
+        url_hash = f"{fingerprint(page.url):016x}"
         self._originals[url_hash] = original
         if len(self._originals) > _KIN_KEPT:
             del self._originals[next(iter(self._originals))]

@@ -52,8 +52,7 @@ class Recrawl:
             decision = recrawls.visited(
                 lease,
                 Found() if not_modified else _found(page),
-                # Of a body that was cut off, all is wanted the next time.
-                page.headers if "truncated" not in page.flags else {},
+                _kept_headers(page),
                 queue_of=lambda changed: Outlinks.of(self._crawler).queue_of(
                     lease.entry, unchanged=before is not None and not changed
                 ),
@@ -69,6 +68,15 @@ class Recrawl:
             kind = "changed" if decision.changed else "unchanged"
             failed = decision.visit.failures_in_a_row > 0
             self._crawler.stats.inc_value(f"recrawl/{'failed' if failed else kind}")
+
+
+def _kept_headers(page: Page) -> dict[str, str]:
+    """Headers that count for the next visit.
+
+    Of a body that was cut off, all is wanted then. So it is of a duplicate: its original may have
+    changed by then, and nobody has the content any more.
+    """
+    return {} if page.duplicate_of or "truncated" in page.flags else page.headers
 
 
 def _found(page: Page) -> Found:

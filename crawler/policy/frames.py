@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 
 # Hosts remembered; with the blocks of each, 25 MB at most.
 _HOSTS_KEPT = 1_000
@@ -34,7 +35,9 @@ class Frames:
         frame = self._hosts.get(host)
         if frame is None or frame.pages < _PAGES:
             return blocks
-        self._hosts.move_to_end(host)
+        with suppress(KeyError):
+            # Forgotten meanwhile: long texts are looked at in threads.
+            self._hosts.move_to_end(host)
         counts, least = frame.counts, max(_PAGES, frame.pages / _ONE_IN)
         return [block for block in blocks if counts.get(hash(block), 0) < least]
 

@@ -85,7 +85,7 @@ class StoredPages:
                 found = await self._content.find_one({"page_id": page["url_hash"]})
                 return None if found is None else _content(page, found)
             kept = await self._metadata.find_one({"url_hash": page["duplicate_of"]})
-            if kept is None:
+            if kept is None or _has_other_bytes(page, kept):
                 return None
             page = kept
         return None
@@ -125,6 +125,12 @@ class StoredPages:
             (page, _content(page, found[page["url_hash"]]) if page["url_hash"] in found else None)
             for page in pages
         ]
+
+
+def _has_other_bytes(page: Document, original: Document) -> bool:
+    """Did the original change since the page was found to have the very same bytes?"""
+    is_exact = page.get("duplicate_distance") is None
+    return is_exact and page.get("content_hash") != original.get("content_hash")
 
 
 def _content(page: Document, found: Document) -> Content:

@@ -222,6 +222,26 @@ async def test_what_is_not_kept_is_not_compared(crawler: Crawler, item: Any) -> 
     assert (await duplicates.process_item(page(2))).duplicate_of == ""
 
 
+async def test_a_page_that_was_too_big_to_store_is_no_original(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    first = await duplicates.process_item(page(1))
+    # The store found that out.
+    first.stored = False
+    await store(crawler, first)
+    assert not (await duplicates.process_item(page(2))).duplicate_of
+
+
+async def test_items_that_other_pipelines_replace_take_no_memory(
+    crawler: Crawler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.pipelines.duplicates._PENDING_MAX", 3)
+    duplicates = await opened(crawler)
+    for number in range(10):
+        await duplicates.process_item(page(number, f"{TEXT} {number}"))
+        await crawler.signals.send_catch_log_async(signals.item_scraped, item={"mine": number})
+    assert len(duplicates._pending) <= 3
+
+
 async def test_a_huge_text_is_hashed_without_stopping_the_world(crawler: Crawler) -> None:
     duplicates = await opened(crawler)
     huge = " ".join(f"w{number}" for number in range(200_000))

@@ -61,6 +61,7 @@ def metadata(
         "charset": "utf-8",
         "crawled_at": datetime(2024, 5, 6, tzinfo=UTC),
         "size_bytes": len(BODY),
+        "content_hash": "a hash",
         "duplicate_of": url_hash(duplicate_of) if duplicate_of else "",
         "links": ["http://a.test/"],
     }
@@ -147,6 +148,18 @@ def test_a_duplicate_shows_the_content_that_was_kept(get: Get) -> None:
     assert get(COPY, "--text").stdout.decode() == "Grüße, 世界\n"
     read = json.loads(get("--json", "--body", COPY).stdout)
     assert read == {"url": COPY, "content_url": URL, "body": BODY.decode()}
+
+
+def test_a_duplicate_of_what_has_changed_since_does_not_show_that(
+    get: Get, mongo_uri: str, mongo_db_name: str
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client[mongo_db_name]["pages_metadata"].update_one(
+            {"url": URL}, {"$set": {"content_hash": "of another version"}}
+        )
+    done = get(COPY, "--text")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"it has the content of another page, which is gone" in done.stderr
 
 
 def test_metadata_is_given_as_json(get: Get) -> None:

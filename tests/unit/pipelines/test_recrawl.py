@@ -67,6 +67,14 @@ def test_a_page_knows_when_it_is_due(crawl: Crawl) -> None:
     assert (crawl.count("unchanged"), crawl.count("changed")) == (1, 1)
 
 
+def test_a_duplicate_is_fetched_whole_again_since_its_original_may_change(crawl: Crawl) -> None:
+    headers = {"etag": '"1"', "last-modified": "Thu, 01 Jan 2026 00:00:00 GMT"}
+    _, again = crawl.visit(lease_of(URL), headers=headers)
+    assert next_lease(again).entry.tail["etag"] == '"1"'
+    _, again = crawl.visit(next_lease(again), headers=headers, duplicate_of="0" * 15 + "1")
+    assert not {"etag", "last_modified"} & set(next_lease(again).entry.tail)
+
+
 def test_a_304_is_unchanged(crawl: Crawl) -> None:
     _, again = crawl.visit(lease_of(URL), headers={"etag": '"1"'})
     page, again = crawl.visit(

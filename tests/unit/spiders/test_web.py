@@ -114,6 +114,21 @@ async def test_what_is_no_text_has_no_links(scheduler: WritingScheduler) -> None
     assert (page.links, page.text, page.stored) == ([], "", True)
 
 
+async def test_a_header_is_the_only_way_for_what_is_no_html_to_ask(
+    scheduler: WritingScheduler,
+) -> None:
+    headers = {"Content-Type": "application/pdf", "X-Robots-Tag": "noindex"}
+    page = await page_of(Response(URL, body=b"%PDF", headers=headers), spider_with(scheduler))
+    assert (page.stored, page.reason) == (False, "noindex")
+    missing = Response(URL, status=404, headers=headers)
+    assert (await page_of(missing, spider_with(scheduler))).reason == "status_404"
+
+
+async def test_a_seed_has_no_parent(scheduler: WritingScheduler) -> None:
+    response = HtmlResponse(URL, body=HTML)
+    assert (await page_of(response, spider_with(scheduler), **{LEASE: lease_of(URL)})).parent == ""
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "shift_jis", "nonsense"])
 async def test_pages_in_any_encoding_are_read(scheduler: WritingScheduler, encoding: str) -> None:
     headers = {"Content-Type": f"text/html; charset={encoding}"}
