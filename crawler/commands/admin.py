@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import signal
 import sys
 from importlib import import_module
@@ -26,7 +27,7 @@ class Command(ScrapyCommand):
     requires_crawler_process = False
 
     def syntax(self) -> str:
-        return "[--host ADDRESS] [--port PORT] [--crawl NAME]"
+        return "[--host ADDRESS] [--port PORT] [--crawl NAME] [--json]"
 
     def short_desc(self) -> str:
         return "Serve the admin API and the dashboard of a crawl"
@@ -42,6 +43,7 @@ class Command(ScrapyCommand):
         parser.add_argument("--host", help="address to bind to (ADMIN_HOST)")
         parser.add_argument("--port", type=_port, help="port; 0 for a free one (ADMIN_PORT)")
         parser.add_argument("--crawl", default="", help="name of the crawl (CRAWL, or web)")
+        parser.add_argument("--json", action="store_true", help="print where it is as JSON")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -73,11 +75,13 @@ class Command(ScrapyCommand):
                 loop.add_signal_handler(number, stopped.set)
             serving = server.start()
             serving.add_done_callback(lambda _: stopped.set())
-            print(
-                f"Dashboard and admin API of the crawl {name!r}: {server.url} "
-                f"(token: {starting.token_at(settings)})",
-                flush=True,
+            token_at = starting.token_at(settings)
+            text = (
+                f"Dashboard and admin API of the crawl {name!r}: {server.url} (token: {token_at})"
             )
+            if opts.json:
+                text = json.dumps({"crawl": name, "url": server.url, "token_at": token_at})
+            print(text, flush=True)
             await stopped.wait()
             await server.stop()
         finally:

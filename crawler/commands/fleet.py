@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import signal
 import sys
 from pathlib import Path
@@ -58,6 +59,7 @@ class Command(ScrapyCommand):
             metavar="NAME=VALUE",
             help="argument of the spider, as for scrapy crawl",
         )
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
@@ -109,8 +111,12 @@ class Command(ScrapyCommand):
         screen.say(f"{opts.processes} processes crawl {crawl!r}; their logs are in {folder}")
         async with screen.showing(lambda: watch.view(supervisor)):
             await supervisor.run()
-        for line in summary_lines(await watch.view(supervisor)):
-            screen.say(line)
+        view = await watch.view(supervisor)
+        if opts.json:
+            print(json.dumps(view.to_json()))
+        else:
+            for line in summary_lines(view):
+                screen.say(line)
         if supervisor.failed:
             self.exitcode = _FAILED
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -52,6 +52,22 @@ class FleetView:
     @property
     def running(self) -> int:
         return sum(row.state == "running" for row in self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """What programs are told at the end."""
+        return {
+            "crawl": self.crawl,
+            "elapsed_s": round(self.elapsed_s, 1),
+            "pages": self.pages,
+            "bytes": self.bytes,
+            "given_up": self.failed,
+            "processes": [
+                {"name": row.name, "state": row.state, "restarts": row.restarts, "why": row.why}
+                for row in self.rows
+            ],
+            "unfinished": None if self.sizes is None else self.sizes.unfinished,
+            "whole_crawl": None if self.sizes is None else asdict(self.sizes),
+        }
 
 
 def live_view(view: FleetView) -> RenderableType:
@@ -114,7 +130,7 @@ def _crawl_lines(view: FleetView) -> list[str]:
         front = " ".join(f"F{number} {count:,}" for number, count in enumerate(sizes.front, 1))
         lines.append(
             f"whole crawl: {sizes.pages:,} pages, waiting {front} back {sizes.back:,}, "
-            f"{sizes.retries:,} to retry, {plural(sizes.hosts, 'host')} ready"
+            f"{sizes.retries:,} to retry, {plural(sizes.hosts, 'host')} waiting"
             + (", paused" if sizes.paused else "")
         )
     return lines

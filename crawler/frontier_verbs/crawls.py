@@ -17,13 +17,14 @@ PROGRESS_KEYS = 10_000
 
 async def _status(asked: Asked) -> None:
     sizes = await asked.steering.sizes()
+    hosts = await asked.steering.host_counts()
     workers = await asked.steering.instances()
     options = await asked.steering.options()
     paused = sizes.paused > 0
     if asked.arguments.json:
         said = asdict(sizes) | {"waiting": sizes.waiting, "unfinished": sizes.unfinished}
         about = {"crawl": asked.crawl, **said, "paused": paused}
-        print_json(about | {"workers": workers, "options": options})
+        print_json(about | {"hosts_by_state": hosts, "workers": workers, "options": options})
         return
     front = " ".join(f"F{n} {count:,}" for n, count in enumerate(sizes.front, 1))
     dropped = sizes.dropped_excluded + sizes.dropped_purged + sizes.dropped_budget + sizes.refused
@@ -39,7 +40,7 @@ async def _status(asked: Asked) -> None:
             "to recrawl": sizes.recrawls,
             "given up": sizes.dead,
             "dropped": dropped,
-            "hosts ready": sizes.hosts,
+            "hosts": ", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in hosts.items()),
             "options": options or "none",
         }
     )

@@ -57,7 +57,7 @@ def plain_line(snapshot: Snapshot) -> str:
     front = " ".join(f"F{number} {count:,}" for number, count in enumerate(crawl.front, start=1))
     return (
         f"{line}; whole crawl: {crawl.pages:,} pages, waiting {front} back {crawl.back:,}, "
-        f"{plural(crawl.hosts, 'host')} ready, {crawl.retries:,} to retry, "
+        f"{plural(crawl.hosts, 'host')} waiting, {crawl.retries:,} to retry, "
         f"{_processes(snapshot.processes)}"
     )
 
@@ -85,7 +85,7 @@ def _crawl_table(crawl: Sizes, processes: int) -> Table:
     for number, count in enumerate(crawl.front, start=1):
         table.add_row(f"F{number}", _bar(count, most, "cyan"))
     table.add_row("back", _bar(crawl.back, most, "blue"))
-    table.add_row("hosts", f"{crawl.hosts:,} ready · {crawl.leased:,} URLs leased")
+    table.add_row("hosts", f"{crawl.hosts:,} waiting · {crawl.leased:,} URLs leased")
     urls = f"{crawl.pages:,} pages · {crawl.retries:,} to retry · {crawl.dead:,} dead"
     table.add_row("URLs", urls)
     return table

@@ -1,6 +1,7 @@
 """The admin API of real crawls: in their processes, and alone by `scrapy admin`."""
 
 import asyncio
+import json
 import re
 import signal
 import stat
@@ -130,10 +131,10 @@ def test_a_crawl_goes_on_without_an_admin_api_that_cannot_start(
 # --- alone ----------------------------------------------------------------------------------------
 
 
-def alone(tmp_path: Path, redis_url: str, **settings: Any) -> Process:
+def alone(tmp_path: Path, redis_url: str, *options: str, **settings: Any) -> Process:
     given = {"REDIS_URL": redis_url, "CRAWL_DIR": tmp_path / "crawl", **settings}
     pairs = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
-    return Process(["admin", "--port", "0", *pairs], tmp_path / "admin.log")
+    return Process(["admin", "--port", "0", *options, *pairs], tmp_path / "admin.log")
 
 
 async def a_finished_crawl(redis_url: str) -> None:
@@ -166,5 +167,19 @@ def test_alone_it_answers_also_while_mongodb_is_away_and_ends_on_a_signal(
                 process.send(signal.SIGTERM)
                 assert process.wait() == 0, process.log
         assert "Traceback" not in process.log
+    finally:
+        process.kill()
+
+
+def test_programs_are_told_where_it_is(tmp_path: Path, redis_url: str) -> None:
+    process = alone(tmp_path, redis_url, "--json")
+    try:
+        said = process.says(r"\{.*\}")
+        told = json.loads(said[0])
+        assert told["crawl"] == "web"
+        assert told["token_at"] == str(tmp_path / "crawl" / "admin.token")
+        assert httpx.get(told["url"] + "healthz", timeout=60).json()["ok"]
+        process.send(signal.SIGTERM)
+        assert process.wait() == 0, process.log
     finally:
         process.kill()

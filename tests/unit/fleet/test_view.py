@@ -1,5 +1,6 @@
 """What a fleet looks like, on a terminal and in a log."""
 
+import json
 from dataclasses import fields
 from io import StringIO
 
@@ -45,7 +46,7 @@ def test_each_process_has_a_row() -> None:
 def test_a_line_has_the_fleet_and_the_crawl() -> None:
     assert plain_line(VIEW) == (
         "1 of 2 processes run; this run: 1,500 pages, 12/s now, 2.0 MB read, 0 given up; whole "
-        "crawl: 2,000 pages, waiting F1 1 F2 2 F3 3 F4 4 F5 5 back 9, 0 to retry, 3 hosts ready"
+        "crawl: 2,000 pages, waiting F1 1 F2 2 F3 3 F4 4 F5 5 back 9, 0 to retry, 3 hosts waiting"
     )
 
 
@@ -61,6 +62,13 @@ def test_the_end_says_what_is_left() -> None:
         "1,500 pages (2.0 MB read) by 2 processes in 1:05, 1 restart",
         "The whole crawl: 2,000 pages, 0 given up; 24 URLs left",
     ]
+
+
+def test_programs_are_told_the_end_as_json() -> None:
+    told = json.loads(json.dumps(VIEW.to_json()))
+    assert (told["crawl"], told["pages"], told["unfinished"]) == ("web", 1500, 24)
+    assert told["processes"][1]["restarts"] == 1
+    assert told["whole_crawl"]["pages"] == 2000
 
 
 def test_seeds_are_given_to_the_first_process_only() -> None:
