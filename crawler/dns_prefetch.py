@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# One shard is looked at so often, the process's own before others.
+# One shard is looked at so often, the process's own before others; less often while none has hosts.
 _EVERY_S = 0.5
+_IDLE_S = 2.0
 _WITHIN_MS = 3000
 _HOSTS_MAX = 32
 # A name is not asked for again sooner: what DNS does not answer now is for the fetch to find out.
@@ -56,20 +57,23 @@ class DnsPrefetch:
             await end(self._task)
 
     async def _run(self) -> None:
+        empty = 0
         for turn in count():
             order = self._workbench.shard_order
             try:
-                if order:
-                    await self.look(order[turn % len(order)])
+                empty = 0 if await self.look(order[turn % len(order)]) else empty + 1
             except RedisAway as error:
                 logger.debug("No look at the hosts that are next: %s", error)
             except Exception:
                 # Fetches look names up by themselves: nothing depends on this.
                 logger.exception("Looking names up ahead failed; trying again")
-            await asyncio.sleep(_EVERY_S)
+            await asyncio.sleep(_EVERY_S if empty < len(order) else _IDLE_S)
 
-    async def look(self, shard: int) -> None:
-        """Look up the names that are next in one shard, those not asked for lately."""
+    async def look(self, shard: int) -> bool:
+        """Look up the names that are next in one shard, those not asked for lately.
+
+        Says whether there are any that are next.
+        """
         hosts = await self._upcoming.hosts(shard, within_ms=_WITHIN_MS, most=_HOSTS_MAX)
         now = monotonic()
         new = [host for host in hosts if self._asked.get(host, 0.0) <= now]
@@ -81,3 +85,4 @@ class DnsPrefetch:
             self._asked.popitem(last=False)
         if started:
             self._count("dns/prefetched", len(started))
+        return bool(hosts)
