@@ -230,7 +230,6 @@ class Workbench:
         round_ = await self._claim_round(room)
         if round_.leases:
             self.ending.not_yet()
-            self._demand.wake()
         if round_.due:
             await self._frontier.promote()
             return 0
@@ -274,6 +273,9 @@ class Workbench:
                     self._held[lease.key] = self._in_flight[lease.key] = lease
                 self._ready.extend(claim.leases)
             round_.take(claim)
+            if claim.leases:
+                # At once: the next shard's server may be away.
+                self._demand.wake()
         return round_
 
     async def _claim(self, shard: int, n: int, max_pages: int) -> Claim:

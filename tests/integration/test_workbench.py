@@ -1,12 +1,13 @@
 """The workbench on a real Redis: it gives back what it takes, and takes nothing when stopped."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from time import monotonic
 from typing import Any
 
 import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawler.ending import Limits
 from crawler.frontier import Claim, Entry, Frontier, Lease, Steering
@@ -39,11 +40,20 @@ async def frontier(redis_url: str) -> AsyncIterator[SlowAnswers]:
     await redis.aclose()
 
 
-def workbench_of(frontier: Frontier) -> Workbench:
+class HalfAway(Frontier):
+    """One of two servers does not answer."""
+
+    async def claim(self, *args: Any, shard: int = 0, **kwargs: Any) -> Claim:
+        if shard == 1:
+            raise RedisConnectionError("away")
+        return await super().claim(*args, shard=shard, **kwargs)
+
+
+def workbench_of(frontier: Frontier, wake: Callable[[], None] = lambda: None) -> Workbench:
     async def look_outside() -> int:
         return 0
 
-    demand = Demand(room=lambda: 8, wake=lambda: None, look_outside=look_outside)
+    demand = Demand(room=lambda: 8, wake=wake, look_outside=look_outside)
     workbench = Workbench(frontier, Health(), Limits(close_when_done=False), demand)
     workbench.beaten(monotonic() + 60)
     return workbench
@@ -71,6 +81,20 @@ async def test_closing_in_the_middle_of_a_claim_leaves_no_lease(frontier: SlowAn
         await workbench.close()
     sizes = await frontier.sizes()
     assert (sizes.leased, sizes.waiting) == (0, 2)
+
+
+async def test_what_one_server_gave_is_fetched_while_another_is_away(redis_url: str) -> None:
+    async with await connect(redis_url) as redis:
+        frontier = HalfAway(redis, "test", shards=2)
+        await frontier.open()
+        await add(frontier, *(f"http://{number}.test/" for number in range(20)))
+        woken = asyncio.Event()
+        workbench = workbench_of(frontier, woken.set)
+        workbench.open()
+        async with asyncio.timeout(SOON_S):
+            await woken.wait()
+        assert workbench.take() is not None
+        await workbench.close()
 
 
 async def test_news_at_the_moment_of_closing_do_not_keep_it_open(frontier: Frontier) -> None:
