@@ -7,11 +7,13 @@
 -- ARGV[4]  who forces, and
 -- ARGV[5]  the name of its order and
 -- ARGV[6]  the number of this part of it: one that was done already changes nothing, so that a forced
---          add may be repeated after a lost reply
+--          add may be repeated after a lost reply, or when a server may have lost it
 -- ARGV[7]  form of URL-seen, see seen_intset.lua and seen_bloom.lua
 -- Returns  a string, one character an entry: '1' added, '0' known, '2' refused and not marked seen
 
 local FORCED_TTL_MS = 86400000
+-- More than a process passes in the time for which it repeats what a server may have lost.
+local FORCED_MAX = 1000
 local entries = cmsgpack.unpack(ARGV[1])
 local queues, answer, added, refused = {{}, {}, {}, {}, {}}, {}, 0, 0
 -- Before the first write, since nothing is undone.
@@ -20,12 +22,11 @@ for _, entry in ipairs(entries) do
 end
 local force, limit = ARGV[2] == 'force', tonumber(ARGV[3])
 if force then
-  local key = shard .. 'forced:' .. ARGV[4]
-  local order, part = string.match(redis.call('GET', key) or '', '^(%S+) (%d+)$')
-  if order == ARGV[5] and tonumber(part) >= tonumber(ARGV[6]) then
-    return string.rep('1', #entries)
-  end
-  redis.call('SET', key, ARGV[5] .. ' ' .. ARGV[6], 'PX', FORCED_TTL_MS)
+  local key, order = shard .. 'forced:' .. ARGV[4], ARGV[5] .. ' ' .. ARGV[6]
+  if redis.call('LPOS', key, order) then return string.rep('1', #entries) end
+  redis.call('LPUSH', key, order)
+  redis.call('LTRIM', key, 0, FORCED_MAX - 1)
+  redis.call('PEXPIRE', key, FORCED_TTL_MS)
 end
 local full = false
 if limit > 0 and ARGV[2] == 'new' then

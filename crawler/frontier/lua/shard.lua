@@ -15,7 +15,7 @@
 --   owners                   zset   instance -> last beat, ms
 --   instances                hash   instance -> what it says of itself
 --   claims                   hash   instance -> id of its last claim
---   forced:<who>             string last order of a forced add, gone after a day
+--   forced:<who>             list   last orders of forced adds, gone after a day
 --   delayed                  zset   due time of a bucket, ms -> the same
 --   delayed:<ms>             list   "r" (retry) or "c" (recrawl) .. entry
 --   url_seen:<bucket>        set    32 bits of the fingerprints in this bucket

@@ -43,6 +43,9 @@ async def test_a_forced_add_that_is_repeated_adds_nothing_twice(frontier: Fronti
     assert (await frontier.sizes()).waiting == len(many)
     await frontier.add(many[:5], mode="force", request_id="another")
     assert (await frontier.sizes()).waiting == len(many) + 5
+    # Nor is an earlier one, as all of the last moments are after a restart of the server.
+    await frontier.add(many, mode="force", request_id="lost")
+    assert (await frontier.sizes()).waiting == len(many) + 5
 
 
 async def test_force_marks_a_url_as_seen(frontier: Frontier) -> None:
