@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
-from scrapy.http import Response, TextResponse
+from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from crawler import assembly, seeds, sitemaps, spider_arguments
 from crawler.download import TYPE_NOT_ACCEPTED
@@ -55,6 +55,9 @@ class WebSpider(Spider):
         # Pages with an error status are recorded as well.
         "HTTPERROR_ALLOW_ALL": True,
     }
+
+    # What `extract` gets. Selectors of others, as JSON, raise errors; add TextResponse to get them.
+    extracted_types: tuple[type[Response], ...] = (HtmlResponse, XmlResponse)
 
     # Redirects must keep to the crawl's scope too.
     is_scoped = True
@@ -158,8 +161,7 @@ class WebSpider(Spider):
             is_noindex |= document.noindex
         if self.obey_noindex and is_noindex and page.stored:
             page.stored, page.reason = False, "noindex"
-        if isinstance(response, TextResponse) and NOT_MODIFIED not in page.flags:
-            # Others have no selectors, or no body: an `extract` that uses them would fail.
+        if isinstance(response, self.extracted_types) and NOT_MODIFIED not in page.flags:
             self.extract(response, page)
         yield page
 
@@ -213,7 +215,7 @@ class WebSpider(Spider):
         return Outlinks.of(self.crawler)
 
     def extract(self, response: Response, page: Page) -> None:
-        """Override to put fields of your own into `page.extra`; called for all that is text."""
+        """Override to put fields of your own into `page.extra`; called for HTML and XML."""
 
     def _read(self, response: Response, *, nofollow: bool) -> Document:
         header = response.headers.get("Content-Type") or b""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from scrapy import Request
-from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
+from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
 
 from crawler.download import TYPE_NOT_ACCEPTED
 from crawler.errors import ConfigurationError
@@ -213,6 +213,8 @@ async def test_the_subclass_of_the_readme_works_for_pages_and_leaves_other_files
     assert (await page_of(response, spider)).extra == {"price": "12"}
     image = Response(URL, body=b"\x89PNG", headers={"Content-Type": "image/png"})
     assert (await page_of(image, spider)).extra == {}
+    data = JsonResponse(URL, body=b'{"price": 12}', headers={"Content-Type": "application/json"})
+    assert (await page_of(data, spider)).extra == {}
 
 
 async def test_seeds_go_to_the_frontier_in_batches_and_bad_ones_are_told(
