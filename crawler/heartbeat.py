@@ -127,7 +127,7 @@ class Heartbeat:
         self._workbench.outbox.repeat_adds()
         rests = self._workbench.rests.left()
         # A slot whose release was lost would stay taken for ever.
-        await self._frontier.release(rests)
+        await self._frontier.release(rests, usual=False)
         await self._frontier.reassert(
             self._workbench.in_flight, {lease.entry.host: left_ms for lease, left_ms in rests}
         )

@@ -18,7 +18,7 @@ from crawler.extensions.servers import Servers
 from crawler.host_health import FAILURES, OVERLOAD, HostHealth
 from crawler.policy.breaker import Breaker
 from crawler.policy.host_rules import HostRules
-from crawler.policy.politeness import Fetch, Host, Politeness, usual_s
+from crawler.policy.politeness import Fetch, Host, Politeness, Rest, usual_s
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -68,10 +68,10 @@ class Manners:
         redis = await Servers.of(self._crawler).redis()
         self.health = HostHealth(redis, quiet_s=self._quiet_s, fine_s=self._breaker.rest_s)
 
-    async def rest_ms(
+    async def rest(
         self, host: str, fetch: Fetch, *, crawl_delay_s: float = 0.0, unanswered: bool = False
-    ) -> int:
-        """Milliseconds that a host rests after a fetch.
+    ) -> Rest:
+        """How long a host rests after a fetch.
 
         `unanswered` is for connections that failed or timed out.
         """
@@ -111,7 +111,7 @@ class Manners:
             for kind, met in ((OVERLOAD, fetch.is_overload), (FAILURES, unanswered)):
                 if met:
                     await self.health.forgive_after(kind, host, rest.ms / 1000)
-        return rest.ms
+        return rest
 
     async def answered(self, host: str) -> None:
         """A connection worked, whatever the answer was."""

@@ -178,9 +178,9 @@ class Scheduler(BaseScheduler):
         """Is this lease surely ours at this moment? If not, nothing is fetched by it."""
         return self.workbench.may_fetch(lease)
 
-    def release(self, lease: Lease, rest_ms: int) -> None:
-        """A fetch ended."""
-        self.workbench.release(lease, rest_ms)
+    def release(self, lease: Lease, rest_ms: int, *, usual: bool = True) -> None:
+        """A fetch ended; its host rests, as long as it usually does or not."""
+        self.workbench.release(lease, rest_ms, usual=usual)
 
     def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
         """The URL is finished, for good or for a while; its links are in the frontier."""

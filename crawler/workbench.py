@@ -107,11 +107,11 @@ class Workbench:
         self._changed.set()
         return None
 
-    def release(self, lease: Lease, rest_ms: int) -> None:
+    def release(self, lease: Lease, rest_ms: int, *, usual: bool = True) -> None:
         """A fetch ended; its host rests."""
         self._in_flight.pop(lease.key, None)
         self.rests.add(lease, rest_ms)
-        self.outbox.release(lease, rest_ms)
+        self.outbox.release(lease, rest_ms, usual=usual)
 
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         """The URL was not fetched; it is next in line when its host has rested."""

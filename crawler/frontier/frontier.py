@@ -194,12 +194,14 @@ class Frontier:
             epoch=epoch,
         )
 
-    async def release(self, fetches: Sequence[tuple[Lease, int]], *, now_ms: int = 0) -> None:
-        """Fetches ended; their hosts rest for so many milliseconds."""
+    async def release(
+        self, fetches: Sequence[tuple[Lease, int]], *, usual: bool = True, now_ms: int = 0
+    ) -> None:
+        """Fetches ended; their hosts rest for so many milliseconds, as they usually do or not."""
         for tag, args in self._batches(
             (lease.shard, (lease.entry.host, lease.token, rest_ms)) for lease, rest_ms in fetches
         ):
-            await self._run("release", tag, now_ms, *args)
+            await self._run("release", tag, now_ms, int(usual), *args)
 
     async def done(self, leases: Sequence[tuple[Lease, bool]], *, guarded: bool = False) -> None:
         """Settle leases for good; the flag says whether the URL gave a page.
@@ -270,8 +272,6 @@ class Frontier:
     def start_urls(self, spider: str) -> StartUrls:
         """Seeds that others push for a spider."""
         return StartUrls(self._redis, spider)
-
-    # -------------------------------------------------------------------------------------------
 
     async def _run(self, verb: str, tag: str, *args: Any) -> Any:
         return await self._scripts.run(verb, tag, *args)

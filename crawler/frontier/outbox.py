@@ -67,6 +67,7 @@ class Outbox:
     def _clear(self) -> None:
         self._adds: list[Add] = []
         self._releases: list[tuple[Lease, int]] = []
+        self._long_releases: list[tuple[Lease, int]] = []
         self._done: list[Finished] = []
         self._retries: list[tuple[Lease, int, Entry]] = []
         self._buried: list[tuple[Lease, str]] = []
@@ -95,9 +96,9 @@ class Outbox:
         self._flush_soon()
         return future
 
-    def release(self, lease: Lease, rest_ms: int) -> None:
-        """The fetch ended; its host rests."""
-        self._releases.append((lease, rest_ms))
+    def release(self, lease: Lease, rest_ms: int, *, usual: bool = True) -> None:
+        """The fetch ended; its host rests, as long as it usually does or not."""
+        (self._releases if usual else self._long_releases).append((lease, rest_ms))
         self._flush_soon()
 
     def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
@@ -199,6 +200,8 @@ class Outbox:
         calls += [partial(self._send_adds, [add], "force") for add in forced]
         if self._releases:
             calls.append(partial(frontier.release, self._releases))
+        if self._long_releases:
+            calls.append(partial(frontier.release, self._long_releases, usual=False))
         calls += self._finish()
         if self._retries:
             calls.append(partial(frontier.retry, self._retries))

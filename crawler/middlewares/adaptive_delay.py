@@ -96,11 +96,11 @@ class AdaptiveDelay:
         fetch = Fetch(monotonic() - started, status, retry_after)
         self._observe(fetch.duration_s)
         request.meta["fetch_ms"] = round(fetch.duration_s * 1000)
-        rest_ms = await self._manners.rest_ms(
+        rest = await self._manners.rest(
             lease.entry.host,
             fetch,
             crawl_delay_s=request.meta.get(CRAWL_DELAY, 0.0),
             unanswered=unanswered,
         )
-        Scheduler.of(self._crawler).release(lease, rest_ms)
+        Scheduler.of(self._crawler).release(lease, rest.ms, usual=rest.is_usual)
         return lease

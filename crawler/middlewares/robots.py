@@ -93,8 +93,8 @@ class Robots:
         except RedisAway as error:
             logger.debug("No look at the rules for %s: %s", request.url, error)
             nothing = Fetch(duration_s=0.0, status=None)
-            rest_ms = await self._manners.rest_ms(lease.entry.host, nothing)
-            Scheduler.of(self._crawler).hand_back(lease, rest_ms)
+            rest = await self._manners.rest(lease.entry.host, nothing)
+            Scheduler.of(self._crawler).hand_back(lease, rest.ms)
             return request
         if known is None or self._is_put_off(lease, known):
             # The request goes back to a scheduler that has settled it: the fetch ends quietly.
@@ -180,8 +180,8 @@ class Robots:
             self._count("robots/unreachable")
             if old is not None:
                 self._cache.put_off(authority)
-                rest_ms = await self._manners.rest_ms(lease.entry.host, ended)
-                scheduler.hand_back(lease, rest_ms)
+                rest = await self._manners.rest(lease.entry.host, ended)
+                scheduler.hand_back(lease, rest.ms)
                 return True
         asked_s = 0.0
         if isinstance(rules, Unreachable):
@@ -202,9 +202,10 @@ class Robots:
             )
             rest_ms = round(known.left_s * 1000) + 1
         else:
-            rest_ms = await self._manners.rest_ms(
+            rest = await self._manners.rest(
                 lease.entry.host, ended, crawl_delay_s=known.rules.crawl_delay_s
             )
+            rest_ms = rest.ms
         scheduler.hand_back(lease, rest_ms)
         return False
 

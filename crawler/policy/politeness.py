@@ -51,6 +51,15 @@ class Rest:
     ms: int
     cause: str
 
+    @property
+    def is_usual(self) -> bool:
+        """Is it what this host rests after each fetch, and not what it asked for this time?
+
+        The rest of an open breaker counts as usual: so its probe stays alone also at a host that
+        may have several fetches.
+        """
+        return self.cause not in ("retry_after", "overload")
+
 
 @dataclass(frozen=True, slots=True)
 class Politeness:

@@ -46,8 +46,8 @@ class WritingScheduler(Scheduler):
     def may_fetch(self, lease: Lease) -> bool:
         return self.sure
 
-    def release(self, lease: Lease, rest_ms: int) -> None:
-        self.calls.append(("release", lease.entry.url, rest_ms))
+    def release(self, lease: Lease, rest_ms: int, *, usual: bool = True) -> None:
+        self.calls.append(("release" if usual else "long_release", lease.entry.url, rest_ms))
 
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         self.calls.append(("hand_back", lease.entry.url, rest_ms))

@@ -321,6 +321,16 @@ async def test_two_fetches_of_a_host_start_a_delay_apart(parallel: Frontier) -> 
     assert await claim(parallel, now_ms=T0 + 9000) == []
 
 
+async def test_what_a_host_asked_for_once_is_not_its_delay(parallel: Frontier) -> None:
+    await parallel.add(entries(5))
+    lease = await one(parallel, now_ms=T0 + 1000)
+    await parallel.release([(lease, 3_600_000)], usual=False, now_ms=T0 + 1000)
+    later = T0 + 3_601_000
+    assert await claim(parallel, now_ms=later - 1) == []
+    assert len(await claim(parallel, now_ms=later)) == 1
+    assert len(await claim(parallel, now_ms=later + 1000)) == 1
+
+
 async def test_a_url_found_later_waits_for_the_delay_too(parallel: Frontier) -> None:
     await parallel.add([entry("http://a.test/1")])
     assert len(await claim(parallel, now_ms=T0 + 5000)) == 1
