@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,6 +11,9 @@ from crawler import options, seeds
 from crawler.frontier import Entry, Steering
 from crawler.policy.url_filter import Scope
 from crawler.urls import Rejected, Urls
+
+# URLs that are judged in one go.
+_BATCH = 200
 
 State = Literal["added", "known", "rejected"]
 
@@ -31,7 +35,11 @@ async def add_seeds(steering: Steering, urls: Urls, given: Sequence[str]) -> lis
     """Add the URLs that the crawl may have; the answers are in the order of the questions."""
     current = await options.of_crawl(steering)
     scope = current.url_filter()
-    judged = [_judge(text, urls, scope) for text in given]
+    judged: list[Entry | Rejected] = []
+    for start in range(0, len(given), _BATCH):
+        judged += [_judge(text, urls, scope) for text in given[start : start + _BATCH]]
+        # Thousands take a while, in which the crawl of this process would stand still.
+        await asyncio.sleep(0)
     entries = [found for found in judged if isinstance(found, Entry)]
     domains = options.new_seed_domains(current, (entry.url for entry in entries))
     if domains:

@@ -89,9 +89,9 @@ async def _block(asked: Asked) -> None:
 
 async def _unblock(asked: Asked) -> None:
     state = await _met(asked)
-    if not state.blocked_until_ms:
-        raise NotFound(f"{state.host} is not blocked.")
-    state = await asked.steering.host(state.host, block=0)
+    if not (state.blocked_until_ms or state.excluded):
+        raise NotFound(f"{state.host} is neither blocked nor excluded.")
+    state = await asked.steering.host(state.host, block=0, exclude=0)
     _say(asked, state, f"{state.host} is contacted again.")
 
 

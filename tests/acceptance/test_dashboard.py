@@ -54,6 +54,8 @@ def _journey(dashboard: Dashboard, artefacts: Path) -> None:
     page.locator("#app").wait_for(state="visible")
     dashboard.wait_for_text("#live", "live")
     dashboard.wait_for_text("#state", "idle")
+    # Whoever uses the keyboard is at the figures, not at a field that is gone.
+    assert page.evaluate("document.activeElement.id") == "main"
     assert TOKEN not in page.url
     page.screenshot(path=artefacts / "dashboard-empty.png", full_page=True)
 
@@ -98,6 +100,9 @@ def _journey(dashboard: Dashboard, artefacts: Path) -> None:
     # It fits a phone, and leaves nothing behind.
     page.set_viewport_size(PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    button = page.locator("#host-rows button").first
+    box = button.bounding_box()
+    assert box["x"] + box["width"] <= PHONE["width"]
     page.emulate_media(color_scheme="dark")
     page.screenshot(path=artefacts / "dashboard-phone-dark.png", full_page=True)
     page.get_by_role("button", name="Sign out").click()

@@ -127,16 +127,27 @@ def test_hosts_are_listed_searched_and_sorted(verbs: Verbs) -> None:
 def test_one_host_is_shown_blocked_and_unblocked(verbs: Verbs) -> None:
     assert "waiting        3" in verbs("host", "A.test")[1]
     code, _, error = verbs("unblock", "a.test")
-    assert (code, error) == (1, "scrapy frontier: a.test is not blocked.\n")
+    assert (code, error) == (1, "scrapy frontier: a.test is neither blocked nor excluded.\n")
     code, out, _ = verbs("block", "a.test", "--for", "2h")
     assert code == 0
     assert out.startswith("a.test is not contacted until 20")
     assert verbs.json("host", "a.test")["state"] == "blocked"
     assert verbs("unblock", "a.test")[1] == "a.test is contacted again.\n"
     assert verbs.json("host", "a.test")["state"] == "ready"
+    # As the dashboard blocks for good.
+    asyncio.run(exclude(verbs.redis_url, "a.test"))
+    assert verbs.json("host", "a.test")["state"] == "excluded"
+    assert verbs("unblock", "a.test")[0] == 0
+    assert not verbs.json("host", "a.test")["excluded"]
     # Before it is met, too.
     assert "until it is unblocked" in verbs("block", "bad.test")[1]
     assert verbs.json("host", "bad.test")["state"] == "blocked"
+
+
+async def exclude(redis_url: str, host: str) -> None:
+    redis = await connect(redis_url)
+    await (await Steering.of(redis, "web")).host(host, exclude=True)
+    await redis.aclose()
 
 
 def test_where_a_url_is(verbs: Verbs) -> None:

@@ -42,6 +42,8 @@ $("sign-in").addEventListener("submit", async (event) => {
   }
   $("token").value = "";
   start();
+  // The field that had the focus is gone.
+  $("main").focus();
 });
 
 function signOut(message = "") {
