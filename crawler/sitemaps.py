@@ -31,6 +31,8 @@ _MAX_TEXT = 8192
 CALLBACK = "parse_sitemap"
 # Far more than a full sitemap with its pictures has.
 _MAX_ELEMENTS = 2_000_000
+# Repeated ones and those that are not crawled included.
+_MAX_ADDRESSES = 2 * MAX_URLS
 # An ampersand that should have been written as &amp; as in many URLs.
 _BARE_AMPERSAND = re.compile(rb"&(?!#?\w{1,10};)")
 _LONGEST_REFERENCE = 13
@@ -152,6 +154,7 @@ class _Collector:
         self._text: list[str] = []
         self._chars = 0
         self._elements = 0
+        self._addresses = 0
 
     # --- XML, as lxml calls it -----------------------------------------------------------------
 
@@ -225,6 +228,9 @@ class _Collector:
         priority: float = 0.5,
         changefreq: str = "",
     ) -> None:
+        self._addresses += 1
+        if self._addresses > _MAX_ADDRESSES:
+            raise _Full
         if relative and self._base is not None:
             address = self._base.join(address)
         url = self._urls.canonical(address)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from lxml import etree  # type: ignore[import-untyped]
 
 from crawler.links.document import MAX_TITLE, Document
+from crawler.links.link_list import LinkList
 from crawler.urls import DEFAULT, Base, Rejected, Urls
 
 _ROOTS = frozenset({"rss", "feed", "rdf"})
@@ -27,8 +28,7 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
     if root is None or _name(root) not in _ROOTS or isinstance(page, Rejected):
         return None
     document = Document()
-    base = Base(page)
-    found: dict[str, None] = {}
+    links = LinkList(urls, Base(page), "utf-8", max_links)
     for node in root.iter("{*}link", "{*}title"):
         parent = node.getparent()
         if parent is None or _name(parent) not in _PARENTS:
@@ -38,11 +38,9 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
             continue
         # Atom: an attribute, and only the page itself; RSS: the text.
         href = node.get("href") or node.text
-        if href and node.get("rel", "alternate") == "alternate" and len(found) < max_links:
-            link = urls.canonical(base.join(href.strip()))
-            if isinstance(link, str):
-                found[link] = None
-    document.links = list(found)
+        if href and node.get("rel", "alternate") == "alternate":
+            links.add_all((href.strip(),))
+    document.links = list(links.found)
     return document
 
 

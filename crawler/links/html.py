@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -22,8 +20,9 @@ from crawler.links.document import (
     Document,
     Link,
 )
+from crawler.links.link_list import LinkList
 from crawler.policy.directives import of_meta
-from crawler.urls import DEFAULT, Base, Rejected, Urls
+from crawler.urls import DEFAULT, Base, Urls
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -42,9 +41,6 @@ _REFRESH = re.compile(
 )
 _BETWEEN_SOURCES = re.compile(r",\s+")
 _ANCHOR_CHARS = 200
-_UNICODE = frozenset({"utf-8", "utf-16", "utf-16-le", "utf-16-be"})
-_REFERENCES = "crawler.references"
-_PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
 @dataclass(slots=True)
@@ -137,7 +133,7 @@ class HtmlReader:
         followed = [self._read_link(document, base, attributes) for attributes in head.links]
         if self._max_links <= 0 or (document.nofollow and self._obey_nofollow):
             return
-        links = _Links(self._urls, base, charset, self._max_links)
+        links = LinkList(self._urls, base, charset, self._max_links)
         links.add_all([head.refresh, *followed])
         for tag in _ANCHORS:
             self._follow(tree.tags(tag), document, links)
@@ -180,7 +176,7 @@ class HtmlReader:
             else:
                 document.languages[language] = found
 
-    def _follow(self, nodes: list[LexborNode], document: Document, links: _Links) -> None:
+    def _follow(self, nodes: list[LexborNode], document: Document, links: LinkList) -> None:
         obey, anchors = self._obey_nofollow, self._anchors
         hrefs = []
         for node in nodes:
@@ -200,39 +196,6 @@ class HtmlReader:
         links.add_all(hrefs)
 
 
-class _Links:
-    """Canonical links of a page, each once, up to a number of them."""
-
-    def __init__(self, urls: Urls, base: Base, charset: str, max_links: int) -> None:
-        self.found: dict[str, None] = {}
-        self._resolve = urls.resolve
-        self._base = base
-        self._charset = charset
-        self._unicode = charset in _UNICODE
-        self._max_links = max_links
-
-    def add(self, href: str | None) -> str:
-        """Add a link as the page writes it; returns it if it is a new one."""
-        known = len(self.found)
-        self.add_all((href,))
-        return next(reversed(self.found)) if len(self.found) > known else ""
-
-    def add_all(self, hrefs: Iterable[str | None]) -> None:
-        """Add links as the page writes them."""
-        found, most, is_unicode = self.found, self._max_links, self._unicode
-        resolve, base = self._resolve, self._base
-        for href in hrefs:
-            if not href or href[0] == "#":
-                continue
-            if len(found) >= most:
-                return
-            if not is_unicode and not href.isascii():
-                href = _in_charset(href, self._charset)  # noqa: PLW2901 - as browsers write it
-            link = resolve(base, href)
-            if not isinstance(link, Rejected):
-                found[link] = None
-
-
 def _is_of_page(title: LexborNode) -> bool:
     """Drawings have titles too."""
     parent = title.parent
@@ -243,22 +206,6 @@ def _sources(srcset: str | None) -> list[str]:
     """The addresses in a srcset, without their sizes."""
     parts = [part.split(None, 1) for part in _BETWEEN_SOURCES.split(srcset or "")]
     return [part[0].strip(",") for part in parts if part]
-
-
-def _in_charset(href: str, charset: str) -> str:
-    """A link whose query is escaped as browsers do: in the encoding of its page."""
-    path, mark, query = href.partition("?")
-    return path + mark + quote(query.encode(charset, _REFERENCES), safe=_PRINTABLE)
-
-
-def _references(error: UnicodeError) -> tuple[str, int]:
-    """What browsers write for letters that the encoding of the page does not have."""
-    assert isinstance(error, UnicodeEncodeError)
-    letters = error.object[error.start : error.end]
-    return "".join(f"%26%23{ord(letter)}%3B" for letter in letters), error.end
-
-
-codecs.register_error(_REFERENCES, _references)
 
 
 def _text(tree: LexborHTMLParser) -> str:

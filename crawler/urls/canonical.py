@@ -21,6 +21,11 @@ _AUTHORITIES_KEPT = 20_000
 _MAX_HOST = 253
 # Not preceded by half an escape, which decoding would make whole: "%%34%31" is no "%41".
 _ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
+# Those with small letters or for what needs no escape: where there is none, there is nothing to do.
+# A page's base may have hundreds of escapes, and stands before each of its links.
+_CHANGING = re.compile(
+    r"%(?:[0-9A-Fa-f][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3[0-9]|[46][1-9A-F]|5[0-9AF]|7[0-9AE])"
+)
 _UNRESERVED = {
     f"%{ord(char):02X}": char
     for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
@@ -28,6 +33,8 @@ _UNRESERVED = {
 # Browsers leave these as they are, Scrapy escapes them on the way out: one spelling is fetched.
 _OPEN = re.compile(r"[\[\]^`{|}\\]")
 _DOTS = re.compile(r"/(?:\.|%2[eE]){1,2}(?=/|$)")
+# Paths with more parameters are left as they are.
+_PATH_PARAMETERS_READ = 20
 _PATH_PARAMETER = re.compile(r";([^/;]+)")
 # Paths, and queries behind them, that are spelled in one way only, unless a segment starts with a
 # dot.
@@ -136,7 +143,7 @@ class Urls:
     def _respelled(self, url: str, path_at: int) -> str | Rejected:
         """A parsed URL whose path or query may have more than one spelling."""
         start, location = url[:path_at], url[path_at:]
-        if "%" in location:
+        if "%" in location and _CHANGING.search(location) is not None:
             location = _ESCAPE.sub(_decoded, location)
         if (
             "[" in location
@@ -150,7 +157,7 @@ class Urls:
         ):
             location = _OPEN.sub(_encoded, location)
         path, _, query = location.partition("?")
-        if ";" in path:
+        if ";" in path and path.count(";") <= _PATH_PARAMETERS_READ:
             shorter = _PATH_PARAMETER.sub(self._kept_path_parameter, path)
             if shorter != path:
                 # Once more: "/..;jsessionid=1/" has become a dot segment.

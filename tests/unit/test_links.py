@@ -263,3 +263,13 @@ def test_what_is_stored_with_a_page_is_bounded() -> None:
     assert len(found.languages) == 500
     # They are links all the same.
     assert len(found.links) == 2001
+
+
+@pytest.mark.parametrize("href", ["?b={}&a=1", "{}?b|", " #{}", "{:0500}"])
+def test_links_behind_a_long_base_are_read_up_to_a_number_of_characters(href: str) -> None:
+    base = f'<base href="http://h.test/{"é;" * 200}{"x" * 200}/p?{"a&" * 100}">'
+    anchors = "".join(f'<a href="{href.format(number)}">' for number in range(100_000))
+    before = time.process_time()
+    found = document(base + anchors, 6000)
+    assert time.process_time() - before < 20
+    assert len(found.links) < 1000
