@@ -11,6 +11,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from crawler.errors import ConfigurationError
 from crawler.masking import Mask, secrets_of
 
 if TYPE_CHECKING:
@@ -70,9 +71,10 @@ def install(settings: BaseSettings) -> logging.Handler:
     global _installed  # noqa: PLW0603 - like the root logger, there is one in a process
     uninstall()
     settings.set("LOG_INSTALL_ROOT_HANDLER", False, priority="cmdline")
+    level = _level(settings["LOG_LEVEL"])
     _installed = _handler(settings)
     _installed.setFormatter(_formatter(settings))
-    _installed.setLevel(settings["LOG_LEVEL"])
+    _installed.setLevel(level)
     logging.root.setLevel(logging.NOTSET)
     logging.root.addHandler(_installed)
     return _installed
@@ -92,11 +94,28 @@ def root_handler() -> logging.Handler | None:
     return _installed
 
 
+def _level(given: Any) -> int:
+    levels = logging.getLevelNamesMapping()
+    text = str(given)
+    if text in levels:
+        return levels[text]
+    if text.isdecimal():
+        return int(text)
+    raise ConfigurationError(
+        f"LOG_LEVEL (-L) is {given!r}; use one of DEBUG, INFO, WARNING, ERROR, CRITICAL."
+    )
+
+
 def _handler(settings: BaseSettings) -> logging.Handler:
     file = settings["LOG_FILE"]
     if file:
         mode = "a" if settings.getbool("LOG_FILE_APPEND") else "w"
-        return logging.FileHandler(file, mode=mode, encoding=settings["LOG_ENCODING"])
+        try:
+            return logging.FileHandler(file, mode=mode, encoding=settings["LOG_ENCODING"])
+        except OSError as error:
+            raise ConfigurationError(
+                f"LOG_FILE {file!r} cannot be written ({error.strerror}); name another file."
+            ) from error
     return logging.StreamHandler() if settings.getbool("LOG_ENABLED") else logging.NullHandler()
 
 

@@ -4,10 +4,12 @@ import argparse
 import asyncio
 import dataclasses
 import json
+import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from demo import event_loop
 from demo.arguments import build_parser, web_options
@@ -18,6 +20,28 @@ from demo.judge import judge
 from demo.server import serve
 from demo.truth import Truth, truth
 from demo.web import Web
+
+
+def crawl_command(ready: Mapping[str, Any]) -> str:
+    """What crawls the web that is served."""
+    settings = {
+        "CRAWL": f"demo-{ready['port']}",
+        "ALLOW_NETWORKS": "127.0.0.0/8",
+        "DELAY_MIN": 0.05,
+        "DNS_OVERRIDES": json.dumps(ready["overrides"]),
+    }
+    command = [
+        "scrapy",
+        "crawl",
+        "web",
+        "-a",
+        "scope=any",
+        "-a",
+        f"seeds={' '.join(ready['seeds'])}",
+    ]
+    for name, value in settings.items():
+        command += ["-s", f"{name}={value}"]
+    return shlex.join(command)
 
 
 async def _serve(arguments: argparse.Namespace) -> int:
@@ -44,6 +68,8 @@ async def _serve(arguments: argparse.Namespace) -> int:
             "options": dataclasses.asdict(options),
         }
         print(json.dumps(ready), flush=True)
+        if sys.stdout.isatty():
+            print(f"\nCrawl it from another terminal; Ctrl-C ends it:\n\n{crawl_command(ready)}\n")
         await stopped.wait()
     return 0
 
@@ -112,6 +138,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command == "judge":
             return _judge(arguments)
         return bench(arguments.count)
+    except KeyboardInterrupt:
+        print(f"demo {arguments.command}: stopped by Ctrl-C", file=sys.stderr)
+        return 130
     except (OSError, ValueError) as error:
         print(f"demo {arguments.command}: {error}", file=sys.stderr)
         return 2

@@ -33,9 +33,11 @@ SETTINGS: Final[dict[str, Any]] = {
     "RETRY_BASE": 1,
     "CRAWL_MAX_WAIT": 10,
 }
-# Arguments after which a crawl need not fetch everything.
 # A busy machine notes the end of an answer late, so that the next request seems early.
 _LATE_S = 0.015
+# What `scrapy crawl` returns when Ctrl-C came before the crawl began.
+_INTERRUPTED = 130
+# Arguments after which a crawl need not fetch everything.
 _LIMITS: Final = frozenset(
     "max_pages max_pages_per_host max_depth max_url_length max_time follow scope include exclude "
     "allowed_domains excluded_domains".split()
@@ -96,6 +98,8 @@ class DemoCrawl:
         self._note({"started": True})
         with DemoServer(self._options, self._log) as server:
             code = self._run_scrapy(server)
+        if code == _INTERRUPTED:
+            print(f"To go on: {self._resume}")
         if code or not self._summary.exists():
             return code or 1
         summary = json.loads(self._summary.read_text(encoding="utf-8"))

@@ -47,8 +47,8 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
-        logs.install(self.settings)
         try:
+            logs.install(self.settings)
             setting_values.check(self.settings)
             check_folder(self.settings)
             asyncio.run(self._serve(opts))

@@ -32,11 +32,17 @@ _EXIT_S = 10.0
 class Command(ScrapyCrawl):
     """Check the settings and the servers first, then crawl."""
 
+    _is_open = False
+    _is_closed = False
+
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         assert self.settings is not None
         # Before Scrapy's process is made, which logs at once.
-        logs.install(self.settings)
+        try:
+            logs.install(self.settings)
+        except CrawlerError as error:
+            raise UsageError(str(error), print_help=False) from error
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
@@ -55,19 +61,21 @@ class Command(ScrapyCrawl):
             with ThreadPoolExecutor(1) as executor:
                 executor.submit(asyncio.run, servers.check(self.settings["PAGES_STORE"])).result()
             crawler = self._create_crawler(args[0])
-            crawler.signals.connect(_end_soon, signals.spider_closed)
+            crawler.signals.connect(self._opened, signals.spider_opened)
+            crawler.signals.connect(self._closed, signals.spider_closed)
             task: Any = self.crawler_process.crawl(crawler, **opts.spargs)
             task.add_done_callback(self._report)
             self.crawler_process.start()
             if crawler.spider is not None and self._has_failed(crawler):
                 self.exitcode = 1
+            if not self.exitcode and not self.crawler_process.bootstrap_failed:
+                self._tell_an_early_end()
         except CrawlerError as error:
             self._say(error)
         except KeyError as error:
             self._say(CrawlerError(str(error.args[0])))
         except KeyboardInterrupt:
-            print("scrapy crawl: stopped before the crawl began", file=sys.stderr)
-            self.exitcode = _INTERRUPTED
+            self._say_stopped()
         finally:
             servers.release()
             last_exit.within(_EXIT_S)
@@ -93,10 +101,29 @@ class Command(ScrapyCrawl):
         elif (unexpected := task.exception()) is not None:
             raise unexpected
 
+    def _opened(self) -> None:
+        self._is_open = True
+
+    def _closed(self) -> None:
+        self._is_closed = True
+        last_exit.within(_CLOSE_S, asyncio.get_running_loop())
+
+    def _tell_an_early_end(self) -> None:
+        """Scrapy ends without a word at a signal while the spider opens, and at a second one."""
+        if not self._is_open:
+            self._say_stopped()
+        elif not self._is_closed:
+            print(
+                "scrapy crawl: stopped at once, so there is no summary; what was in flight comes "
+                "back when the same command is run again",
+                file=sys.stderr,
+            )
+            self.exitcode = _INTERRUPTED
+
+    def _say_stopped(self) -> None:
+        print("scrapy crawl: stopped before the crawl began", file=sys.stderr)
+        self.exitcode = _INTERRUPTED
+
     def _say(self, error: BaseException) -> None:
         print(f"scrapy crawl: {error}", file=sys.stderr)
         self.exitcode = _USAGE
-
-
-def _end_soon() -> None:
-    last_exit.within(_CLOSE_S, asyncio.get_running_loop())

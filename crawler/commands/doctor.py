@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import tempfile
 from pathlib import Path
 
@@ -50,7 +51,12 @@ class Command(ScrapyCommand):
             if not crawl_dir.is_dir():
                 # Embedded servers are tried, and leave nothing behind.
                 settings.set("CRAWL_DIR", folder, "cmdline")
-            findings = asyncio.run(_examine(settings, crawl_dir, opts))
+            try:
+                findings = asyncio.run(_examine(settings, crawl_dir, opts))
+            except BrokenPipeError:
+                # `… | head` has seen enough; Python would complain once more when it flushes.
+                sys.stdout = None
+                return
         if not opts.json:
             print(f"\n{verdict(findings)}")
         if any(finding.level == FAILURE for finding in findings):

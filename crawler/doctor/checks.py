@@ -116,8 +116,12 @@ class Doctor:
         try:
             answer = await lookup.ask(self._dns_name)
         except NoSuchHost:
-            # An answer all the same.
-            yield ok("DNS", f"{servers}: no address for {self._dns_name}")
+            # An answer all the same: a closed network may have no names but its own.
+            yield warning(
+                "DNS",
+                f"{servers}: no address for {self._dns_name}",
+                "Is this machine on the network? If it has other names, ask for one by --name.",
+            )
         except DnsFailed as error:
             yield failure(
                 "DNS",

@@ -203,7 +203,8 @@ class Progress:
     async def _any_page(self) -> str | None:
         """A page of an earlier run."""
         settings = self._crawler.settings
-        if settings["PAGES_STORE"] == "none":
+        none_yet = self._sizes is not None and not self._sizes.pages
+        if settings["PAGES_STORE"] == "none" or none_yet:
             return None
         with suppress(PyMongoError):
             database = (await Servers.of(self._crawler).mongo())[settings["MONGO_DATABASE"]]

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from crawler.frontier import Sizes
 from crawler.progress.figures import Process
+from crawler.progress.no_page import why_no_page
 from crawler.progress.text import by_reason, duration, plural, rate, size
 
 # Version of the JSON: raised when a field changes its meaning or goes away.
@@ -194,6 +195,8 @@ def _crawl_rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def _closing_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "ended", summary.why()
+    if no_page := why_no_page(summary.process):
+        yield "no page, because", no_page
     yield "pages lie in", summary.pages_at
     yield "frontier lies in", summary.frontier_at
     if summary.commands.look:

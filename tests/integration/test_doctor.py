@@ -10,7 +10,7 @@ import redis as redis_client
 from scrapy.utils.project import get_project_settings
 
 from crawler.doctor.checks import Doctor
-from crawler.doctor.findings import FAILURE, OK, Finding
+from crawler.doctor.findings import FAILURE, OK, WARNING, Finding
 from crawler.extensions.servers import Servers
 from tests.acceptance.crawls import scrapy
 from tests.dns_server import DnsServer
@@ -85,6 +85,17 @@ async def test_a_dns_that_does_not_answer_is_a_failure(
         tmp_path, REDIS_URL=redis_url, PAGES_STORE="none", DNS_SERVERS=[dns.address]
     )
     assert found["DNS"].level == level
+
+
+async def test_a_name_without_an_address_is_a_warning(
+    tmp_path: Path, redis_url: str, dns: DnsServer
+) -> None:
+    dns.forget("host.test")
+    found = await examine(
+        tmp_path, REDIS_URL=redis_url, PAGES_STORE="none", DNS_SERVERS=[dns.address]
+    )
+    assert found["DNS"].level == WARNING
+    assert "--name" in found["DNS"].advice
 
 
 def test_the_command_says_all_that_is_wrong_and_exits_with_1(tmp_path: Path) -> None:

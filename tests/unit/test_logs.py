@@ -12,6 +12,7 @@ from scrapy.settings import Settings
 
 from crawler import logs
 from crawler import settings as ours
+from crawler.errors import ConfigurationError
 from crawler.logs import MESSAGE_MAX, JsonFormatter, TextFormatter
 from crawler.masking import Mask
 
@@ -99,3 +100,16 @@ def test_scrapy_installs_no_handler_beside_ours() -> None:
     again = logs.install(settings)
     assert handler not in logging.root.handlers
     assert again in logging.root.handlers
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("LOG_LEVEL", "LOUD"), ("LOG_FILE", "/nowhere/to/be/found.log")]
+)
+def test_a_log_that_cannot_be_is_told_in_one_line(name: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name}.*{value}"):
+        logs.install(Settings({name: value}))
+
+
+def test_a_level_may_be_a_number() -> None:
+    settings = Settings({"LOG_LEVEL": "15", "LOG_ENABLED": False})
+    assert logs.install(settings).level == 15

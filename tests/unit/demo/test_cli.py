@@ -1,12 +1,13 @@
 """The command line: what it prints, and one clear line with exit code 2 for every mistake."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
 from demo.access_log import Entry, format_entry
-from demo.cli import main
+from demo.cli import crawl_command, main
 
 SMALL = ["--hosts=1", "--pages=1", "--zoo=none"]
 GOOD_LOG = format_entry(Entry(1.0, 1.1, "s0.test", "/robots.txt", 200)) + format_entry(
@@ -79,3 +80,11 @@ def test_judge_exits_1_with_violations(tmp_path: Path, capsys: pytest.CaptureFix
     log.write_text(GOOD_LOG)
     assert main(["judge", str(log), "--min-delay=5", *SMALL]) == 1
     assert "too_soon: 1" in capsys.readouterr().out
+
+
+def test_the_command_for_a_served_web_can_be_pasted() -> None:
+    ready = {"port": 1234, "overrides": {".test": "127.0.0.1:1234"}, "seeds": ["http://s0.test/"]}
+    words = shlex.split(crawl_command(ready))
+    assert words[:3] == ["scrapy", "crawl", "web"]
+    assert "seeds=http://s0.test/" in words
+    assert 'DNS_OVERRIDES={".test": "127.0.0.1:1234"}' in words

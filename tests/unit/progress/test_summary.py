@@ -61,6 +61,27 @@ def test_a_run_that_waits_says_until_when() -> None:
     assert text.startswith("1 URL waits, the earliest until 2024-05-06 08:08:09 (in 1:00:00;")
 
 
+@pytest.mark.parametrize(
+    ("process", "text"),
+    [
+        (Process(retries={"dns_nxdomain": 2}), "dns_nxdomain: DNS has no address for the host"),
+        (Process(dead={"private_address": 1}, records=1), "ALLOW_NETWORKS lets"),
+        (Process(retries={"status_503": 1}), "status_503\n"),
+        (Process(robots_denied=1, records=1), "robots.txt denies it"),
+    ],
+)
+def test_a_run_without_a_page_says_why(process: Process, text: str) -> None:
+    plain = summary_text(summary(reason="waiting", waits_s=66.0, process=process)).plain
+    assert text in plain.partition("no page, because  ")[2]
+
+
+@pytest.mark.parametrize(
+    "process", [Process(), Process(records=1), Process(pages=1, retries={"timeout": 1})]
+)
+def test_a_run_that_read_something_needs_no_such_reason(process: Process) -> None:
+    assert "no page" not in summary_text(summary(process=process)).plain
+
+
 def test_max_pages_says_what_is_left() -> None:
     why = summary(reason="max_pages", sizes=SIZES).why()
     assert "max_pages allows; 1,570 URLs wait" in why
