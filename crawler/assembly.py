@@ -68,12 +68,17 @@ async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
         or await stored_shards(redis, crawl)
         or _default_shards(redis)
     )
-    spill = None
-    if settings["PAGES_STORE"] == "mongo":
-        collection = (await servers.mongo())[settings["MONGO_DATABASE"]]["spilled"]
-        await collection.create_index("crawl")
-        spill = Spill(collection, crawl)
+    spill = await spill_of(crawl, servers, settings)
     return Parts(redis, Frontier(redis, crawl, shards=shards, tuning=tuning), spill)
+
+
+async def spill_of(crawl: str, servers: Servers, settings: BaseSettings) -> Spill | None:
+    """Where a crawl keeps the URLs that the frontier has no room for; None without MongoDB."""
+    if settings["PAGES_STORE"] != "mongo":
+        return None
+    collection = (await servers.mongo())[settings["MONGO_DATABASE"]]["spilled"]
+    await collection.create_index("crawl")
+    return Spill(collection, crawl)
 
 
 def crawl_name(settings: BaseSettings, spider: Spider) -> str:

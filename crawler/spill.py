@@ -57,5 +57,9 @@ class Spill:
         ids = [self._id(entry) for entry in entries]
         await self._collection.delete_many({"_id": {"$in": ids}})
 
+    async def clear(self) -> None:
+        """The crawl is gone: keep none of its URLs."""
+        await self._collection.delete_many({"crawl": self._crawl})
+
     def _id(self, entry: Entry) -> str:
         return f"{self._crawl}:{entry.id:016x}"

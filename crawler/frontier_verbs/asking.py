@@ -6,6 +6,7 @@ import argparse
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from crawler import assembly, seeds
 from crawler.errors import ConfigurationError, NotFound
 from crawler.extensions.servers import Servers
 from crawler.frontier import Steering
+from crawler.spill import Spill
 from crawler.urls import Rejected, Urls, canonical, host_of
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ class Asked:
     steering: Steering
     urls: Urls
     arguments: argparse.Namespace
+    # Connects to MongoDB.
+    spill: Callable[[], Awaitable[Spill | None]]
 
     def url(self) -> str:
         """The URL among the arguments, as the crawl spells it."""
@@ -57,7 +61,8 @@ async def _ask(settings: BaseSettings, arguments: argparse.Namespace, work: Work
     servers = Servers.from_settings(settings)
     try:
         steering = await Steering.of(await servers.redis(), crawl, urls)
-        await work(Asked(crawl, steering, urls, arguments))
+        spill = partial(assembly.spill_of, crawl, servers, settings)
+        await work(Asked(crawl, steering, urls, arguments, spill))
     finally:
         await servers.close()
 

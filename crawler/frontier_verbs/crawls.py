@@ -90,11 +90,16 @@ async def _delete(asked: Asked) -> None:
     question = f"Delete the crawl {name!r} with {sizes.added:,} URLs from Redis? Pages stay."
     if not asked.arguments.yes and not confirmed(question):
         raise ConfigurationError(f"The crawl {name!r} was not deleted; say yes, or give --yes.")
+    # What was never refused cannot wait outside; where MongoDB is away, nothing is deleted.
+    spill = await asked.spill() if sizes.refused else None
     gone = told = 0
     async for gone in asked.steering.delete():
         if gone - told >= PROGRESS_KEYS:
             told = gone
             print(f"{gone:,} keys deleted …", file=sys.stderr)
+    if spill is not None:
+        # Else a crawl that gets its name would begin with them.
+        await spill.clear()
     if asked.arguments.json:
         print_json({"crawl": name, "keys_deleted": gone})
     else:

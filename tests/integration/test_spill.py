@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -9,10 +11,12 @@ from typing import Any
 import pytest
 from pymongo import AsyncMongoClient
 
+from crawler.commands.frontier import Command
 from crawler.frontier import Added, Entry, Frontier, Tuning
 from crawler.frontier.connection import connect
 from crawler.outside import Outside
 from crawler.spill import Spill
+from tests.crawlers import project_crawler
 from tests.integration.frontier.fleet import CRAWL, T0, claim, crawl, entries, entry
 from tests.private_mongo import PrivateMongo
 
@@ -110,6 +114,25 @@ async def test_a_damaged_one_is_told_and_stops_nothing(
     assert await spill.some(10) == entries(1)
     assert "cannot be read" in caplog.text
     assert await collection.count_documents({}) == 1
+
+
+async def test_a_crawl_that_is_deleted_leaves_none_to_one_of_its_name(
+    frontier: Frontier, collection: Any, redis_url: str, mongo_uri: str
+) -> None:
+    await fill_and_spill(frontier, Spill(collection, CRAWL))
+    await Spill(collection, "another crawl").put(entries(2))
+    await frontier.leave()
+    command = Command()
+    command.settings = project_crawler(
+        REDIS_URL=redis_url,
+        PAGES_STORE="mongo",
+        MONGO_URI=mongo_uri,
+        MONGO_DATABASE=collection.database.name,
+    ).settings
+    arguments = ["delete", "--yes", "--crawl", CRAWL]
+    await asyncio.to_thread(command.run, arguments, argparse.Namespace(help=False))
+    assert command.exitcode == 0
+    assert await collection.distinct("crawl") == ["another crawl"]
 
 
 async def test_without_mongodb_they_are_left_out_and_the_log_says_so_once(
