@@ -36,9 +36,12 @@ class DamagedEntry(ValueError):
     """Bytes that are no entry. The text says what is wrong with them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
-    """One URL on its way through the frontier."""
+    """One URL on its way through the frontier. It is never changed, but replaced.
+
+    Not frozen: making one would take three times as long, and a page makes one a link.
+    """
 
     id: int
     url: str
@@ -69,7 +72,8 @@ class Entry:
 def encode(entry: Entry) -> bytes:
     """The bytes of an entry; the URL must be canonical."""
     scheme, _, rest = entry.url.partition("://")
-    flags = (_HTTPS if scheme == "https" else 0) | (_TAIL if entry.tail else 0)
+    tail = entry.tail
+    flags = (_HTTPS if scheme == "https" else 0) | (_TAIL if tail else 0)
     head = _HEADER.pack(
         VERSION << 4 | flags,
         min(entry.depth, MAX_DEPTH),
@@ -80,7 +84,7 @@ def encode(entry: Entry) -> bytes:
         entry.parent,
     )
     data = head + rest.encode()
-    return data + b"\n" + msgpack.packb(entry.tail) if entry.tail else data
+    return data + b"\n" + msgpack.packb(tail) if tail else data
 
 
 def decode(data: bytes) -> Entry:

@@ -144,7 +144,7 @@ class Frontier:
             mode=mode,
             seen_argument=self._seen_argument,
             full_at=1 if self.pressed else self.tuning.full_at,
-            order=(self._name, request_id or uuid.uuid4().hex),
+            order=(self._name, request_id or (uuid.uuid4().hex if mode == "force" else "")),
         )
 
     async def promote(self, limit: int = 1000, *, now_ms: int = 0) -> int:

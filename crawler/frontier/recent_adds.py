@@ -11,7 +11,7 @@ import asyncio
 import uuid
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from crawler.frontier.entry import Entry
 from crawler.frontier.records import Added
@@ -30,8 +30,8 @@ class Add:
     entries: Sequence[Entry]
     mode: str
     future: asyncio.Future[Added]
-    # By which a forced add is known when it is repeated.
-    request_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    # By which a forced add is known when it is repeated; others need none.
+    request_id: str
     # When Redis had it; None: it has not.
     acknowledged_s: float | None = None
 
@@ -48,7 +48,8 @@ class RecentAdds:
     def passed(self, entries: Sequence[Entry], mode: str, future: asyncio.Future[Added]) -> Add:
         """One more add."""
         self.last += 1
-        add = self._open[self.last] = Add(self.last, entries, mode, future)
+        request_id = uuid.uuid4().hex if mode == "force" else ""
+        add = self._open[self.last] = Add(self.last, entries, mode, future, request_id)
         return add
 
     def acknowledged(self, add: Add, added: Added, *, now_s: float) -> None:

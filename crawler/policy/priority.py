@@ -120,7 +120,7 @@ class Scorer:
             points += self._long_url
         if facts is not None:
             points += sum(more for _, more in self._of_facts(facts))
-        return clamp(points)
+        return points if 0 <= points <= 100 else clamp(points)
 
     def host_points(self, host: str, known: Host = _KNOWN_HOST) -> int:
         """The points that all URLs of a host have in common."""
