@@ -294,6 +294,9 @@ DOWNLOADER_MIDDLEWARES = {
 }
 SPIDER_MIDDLEWARES = {
     "crawler.middlewares.leases.Leases": 10,
+    # Replaced by one that lets the output of callbacks pass by.
+    "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
+    "crawler.middlewares.starts.Starts": 25,
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
     "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
