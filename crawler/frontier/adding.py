@@ -33,10 +33,7 @@ async def add(
     `order` is who forces and the name of its order, see lua/add.lua.
     """
     answers = bytearray(b"0" * len(entries))
-    by_shard: dict[int, list[int]] = defaultdict(list)
-    for index, entry in enumerate(entries):
-        by_shard[shard_of(entry.host, len(tags))].append(index)
-    for shard, indexes in by_shard.items():
+    for shard, indexes in _by_shard(entries, len(tags)).items():
         for number, start in enumerate(range(0, len(indexes), ADD_MAX)):
             part = indexes[start : start + ADD_MAX]
             # Redis' own msgpack knows strings only, no binary type.
@@ -46,3 +43,14 @@ async def add(
             for index, character in zip(part, answer, strict=True):
                 answers[index] = character
     return Added(answers.decode())
+
+
+def _by_shard(entries: Sequence[Entry], shards: int) -> dict[int, list[int]]:
+    """Places of the entries of each shard."""
+    if shards == 1:
+        # As in most crawls: nobody needs to know the hosts.
+        return {0: list(range(len(entries)))} if entries else {}
+    found: dict[int, list[int]] = defaultdict(list)
+    for index, entry in enumerate(entries):
+        found[shard_of(entry.host, shards)].append(index)
+    return found

@@ -12,6 +12,7 @@ from crawler.policy.priority import Host
 
 # URLs found, and links from other domains.
 Counts = tuple[int, int]
+_NONE: Counts = (0, 0)
 
 
 class HostTally:
@@ -24,14 +25,17 @@ class HostTally:
 
     def of(self, host: str) -> Host:
         """What is known of a host, by anyone."""
-        urls, inbound = self._known.get(host, (0, 0))
+        urls, inbound = self._known.get(host, _NONE)
         return Host(urls=urls, inbound=inbound)
 
     def add(self, host: str, *, urls: int = 0, inbound: int = 0) -> None:
         """Count some more."""
-        self._set(host, _sum(self._known.get(host, (0, 0)), (urls, inbound)))
-        if host in self._untold or len(self._untold) < self._size:
-            self._untold[host] = _sum(self._untold.get(host, (0, 0)), (urls, inbound))
+        some = self._known.get(host, _NONE)
+        self._set(host, (some[0] + urls, some[1] + inbound))
+        untold = self._untold
+        if host in untold or len(untold) < self._size:
+            some = untold.get(host, _NONE)
+            untold[host] = some[0] + urls, some[1] + inbound
 
     def take_untold(self, most: int) -> dict[str, Counts]:
         """What to tell the others, of so many hosts; it counts as told."""
@@ -41,12 +45,12 @@ class HostTally:
     def not_told(self, counts: Mapping[str, Counts]) -> None:
         """The others did not hear it: it is told the next time."""
         for host, more in counts.items():
-            self._untold[host] = _sum(self._untold.get(host, (0, 0)), more)
+            self._untold[host] = _sum(self._untold.get(host, _NONE), more)
 
     def learn(self, totals: Mapping[str, Counts]) -> None:
         """The fleet's counts of some hosts, with all that was told."""
         for host, total in totals.items():
-            self._set(host, _sum(total, self._untold.get(host, (0, 0))))
+            self._set(host, _sum(total, self._untold.get(host, _NONE)))
 
     def _set(self, host: str, counts: Counts) -> None:
         self._known[host] = counts

@@ -124,7 +124,9 @@ class Scorer:
 
     def host_points(self, host: str, known: Host = _KNOWN_HOST) -> int:
         """The points that all URLs of a host have in common."""
-        return sum(points for _, points in self._of_host(host, known))
+        found = self._of_host(host, known)
+        # Most hosts have none.
+        return sum(points for _, points in found) if found else 0
 
     def explain(
         self,

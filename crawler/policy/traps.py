@@ -112,8 +112,7 @@ class Traps:
 
     def followed(self, url: str, *, today: date) -> None:
         """A URL was new to the frontier: it counts from now on."""
-        query = url.partition("?")[2]
-        if query or _dated(url, query) is not None:
+        if "?" in url or _dated(url, "") is not None:
             for _, key, _ in self._caps(url, today, Counter()):
                 self._followed.add(key)
 
