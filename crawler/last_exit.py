@@ -25,15 +25,23 @@ def within(seconds: float, loop: asyncio.AbstractEventLoop | None = None) -> Tim
 
 
 def _leave(seconds: float, loop: asyncio.AbstractEventLoop | None) -> None:
+    try:
+        _tell(seconds, loop)
+    finally:
+        # Whether or not that was possible: tasks may change meanwhile, standard error be closed.
+        os._exit(_FAILED)
+
+
+def _tell(seconds: float, loop: asyncio.AbstractEventLoop | None) -> None:
     out = sys.__stderr__
-    if out is not None:
-        print(
-            f"The crawl is over and safe, but the process did not end within {seconds:g} s; "
-            "it is ended now. What it waited for:",
-            file=out,
-        )
-        for task in asyncio.all_tasks(loop) if loop is not None else ():
-            task.print_stack(file=out)
-        out.flush()
-        faulthandler.dump_traceback(out)
-    os._exit(_FAILED)
+    if out is None:
+        return
+    print(
+        f"The crawl is over and safe, but the process did not end within {seconds:g} s; "
+        "it is ended now. What it waited for:",
+        file=out,
+    )
+    for task in asyncio.all_tasks(loop) if loop is not None else ():
+        task.print_stack(file=out)
+    out.flush()
+    faulthandler.dump_traceback(out)

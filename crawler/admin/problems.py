@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 
 from crawler.errors import CrawlerError, NotFound
 from crawler.frontier import RedisAway
+from crawler.frontier.errors import RedisFull
 
 logger = logging.getLogger(__name__)
 
@@ -109,6 +110,8 @@ async def _told(_request: Request, error: Exception) -> JSONResponse:
 async def _redis_away(_request: Request, error: Exception) -> JSONResponse:
     logger.warning("Admin API: Redis does not answer: %s", error)
     wait = {"Retry-After": str(_RETRY_AFTER_S)}
+    if isinstance(error, RedisFull):
+        return problem(503, "Redis is full and takes nothing new: raise maxmemory.", headers=wait)
     return problem(503, "Redis does not answer; what it has is kept.", headers=wait)
 
 

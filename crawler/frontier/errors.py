@@ -16,6 +16,9 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+# One of RedisAway: it answers, but has no room.
+RedisFull = OutOfMemoryError
+
 # While the server is away, failing over or full: worth sending again.
 RedisAway = (
     RedisConnectionError,

@@ -45,6 +45,11 @@ def test_a_task_that_never_ends_is_named() -> None:
     assert "stuck_here" in ended.stderr
 
 
+def test_it_ends_though_it_can_tell_nobody() -> None:
+    ended = run("import sys; sys.__stderr__.close()\n" + STUCK_THREAD)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
 def test_a_process_that_ends_is_not_kept() -> None:
     ended = run(NOT_STUCK)
     assert (ended.returncode, ended.stderr) == (0, "")

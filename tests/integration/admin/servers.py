@@ -35,7 +35,7 @@ def served(redis_url: str, crawl: str = "web") -> Iterator[str]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
     thread.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(120)
         yield url[0]
     finally:
         loop.call_soon_threadsafe(stop.set)

@@ -99,6 +99,15 @@ async def test_ready_is_who_reaches_redis_and_the_crawl(api: Api) -> None:
     assert (await api.json("GET", "/healthz"))["ok"]
 
 
+async def test_a_full_redis_is_told_from_one_that_is_away(api: Api) -> None:
+    await api.redis.config_set("maxmemory", 1)
+    try:
+        problem = await api.json("POST", "/seed/urls", ["http://more.test/"], status=503)
+    finally:
+        await api.redis.config_set("maxmemory", 0)
+    assert problem["detail"] == "Redis is full and takes nothing new: raise maxmemory."
+
+
 async def test_while_redis_is_away_the_api_says_so(tmp_path: Path) -> None:
     gone: Any = Redis(unix_socket_path=str(tmp_path / "nobody"), retry=Retry(NoBackoff(), 0))
     async with client(Application(Crawl("web", gone), token=TOKEN)) as http:
