@@ -40,20 +40,22 @@ class LinkList:
         """Add links as the page writes them."""
         found, most, is_unicode = self.found, self._max_links, self._unicode
         resolve, base, known = self._resolve, self._base, self._known
+        left = self._chars_left
         for href in hrefs:
-            if not href or href[0] == "#" or href in known:
+            if not href or href in known or href[0] == "#":
                 continue
-            if len(found) >= most or self._chars_left < 0:
-                return
+            if left < 0 or len(found) >= most:
+                break
             known.add(href)
             if not is_unicode and not href.isascii():
                 href = _in_charset(href, self._charset)  # noqa: PLW2901 - as browsers write it
             link = resolve(base, href)
             if isinstance(link, Rejected):
-                self._chars_left -= len(base.folder) + len(href)
+                left -= len(base.folder) + len(href)
             else:
-                self._chars_left -= len(link)
+                left -= len(link)
                 found[link] = None
+        self._chars_left = left
 
 
 def _in_charset(href: str, charset: str) -> str:

@@ -29,7 +29,7 @@ def mongo() -> Iterator[PrivateMongo]:
 @pytest.fixture
 def fleet(tmp_path: Path, redis_url: str, mongo: PrivateMongo) -> Iterator[Fleet]:
     log = tmp_path / "access.log"
-    with DemoServer(WEB, log, arguments=("--latency=0.02",)) as web:
+    with DemoServer(WEB, log, arguments=("--latency=0.1",)) as web:
         crawls = Crawls(tmp_path, redis_url, mongo.uri)
         # An error of an item would be the end of its page.
         with Fleet(crawls, web, RETRY_TIMES=0, LEASE_TTL=3) as fleet:
@@ -43,7 +43,7 @@ def fetches(folder: Path) -> int:
 
 def started(fleet: Fleet, folder: Path) -> Process:
     process = fleet.start(SEED, arguments={"scope": "any"})
-    until(lambda: fetches(folder) > 30, timeout_s=60, what="30 fetches")
+    until(lambda: fetches(folder) > 20, what="20 fetches")
     return process
 
 
@@ -101,7 +101,7 @@ def test_a_crawler_that_is_killed_while_it_writes(
     before = fetches(tmp_path)
     mongo.freeze()
     # What is fetched now is being written and cannot be.
-    until(lambda: fetches(tmp_path) > before + 5, timeout_s=60, what="5 more fetches")
+    until(lambda: fetches(tmp_path) > before + 5, what="5 more fetches")
     process.kill()
     mongo.thaw()
     assert fleet.start(None).wait() == 0
