@@ -198,7 +198,6 @@ class Workbench:
         while True:
             try:
                 pause = await self._claim_once()
-                self._health.worked()
                 backoff = _CLAIM_GAP_S
             except OwnerDead:
                 # The heartbeat takes a new name.
@@ -228,6 +227,7 @@ class Workbench:
         if room <= 0 or self._paused or self.ending.reason is not None:
             return _IDLE_MAX_S
         round_ = await self._claim_round(room)
+        self._health.worked()
         if round_.leases:
             self.ending.not_yet()
         if round_.due:

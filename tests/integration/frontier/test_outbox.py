@@ -450,6 +450,23 @@ async def test_a_crawl_goes_on_after_a_restart_of_redis(
         assert (sizes.done, sizes.unfinished, sizes.reclaimed) == (12, 0, 0)
 
 
+async def test_a_process_that_asks_for_nothing_does_not_say_that_redis_is_back(
+    redis_process: RedisProcess, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(Process(await _instance(place))) as process:
+        process.room = 0
+        with caplog.at_level(logging.WARNING):
+            redis_process.kill()
+            await until(lambda: process.health.away, "it was noticed")
+            for _ in range(10):
+                process.bench.news()
+                await asyncio.sleep(0.02)
+            assert presence(caplog) == ["Redis is away"]
+            redis_process.start()
+            await until(lambda: not process.health.away, "it is back")
+            assert presence(caplog) == ["Redis is away", "Redis is back"]
+
+
 async def test_a_process_ends_when_redis_is_lost_for_good(
     redis_process: RedisProcess, place: Place
 ) -> None:
