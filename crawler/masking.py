@@ -11,7 +11,7 @@ _HIDDEN = "***"
 _SECRET_CHARS = 6
 _PATTERNS = (
     # The password of a URL, of whatever kind.
-    (re.compile(r"(://[^\s:/@?#]*:)[^\s/@]+@"), rf"\1{_HIDDEN}@"),
+    (re.compile(r"(://[^\s:/@?#]*:)[^\s/]+@"), rf"\1{_HIDDEN}@"),
     # Authorization: Bearer …, b'Authorization': [b'Basic …'], as headers are printed.
     (
         re.compile(
@@ -21,10 +21,11 @@ _PATTERNS = (
         rf"\1\2{_HIDDEN}",
     ),
     (re.compile(r"(?i)\b(bearer\s+)[\w.~+/=-]{8,}"), rf"\1{_HIDDEN}"),
+    (re.compile(r"(?i)\b(x-api-key\s*:\s*)[^\s'\"]+"), rf"\1{_HIDDEN}"),
     # token=…, 'ADMIN_TOKEN': '…', as settings and queries have them.
     (
         re.compile(
-            r"(?i)((?:\b|_)(?:token|password|passwd|secret|api_?key|access_?key)"
+            r"(?i)((?:\b|_)(?:token|password|passwd|secret|api[_-]?key|access[_-]?key)"
             r"(?:=|['\"]\s*[:=]\s*)(?:b?['\"])?)[^\s'\",&})]+"
         ),
         rf"\1{_HIDDEN}",

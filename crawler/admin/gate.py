@@ -10,6 +10,7 @@ import ipaddress
 import logging
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -164,8 +165,7 @@ def _audit(scope: Scope, status: int) -> None:
     what = scope.get("raw_path", b"").decode("ascii", "backslashreplace")
     query = scope.get("query_string", b"").decode("ascii", "backslashreplace")
     if query:
-        what = f"{what}?{query}"
+        # Not quoted, or a URL's password would not be found; control characters are.
+        what = f"{what}?{ascii(masked(unquote(query)))[1:-1]}"
     more = scope.get("state", {}).get("audit", "")
-    audit_log.info(
-        "%s %s %s: %d %s", who, scope["method"], masked(what)[:_QUERY_SHOWN], status, more
-    )
+    audit_log.info("%s %s %s: %d %s", who, scope["method"], what[:_QUERY_SHOWN], status, more)

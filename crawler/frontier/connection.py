@@ -30,7 +30,8 @@ _WAYS = (
 
 def masked(url: str) -> str:
     """The URL with its password hidden, for messages."""
-    return re.sub(r"(://[^:/@]*:)[^@]*@", r"\1***@", url)
+    # Up to the last @ of the word: a password may have one.
+    return re.sub(r"(://[^\s:/@]*:)\S*@", r"\1***@", url)
 
 
 async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:

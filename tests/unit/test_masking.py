@@ -12,6 +12,9 @@ from crawler.masking import Mask, secrets_of, without_secrets
         ("redis://:pa55word@h is away", "redis://:***@h is away"),
         ("mongodb://u:a%40b@h1,h2/", "mongodb://u:***@h1,h2/"),
         ("GET http://me:secret@h.test/x", "GET http://me:***@h.test/x"),
+        ("redis://:pa@55word@h is away", "redis://:***@h is away"),
+        ("X-Api-Key: abcdefgh", "X-Api-Key: ***"),
+        ("/path?api-key=abc", "/path?api-key=***"),
         ("Authorization: Bearer abcdefgh.ijk", "Authorization: Bearer ***"),
         ("{b'Authorization': [b'Basic dTpw']}", "{b'Authorization': [b'Basic ***']}"),
         ("Proxy-Authorization: Basic dTpw", "Proxy-Authorization: Basic ***"),
@@ -33,6 +36,7 @@ def test_secrets_are_hidden(text: str, shown: str) -> None:
         "Dashboard and admin API: http://127.0.0.1:8800/ (token: .crawl/admin.token)",
         "Crawled (200) <GET http://h.test/secrets/tokens?page=2>",
         "redis://h:6379/0",
+        "Crawled (200) <GET http://h.test:8080/@someone>",
         "the token is missing or wrong",
     ],
 )

@@ -138,6 +138,7 @@ async def test_nobody_there_is_said_in_one_line() -> None:
 
 async def test_a_password_is_not_shown() -> None:
     assert masked("redis://me:secret@host:1/0") == "redis://me:***@host:1/0"
+    assert masked("redis://me:se@c/ret@host:1/0") == "redis://me:***@host:1/0"
     with pytest.raises(ConfigurationError) as refused:
         await connect("redis://me:secret@127.0.0.1:1/0")
     assert "secret" not in str(refused.value)

@@ -160,11 +160,13 @@ async def test_each_write_is_in_the_audit_log_without_secrets(
         async with allowed() as http:
             await http.get("/status")
             await http.delete("/urls?url=http://user:password@a.test/%0Aforged")
+            await http.delete("/urls?url=http%3A%2F%2Fuser%3Apass%40word%40a.test%2F")
         await ask("POST", "/crawl/pause")
     lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) == 2
-    assert lines[0].startswith("127.0.0.1 DELETE /urls?url=http://user:***@a.test/%0Aforged: 200")
-    assert lines[1].startswith("127.0.0.1 POST /crawl/pause: 401")
+    assert len(lines) == 3
+    assert lines[0].startswith(r"127.0.0.1 DELETE /urls?url=http://user:***@a.test/\nforged: 200")
+    assert lines[1].startswith("127.0.0.1 DELETE /urls?url=http://user:***@a.test/: 200")
+    assert lines[2].startswith("127.0.0.1 POST /crawl/pause: 401")
     assert TOKEN not in caplog.text
 
 
