@@ -197,3 +197,10 @@ def test_a_file_has_one_job_and_nothing_left_to_do(path: Path) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_a_module_says_what_it_is_for(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def test_decisions_are_numbered_one_after_the_other_as_their_titles_say() -> None:
+    decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    assert [int(path.name[:4]) for path in decisions] == list(range(1, len(decisions) + 1))
+    for number, path in enumerate(decisions, start=1):
+        assert path.read_text(encoding="utf-8").startswith(f"# {number}. ")
