@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -171,6 +172,16 @@ def test_a_run_ends_when_all_that_is_left_waits_too_long_and_keeps_it(
     assert (left.waiting, left.leased, left.owners) == (1, 0, 0)
 
 
+def _writer_of(pipe: Path) -> int:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            assert time.monotonic() < deadline, "nobody reads the seeds"
+            time.sleep(0.02)
+
+
 def test_a_process_that_waits_for_its_seeds_can_be_stopped(
     tmp_path: Path, redis_url: str, log: Path
 ) -> None:
@@ -178,10 +189,12 @@ def test_a_process_that_waits_for_its_seeds_can_be_stopped(
     os.mkfifo(pipe)
     with DemoServer(SMALL, log) as web, Fleet(Crawls(tmp_path, redis_url), web) as fleet:
         process = fleet.start(str(pipe))
-        process.says("Spider opened")
+        # There is a reader when the spider was opened and asks for its seeds.
+        writer = _writer_of(pipe)
         process.send(signal.SIGINT)
         # The thread that reads them never ends.
         assert process.wait() == 0
+        os.close(writer)
         assert "Traceback" not in process.log
 
 
