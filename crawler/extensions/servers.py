@@ -119,11 +119,11 @@ class Servers:
     async def _disconnect(self) -> None:
         """In bounded time: clients say goodbye to their servers, which may be away."""
         redis, mongo, self._redis, self._mongo = self._redis, self._mongo, None, None
-        closing = [] if redis is None else [redis.aclose()]
-        if mongo is not None:
-            closing.append(mongo.close())
         try:
-            if not await within(_CLOSE_S, *closing):
+            hung_up = await within(_CLOSE_S, *([] if redis is None else [redis.aclose()]))
+            if mongo is not None:
+                hung_up &= await _hang_up(mongo)
+            if not hung_up:
                 logger.info(
                     "A server did not hang up within %.0f s; its connection is cut", _CLOSE_S
                 )
@@ -149,10 +149,19 @@ async def _connect_mongo(uri: str) -> AsyncMongoClient[dict[str, Any]]:
     try:
         await client.admin.command("ping")
     except PyMongoError as error:
-        await within(_CLOSE_S, client.close())
+        await _hang_up(client)
         trouble = "refuses" if isinstance(error, OperationFailure) else "does not answer"
         raise ConfigurationError(
             f"MongoDB at {where} {trouble} ({explain(error)}). Start it, correct MONGO_URI, or "
             "write pages to a file instead: -s PAGES_STORE=none -O pages.jsonl"
         ) from error
     return client
+
+
+async def _hang_up(client: AsyncMongoClient[dict[str, Any]]) -> bool:
+    """Close a client; False if its server did not answer in time."""
+    if await within(_CLOSE_S, client.close()):
+        return True
+    # By now it has no sessions to end: the second time it closes its sockets, and asks nobody.
+    await within(_CLOSE_S, client.close())
+    return False
