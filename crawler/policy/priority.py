@@ -94,7 +94,7 @@ class Scorer:
         self._depth, self._segment = known["depth"], known["segment"]
         self._document, self._home_page = known["document"], known["home_page"]
         self._long_query, self._long_url = known["long_query"], known["long_url"]
-        self._news = known["news"]
+        self._news, self._new_host = known["news"], known["new_host"]
 
     def score(self, url: str, depth: int, host_points: int = 0, facts: Facts | None = None) -> int:
         """How much a canonical URL found at this depth deserves to be fetched soon."""
@@ -124,9 +124,13 @@ class Scorer:
 
     def host_points(self, host: str, known: Host = _KNOWN_HOST) -> int:
         """The points that all URLs of a host have in common."""
-        found = self._of_host(host, known)
-        # Most hosts have none.
-        return sum(points for _, points in found) if found else 0
+        # The sum of _of_host, without its texts: this runs for every host that a page links to.
+        points = self._new_host if known.urls < NEW_HOST_URLS else 0
+        if known.inbound >= 10:
+            points += self._of_inbound(known.inbound)
+        if self._trusted and is_within(host, self._trusted):
+            points += self._weights["trusted"]
+        return points
 
     def explain(
         self,
@@ -161,12 +165,15 @@ class Scorer:
         if known.urls < NEW_HOST_URLS:
             found.append(("new host", weights["new_host"]))
         if known.inbound >= 10:
-            factors = len(str(known.inbound)) - 1
-            points = min(weights["inbound"] * factors, weights["inbound_max"])
+            points = self._of_inbound(known.inbound)
             found.append((f"{known.inbound} links from other hosts", points))
         if self._trusted and is_within(host, self._trusted):
             found.append(("trusted domain", weights["trusted"]))
         return found
+
+    def _of_inbound(self, inbound: int) -> int:
+        factors = len(str(inbound)) - 1
+        return min(self._weights["inbound"] * factors, self._weights["inbound_max"])
 
     def _of_facts(self, facts: Facts) -> list[tuple[str, int]]:
         weights = self._weights
