@@ -9,7 +9,8 @@ from pathlib import Path
 
 from crawler.policy.restarts import Again, Ended, GivenUp, after_exit
 
-RUNNING, RESTARTING, ENDED, GIVEN_UP = "running", "restarting", "ended", "given up"
+NOT_STARTED, RUNNING, RESTARTING = "not started", "running", "restarting"
+ENDED, GIVEN_UP = "ended", "given up"
 _END_S = 10.0
 _TAIL_LINES = 5
 _TAIL_BYTES = 4096
@@ -21,7 +22,7 @@ class Member:
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self.name = name
         self.log = log
-        self.state = ENDED
+        self.state = NOT_STARTED
         self.restarts = 0
         # Why it is not running, for people.
         self.why = ""
@@ -40,7 +41,7 @@ class Member:
     @property
     def over(self) -> bool:
         """Nothing more comes of it."""
-        return self.state in (ENDED, GIVEN_UP)
+        return self.state in (NOT_STARTED, ENDED, GIVEN_UP)
 
     def start(self, now_s: float) -> None:
         """Start the process; its output goes to the log."""

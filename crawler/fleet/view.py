@@ -15,7 +15,13 @@ from rich.text import Text
 from crawler.frontier import Sizes
 from crawler.progress.text import duration, plural, rate, size
 
-_COLOURS = {"running": "green", "restarting": "yellow", "given up": "bold red", "ended": "dim"}
+_COLOURS = {
+    "not started": "dim",
+    "running": "green",
+    "restarting": "yellow",
+    "given up": "bold red",
+    "ended": "dim",
+}
 
 
 @dataclass(frozen=True, slots=True)

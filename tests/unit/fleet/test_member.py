@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crawler.fleet.member import ENDED, GIVEN_UP, RESTARTING, RUNNING, Member
+from crawler.fleet.member import ENDED, GIVEN_UP, NOT_STARTED, RESTARTING, RUNNING, Member
 from tests.acceptance.fleets import until
 
 SLEEPS = "import signal; signal.pause()"
@@ -24,6 +24,7 @@ def member(tmp_path: Path, program: str) -> Iterator[Member]:
 
 def test_a_process_that_ends_is_over(tmp_path: Path) -> None:
     with member(tmp_path, "print('said')") as one:
+        assert (one.state, one.over) == (NOT_STARTED, True)
         one.start(0.0)
         assert one.state == RUNNING
         until(lambda: one.look(1.0))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.fleet.member import ENDED, RUNNING, Member
+from crawler.fleet.member import ENDED, NOT_STARTED, RUNNING, Member
 from crawler.fleet.supervisor import Supervisor
 
 SLEEPS = "import signal; signal.pause()"
@@ -55,7 +55,7 @@ async def until(true: Callable[[], object]) -> None:
 async def test_the_others_start_when_there_is_work(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, SLEEPS, SLEEPS)
     fleet.work = False
-    await until(lambda: fleet.states() == [RUNNING, ENDED])
+    await until(lambda: fleet.states() == [RUNNING, NOT_STARTED])
     fleet.work = True
     await until(lambda: fleet.states() == [RUNNING, RUNNING])
     fleet.supervisor.stop()
@@ -69,7 +69,7 @@ async def test_a_crawl_without_work_ends_with_its_first_process(tmp_path: Path) 
     fleet = Fleet(tmp_path, ENDS, SLEEPS)
     fleet.work = False
     await fleet.task
-    assert fleet.states() == [ENDED, ENDED]
+    assert fleet.states() == [ENDED, NOT_STARTED]
     assert not fleet.supervisor.failed
 
 
