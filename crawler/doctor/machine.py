@@ -55,7 +55,7 @@ def disk(folder: Path) -> Finding:
     text = f"{size(free_bytes)} free for {folder}"
     if free_bytes >= _DISK_WARNING_BYTES:
         return ok("disk", text)
-    advice = "Free some, or set CRAWL_DIR to a folder on a larger disk; 1 million pages take 10 GB."
+    advice = "Free some, or set CRAWL_DIR to a folder on a larger disk; 1 million pages take 13 GB."
     if free_bytes < _DISK_FAILURE_BYTES:
         return failure("disk", text, advice)
     return warning("disk", text, advice)
