@@ -221,6 +221,7 @@ class Workbench:
         self._changed.clear()
         wanted = self._demand.room()
         if wanted is None:
+            self._health.closing()
             self._hand_back_unstarted()
             return _IDLE_MAX_S
         room = wanted - len(self._ready)
@@ -232,8 +233,7 @@ class Workbench:
             self.ending.not_yet()
         if round_.due:
             await self._frontier.promote()
-            return 0
-        if round_.more:
+        if round_.due or round_.more:
             return 0
         if not round_.leases and self._idle:
             verdict = await self.ending.look(round_)

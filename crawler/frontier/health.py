@@ -5,11 +5,17 @@ from __future__ import annotations
 import logging
 from time import monotonic
 
+from crawler.errors import NotStored
+
 logger = logging.getLogger(__name__)
 
+# A process that closes waits no longer for a Redis that is away: whoever stopped it waits too, and
+# what it held comes back to the others when it is found dead.
+_CLOSING_S = 10.0
 
-class GaveUp(Exception):
-    """Redis was away longer than REDIS_GIVE_UP."""
+
+class GaveUp(NotStored):
+    """Redis was away longer than anyone waits: REDIS_GIVE_UP, or the end of the process."""
 
 
 class Health:
@@ -29,6 +35,10 @@ class Health:
         if self._away_since is None or not self._give_up_s:
             return False
         return monotonic() - self._away_since > self._give_up_s
+
+    def closing(self) -> None:
+        """The process ends: nobody waits for long any more."""
+        self._give_up_s = min(self._give_up_s or _CLOSING_S, _CLOSING_S)
 
     def failed(self, error: BaseException) -> None:
         """A call got no answer. Raises GaveUp when that lasts too long."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from crawler.frontier import keys
 from crawler.frontier.connection import Client
+from crawler.frontier.errors import executed
 
 MINUTE_S = 60
 KEPT_S = 2 * 60 * MINUTE_S
@@ -42,7 +43,7 @@ class Ledger:
             pipeline.hincrby(totals, name, by)
             pipeline.hincrby(minute, name, by)
         pipeline.expire(minute, KEPT_S)
-        await pipeline.execute()
+        await executed(pipeline)
         self._acknowledged.update(figures)
 
     async def totals(self) -> dict[str, int]:

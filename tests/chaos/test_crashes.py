@@ -160,6 +160,21 @@ def test_a_redis_that_is_killed_and_started_again(scene: Scene) -> None:
     scene.check(repeats=2 * HELD)
 
 
+def test_a_process_that_is_stopped_while_redis_is_away(scene: Scene) -> None:
+    process = scene.start()
+    scene.goes_on(40)
+    scene.redis.kill()
+    process.says("Redis is away")
+    process.send(signal.SIGTERM)
+    # Not for ever: whoever stopped it waits.
+    process.says("what was not sent comes back when this process is found dead")
+    process.wait()
+    assert "Traceback" not in process.log, process.log
+    scene.redis.start()
+    scene.ends(scene.start())
+    scene.check(repeats=2 * HELD)
+
+
 def test_a_redis_that_comes_back_without_its_last_second(scene: Scene) -> None:
     first, second = scene.start(), scene.start()
     scene.goes_on(40)

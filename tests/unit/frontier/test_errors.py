@@ -1,0 +1,32 @@
+"""What a server that refuses for a while says, by scripts, commands and pipelines."""
+
+import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import OutOfMemoryError, ReadOnlyError, ResponseError
+
+from crawler.frontier.errors import RedisAway, translated
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("MISCONF Errors writing to the AOF file", RedisConnectionError),
+        ("Error running script: @user_script:9: -MISCONF Errors", RedisConnectionError),
+        ("Command # 1 (HINCRBY a b 1) of pipeline caused error: MISCONF E", RedisConnectionError),
+        ("Command # 1 (HSET k) caused error: ('MISCONF Errors writing',)", RedisConnectionError),
+        ("OOM command not allowed when used memory > 'maxmemory'", OutOfMemoryError),
+        ("READONLY You can't write against a read only replica", ReadOnlyError),
+    ],
+)
+def test_a_refusal_that_passes_is_an_absence(text: str, kind: type[Exception]) -> None:
+    found = translated(ResponseError(text))
+    assert type(found) is kind
+    assert isinstance(found, RedisAway)
+
+
+@pytest.mark.parametrize(
+    "text", ["WRONGTYPE Operation against a key", "ERR unknown command 'MISCONF '"]
+)
+def test_other_errors_stay_what_they_are(text: str) -> None:
+    error = ResponseError(text)
+    assert translated(error) is error
