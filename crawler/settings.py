@@ -44,7 +44,7 @@ FLEET_STRATEGY = "sticky"
 # Waiting URLs a shard may have, 0 for no limit. From 80% on (and from 80% of Redis' maxmemory)
 # links for queues 4 and 5 wait in MongoDB instead.
 FRONTIER_MAX_WAITING = 0
-# How seen URLs are kept: "intset" (4.8 bytes a URL, exact to 1e-6), or "bloom" (1.8 bytes, loses
+# How seen URLs are kept: "intset" (4.5 bytes a URL, exact to 1e-6), or "bloom" (1.8 bytes, loses
 # BLOOM_ERROR of the new URLs, made for BLOOM_CAPACITY of them at a time).
 URL_SEEN = "intset"
 BLOOM_CAPACITY = 10_000_000

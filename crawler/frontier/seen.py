@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Intset:
-    """Bucketed sets of 32-bit integers: 4.8 bytes a URL, grows without end, can forget."""
+    """Bucketed sets of 32-bit integers: 4.5 bytes a URL, grows without end, can forget."""
 
     # What the server keeps compact (set-max-intset-entries).
     bucket_max: int = 512
