@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawler.doctor.findings import Finding, failure, ok, warning
+from crawler.frontier.persistence import NEEDED
 from crawler.frontier.server_facts import ServerFacts
 from crawler.progress.text import size
 
@@ -13,10 +14,6 @@ EMBEDDED = "embedded"
 _MEMORY_FULL = 0.8
 _ROUND_TRIP_MS = 20.0
 _CLOCK_S = 5.0
-KEPT = (
-    ("appendonly", "yes", "a restart would lose the frontier"),
-    ("maxmemory-policy", "noeviction", "URLs and host clocks could be evicted"),
-)
 
 
 def redis_findings(nodes: list[ServerFacts], where: str) -> Iterator[Finding]:
@@ -24,7 +21,7 @@ def redis_findings(nodes: list[ServerFacts], where: str) -> Iterator[Finding]:
     first = nodes[0]
     what = f"cluster of {len(nodes)}" if len(nodes) > 1 else first.mode
     yield ok("Redis", f"{first.version} ({what}) at {where}")
-    for name, needed, risk in KEPT:
+    for name, needed, risk in NEEDED:
         yield _kept(nodes, name, needed, risk)
     yield _memory(nodes, may_be_unlimited=where == EMBEDDED)
     if any(node.compress_depth == 0 for node in nodes):

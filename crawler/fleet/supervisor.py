@@ -40,11 +40,6 @@ class Supervisor:
         self._announced = False
 
     @property
-    def running(self) -> int:
-        """Crawl processes that are there now."""
-        return sum(member.state == RUNNING for member in self.crawlers)
-
-    @property
     def stopping(self) -> bool:
         return self._stops > 0
 
@@ -91,9 +86,9 @@ class Supervisor:
         for member in (*self.crawlers, self.admin):
             if member.look(now_s):
                 self._tell(member)
-        if not self._announced and "http://" in self.admin.tail():
+        if not self._announced and "http://" in (said := self.admin.tail()):
             self._announced = True
-            self._say(self.admin.tail())
+            self._say(said)
         if self._kill_at_s is not None and now_s > self._kill_at_s:
             for member in self.crawlers:
                 member.stop(signal.SIGKILL)

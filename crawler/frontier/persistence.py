@@ -12,7 +12,7 @@ from crawler.frontier.connection import Client
 logger = logging.getLogger(__name__)
 
 # Setting of the server, the value it needs, and what happens without.
-_NEEDED = (
+NEEDED = (
     ("appendonly", "yes", "a restart would lose the frontier"),
     ("maxmemory-policy", "noeviction", "URLs and host clocks could be evicted"),
 )
@@ -20,7 +20,7 @@ _NEEDED = (
 
 async def check(redis: Client) -> None:
     """Make sure that the server keeps what it acknowledges."""
-    for name, needed, risk in _NEEDED:
+    for name, needed, risk in NEEDED:
         try:
             answer = await redis.config_get(name)
         except ResponseError:

@@ -24,6 +24,7 @@ from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.outlinks import SITEMAP_LEVELS, Outlinks
 from crawler.policy.directives import Directives, of_headers
 from crawler.policy.priority import Facts
+from crawler.policy.user_agent import product_token
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
 from crawler.tasks import in_daemon_thread
@@ -84,7 +85,7 @@ class WebSpider(Spider):
         if settings.getbool("FOLLOW_SITEMAPS"):
             crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         spider.urls = Urls(assembly.url_rules(settings))
-        spider.robots_name = _product(settings["USER_AGENT"])
+        spider.robots_name = product_token(settings["USER_AGENT"])
         spider.obey_noindex = settings.getbool("OBEY_NOINDEX")
         max_links = settings.getint("MAX_OUTLINKS")
         html = HtmlReader(
@@ -269,11 +270,6 @@ class WebSpider(Spider):
         elif TYPE_NOT_ACCEPTED in response.flags:
             page.stored, page.reason = False, TYPE_NOT_ACCEPTED
         return page
-
-
-def _product(user_agent: str) -> str:
-    """The name by which pages speak to this crawler: of "name/1.0 (+address)" the name."""
-    return user_agent.partition("/")[0].partition(" ")[0]
 
 
 def _facts(page: sitemaps.Located, since: datetime) -> Facts:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -173,13 +172,14 @@ def test_a_run_ends_when_all_that_is_left_waits_too_long_and_keeps_it(
 
 
 def _writer_of(pipe: Path) -> int:
-    deadline = time.monotonic() + 60
-    while True:
+    def opened() -> int | None:
         try:
             return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
-            assert time.monotonic() < deadline, "nobody reads the seeds"
-            time.sleep(0.02)
+            return None
+
+    writer: int = until(opened, what="a reader of the seeds")
+    return writer
 
 
 def test_a_process_that_waits_for_its_seeds_can_be_stopped(

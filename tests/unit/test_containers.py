@@ -17,7 +17,7 @@ from scrapy.settings import Settings
 from crawler import settings
 from crawler.admin.routes import health
 from crawler.commands.admin import Command as AdminCommand
-from crawler.doctor.redis_checks import KEPT
+from crawler.frontier.persistence import NEEDED
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
@@ -60,7 +60,7 @@ def test_servers_are_named_as_the_settings_read_them(service: str) -> None:
 
 def test_the_redis_keeps_what_it_acknowledges() -> None:
     given = words("redis")
-    for name, needed, _risk in KEPT:
+    for name, needed, _risk in NEEDED:
         assert given[given.index(f"--{name}") + 1] == needed
 
 
