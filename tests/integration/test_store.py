@@ -4,14 +4,11 @@ import asyncio
 import random
 import re
 import zlib
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import zstandard
-from pymongo import AsyncMongoClient
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.errors import PyMongoError
@@ -26,20 +23,6 @@ from tests.crawlers import project_crawler
 
 Database = AsyncDatabase[dict[str, Any]]
 BODY = b"<html>\x00\xff" * 100
-
-
-@pytest.fixture
-async def crawler(mongo_uri: str, mongo_db_name: str) -> AsyncIterator[Crawler]:
-    crawler = project_crawler(MONGO_URI=mongo_uri, MONGO_DATABASE=mongo_db_name)
-    crawler.engine = SimpleNamespace(_slot=None)  # type: ignore[assignment]
-    yield crawler
-    await Servers.of(crawler).close()
-
-
-@pytest.fixture
-async def database(mongo_uri: str, mongo_db_name: str) -> AsyncIterator[Database]:
-    async with AsyncMongoClient[dict[str, Any]](mongo_uri, tz_aware=True) as client:
-        yield client[mongo_db_name]
 
 
 def page(number: int = 0, **fields: Any) -> Page:

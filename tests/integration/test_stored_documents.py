@@ -2,40 +2,21 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
 from scrapy.crawler import Crawler
 
 from crawler.errors import ConfigurationError
-from crawler.extensions.servers import Servers
 from crawler.items import Page
 from crawler.pipelines.store import Store
 from crawler.storage import schema
-from tests.crawlers import project_crawler
 
 Database = AsyncDatabase[dict[str, Any]]
 URL = "http://www.example.co.uk/page"
 FIRST = datetime(2026, 1, 2, tzinfo=UTC)
-
-
-@pytest.fixture
-async def crawler(mongo_uri: str, mongo_db_name: str) -> AsyncIterator[Crawler]:
-    crawler = project_crawler(MONGO_URI=mongo_uri, MONGO_DATABASE=mongo_db_name)
-    crawler.engine = SimpleNamespace(_slot=None)  # type: ignore[assignment]
-    yield crawler
-    await Servers.of(crawler).close()
-
-
-@pytest.fixture
-async def database(mongo_uri: str, mongo_db_name: str) -> AsyncIterator[Database]:
-    async with AsyncMongoClient[dict[str, Any]](mongo_uri, tz_aware=True) as client:
-        yield client[mongo_db_name]
 
 
 @pytest.fixture
