@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -10,6 +12,7 @@ from crawler.frontier import Entry, Frontier, Lease, Steering, Tuning
 from crawler.frontier.connection import Client
 from crawler.frontier.shards import shard_of, tags
 from crawler.urls import fingerprint, host_of
+from crawler.workbench import Workbench
 
 # Far in the future, so that the server's own clock never gets ahead of a test's.
 T0 = 4_000_000_000_000
@@ -108,3 +111,20 @@ async def crawl(frontier: Frontier, lease: Lease, *, rest_ms: int = 0, now_ms: i
 
 def host(url: str) -> str:
     return host_of(url)
+
+
+async def crawl_all(bench: Workbench) -> list[str]:
+    """Fetch and settle what a process is given, until the crawl is over for it."""
+    fetched = []
+    deadline = time.monotonic() + 60
+    while bench.ending.reason is None:
+        assert time.monotonic() < deadline, "it does not end"
+        lease = bench.take()
+        if lease is None:
+            await asyncio.sleep(0.005)
+            continue
+        fetched.append(lease.entry.url)
+        bench.release(lease, 0)
+        bench.outbox.done(lease, page=True)
+        bench.settled(lease)
+    return fetched

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from crawler.heartbeat import Heartbeat, Pulse
 from crawler.tasks import end
 from crawler.workbench import Demand, Workbench
 from tests.cluster import RedisProcess, add_replica, cluster_node, form_cluster, poll
-from tests.integration.frontier.fleet import CRAWL, entry
+from tests.integration.frontier.fleet import CRAWL, crawl_all, entry
 
 SHARDS = 12
 TIMEOUT_MS = 500
@@ -77,19 +76,7 @@ class Process:
 
     async def crawl(self) -> list[str]:
         """Fetch and settle until the crawl is over."""
-        fetched = []
-        deadline = time.monotonic() + 60
-        while self.bench.ending.reason is None:
-            assert time.monotonic() < deadline, "it does not end"
-            lease = self.bench.take()
-            if lease is None:
-                await asyncio.sleep(0.005)
-                continue
-            fetched.append(lease.entry.url)
-            self.bench.release(lease, 0)
-            self.bench.outbox.done(lease, page=True)
-            self.bench.settled(lease)
-        return fetched
+        return await crawl_all(self.bench)
 
 
 @pytest.fixture

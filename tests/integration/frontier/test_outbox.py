@@ -23,7 +23,7 @@ from crawler.frontier.shards import tags
 from crawler.heartbeat import Heartbeat, Pulse
 from crawler.workbench import Demand, Limits, Workbench
 from tests.cluster import RedisProcess
-from tests.integration.frontier.fleet import CRAWL, Place, entries, entry, hosts
+from tests.integration.frontier.fleet import CRAWL, Place, crawl_all, entries, entry, hosts
 
 
 class LostReplies(Frontier):
@@ -355,19 +355,7 @@ class Process:
 
     async def crawl(self) -> list[str]:
         """Fetch and settle until the crawl is over for this process."""
-        fetched = []
-        deadline = time.monotonic() + 30
-        while self.bench.ending.reason is None:
-            assert time.monotonic() < deadline
-            lease = self.bench.take()
-            if lease is None:
-                await asyncio.sleep(0.005)
-                continue
-            fetched.append(lease.entry.url)
-            self.bench.release(lease, 0)
-            self.bench.outbox.done(lease, page=True)
-            self.bench.settled(lease)
-        return fetched
+        return await crawl_all(self.bench)
 
 
 @asynccontextmanager
