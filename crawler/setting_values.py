@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
+
+from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawler import settings as ours
 from crawler import targets
@@ -15,12 +19,17 @@ from crawler.manners import host_rules
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+logger = logging.getLogger(__name__)
+
+# How alike a name must be to one that exists to be taken for a slip.
+_LIKENESS = 0.85
 # Seconds, of which our default is a whole number.
 _FRACTIONS = frozenset({"DOWNLOAD_DELAY", "DOWNLOAD_TIMEOUT"})
 
 
 def check(settings: BaseSettings) -> None:
     """Raise ConfigurationError for a value that its setting cannot have."""
+    _warn_of_slips(settings)
     for name in dir(ours):
         if not name.isupper():
             continue
@@ -34,6 +43,18 @@ def check(settings: BaseSettings) -> None:
     targets.servers(settings.getlist("DNS_SERVERS"))
     host_rules(settings)
     recrawl_tuning(settings)
+
+
+def _warn_of_slips(settings: BaseSettings) -> None:
+    """Say of names on the command line that nobody reads, but that look like one that is read."""
+    known = {name for module in (default_settings, ours) for name in dir(module) if name.isupper()}
+    for name in settings:
+        if name in known or settings.getpriority(name) != SETTINGS_PRIORITIES["cmdline"]:
+            continue
+        meant = get_close_matches(name, known, n=1, cutoff=_LIKENESS)
+        # A project may have its own, as MY_REDIS_URL.
+        if meant and not name.endswith(f"_{meant[0]}"):
+            logger.warning("There is no setting %s; did you mean %s?", name, meant[0])
 
 
 def _wanted(name: str, default: Any) -> str:

@@ -20,7 +20,7 @@ from crawler.verbs import Verb, Verbs
 _NOT_FOUND, _USAGE = 1, 2
 
 _ORDER = (
-    "status hosts host url explain add block unblock forget pause resume dead requeue delete"
+    "crawls status hosts host url explain add block unblock forget pause resume dead requeue delete"
 ).split()
 _ALL: dict[str, Verb[Run]] = {
     **crawls.VERBS,

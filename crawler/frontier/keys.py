@@ -12,6 +12,16 @@ def crawl_meta(crawl: str) -> str:
     return f"{{{crawl}}}:crawl"
 
 
+def crawl_metas() -> str:
+    """A pattern for SCAN that matches the above of every crawl."""
+    return "{*}:crawl"
+
+
+def crawl_named(key: str) -> str:
+    """The crawl to which such a key belongs."""
+    return key.removeprefix("{").removesuffix("}:crawl")
+
+
 def options(crawl: str) -> str:
     """Hash: options that the whole fleet follows, each as JSON."""
     return f"{{{crawl}}}:options"

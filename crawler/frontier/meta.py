@@ -14,6 +14,8 @@ from crawler.frontier.shards import tags
 DATA_MODEL = 4
 # The version is written last: where it is, the others are too.
 _FIELDS = ("shards", "seen", "seen_argument", "version")
+# Keys that one call of SCAN looks at.
+_SCANNED = 10_000
 _COMPACT_SETS = (512, 256, 128, 64)
 
 
@@ -54,6 +56,16 @@ async def create_or_check(redis: Client, crawl: str, shards: int, url_seen: UrlS
 async def stored_shards(redis: Client, crawl: str) -> int:
     """How many shards a crawl has; 0 when it does not exist yet."""
     return int(await redis.hget(keys.crawl_meta(crawl), "shards") or 0)
+
+
+async def crawls(redis: Client) -> dict[str, str]:
+    """The crawls in this Redis, by name, each with the version of its data model. O(keys)."""
+    found = {}
+    async for key in redis.scan_iter(match=keys.crawl_metas(), count=_SCANNED, _type="hash"):
+        version = await redis.hget(key, "version")
+        if version is not None:
+            found[keys.crawl_named(key.decode())] = version.decode()
+    return dict(sorted(found.items()))
 
 
 async def read(redis: Client, crawl: str) -> Meta:

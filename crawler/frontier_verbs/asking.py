@@ -14,6 +14,7 @@ from crawler import assembly, seeds
 from crawler.errors import ConfigurationError, NotFound
 from crawler.extensions.servers import Servers
 from crawler.frontier import Steering
+from crawler.frontier.connection import Client
 from crawler.spill import Spill
 from crawler.urls import Rejected, Urls, canonical, host_of
 
@@ -56,6 +57,28 @@ def asks(work: Work) -> Run:
     return run
 
 
+def asks_redis(work: Callable[[Client, argparse.Namespace], Awaitable[None]]) -> Run:
+    """A verb that is about no single crawl."""
+
+    def run(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+        check_folder(settings)
+        asyncio.run(_ask_redis(settings, arguments, work))
+
+    return run
+
+
+async def _ask_redis(
+    settings: BaseSettings,
+    arguments: argparse.Namespace,
+    work: Callable[[Client, argparse.Namespace], Awaitable[None]],
+) -> None:
+    servers = Servers.from_settings(settings)
+    try:
+        await work(await servers.redis(), arguments)
+    finally:
+        await servers.close()
+
+
 async def _ask(settings: BaseSettings, arguments: argparse.Namespace, work: Work) -> None:
     crawl, urls = crawl_of(settings, arguments.crawl), Urls(assembly.url_rules(settings))
     servers = Servers.from_settings(settings)
@@ -86,8 +109,13 @@ def check_folder(settings: BaseSettings) -> None:
 
 
 def common(parser: argparse.ArgumentParser) -> None:
-    """What every verb takes."""
+    """What every verb about a crawl takes."""
     parser.add_argument("--crawl", default="", help="name of the crawl (CRAWL, or web)")
+    as_json(parser)
+
+
+def as_json(parser: argparse.ArgumentParser) -> None:
+    """What every verb takes."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -1,4 +1,4 @@
-"""Verbs about a crawl as a whole: status, pause, resume, delete."""
+"""Verbs about crawls as a whole: crawls, status, pause, resume, delete."""
 
 from __future__ import annotations
 
@@ -7,12 +7,42 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from crawler.errors import ConfigurationError
-from crawler.frontier_verbs.asking import Asked, asks, common
+from crawler.errors import ConfigurationError, NotFound
+from crawler.frontier import Steering, meta
+from crawler.frontier.connection import Client
+from crawler.frontier_verbs.asking import Asked, as_json, asks, asks_redis, common
 from crawler.frontier_verbs.output import confirmed, print_fields, print_json, print_table
 from crawler.verbs import Verb
 
 PROGRESS_KEYS = 10_000
+
+
+async def _crawls(redis: Client, arguments: argparse.Namespace) -> None:
+    found = [await _about(redis, *crawl) for crawl in (await meta.crawls(redis)).items()]
+    if arguments.json:
+        print_json(found)
+        return
+    if not found:
+        raise NotFound("There is no crawl in this Redis.")
+    names = ("crawl", "pages", "waiting", "leased", "processes", "note")
+    print_table(names, [[crawl[name] for name in names] for crawl in found])
+
+
+async def _about(redis: Client, crawl: str, version: str) -> dict[str, Any]:
+    """A line about a crawl; of one that this program cannot read, why."""
+    about: dict[str, Any] = {"crawl": crawl, **dict.fromkeys(("pages", "waiting", "leased"))}
+    about |= {"processes": None, "note": ""}
+    if version != str(meta.DATA_MODEL):
+        return about | {"note": f"of another version of this program (data model {version})"}
+    steering = await Steering.of(redis, crawl)
+    sizes = await steering.sizes()
+    return about | {
+        "pages": sizes.pages,
+        "waiting": sizes.waiting,
+        "leased": sizes.leased,
+        "processes": len(await steering.instances()),
+        "note": "paused" if sizes.paused else "",
+    }
 
 
 async def _status(asked: Asked) -> None:
@@ -107,6 +137,7 @@ async def _delete(asked: Asked) -> None:
 
 
 VERBS = {
+    "crawls": Verb("the crawls in this Redis", "", as_json, asks_redis(_crawls)),
     "status": Verb("how the crawl stands", "", common, asks(_status)),
     "pause": Verb("fetch nothing new until resumed", "", common, asks(_pause)),
     "resume": Verb("go on", "", common, asks(_resume)),

@@ -21,7 +21,7 @@ from tests.crawlers import project_crawler
 
 URL = "http://a.test/1"
 ALL = (
-    "status hosts host url explain add block unblock forget pause resume dead requeue delete"
+    "crawls status hosts host url explain add block unblock forget pause resume dead requeue delete"
 ).split()
 
 
@@ -80,6 +80,36 @@ def verbs(capsys: pytest.CaptureFixture[str], redis_url: str) -> Verbs:
 
     found.frontier(fill)
     return found
+
+
+def test_the_crawls_of_a_redis_are_listed(verbs: Verbs) -> None:
+    async def add_others() -> None:
+        async with await connect(verbs.redis_url) as redis:
+            await Frontier(redis, "an other").open()
+            await (await Steering.of(redis, "web")).pause()
+            await redis.hset("{old}:crawl", "version", "1")
+            # Nearly the name of a crawl's record.
+            await redis.set("{no}:crawl", "1")
+
+    asyncio.run(add_others())
+    code, out, _ = verbs("crawls")
+    assert code == 0
+    titles, *lines = out.splitlines()
+    assert titles.split() == "crawl pages waiting leased processes note".split()
+    assert [line.split()[0] for line in lines] == ["an", "old", "web"]
+    assert lines[1].endswith("of another version of this program (data model 1)")
+    assert lines[2].split() == ["web", "0", "4", "0", "0", "paused"]
+    found = verbs.json("crawls")
+    assert [(crawl["crawl"], crawl["processes"]) for crawl in found] == [
+        ("an other", 1),
+        ("old", None),
+        ("web", 0),
+    ]
+
+
+def test_a_redis_without_crawls_is_told(capsys: pytest.CaptureFixture[str], redis_url: str) -> None:
+    code, out, error = Verbs(capsys, redis_url)("crawls")
+    assert (code, out, error) == (1, "", "scrapy frontier: There is no crawl in this Redis.\n")
 
 
 def test_status_tells_how_the_crawl_stands(verbs: Verbs) -> None:

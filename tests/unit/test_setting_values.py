@@ -66,3 +66,23 @@ def test_a_value_of_the_wrong_kind_is_named(name: str, value: str, rule: str) ->
 def test_an_address_that_is_none_is_named(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=name):
         setting_values.check(settings_with(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("FRONTIER_SHARD", "FRONTIER_SHARDS"),
+        ("CRAWL_IDEL", "CRAWL_IDLE"),
+        ("DELAY_MINN", "DELAY_MIN"),
+        ("CONCURENT_REQUESTS", "CONCURRENT_REQUESTS"),
+        ("MY_REDIS_URL", None),
+        ("REDIS_URL_OF_TEAM", None),
+        ("SOMETHING_ELSE", None),
+    ],
+)
+def test_a_slip_on_the_command_line_is_told(
+    name: str, meant: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    setting_values.check(settings_with(**{name: "1"}))
+    said = [f"There is no setting {name}; did you mean {meant}?"] if meant else []
+    assert [record.getMessage() for record in caplog.records] == said

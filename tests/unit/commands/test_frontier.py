@@ -57,5 +57,5 @@ def test_a_mistake_is_told_in_a_line(
 
 
 def test_there_must_be_something_to_do() -> None:
-    with pytest.raises(UsageError, match="say what to do: status, hosts, host, url"):
+    with pytest.raises(UsageError, match="say what to do: crawls, status, hosts, host, url"):
         run()
