@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
-
-import msgpack
 
 from crawler.frontier.entry import Entry, encode
 from crawler.frontier.records import Added
@@ -36,9 +35,9 @@ async def add(
     for shard, indexes in _by_shard(entries, len(tags)).items():
         for number, start in enumerate(range(0, len(indexes), ADD_MAX)):
             part = indexes[start : start + ADD_MAX]
-            # Redis' own msgpack knows strings only, no binary type.
-            blob = msgpack.packb([encode(entries[i]) for i in part], use_bin_type=False)
-            args = (blob, mode, full_at, *order, number, seen_argument)
+            encoded = [encode(entries[i]) for i in part]
+            lengths = struct.pack(f">{len(part)}I", *map(len, encoded))
+            args = (b"".join(encoded), lengths, mode, full_at, *order, number, seen_argument)
             answer = await run("add", tags[shard], *args)
             for index, character in zip(part, answer, strict=True):
                 answers[index] = character

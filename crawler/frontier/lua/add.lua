@@ -1,53 +1,64 @@
 -- Put URLs that were never seen into their front queues.
 --
 -- KEYS[1]  shard
--- ARGV[1]  msgpack array of entries, at most 1,000
--- ARGV[2]  'new', or 'force' to push known URLs too (dont_filter), or 'all' to refuse none (seeds)
--- ARGV[3]  waiting URLs from which on discoveries for queues 4 and 5 are refused (0 = no limit)
--- ARGV[4]  who forces, and
--- ARGV[5]  the name of its order and
--- ARGV[6]  the number of this part of it: one that was done already changes nothing, so that a forced
+-- ARGV[1]  entries, at most 1,000, one after the other
+-- ARGV[2]  their lengths, four bytes each
+-- ARGV[3]  'new', or 'force' to push known URLs too (dont_filter), or 'all' to refuse none (seeds)
+-- ARGV[4]  waiting URLs from which on discoveries for queues 4 and 5 are refused (0 = no limit)
+-- ARGV[5]  who forces, and
+-- ARGV[6]  the name of its order and
+-- ARGV[7]  the number of this part of it: one that was done already changes nothing, so that a forced
 --          add may be repeated after a lost reply, or when a server may have lost it
--- ARGV[7]  form of URL-seen, see seen_intset.lua and seen_bloom.lua
+-- ARGV[8]  form of URL-seen, see seen_intset.lua and seen_bloom.lua
 -- Returns  a string, one character an entry: '1' added, '0' known, '2' refused and not marked seen
 
 local FORCED_TTL_MS = 86400000
 -- More than a process passes in the time for which it repeats what a server may have lost.
 local FORCED_MAX = 1000
-local entries = cmsgpack.unpack(ARGV[1])
-local queues, answer, added, refused = {{}, {}, {}, {}, {}}, {}, 0, 0
--- Before the first write, since nothing is undone.
-for _, entry in ipairs(entries) do
-  assert(#entry > 21 and queues[queue_of(entry)], 'an entry is damaged or its front queue is not 1 to 5')
+local entries, total, at = ARGV[1], #ARGV[2] / 4, 1
+local lengths = {struct.unpack('>' .. string.rep('I4', total), ARGV[2])}
+-- First the number of each entry's queue, then what becomes of it.
+local answer, highs, lows, unpack_struct = {}, {}, {}, struct.unpack
+-- Before the first write, since nothing is undone. Most are known: only a new one becomes a string.
+for i = 1, total do
+  local byte, high, low = unpack_struct('>xxBxxI4i4', entries, at)
+  if byte < 32 or byte >= 192 or lengths[i] < 22 then
+    error('an entry is damaged or its front queue is not 1 to 5')
+  end
+  answer[i], highs[i], lows[i], at = (byte - byte % 32) / 32, high, low, at + lengths[i]
 end
-local force, limit = ARGV[2] == 'force', tonumber(ARGV[3])
+assert(at == #entries + 1, 'the entries are not as long as their lengths say')
+local force, limit = ARGV[3] == 'force', tonumber(ARGV[4])
 if force then
-  local key, order = shard .. 'forced:' .. ARGV[4], ARGV[5] .. ' ' .. ARGV[6]
-  if redis.call('LPOS', key, order) then return string.rep('1', #entries) end
+  local key, order = shard .. 'forced:' .. ARGV[5], ARGV[6] .. ' ' .. ARGV[7]
+  if redis.call('LPOS', key, order) then return string.rep('1', total) end
   redis.call('LPUSH', key, order)
   redis.call('LTRIM', key, 0, FORCED_MAX - 1)
   redis.call('PEXPIRE', key, FORCED_TTL_MS)
 end
 local full = false
-if limit > 0 and ARGV[2] == 'new' then
+if limit > 0 and ARGV[3] == 'new' then
   local waiting = tonumber(redis.call('HGET', STATS, 'back') or 0)
   for number = 1, 5 do waiting = waiting + redis.call('LLEN', shard .. 'front:' .. number) end
   full = waiting >= limit
 end
 
-for i, entry in ipairs(entries) do
-  local number, id = queue_of(entry), entry_id(entry)
+local queues, added, refused = {{}, {}, {}, {}, {}}, 0, 0
+at = 1
+for i = 1, total do
+  local number, length = answer[i], lengths[i]
   if full and number >= 4 then
-    local known = is_seen(id)
+    local known = is_seen(highs[i], lows[i])
     answer[i] = known and '0' or '2'
     if not known then refused = refused + 1 end
-  elseif mark_seen(id) or force then
+  elseif mark_seen(highs[i], lows[i]) or force then
     local queue = queues[number]
-    queue[#queue + 1] = entry
+    queue[#queue + 1] = string.sub(entries, at, at + length - 1)
     answer[i], added = '1', added + 1
   else
     answer[i] = '0'
   end
+  at = at + length
 end
 for number, queue in ipairs(queues) do
   if #queue > 0 then redis.call('RPUSH', shard .. 'front:' .. number, unpack(queue)) end

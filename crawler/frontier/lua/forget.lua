@@ -6,4 +6,4 @@
 -- Returns  'forgotten', 'unseen', or 'leased' for one that is being fetched: nothing was changed
 
 if leased(ARGV[1]) then return 'leased' end
-return forget_seen(ARGV[1]) and 'forgotten' or 'unseen'
+return forget_seen(halves_of(ARGV[1])) and 'forgotten' or 'unseen'

@@ -56,6 +56,9 @@ end
 
 local function entry_id(entry) return string.sub(entry, 6, 13) end
 
+-- As URL-seen takes them: 32 bits without a sign, 32 bits with one.
+local function halves_of(id) return struct.unpack('>I4i4', id) end
+
 local function queue_of(entry) return math.floor(string.byte(entry, 3) / 32) end
 
 -- The politeness group of an entry, or nil for bytes that are no entry.

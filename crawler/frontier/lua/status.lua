@@ -51,4 +51,4 @@ local due, later, kind = delayed()
 if due then return {'delayed', kind, due, later} end
 local at, letter, reason = dead()
 if at then return {'dead', reason, at, letter} end
-return {is_seen(id) and 'known' or 'unseen', '', 0, ''}
+return {is_seen(halves_of(id)) and 'known' or 'unseen', '', 0, ''}

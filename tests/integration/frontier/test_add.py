@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from redis.exceptions import ResponseError
 
@@ -118,6 +120,18 @@ async def test_a_batch_with_a_queue_that_is_none_changes_nothing(frontier: Front
         with pytest.raises(ResponseError, match="front queue"):
             await frontier.add(batch)
     assert (await frontier.sizes()).waiting == 0
+    assert (await frontier.add([entry("http://a.test/good")])).answers == "1"
+
+
+@pytest.mark.parametrize("length", [21, 22, 2**32 - 1])
+async def test_a_batch_with_a_wrong_length_changes_nothing(
+    frontier: Frontier, place: Place, length: int
+) -> None:
+    good = encode(entry("http://a.test/good"))
+    lengths = struct.pack(">2I", len(good), length)
+    args = (good + good, lengths, "new", 0, "", "", 0, 512)
+    with pytest.raises(ResponseError, match=r"damaged|too short|lengths"):
+        await frontier._scripts.run("add", place.tag("a.test"), *args)
     assert (await frontier.add([entry("http://a.test/good")])).answers == "1"
 
 

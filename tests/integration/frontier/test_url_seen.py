@@ -9,6 +9,7 @@ import pytest
 
 from crawler.frontier import Entry, Frontier, Steering, Tuning, keys
 from crawler.frontier.seen import Bloom
+from crawler.frontier.shards import shard_of, tags
 from crawler.urls import UrlRules, Urls
 from tests.integration.frontier.fleet import CRAWL, Place, crawl, entries, entry, one
 
@@ -121,6 +122,24 @@ async def test_fingerprints_with_the_highest_bits_are_kept_apart(frontier: Front
     odd = [replace(base, id=id_) for id_ in ids]
     assert (await frontier.add(odd)).answers == "1" * len(ids)
     assert (await frontier.add(odd)).answers == "0" * len(ids)
+
+
+async def test_a_seen_url_lies_where_earlier_versions_put_it(
+    frontier: Frontier, place: Place
+) -> None:
+    await frontier.add([replace(entry("http://a.test/"), id=0x01234567_89ABCDEF)])
+    members = await place.redis.smembers(place.key("a.test", f"url_seen:{0x567}"))
+    assert members == {b"%d" % (0x89ABCDEF - 2**32)}
+
+
+async def test_the_name_of_a_crawl_may_look_like_a_format(place: Place) -> None:
+    named = Frontier(place.redis, "50%d%s", shards=place.shards)
+    await named.open()
+    page = replace(entry("http://a.test/"), id=7)
+    assert (await named.add([page])).answers == "1"
+    assert (await named.add([page])).answers == "0"
+    tag = tags("50%d%s", place.shards)[shard_of("a.test", place.shards)]
+    assert await place.redis.exists(f"{tag}:url_seen:0")
 
 
 # --- Bloom filters -------------------------------------------------------------------------------
