@@ -21,6 +21,7 @@ from crawler.dns_breaker import Breaker
 from crawler.dns_lookup import Lookup
 from crawler.fetch_errors import DnsFailed, NoSuchHost
 from crawler.frontier import RedisAway
+from crawler.frontier.round_trips import RoundTrips
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -213,10 +214,8 @@ class DnsCache:
         if self.redis is None:
             return None
         try:
-            pipeline = self.redis.pipeline(transaction=False)
-            pipeline.get(self._key(host))
-            pipeline.pttl(self._key(host))
-            packed, left_ms = await pipeline.execute()
+            key = self._key(host)
+            packed, left_ms = await RoundTrips.of(self.redis).ask(("GET", key), ("PTTL", key))
         except RedisAway as error:
             logger.debug("Redis was not asked for the address of %s: %s", host, error)
             return None
@@ -235,7 +234,8 @@ class DnsCache:
         try:
             if left_ms > 0:
                 packed = msgpack.packb(record.addresses)
-                await self.redis.set(self._key(host), packed, px=left_ms)
+                command = ("SET", self._key(host), packed, "PX", left_ms)
+                await RoundTrips.of(self.redis).ask(command)
         except RedisAway as error:
             logger.debug("The address of %s is not shared: %s", host, error)
 

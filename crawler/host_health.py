@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from crawler.frontier import RedisAway
+from crawler.frontier.round_trips import RoundTrips
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -31,7 +32,7 @@ class HostHealth:
     """Count what goes wrong with hosts, for the whole fleet."""
 
     def __init__(self, redis: Redis, *, quiet_s: float, fine_s: float = _FINE_S) -> None:
-        self._redis = redis
+        self._trips = RoundTrips.of(redis)
         self._quiet_s = quiet_s
         self._fine_s = min(fine_s, _FINE_S)
         self._fine: OrderedDict[str, float] = OrderedDict()
@@ -39,12 +40,10 @@ class HostHealth:
     async def count(self, kind: str, host: str) -> int:
         """One more trouble of this kind; says how many there are now, 1 if Redis is away."""
         self._fine.pop(host, None)
-        pipeline = self._redis.pipeline(transaction=False)
         key = _key(kind, host)
-        pipeline.incr(key)
-        pipeline.pexpire(key, _KEPT_MS)
         try:
-            return int((await pipeline.execute())[0])
+            number, _ = await self._trips.ask(("INCR", key), ("PEXPIRE", key, _KEPT_MS))
+            return int(number)
         except RedisAway as error:
             logger.debug("The trouble of %s is not counted: %s", host, error)
             return 1
@@ -52,15 +51,15 @@ class HostHealth:
     async def forgive_after(self, kind: str, host: str, rest_s: float) -> None:
         """Forget this kind of trouble when the host was quiet for a while after its rest."""
         try:
-            await self._redis.pexpire(_key(kind, host), round((rest_s + self._quiet_s) * 1000))
+            kept_ms = round((rest_s + self._quiet_s) * 1000)
+            await self._trips.ask(("PEXPIRE", _key(kind, host), kept_ms))
         except RedisAway as error:
             logger.debug("The trouble of %s is kept longer: %s", host, error)
 
     async def of(self, host: str) -> dict[str, int]:
         """How many troubles of each kind a host has now, for people."""
         kinds = (OVERLOAD, FAILURES)
-        # One by one: in a cluster they lie in different slots.
-        found = [await self._redis.get(_key(kind, host)) for kind in kinds]
+        found = await self._trips.ask(*(("GET", _key(kind, host)) for kind in kinds))
         return {kind: int(number or 0) for kind, number in zip(kinds, found, strict=True)}
 
     async def worked(self, host: str) -> int:
@@ -69,7 +68,7 @@ class HostHealth:
         if self._fine.get(host, 0.0) > now:
             return 0
         try:
-            before = await self._redis.getdel(_key(FAILURES, host))
+            (before,) = await self._trips.ask(("GETDEL", _key(FAILURES, host)))
         except RedisAway as error:
             logger.debug("The failures of %s are kept: %s", host, error)
             return 0

@@ -19,6 +19,7 @@ import msgpack
 import zstandard
 
 from crawler.frontier import RedisAway
+from crawler.frontier.round_trips import Command, RoundTrips
 from crawler.policy.robots import MAX_BYTES, Rules, Unreachable, error_wait_s, rules_ttl_s
 
 if TYPE_CHECKING:
@@ -64,23 +65,26 @@ class RobotsCache:
     def __init__(
         self, redis: Redis, user_agent: str, *, ttl_s: float, error_ttl_s: float, size: int
     ) -> None:
-        self._redis = redis
+        self._trips = RoundTrips.of(redis)
         self._user_agent = user_agent
         self._ttl_s = ttl_s
         self._error_ttl_s = error_ttl_s
         self._size = size
         self._recent: OrderedDict[str, Known] = OrderedDict()
 
+    def recent(self, authority: str) -> Known | None:
+        """What this process knows of an authority by itself, or None."""
+        found = self._recent.get(authority)
+        if found is None or found.left_s <= 0:
+            return None
+        self._recent.move_to_end(authority)
+        return found
+
     async def get(self, authority: str) -> Known | None:
         """What is known of an authority, or None."""
-        found = self._recent.get(authority)
-        if found is not None and found.left_s > 0:
-            self._recent.move_to_end(authority)
+        found = self.recent(authority)
+        if found is not None:
             return found
-        return await self.look(authority)
-
-    async def look(self, authority: str) -> Known | None:
-        """The same by Redis alone: another process may have fetched them meanwhile."""
         return await self._known(authority, *await self._read(authority))
 
     async def _known(
@@ -131,13 +135,11 @@ class RobotsCache:
         record["ttl_ms"] = round(ttl_s * 1000)
         # In memory first: this process must know them even while Redis is away.
         known = self._remember(authority, rules, ttl_s, ttl_s)
-        pipeline = self._redis.pipeline(transaction=False)
-        pipeline.set(
-            _key(authority), msgpack.packb(record), px=record["ttl_ms"] + record["kept_ms"]
-        )
+        lasts_ms = record["ttl_ms"] + record["kept_ms"]
+        commands: list[Command] = [("SET", _key(authority), msgpack.packb(record), "PX", lasts_ms)]
         if token:
-            pipeline.eval(_UNLOCK, 1, _lock(authority), token)
-        await pipeline.execute()
+            commands.append(("EVAL", _UNLOCK, 1, _lock(authority), token))
+        await self._trips.ask(*commands)
         return known
 
     def put_off(self, authority: str) -> None:
@@ -149,32 +151,33 @@ class RobotsCache:
     async def lock(self, authority: str, seconds: float) -> tuple[str | None, Known | None]:
         """A token if this process may fetch the file, and what Redis knows of it by then.
 
-        Nobody else fetches it for so long, or until `unlock`.
+        Nobody else fetches it for so long, or until `unlock`. Who gets no token and knows nothing
+        is told what is known too: whoever has the lock may have done no more than look.
         """
         token = uuid.uuid4().hex
-        pipeline = self._redis.pipeline(transaction=False)
-        pipeline.set(_lock(authority), token, nx=True, px=round(seconds * 1000))
-        _ask(pipeline, authority)
-        taken, packed, left_ms = await pipeline.execute()
-        if not taken:
+        taken, packed, left_ms = await self._trips.ask(
+            ("SET", _lock(authority), token, "NX", "PX", round(seconds * 1000)),
+            *_read_commands(authority),
+        )
+        if not taken and self.recent(authority) is not None:
             return None, None
-        return token, await self._known(authority, *_record(packed, left_ms))
+        known = await self._known(authority, *_record(packed, left_ms))
+        return token if taken else None, known
 
     async def lock_on(self, authority: str, token: str, seconds: float) -> None:
         """The fetch goes on: from now on the lock, if it is still ours, holds for so long."""
         with suppress(*RedisAway):
-            await self._redis.eval(_LOCK_ON, 1, _lock(authority), token, round(seconds * 1000))
+            left_ms = round(seconds * 1000)
+            await self._trips.ask(("EVAL", _LOCK_ON, 1, _lock(authority), token, left_ms))
 
     async def unlock(self, authority: str, token: str) -> None:
         """The fetch ended. A lock that expired and is another's by now stays."""
         with suppress(*RedisAway):
-            await self._redis.eval(_UNLOCK, 1, _lock(authority), token)
+            await self._trips.ask(("EVAL", _UNLOCK, 1, _lock(authority), token))
 
     async def _read(self, authority: str) -> tuple[dict[str, Any] | None, int]:
         """The record in Redis, and the milliseconds it is still kept for."""
-        pipeline = self._redis.pipeline(transaction=False)
-        _ask(pipeline, authority)
-        return _record(*await pipeline.execute())
+        return _record(*await self._trips.ask(*_read_commands(authority)))
 
     async def _parse(self, body: bytes) -> Rules:
         if len(body) > _PARSE_INLINE_BYTES:
@@ -193,10 +196,9 @@ class RobotsCache:
         return known
 
 
-def _ask(pipeline: Any, authority: str) -> None:
+def _read_commands(authority: str) -> tuple[Command, Command]:
     key = _key(authority)
-    pipeline.get(key)
-    pipeline.pttl(key)
+    return ("GET", key), ("PTTL", key)
 
 
 def _record(packed: bytes | None, left_ms: int) -> tuple[dict[str, Any] | None, int]:

@@ -1,9 +1,9 @@
 """Obey robots.txt. Downloader middleware.
 
 The host's slot is the lock: whoever holds a lease on a host with unknown rules fetches its
-robots.txt, and hands the URL back with the host's clock set. Nobody waits holding a slot, and
-nobody takes a missing answer for a yes. Where a host has several slots, a lock in Redis lets one
-of them fetch.
+robots.txt, and hands the URL back with the host's clock set; where hosts need no rest, its page
+comes next. Nobody waits holding a slot, and nobody takes a missing answer for a yes. Where a host
+has several slots, a lock in Redis lets one of them fetch.
 
 Scrapy's signal `robots_parsed` is sent with the rules as `robotparser` when this process first
 meets them, whoever fetched them; their `sitemaps` are for whoever follows them. It is awaited while
@@ -13,6 +13,7 @@ the lease is held: if this process dies meanwhile, the next that gets the URL se
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Self
@@ -33,12 +34,13 @@ from crawler.policy.robots import Unreachable, judge
 from crawler.policy.user_agent import has_contact, product_token
 from crawler.requests import LEASE, MAY_FETCH
 from crawler.robots_cache import Known, RobotsCache
-from crawler.robots_fetch import TIMEOUT_S, Fetched, fetch
+from crawler.robots_fetch import TIMEOUT_S, Fetched, RobotsFetch
 from crawler.scheduler import Scheduler
 from crawler.urls import authority_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.http import Headers
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +65,7 @@ class Robots:
         self._manners = Manners.of(crawler)
         self._forbidden_allows = forbidden == "allow"
         self._crawl_delay_max_s = settings.getfloat("CRAWL_DELAY_MAX")
+        self._robots_fetch = RobotsFetch(crawler)
         self._cache: RobotsCache
 
     @classmethod
@@ -86,10 +89,11 @@ class Robots:
         lease: Lease | None = request.meta.get(LEASE)
         if lease is None or request.meta.get("dont_obey_robotstxt"):
             return None
+        authority = authority_of(lease.entry.url)
+        known = self._cache.recent(authority)
         try:
-            known = await self._cache.get(authority_of(lease.entry.url))
             if known is None or known.is_old:
-                known = await self._known_after_fetch(lease, known)
+                known = await self._looked_up(authority, lease, known)
         except RedisAway as error:
             logger.debug("No look at the rules for %s: %s", request.url, error)
             nothing = Fetch(duration_s=0.0, status=None)
@@ -128,86 +132,92 @@ class Robots:
 
     # --- fetching ------------------------------------------------------------------------------
 
-    async def _known_after_fetch(self, lease: Lease, old: Known | None) -> Known | None:
-        """Fetch the rules, or get those that another fetched; None if the lease was handed back."""
-        authority = authority_of(lease.entry.url)
+    async def _looked_up(self, authority: str, lease: Lease, old: Known | None) -> Known | None:
+        """The rules by Redis, or by a fetch; None if the lease was handed back."""
         scheduler = Scheduler.of(self._crawler)
         token, found = await self._cache.lock(authority, _LOCK_S)
+        known = found or old
         if token is None:
-            if old is None:
+            if known is None:
                 self._count("robots/deferred")
                 scheduler.hand_back(lease, round(_LOCKED_WAIT_S * 1000))
-            return old
-        is_locked = True
+            return known
+        fetch = _Fetch(authority, lease, token, known)
         try:
             if found is not None and not found.is_old:
                 return found
-            if not scheduler.may_fetch(lease):
-                scheduler.hand_back(lease, 0)
-            else:
-                is_locked = await self._fetch(lease, token, old)
+            if scheduler.may_fetch(lease):
+                return await self._fetched(fetch)
+            scheduler.hand_back(lease, 0)
             return None
         finally:
-            if is_locked:
+            if fetch.is_locked:
                 await self._cache.unlock(authority, token)
 
-    async def _fetch(self, lease: Lease, token: str, old: Known | None) -> bool:
-        """Fetch the rules of this lease's authority, then hand the lease back.
-
-        Says whether the file is still locked.
-        """
-        authority, scheduler = authority_of(lease.entry.url), Scheduler.of(self._crawler)
+    async def _fetched(self, fetch: _Fetch) -> Known | None:
+        """Fetch the rules, then hand the lease back unless its page may be fetched at once."""
+        lease, scheduler = fetch.lease, Scheduler.of(self._crawler)
         started = monotonic()
+        answer = await self._answer(fetch)
+        if answer.status is None and not scheduler.may_fetch(lease):
+            # This process stood still; that says nothing about the host.
+            scheduler.hand_back(lease, 0)
+            return None
+        self._count("robots/fetched")
+        ended = Fetch(duration_s=monotonic() - started, status=answer.status)
+        known = await self._keep(fetch, self._rules_of(answer), answer.headers)
+        asked_s = 0.0
+        if known is not None:
+            if isinstance(known.rules, Unreachable):
+                logger.info(
+                    "No rules from %s (%s): its URLs wait %.0f s",
+                    fetch.authority,
+                    known.rules.reason,
+                    known.left_s,
+                )
+                scheduler.hand_back(lease, round(known.left_s * 1000) + 1)
+                return None
+            asked_s = known.rules.crawl_delay_s
+        rest = await self._manners.rest(lease.entry.host, ended, crawl_delay_s=asked_s)
+        if rest.ms == 0:
+            return known or fetch.old
+        scheduler.hand_back(lease, rest.ms)
+        return None
+
+    async def _answer(self, fetch: _Fetch) -> Fetched:
+        lease, scheduler = fetch.lease, Scheduler.of(self._crawler)
         meta = {
             "download_slot": lease.entry.host,
             MAY_FETCH: partial(scheduler.may_fetch, lease),
         }
+        lock_on = partial(self._cache.lock_on, fetch.authority, fetch.token, _LOCK_S)
         try:
-            lock_on = partial(self._cache.lock_on, authority, token, _LOCK_S)
-            answer = await fetch(self._crawler, authority, meta, lock_on)
+            return await self._robots_fetch.answer(fetch.authority, meta, lock_on)
         except Exception:
             # An address that is never connected to: there is nothing to wait for.
             scheduler.release(lease, 0)
             raise
-        if answer.status is None and not scheduler.may_fetch(lease):
-            # This process stood still; that says nothing about the host.
-            scheduler.hand_back(lease, 0)
-            return True
-        self._count("robots/fetched")
-        rules = self._rules_of(answer)
-        ended = Fetch(duration_s=monotonic() - started, status=answer.status)
-        if isinstance(rules, Unreachable):
-            self._count("robots/unreachable")
-            if old is not None:
-                self._cache.put_off(authority)
-                rest = await self._manners.rest(lease.entry.host, ended)
-                scheduler.hand_back(lease, rest.ms)
-                return True
+
+    async def _keep(
+        self, fetch: _Fetch, rules: bytes | Unreachable, headers: Headers
+    ) -> Known | None:
+        """Let the fleet know the rules; None if the old ones hold on, for there are no others."""
         asked_s = 0.0
         if isinstance(rules, Unreachable):
-            asked_s = retry_after_s(answer.headers.get("Retry-After")) or 0.0
+            self._count("robots/unreachable")
+            if fetch.old is not None:
+                self._cache.put_off(fetch.authority)
+                return None
+            asked_s = retry_after_s(headers.get("Retry-After")) or 0.0
         known = await self._cache.put(
-            authority,
+            fetch.authority,
             rules,
             at_least_s=asked_s,
-            cache_control=answer.headers.get("Cache-Control"),
-            token=token,
+            cache_control=headers.get("Cache-Control"),
+            token=fetch.token,
         )
-        if isinstance(known.rules, Unreachable):
-            logger.info(
-                "No rules from %s (%s): its URLs wait %.0f s",
-                authority,
-                known.rules.reason,
-                known.left_s,
-            )
-            rest_ms = round(known.left_s * 1000) + 1
-        else:
-            rest = await self._manners.rest(
-                lease.entry.host, ended, crawl_delay_s=known.rules.crawl_delay_s
-            )
-            rest_ms = rest.ms
-        scheduler.hand_back(lease, rest_ms)
-        return False
+        fetch.is_locked = False
+        return known
 
     def _rules_of(self, answer: Fetched) -> bytes | Unreachable:
         if answer.status is None:
@@ -216,6 +226,18 @@ class Robots:
 
     def _count(self, name: str) -> None:
         self._crawler.stats.inc_value(name)
+
+
+@dataclass(slots=True)
+class _Fetch:
+    """A file that is locked, to be fetched by whoever has a lease on its host."""
+
+    authority: str
+    lease: Lease
+    token: str
+    # Rules that hold and end soon.
+    old: Known | None
+    is_locked: bool = True
 
 
 def _check_user_agent(crawler: Crawler) -> None:

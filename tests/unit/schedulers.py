@@ -68,6 +68,7 @@ class Engine:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
+        self.downloader: Any = None
 
 
 def crawler_with(scheduler: Scheduler, **settings: Any) -> Crawler:

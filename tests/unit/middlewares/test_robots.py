@@ -1,8 +1,6 @@
 """robots.txt: fetched once, obeyed always, and never taken for a yes when it is missing."""
 
 import logging
-from collections.abc import Callable
-from inspect import isawaitable
 from itertools import pairwise
 from typing import Any
 
@@ -37,16 +35,30 @@ class Memory:
 
     def __init__(self) -> None:
         self.away = False
-        self._values: dict[str, tuple[bytes, int]] = {}
+        self._values: dict[str, tuple[Any, int]] = {}
 
     def pipeline(self, transaction: bool) -> "Pipeline":
         return Pipeline(self)
 
-    async def eval(self, script: str, keys: int, key: str, value: bytes, px: int = 0) -> None:
+    def carry_out(self, name: str, *given: Any) -> Any:
+        """One command, as a server would."""
+        if name == "EVAL":
+            return self._eval(*given[2:])
+        key = given[0]
+        value, left_ms = self._values.get(key, (None, -2))
+        if name == "SET":
+            if "NX" in given and value is not None:
+                return None
+            self._values[key] = (given[1], given[-1])
+            return True
+        return {"GET": value, "PTTL": left_ms}[name]
+
+    def _eval(self, key: str, token: str, more_ms: int = 0) -> None:
         """Unlock, or lock for longer."""
-        if self._values.get(key, (None, 0))[0] == value:
-            self._values[key] = (value, self._values[key][1] + px)
-            if not px:
+        value, left_ms = self._values.get(key, (None, 0))
+        if value == token:
+            self._values[key] = (value, left_ms + more_ms)
+            if not more_ms:
                 del self._values[key]
 
 
@@ -55,31 +67,15 @@ class Pipeline:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._commands: list[Callable[[], Any]] = []
+        self._commands: list[tuple[Any, ...]] = []
 
-    def get(self, key: str) -> None:
-        self._commands.append(lambda: self._memory._values.get(key, (None, -2))[0])
+    def execute_command(self, *command: Any) -> None:
+        self._commands.append(command)
 
-    def pttl(self, key: str) -> None:
-        self._commands.append(lambda: self._memory._values.get(key, (None, -2))[1])
-
-    def set(self, key: str, value: bytes, px: int, nx: bool = False) -> None:
-        def carry_out() -> bool:
-            if nx and key in self._memory._values:
-                return False
-            self._memory._values[key] = (value, px)
-            return True
-
-        self._commands.append(carry_out)
-
-    def eval(self, script: str, keys: int, key: str, value: bytes) -> None:
-        self._commands.append(lambda: self._memory.eval(script, keys, key, value))
-
-    async def execute(self) -> list[Any]:
+    async def execute(self, raise_on_error: bool) -> list[Any]:
         if self._memory.away:
             raise RedisConnectionError("away")
-        found = [command() for command in self._commands]
-        return [await each if isawaitable(each) else each for each in found]
+        return [self._memory.carry_out(*command) for command in self._commands]
 
 
 class World:
@@ -90,7 +86,8 @@ class World:
         self.redis = Memory()
         self.answer = answer
         self.asked: list[Request] = []
-        crawler = crawler_with(self.scheduler, DELAY_FACTOR=0, DELAY_MIN=1, **settings)
+        settings = {"DELAY_FACTOR": 0, "DELAY_MIN": 1, **settings}
+        crawler = crawler_with(self.scheduler, **settings)
         crawler.engine.download_async = self._download  # type: ignore[union-attr]
         self.stats = crawler.stats
         self.robots = Robots.from_crawler(crawler)
@@ -130,6 +127,24 @@ async def test_unknown_rules_are_fetched_and_the_url_handed_back() -> None:
     assert LEASE not in world.asked[0].meta
     # The robots.txt was a contact: the host rests as long as it asks for.
     assert world.scheduler.calls == [("hand_back", ALLOWED, 7_000)]
+
+
+async def test_where_hosts_need_no_rest_the_page_comes_next() -> None:
+    world = World(answer(body=b"User-agent: *\nDisallow: /private\n"), DELAY_MIN=0)
+    heard = hearing(world)
+    assert await world.meets(ALLOWED) is None
+    assert world.scheduler.calls == []
+    assert len(world.asked) == len(heard) == 1
+    # As any other, by the rules that were fetched.
+    with pytest.raises(IgnoreRequest):
+        await World(answer(body=b"User-agent: *\nDisallow: /\n"), DELAY_MIN=0).meets(FORBIDDEN)
+
+
+async def test_where_hosts_need_no_rest_one_may_still_ask_for_it() -> None:
+    for trouble, rest_ms in ((answer(), 7_000), (answer(503, **{"Retry-After": "900"}), 900_001)):
+        world = World(trouble, DELAY_MIN=0)
+        assert isinstance(await world.meets(ALLOWED), Request)
+        assert world.scheduler.calls == [("hand_back", ALLOWED, rest_ms)]
 
 
 async def test_known_rules_let_pass_or_forbid() -> None:
@@ -319,6 +334,26 @@ async def test_while_another_fetches_the_rules_nobody_else_does() -> None:
     assert isinstance(await world.meets(ALLOWED), Request)
     assert world.asked == []
     assert world.scheduler.calls == [("hand_back", ALLOWED, 1_000)]
+
+
+async def test_rules_in_redis_are_taken_while_another_only_looks_at_them() -> None:
+    other, world = World(answer()), World(answer())
+    await other.meets(ALLOWED)
+    world.redis._values = other.redis._values
+    await other.robots._cache.lock("http://h.test", 10)
+    assert await world.meets(ALLOWED) is None
+    assert world.asked == []
+    assert world.scheduler.calls == []
+
+
+async def test_rules_of_others_that_end_soon_hold_if_there_are_no_new_ones() -> None:
+    other, world = World(answer()), World(answer(503))
+    await other.meets(ALLOWED)
+    key = "robots:http://h.test"
+    world.redis._values[key] = (other.redis._values[key][0], 10_000)
+    assert isinstance(await world.meets(ALLOWED), Request)
+    assert len(world.asked) == 1
+    assert await world.meets(ALLOWED) is None
 
 
 async def test_rules_that_end_soon_are_fetched_ahead_of_time_and_hold_meanwhile() -> None:
