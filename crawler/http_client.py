@@ -1,89 +1,30 @@
-"""The HTTP connections of a crawl: one pool for all schemes, with a guard at connect time."""
+"""The HTTP connections of a crawl: shared by all schemes, bounded, judged when they are made."""
 
 from __future__ import annotations
 
-import socket
-import ssl
+import asyncio
 from collections.abc import Callable
-from contextvars import ContextVar
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakKeyDictionary
 
-import aiohttp
 from scrapy.utils._download_handlers import normalize_bind_address
 from scrapy.utils.ssl import _make_ssl_context
 
 from crawler.fetch_errors import StoppedTooLong
 from crawler.guard import Guard
+from crawler.http1 import request as requests
+from crawler.http1.dialling import Dialler
+from crawler.http1.pool import Pool, Way
+from crawler.http1.proxied import Proxied
+from crawler.reception import Reception
+from crawler.requests import MAY_FETCH
 from crawler.resolver import Resolver
 
 if TYPE_CHECKING:
-    from aiohttp.client_proto import ResponseHandler
-    from aiohttp.client_reqrep import ConnectionKey
-    from aiohttp.connector import Connection
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
-
-BindAddress = tuple[str, int]
-
-# What a server may send before the body: a line, a header, and how many headers.
-_MAX_HEADER_BYTES = 32 * 1024
-_MAX_HEADERS = 256
-
-
-class Route(NamedTuple):
-    """How the fetch of the running task is to connect."""
-
-    # A proxy is the user's own choice of address, so it is not judged.
-    by_proxy: bool = False
-    bind: BindAddress | None = None
-
-
-ROUTE: ContextVar[Route] = ContextVar("route")
-# Asked when the connection of the running task's fetch is there, before anything is sent.
-MAY_SEND: ContextVar[Callable[[], bool] | None] = ContextVar("may_send", default=None)
-
-
-class Answer(aiohttp.ClientResponse):
-    """A response that keeps what is known of its connection, which may be gone when it is read."""
-
-    peer: str | None = None
-    tls: ssl.SSLObject | None = None
-
-    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
-        transport = connection.transport
-        if transport is not None:
-            peer = transport.get_extra_info("peername")
-            self.peer = peer[0] if peer else None
-            self.tls = transport.get_extra_info("ssl_object")
-        return await super().start(connection)
-
-
-class Connector(aiohttp.TCPConnector):
-    """Keeps connections for the next fetch, for some seconds and so many hosts only."""
-
-    def __init__(self, *, max_idle: int, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self._max_idle = max_idle
-
-    async def connect(self, *args: Any, **kwargs: Any) -> Connection:
-        connection = await super().connect(*args, **kwargs)
-        may_send = MAY_SEND.get()
-        if may_send is not None and not may_send():
-            connection.close()
-            raise StoppedTooLong("this process stood still for too long to fetch it now")
-        return connection
-
-    def _release(
-        self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False
-    ) -> None:
-        # aiohttp bounds the connections in use; those that wait it only closes after their time.
-        super()._release(key, protocol, should_close=should_close)
-        if len(self._conns) > self._max_idle:
-            idle_longest = next(iter(self._conns))
-            for idle, _ in self._conns.pop(idle_longest):
-                idle.close()
 
 
 class HttpClient:
@@ -92,33 +33,18 @@ class HttpClient:
     _of_crawlers: ClassVar[WeakKeyDictionary[Crawler, HttpClient]] = WeakKeyDictionary()
 
     def __init__(self, settings: BaseSettings, resolver: Resolver, guard: Guard) -> None:
+        hosts_max = settings.getint("DOWNLOAD_KEEPALIVE_HOSTS")
+        keep_s = settings.getfloat("DOWNLOAD_KEEPALIVE")
+        make_tls = partial(_make_ssl_context, settings)
         self.guard = guard
-        self._settings = settings
+        self.pool = Pool(hosts_max=hosts_max, keep_s=keep_s)
+        self.proxied = Proxied(resolver, make_tls, hosts_max=hosts_max, keep_s=keep_s)
+        self._dialler = Dialler(resolver, guard, make_tls)
         self._resolver = resolver
         self._bind = normalize_bind_address(settings.get("DOWNLOAD_BIND_ADDRESS"))
-        # By the local address of the connection; grows with the addresses that requests name.
-        self._tls: dict[BindAddress | None, ssl.SSLContext] = {}
+        # Connections in use; others wait for one of these to end.
+        self._in_use = asyncio.Semaphore(settings.getint("CONCURRENT_REQUESTS"))
         self._users = 0
-        self.session = aiohttp.ClientSession(
-            connector=Connector(
-                max_idle=settings.getint("DOWNLOAD_KEEPALIVE_HOSTS"),
-                resolver=resolver,
-                use_dns_cache=False,
-                limit=settings.getint("CONCURRENT_REQUESTS"),
-                keepalive_timeout=settings.getfloat("DOWNLOAD_KEEPALIVE"),
-                socket_factory=self._socket,
-            ),
-            response_class=Answer,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            max_line_size=_MAX_HEADER_BYTES,
-            max_field_size=_MAX_HEADER_BYTES,
-            max_headers=_MAX_HEADERS,
-            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-        )
-        # aiohttp would repeat a request at once when a kept connection breaks; when a host is
-        # contacted again is the frontier's decision.
-        self.session._retry_connection = False  # noqa: SLF001 - there is no public switch
 
     @classmethod
     def join(cls, crawler: Crawler) -> HttpClient:
@@ -137,41 +63,33 @@ class HttpClient:
         """Close it, if nobody else uses it."""
         self._users -= 1
         if self._users == 0:
-            # The connector leaves a resolver that it was given open.
-            await self.session.close()
+            self.pool.close()
+            await self._dialler.close()
+            await self.proxied.close()
             await self._resolver.close()
 
-    def route(self, *, by_proxy: bool, bind: str | BindAddress | None) -> ssl.SSLContext:
-        """Set how the running task connects. Returns the TLS context to use, also without TLS.
+    async def fetch(self, request: Request, reception: Reception) -> None:
+        """Send a request once and take its answer.
 
-        The context is a part of the pool's key, so a connection from another local address is
-        never used again for this one.
+        Raises one of Scrapy's errors, RefusedAddress, Truncated, or what the reception raises.
         """
-        address = normalize_bind_address(bind) or self._bind
-        ROUTE.set(Route(by_proxy, address))
-        context = self._tls.get(address)
-        if context is None:
-            context = self._tls[address] = _make_ssl_context(self._settings)
-        return context
-
-    def _socket(self, address: tuple[Any, ...]) -> socket.socket:
-        """aiohttp asks for a socket per address it is about to connect to: the place to judge."""
-        family, kind, protocol, _, target = address
-        route = ROUTE.get(Route())
-        if not route.by_proxy:
-            self.guard.check(target[0])
-        sock = socket.socket(family=family, type=kind, proto=protocol)
-        try:
-            sock.setblocking(False)
-            if route.bind is not None:
-                sock.bind(route.bind)
-        except OSError:
-            sock.close()
-            raise
-        return sock
-
-
-@lru_cache(64)
-def timeout_of(seconds: float) -> aiohttp.ClientTimeout:
-    """From the first packet to the last, name and connection included."""
-    return aiohttp.ClientTimeout(total=seconds)
+        meta = request.meta
+        may_send: Callable[[], bool] | None = meta.get(MAY_FETCH)
+        bind = normalize_bind_address(meta.get("bindaddress")) or self._bind
+        async with self._in_use:
+            if proxy := meta.get("proxy"):
+                # All that can be judged here: the proxy looks names up by itself.
+                self.guard.check_literal(requests.write(request).origin.host)
+                await self.proxied.fetch(request, proxy, reception, bind=bind, may_send=may_send)
+                return
+            origin, data, keeps = requests.write(request)
+            way = Way(origin, bind)
+            connection = self.pool.take(way) or await self._dialler.connect(way)
+            if may_send is not None and not may_send():
+                connection.close()
+                raise StoppedTooLong("this process stood still for too long to fetch it now")
+            is_open = await connection.exchange(data, reception, only_head=request.method == "HEAD")
+            if is_open and keeps:
+                self.pool.put(way, connection)
+            elif is_open:
+                connection.close()

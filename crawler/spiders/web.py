@@ -16,7 +16,6 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from crawler import assembly, seeds, sitemaps, spider_arguments
-from crawler.download import TYPE_NOT_ACCEPTED
 from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.items import Page, parent_of
 from crawler.links import Document, HtmlReader, Reader, is_light
@@ -25,6 +24,7 @@ from crawler.outlinks import SITEMAP_LEVELS, Outlinks
 from crawler.policy.directives import Directives, of_headers
 from crawler.policy.priority import Facts
 from crawler.policy.user_agent import product_token
+from crawler.reception import TYPE_NOT_ACCEPTED
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
 from crawler.tasks import in_daemon_thread

@@ -79,9 +79,10 @@ async def test_both_schemes_share_their_connections(tls: ssl.SSLContext) -> None
         await fetch(first, plain.url)
         await first.close()
         await fetch(second, f"https://127.0.0.1:{secure.port}/")
-        session = second._client.session
+        client = second._client
+        assert len(client.pool.waiting) == 2
         await second.close()
-        assert session.closed
+        assert not client.pool.waiting
 
 
 # --- what a response tells -----------------------------------------------------------------------
@@ -227,11 +228,11 @@ async def test_idle_connections_are_few_and_the_oldest_is_closed_first() -> None
         handler_with(DOWNLOAD_KEEPALIVE_HOSTS=2, DNS_OVERRIDES=overrides) as handler,
         serving(ok(b"")) as server,
     ):
-        connector: Any = handler._client.session.connector
+        waiting = handler._client.pool.waiting
         for number in range(5):
             await fetch(handler, f"http://{number}.test:{server.port}/")
-            assert len(connector._conns) <= 2
-        assert {key.host for key in connector._conns} == {"3.test", "4.test"}
+            assert len(waiting) <= 2
+        assert [way.origin.host for way in waiting] == ["3.test", "4.test"]
         await fetch(handler, f"http://4.test:{server.port}/")
     assert server.connections == 5
 
@@ -360,7 +361,7 @@ async def test_a_tunnel_keeps_the_proxys_credentials_from_the_server(
         request = Request("https://h.test/x", meta={"proxy": f"http://u:p@127.0.0.1:{port}"})
         HttpProxyMiddleware.from_crawler(handler.crawler).process_request(request)
         response = await handler.download_request(request)
-        await handler._client.session.close()
+        await handler._client.proxied.session.close()
         proxy.close()
     assert response.body == b"secure"
     assert asked[0].startswith(b"CONNECT h.test:443 HTTP/1.1\r\n")

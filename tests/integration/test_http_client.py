@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from crawler.fetch_errors import StoppedTooLong
-from crawler.http_client import MAY_SEND, Connector
+from crawler.http1.proxied import MAY_SEND, Connector
 
 
 class Host:

@@ -7,9 +7,9 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
 
-from crawler.download import TYPE_NOT_ACCEPTED
 from crawler.errors import ConfigurationError
 from crawler.items import Page
+from crawler.reception import TYPE_NOT_ACCEPTED
 from crawler.requests import LEASE
 from crawler.spiders.web import WebSpider
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of

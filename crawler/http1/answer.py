@@ -1,0 +1,157 @@
+"""Read one answer out of the bytes of a connection, and hand it over as it comes. No I/O.
+
+llhttp (httptools) reads it, as leniently as the web needs; how much of it is no body is bounded
+here, how much of the body is taken is the reception's affair.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from httptools import (
+    HttpParserCallbackError,
+    HttpParserError,
+    HttpParserUpgrade,
+    HttpResponseParser,
+)
+from scrapy.exceptions import DownloadFailedError
+from scrapy.http import Headers
+
+if TYPE_CHECKING:
+    from crawler.reception import Reception
+
+# What a server may send besides the body: a header, how many of them, and what is neither.
+MAX_HEADER_BYTES = 32 * 1024
+MAX_HEADERS = 256
+MAX_BETWEEN_BYTES = 2 * MAX_HEADER_BYTES
+_SWITCHING = 101
+
+
+class Truncated(Exception):
+    """The head of an answer came, and its body did not end as it should."""
+
+
+class _Enough(Exception):
+    """The rest is not wanted."""
+
+
+class Answer:
+    """Fed until `done`, which has a result when all that is wanted has come, else an error."""
+
+    def __init__(self, reception: Reception, *, only_head: bool) -> None:
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # It ended where it should, and the server goes on listening.
+        self.keeps = False
+        self._reception = reception
+        self._only_head = only_head
+        self._fields: dict[bytes, list[bytes]] = {}
+        self._count = 0
+        # Bytes since the last header or part of the body.
+        self._between = 0
+        self._has_head = self._until_close = self._may_keep = False
+        parser = HttpResponseParser(self)
+        # Servers send odd bytes in headers, and lines that end with a line feed only.
+        parser.set_dangerous_leniencies(
+            lenient_headers=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
+        )
+        self._parser = parser
+
+    def feed(self, data: bytes) -> None:
+        """The next bytes of the connection."""
+        if self.done.done():
+            # The server does not know where its answer ends.
+            self.keeps = False
+            return
+        self._between += len(data)
+        try:
+            self._parser.feed_data(data)
+        except HttpParserCallbackError as error:
+            # Raised by what is below, or by the reception.
+            self._end(error.__context__)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._broken(f"it is no HTTP: {error}")
+        else:
+            if self._between > MAX_BETWEEN_BYTES:
+                self._broken("it has a line without end")
+
+    def closed(self, error: BaseException | None) -> None:
+        """There is no more: the connection was closed."""
+        if self._has_head and self._until_close:
+            self._end(None)
+        else:
+            self._broken(f"the connection broke: {error}" if error else "the server closed it")
+
+    def leave(self) -> None:
+        """Let go of the parser, which knows this object too: no work for the collector."""
+        del self._parser
+
+    def _broken(self, reason: str) -> None:
+        kind = Truncated if self._has_head else DownloadFailedError
+        self._end(kind(f"The answer cannot be read: {reason}"))
+
+    def _end(self, error: BaseException | None, *, whole: bool = False) -> None:
+        if self.done.done():
+            self.keeps = self.keeps and whole
+            return
+        self.keeps = self._may_keep and whole
+        if error is None or isinstance(error, _Enough):
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+
+    # --- called by the parser --------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self.done.done():
+            # A second answer: which request it belongs to cannot be told.
+            raise _Enough
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._between = 0
+        self._count += 1
+        if self._count > MAX_HEADERS or len(name) + len(value) > MAX_HEADER_BYTES:
+            self._refuse("its headers are too many or too long")
+        if b"\0" in value:
+            self._refuse("a header has a zero byte in it")
+        # What follows a body is for nobody.
+        if not self._has_head:
+            # In the form in which Scrapy's Headers keep them.
+            self._fields.setdefault(name.title(), []).append(value.rstrip(b" \t"))
+
+    def on_headers_complete(self) -> None:
+        parser, fields = self._parser, self._fields
+        status = parser.get_status_code()
+        if status < 200 and status != _SWITCHING:
+            # The answer itself is still to come.
+            self._fields, self._count = {}, 0
+            return
+        self._has_head = True
+        self._may_keep = parser.should_keep_alive()
+        codings = fields.get(b"Transfer-Encoding")
+        if codings:
+            self._until_close = not codings[-1].lower().endswith(b"chunked")
+        else:
+            self._until_close = b"Content-Length" not in fields
+        headers = Headers()
+        dict.update(headers, fields)
+        wants = self._reception.head(status, parser.get_http_version(), headers)
+        if self._only_head or status == _SWITCHING:
+            self._end(None, whole=self._only_head)
+        elif not wants:
+            raise _Enough
+
+    def on_body(self, body: bytes) -> None:
+        self._between = 0
+        if self.done.done() or not self._reception.body(body):
+            raise _Enough
+
+    def on_message_complete(self) -> None:
+        if self._has_head:
+            self._end(None, whole=True)
+
+    def _refuse(self, reason: str) -> None:
+        self._broken(reason)
+        raise _Enough

@@ -1,0 +1,135 @@
+"""Connect to a host: its addresses in turn, each judged before it is connected to."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from functools import cached_property, partial
+from ipaddress import ip_address
+from typing import Any
+
+import aiohappyeyeballs
+from scrapy.exceptions import DownloadConnectionRefusedError, DownloadFailedError
+
+from crawler.guard import Guard, RefusedAddress
+from crawler.http1.connection import Connection
+from crawler.http1.pool import BindAddress, Way
+from crawler.resolver import Resolver
+
+# Seconds after which the next address of a host is tried beside the one before (RFC 8305).
+_NEXT_ADDRESS_S = 0.25
+AddressInfo = tuple[int, int, int, str, Any]
+
+
+class Dialler:
+    """Opens connections; all that are open can be closed together."""
+
+    def __init__(
+        self, resolver: Resolver, guard: Guard, make_tls: Callable[[], ssl.SSLContext]
+    ) -> None:
+        self._resolver = resolver
+        self._guard = guard
+        self._make_tls = make_tls
+        self._open: set[Connection] = set()
+        self._closing: asyncio.Future[None] | None = None
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return self._make_tls()
+
+    async def connect(self, way: Way) -> Connection:
+        """A new connection, or one of Scrapy's errors, or RefusedAddress."""
+        origin = way.origin
+        addresses = await self._addresses(origin.host, origin.port)
+        # The one that is judged is the one that is connected to.
+        factory = partial(self._socket, bind=way.bind)
+        while True:
+            try:
+                sock = await aiohappyeyeballs.start_connection(
+                    addresses, happy_eyeballs_delay=_NEXT_ADDRESS_S, socket_factory=factory
+                )
+            except RefusedAddress:
+                raise
+            except (OSError, RuntimeError) as error:
+                raise DownloadConnectionRefusedError(_text(way, error)) from error
+            try:
+                return await self._start(sock, way)
+            except OSError as error:
+                # Another address of the host may know better how to speak TLS.
+                aiohappyeyeballs.pop_addr_infos_interleave(addresses, 1)
+                if not addresses:
+                    is_tls = isinstance(error, ssl.SSLError)
+                    kind = DownloadFailedError if is_tls else DownloadConnectionRefusedError
+                    raise kind(_text(way, error)) from error
+
+    async def close(self) -> None:
+        """Close what is open, and wait until it is."""
+        if self._open:
+            self._closing = asyncio.get_running_loop().create_future()
+            for connection in list(self._open):
+                connection.close()
+            await self._closing
+
+    async def _start(self, sock: socket.socket, way: Way) -> Connection:
+        """The connection over a connected socket, TLS included."""
+        is_secure = way.origin.scheme == "https"
+        connection = Connection(self._lost)
+        self._open.add(connection)
+        try:
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection,
+                sock=sock,
+                ssl=self._tls if is_secure else None,
+                server_hostname=way.origin.host if is_secure else None,
+            )
+        except BaseException:
+            self._lost(connection)
+            connection.close()
+            raise
+        return connection
+
+    def _lost(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        if self._closing is not None and not self._open and not self._closing.done():
+            self._closing.set_result(None)
+
+    async def _addresses(self, host: str, port: int) -> list[AddressInfo]:
+        try:
+            ip_address(host)
+        except ValueError:
+            found = [
+                (known["family"], known["host"], known["port"])
+                for known in await self._resolver.resolve(host, port)
+            ]
+        else:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            found = [(family, host, port)]
+        return [
+            (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", _target(family, address, port))
+            for family, address, port in found
+        ]
+
+    def _socket(self, address: AddressInfo, *, bind: BindAddress | None) -> socket.socket:
+        """Asked for before each address that is connected to: the place to judge it."""
+        family, kind, protocol, _, target = address
+        self._guard.check(target[0])
+        sock = socket.socket(family=family, type=kind, proto=protocol)
+        try:
+            sock.setblocking(False)
+            if bind is not None:
+                sock.bind(bind)
+        except OSError:
+            sock.close()
+            raise
+        return sock
+
+
+def _target(family: int, address: str, port: int) -> tuple[Any, ...]:
+    return (address, port, 0, 0) if family == socket.AF_INET6 else (address, port)
+
+
+def _text(way: Way, error: BaseException) -> str:
+    origin = way.origin
+    return f"Cannot connect to {origin.host}:{origin.port}: {error or type(error).__name__}"

@@ -1,0 +1,78 @@
+"""Keep connections for the next fetch of their host: for some seconds, and so many hosts only."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import NamedTuple
+
+from crawler.http1.connection import Connection
+from crawler.http1.request import Origin
+
+BindAddress = tuple[str, int]
+
+
+class Way(NamedTuple):
+    """What two fetches must have in common to share a connection."""
+
+    origin: Origin
+    bind: BindAddress | None
+
+
+class Pool:
+    """Connections that wait, the one that has waited longest first."""
+
+    def __init__(self, *, hosts_max: int, keep_s: float) -> None:
+        self.waiting: dict[Way, list[tuple[Connection, float]]] = {}
+        self._hosts_max = hosts_max
+        self._keep_s = keep_s
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    def take(self, way: Way) -> Connection | None:
+        """The one that was used last, if it is still open."""
+        waiting = self.waiting.get(way)
+        while waiting:
+            connection, since = waiting.pop()
+            if not waiting:
+                del self.waiting[way]
+            if connection.is_open:
+                if monotonic() - since <= self._keep_s:
+                    return connection
+                connection.close()
+        return None
+
+    def put(self, way: Way, connection: Connection) -> None:
+        """Keep one whose last answer has ended."""
+        # The hosts are in the order in which they were fetched from.
+        waiting = self.waiting.pop(way, [])
+        self.waiting[way] = waiting
+        waiting.append((connection, monotonic()))
+        if len(self.waiting) > self._hosts_max:
+            for oldest, _ in self.waiting.pop(next(iter(self.waiting))):
+                oldest.close()
+        if self._sweeping is None:
+            self._sweep_later()
+
+    def close(self) -> None:
+        """Close them all, and keep none from now on."""
+        self._hosts_max = 0
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for waiting in self.waiting.values():
+            for connection, _ in waiting:
+                connection.close()
+        self.waiting.clear()
+
+    def _sweep_later(self) -> None:
+        self._sweeping = asyncio.get_running_loop().call_later(self._keep_s, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeping = None
+        latest = monotonic() - self._keep_s
+        for way, waiting in list(self.waiting.items()):
+            if waiting[-1][1] > latest:
+                break
+            for connection, _ in self.waiting.pop(way):
+                connection.close()
+        if self.waiting:
+            self._sweep_later()
