@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.figures import Figure, at_least
 from crawler.links import HtmlReader, Reader
 from crawler.policy.frames import Frames
-from crawler.policy.similarity import distance, simhash, words_of
+from crawler.policy.similarity import distance, hashes_of, simhash, words_of
 from demo.html import special_page
 from demo.node import Node
 from demo.words import PARAGRAPH_WORDS
@@ -92,8 +92,8 @@ def _read(nodes: Iterable[tuple[int, int, Node]]) -> Iterator[Seen]:
     for article, changed, node in nodes:
         document = reader.read(special_page(node), node.url, content_type=node.content_type)
         blocks = document.blocks or []
-        words = words_of(" ".join(frames.without(node.host, blocks)))
-        hashed = simhash(words) if len(words) >= _MIN_WORDS else None
+        hashes = hashes_of(words_of(" ".join(frames.without(node.host, blocks))))
+        hashed = simhash(hashes) if len(hashes) >= _MIN_WORDS else None
         is_near = hashed is not None and bool(
             np.any(np.bitwise_count(originals ^ np.uint64(hashed)) <= _DISTANCE)
         )

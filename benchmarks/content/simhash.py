@@ -10,7 +10,7 @@ from time import process_time
 from simhash import Simhash
 
 from benchmarks.figures import Figure, at_least
-from crawler.policy.similarity import simhash, words_of
+from crawler.policy.similarity import hashes_of, simhash, words_of
 from demo.words import VOCABULARY
 
 _WORDS = 600
@@ -24,7 +24,7 @@ def measure(quick: bool) -> Iterator[Figure]:
     gc.collect()
     rounds = [
         (
-            _timed(lambda: [simhash(words_of(text)) for text in texts]) / _TEXTS,
+            _timed(lambda: [simhash(hashes_of(words_of(text))) for text in texts]) / _TEXTS,
             _timed(lambda: [Simhash(text) for text in texts[:2]]) / 2,
         )
         for _ in range(20 if quick else 100)

@@ -19,7 +19,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.crawl.meter import Stopwatch
-from crawler.policy.similarity import simhash, words_of
+from crawler.policy.similarity import hashes_of, simhash, words_of
 from crawler.urls import canonical
 
 _AT_ONCE = 100
@@ -71,7 +71,7 @@ class _Crawl:
                 self._queue.append(link)
         tree.strip_tags(_UNREAD)
         assert tree.body is not None
-        self.hashes[url] = simhash(words_of(tree.body.text(separator=" ", strip=True)))
+        self.hashes[url] = simhash(hashes_of(words_of(tree.body.text(separator=" ", strip=True))))
 
 
 async def crawl(seeds: list[str], pages: int) -> None:

@@ -19,7 +19,7 @@ from crawler.extensions.servers import Servers
 from crawler.frontier.shards import tags
 from crawler.items import Page
 from crawler.policy.frames import Frames
-from crawler.policy.similarity import SHINGLE, simhash, words_of
+from crawler.policy.similarity import SHINGLE, hashes_of, simhash, words_of
 from crawler.recrawls import visit_of
 from crawler.scheduler import Scheduler
 from crawler.urls import fingerprint, host_of
@@ -153,8 +153,8 @@ class Duplicates:
         text = page.text
         if page.blocks is not None:
             text = " ".join(self._frames.without(host_of(page.final_url), page.blocks))
-        words = words_of(text)
-        near = simhash(words) if len(words) >= self._min_words else None
+        hashes = hashes_of(words_of(text))
+        near = simhash(hashes) if len(hashes) >= self._min_words else None
         return Content(digest, near)
 
     def _count(self, what: str, number: int = 1) -> None:

@@ -65,7 +65,7 @@ class _Frame:
             half = _BLOCKS_LEARNT // 2
             blocks = [*blocks[:half], *blocks[-half:]]
         counts = self.counts
-        for hashed in {hash(block) for block in blocks if block.count(" ") >= _MIN_WORDS - 1}:
+        for hashed in {hash(block) for block in blocks if _has_words(block)}:
             counts[hashed] = counts.get(hashed, 0) + 1
         self.pages += 1
         if self.pages >= _HALVED_AFTER:
@@ -75,3 +75,8 @@ class _Frame:
             # Those that most pages have, of equal ones the newest.
             order = sorted(self.counts.items(), key=lambda item: item[1])
             self.counts = dict(order[-_BLOCKS_LEARNT:])
+
+
+def _has_words(block: str) -> bool:
+    """Has it so many words? Counting the blanks of a long text would take ten times as long."""
+    return len(block.split(" ", _MIN_WORDS - 1)) == _MIN_WORDS

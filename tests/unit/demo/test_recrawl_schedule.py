@@ -16,7 +16,7 @@ from crawler.policy.recrawl import (
     Visit,
     policy_of,
 )
-from crawler.policy.similarity import simhash, words_of
+from crawler.policy.similarity import hashes_of, simhash, words_of
 from demo.answer import Answer
 from demo.answers import Answers
 from demo.clock import Clock
@@ -63,7 +63,7 @@ def found_in(answer: Answer, url: str) -> Found:
     body = answer.wire[answer.head_bytes :]
     text = HtmlReader(max_links=0).read(body.decode(), url).text
     digest = hashlib.sha256(body).digest()[:DIGEST_BYTES]
-    return Found(digest, simhash(words_of(text)), words_digest(text))
+    return Found(digest, simhash(hashes_of(words_of(text))), words_digest(text))
 
 
 def crawl(path: str, policy: RecrawlPolicy, *, days: int, conditional: bool = True) -> Visits:

@@ -9,14 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simhash import Simhash
 
-from crawler.policy import similarity
-from crawler.policy.similarity import BITS, distance, majority, simhash, words_of
+from crawler.policy.similarity import BITS, distance, hashes_of, majority, words_of
+from crawler.policy.similarity import simhash as simhash_of_hashes
 
 WORDS = [f"word{number}".encode() for number in range(2000)]
 
 
 def text(seed: int, length: int = 400) -> list[bytes]:
     return random.Random(seed).choices(WORDS, k=length)
+
+
+def simhash(words: list[bytes]) -> int:
+    return simhash_of_hashes(hashes_of(b" ".join(words)))
 
 
 @given(st.sets(st.integers(0, 2**64 - 1), min_size=1, max_size=40))
@@ -56,16 +60,36 @@ def test_texts_with_nothing_in_common_are_far() -> None:
 
 
 def test_words_are_compared_without_case_and_punctuation() -> None:
-    found = [word.decode() for word in words_of("Ein Bär, ein BÄR! – 3.5")]
-    assert found == ["ein", "bär", "ein", "bär", "3", "5"]
+    found = words_of("Ein Bär, ein BÄR! – 3.5").decode().split(" ")
+    assert [word for word in found if word] == ["ein", "bär", "ein", "bär", "3", "5"]
 
 
-@given(st.text(st.characters(codec="ascii")))
-def test_the_short_way_for_ascii_finds_the_same_words(ascii_text: str) -> None:
-    assert [word.decode() for word in words_of(ascii_text)] == re.findall(
-        r"\w+", ascii_text.lower()
-    )
-    assert words_of(ascii_text + " ä") == [*words_of(ascii_text), "ä".encode()]
+@given(st.text(st.characters(codec="ascii")) | st.text(st.characters(codec="utf-8")))
+def test_words_are_what_the_regular_expression_of_words_finds(any_text: str) -> None:
+    found = words_of(any_text).decode().split(" ")
+    assert [word for word in found if word] == re.findall(r"\w+", any_text.lower())
+
+
+@given(st.lists(st.text("abcdefgh_ä0", min_size=1, max_size=40)))
+def test_each_word_has_a_hash_of_its_own_wherever_it_stands(words: list[str]) -> None:
+    hashes = hashes_of(" ".join(words).encode()).tolist()
+    assert hashes == [hashes_of(b"  " + word.encode()).tolist()[0] for word in words]
+    assert len(set(hashes)) == len(set(words))
+
+
+def test_every_byte_of_a_word_counts_and_none_of_its_neighbours() -> None:
+    for size in range(1, 30):
+        word = b"a" * size
+        others = [word[:at] + b"b" + word[at + 1 :] for at in range(size)]
+        hashes = hashes_of(b" ".join([word, *others, word + b"a", word]))
+        assert hashes[0] == hashes[-1]
+        assert len(set(hashes.tolist())) == size + 2
+
+
+def test_bits_of_words_are_as_often_set_as_not() -> None:
+    hashes = hashes_of(b" ".join(WORDS))
+    set_in = [(int(bit) & hashes != 0).mean() for bit in (1 << np.arange(BITS, dtype=np.uint64))]
+    assert 0.45 < min(set_in) < max(set_in) < 0.55
 
 
 def test_half_a_character_is_a_word_too() -> None:
@@ -83,17 +107,9 @@ def test_a_shingle_counts_once_as_for_the_simhash_package(words: list[bytes]) ->
     assert simhash(words) == Simhash(features, f=BITS, hashfunc=ours).value
 
 
-def test_the_memory_of_words_is_bounded_and_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    words = [*text(3), b"x" * 1000]
-    whole = simhash(words)
-    known = similarity._WordHashes()
-    monkeypatch.setattr(similarity, "_WORD_HASHES", known)
-    monkeypatch.setattr(similarity, "_WORDS_KEPT", 10)
-    assert simhash(words) == whole
-    assert 0 < len(known) <= 10
-    assert b"x" * 1000 not in known
+@pytest.mark.parametrize("words", [b"", b" ", b"a", b" a  b "])
+def test_texts_of_few_words_have_few_hashes(words: bytes) -> None:
+    assert len(hashes_of(words)) == len(words.split())
 
 
 @pytest.mark.parametrize(("a", "b", "bits"), [(0, 0, 0), (0, 2**64 - 1, 64), (0b1010, 0b0110, 2)])
