@@ -108,8 +108,10 @@ def owners(bucket: bytes, hashed: bytes) -> list[int]:
 def owned_by(bucket: bytes, url_id: int) -> list[bytes]:
     """The records of one page in a bucket with fingerprints."""
     owner = packed(url_id)
+    # Zeros at its end are room for more.
+    used = len(bucket.rstrip(b"\0"))
     return [
         bucket[at : at + OWNED_BYTES]
-        for at in range(0, len(bucket), OWNED_BYTES)
+        for at in range(0, used, OWNED_BYTES)
         if bucket[at + HASH_BYTES : at + OWNED_BYTES] == owner
     ]

@@ -50,6 +50,11 @@ def text(bits: int = 0, hashed: bytes = OTHER_DIGEST) -> Content:
     return Content(hashed, SIMHASH ^ bits)
 
 
+def in_one_bucket(number: int) -> Content:
+    """All share their lowest quarter and no other."""
+    return Content(digest(number), number << 16 | number << 44)
+
+
 async def test_new_content_is_no_duplicate(redis: Client) -> None:
     assert await (await seen_in(redis)).find(ONE, TEXT) is None
 
@@ -200,14 +205,62 @@ async def test_a_page_crawled_again_and_again_has_one_record(redis: Client) -> N
 
 async def test_a_bucket_is_bounded_and_forgets_the_oldest(redis: Client) -> None:
     seen = await seen_in(redis)
-    for number in range(BUCKET_MAX + 1):
-        # All share their lowest quarter and no other.
-        seen.remember(number, Content(digest(number), number << 16 | number << 44))
+    for number in range(1, BUCKET_MAX + 2):
+        seen.remember(number, in_one_bucket(number))
     await seen.flush()
-    sizes = [await redis.strlen(key) // 16 for key in await redis.keys("*:c0:*")]
-    assert sizes == [BUCKET_MAX * 7 // 8 + 1]
-    newest = Content(DIGEST, BUCKET_MAX << 16 | BUCKET_MAX << 44 | 1)
-    assert await seen.find(THREE, newest) == Duplicate(BUCKET_MAX, 1)
+    (bucket,) = [await redis.get(key) for key in await redis.keys("*:c0:*")]
+    assert len(bucket) <= BUCKET_MAX * 16
+    owners = [
+        int.from_bytes(bucket[at + 8 : at + 16], "little") for at in range(0, len(bucket), 16)
+    ]
+    kept = BUCKET_MAX * 7 // 8 + 1
+    assert [owner for owner in owners if owner] == list(range(BUCKET_MAX + 2))[-kept:]
+    newest = in_one_bucket(BUCKET_MAX + 1)
+    near = Content(DIGEST, newest.simhash ^ 1)
+    assert await seen.find(THREE, near) == Duplicate(BUCKET_MAX + 1, 1)
+
+
+async def test_most_records_are_written_into_their_bucket(redis: Client) -> None:
+    seen = await seen_in(redis)
+    for number in range(1, 301):
+        seen.remember(number, in_one_bucket(number))
+    await redis.config_resetstat()
+    for number in range(301, 401):
+        seen.remember(number, in_one_bucket(number))
+    await seen.flush()
+    stats = await redis.info("commandstats")
+    # Of a hundred, in the first table; those of the other tables have buckets of their own.
+    (bucket,) = await redis.keys("*:c0:*")
+    assert 400 * 16 <= await redis.strlen(bucket) <= 450 * 16
+    assert stats["cmdstat_setrange"]["calls"] >= 90
+    for number in (1, 300, 301, 400):
+        content = in_one_bucket(number)
+        near = Content(DIGEST, content.simhash ^ 1)
+        assert await seen.find(THREE, near) == Duplicate(number, 1)
+
+
+async def test_records_can_be_taken_out_of_a_bucket_with_room(redis: Client) -> None:
+    seen = await seen_in(redis)
+    for number in range(1, 41):
+        seen.remember(number, in_one_bucket(number))
+    await seen.flush()
+    for number in range(1, 41):
+        await keep(seen, number, None, before=in_one_bucket(number))
+        assert await seen.find(THREE, Content(digest(number), None)) is None
+        left = await seen.find(THREE, Content(DIGEST, in_one_bucket(40).simhash))
+        assert left == (Duplicate(40, 0) if number < 40 else None)
+    assert await redis.keys("*:c[0-9x]:*") == []
+
+
+async def test_room_in_a_bucket_is_nobodys_content(redis: Client) -> None:
+    seen = await seen_in(redis)
+    for number in range(1, 17):
+        seen.remember(number, in_one_bucket(number))
+    await seen.flush()
+    (bucket,) = [await redis.get(key) for key in await redis.keys("*:c0:*")]
+    assert bucket.endswith(b"\0" * 16)
+    assert await seen.find(THREE, Content(DIGEST, 0b111)) is None
+    assert not await seen.forget(0)
 
 
 async def test_many_at_once_take_two_commands(redis: Client) -> None:
@@ -260,11 +313,11 @@ async def test_without_redis_nothing_is_compared_and_nothing_hangs(
 async def test_on_a_cluster_the_buckets_spread_and_all_is_found(redis_cluster_url: str) -> None:
     client = await connect(redis_cluster_url)
     seen = await seen_in(client, shards=12)
-    for number in range(40):
+    for number in range(1, 41):
         seen.remember(number, Content(bytes([number]) * 32, number * 0x9E3779B97F4A7C15 % 2**64))
     await seen.flush()
     assert seen.lost == 0
-    for number in range(40):
+    for number in range(1, 41):
         near = Content(DIGEST, number * 0x9E3779B97F4A7C15 % 2**64 ^ 0b11)
         assert await seen.find(THREE, near) == Duplicate(number, 2)
         assert await seen.find(THREE, Content(bytes([number]) * 32, None)) == Duplicate(
