@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from inspect import isasyncgen
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.defer import aiter_errback, iter_errback
+from twisted.python.failure import Failure
 
 from crawler.requests import LEASE
 
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-    from twisted.python.failure import Failure
 
     from crawler.frontier import Lease
 
@@ -65,7 +66,19 @@ class Engine:
         async def handle(result: Any, request: Request, response: Response | Failure) -> None:
             handle_error = scraper.handle_spider_error
             process = scraper._process_spidermw_output_async  # noqa: SLF001
-            if isinstance(result, AsyncIterator):
+            if isasyncgen(result):
+                # Ends with its first error, so that there is no need to ask again after one.
+                while True:
+                    try:
+                        output = await anext(result)
+                    except StopAsyncIteration:
+                        break
+                    except Exception:  # noqa: BLE001 - that of a callback, of any kind
+                        failure = Failure()  # type: ignore[no-untyped-call]
+                        handle_error(failure, request, response)
+                        break
+                    await process(output, response)
+            elif isinstance(result, AsyncIterator):
                 async for output in aiter_errback(result, handle_error, request, response):
                     await process(output, response)
             else:

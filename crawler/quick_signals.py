@@ -1,6 +1,7 @@
 """Send Scrapy's signals with less ado: no task for a handler that has nothing to wait for.
 
-Scrapy starts one task a handler for each signal that may be awaited, as `item_scraped` once a page.
+Scrapy starts one task a handler for each signal that may be awaited, as `item_scraped` once a page,
+and prepares each signal at length, of which most have no handler.
 What handlers get and return, in which order they are called and what is logged is as in Scrapy.
 """
 
@@ -11,6 +12,7 @@ import logging
 from inspect import isawaitable
 from typing import Any
 
+from pydispatch import dispatcher  # type: ignore[import-untyped]
 from pydispatch.dispatcher import getAllReceivers, liveReceivers  # type: ignore[import-untyped]
 from pydispatch.robustapply import robustApply  # type: ignore[import-untyped]
 from scrapy.signalmanager import SignalManager
@@ -31,6 +33,11 @@ class QuickSignals(SignalManager):
         # Other components have the object already, so it cannot be replaced.
         if type(signals) is SignalManager:
             signals.__class__ = cls
+
+    def send_catch_log(self, signal: Any, **named: Any) -> list[Answer]:
+        if not is_heard(signal, named.get("sender", self.sender)):
+            return []
+        return super().send_catch_log(signal, **named)
 
     async def send_catch_log_async(self, signal: Any, **named: Any) -> list[Answer]:
         sender = named.pop("sender", self.sender)
@@ -69,3 +76,12 @@ class QuickSignals(SignalManager):
                 extra={"spider": named.get("spider")},
             )
         return error
+
+
+def is_heard(signal: Any, sender: Any) -> bool:
+    """Is there a handler for this signal of this sender, or for any?"""
+    for whose in (sender, dispatcher.Any):
+        handlers = dispatcher.connections.get(id(whose))
+        if handlers and (signal in handlers or dispatcher.Any in handlers):
+            return True
+    return False

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
 
-from crawler import process_tuning
+from crawler import process_tuning, quick_chains
 from crawler.engine import Engine
+from crawler.one_task import OneTask
 from crawler.quick_signals import QuickSignals
 
 if TYPE_CHECKING:
@@ -32,5 +33,7 @@ class Lean:
         return lean
 
     def engine_started(self) -> None:
+        OneTask.take_over(self._crawler)
         Engine.take_outputs_in_turn(self._crawler)
+        quick_chains.take_over(self._crawler)
         process_tuning.look_for_cycles_less()

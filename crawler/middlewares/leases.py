@@ -28,6 +28,7 @@ from crawler.vitals import Vitals
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from scrapy.spidermiddlewares.depth import DepthMiddleware
 
 
 def _request_of(response: Response) -> Request:
@@ -57,6 +58,8 @@ class Leases:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._observe = Vitals.of(crawler).parse.observe
+        # Scrapy's, where it stands aside and this middleware asks it; see quick_chains.py.
+        self.depth: DepthMiddleware | None = None
         # Bounded by the leases a process holds.
         self._accounts: dict[tuple[int, bytes], _Account] = {}
 
@@ -74,6 +77,9 @@ class Leases:
         account = self._open_account(response)
         if account is not None:
             account.iterating = True
+        depth = self.depth
+        if depth is not None:
+            depth._init_depth(response)  # noqa: SLF001
         # An errback settles the lease itself, at its end: its requests must be safe by then.
         batch = 1 if getattr(_request_of(response).errback, "draining", False) else ADD_MAX
         requests: list[Request] = []
@@ -83,7 +89,8 @@ class Leases:
             async for output in result:
                 spent_s += perf_counter() - since_s
                 if isinstance(output, Request):
-                    requests.append(output)
+                    if depth is None or depth.get_processed_request(output, response):
+                        requests.append(output)
                     if len(requests) >= batch:
                         await self._add(requests, account)
                         requests = []
@@ -126,6 +133,8 @@ class Leases:
     # --- requests ------------------------------------------------------------------------------
 
     async def _add(self, requests: list[Request], account: _Account | None) -> None:
+        if not requests:
+            return
         scheduler = Scheduler.of(self._crawler)
         parent = account.lease.entry.id if account is not None else 0
         listened = bool(list(getAllReceivers(self._crawler, signals.request_scheduled)))
