@@ -2,6 +2,7 @@
 
 import logging
 
+import pytest
 from scrapy import Request, Spider
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
@@ -33,3 +34,22 @@ def test_errors_in_items_stay_errors() -> None:
     # Whoever could not store them has said so, once.
     record = LogFormatter().item_error({}, NotStored("away"), RESPONSE, SPIDER)
     assert record["level"] == logging.DEBUG
+
+
+def test_a_fetched_page_is_a_line_only_where_somebody_sees_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = logging.getLogger("scrapy.core.engine")
+    for logger in (engine, logging.getLogger("scrapy"), logging.root):
+        monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(engine, "level", logging.DEBUG)
+    for logger, level, is_seen in (
+        (logging.root, logging.INFO, False),
+        (logging.root, logging.DEBUG, True),
+        (engine, logging.DEBUG, True),
+    ):
+        handler = logging.Handler(level)
+        logger.addHandler(handler)
+        line = LogFormatter().crawled(Request("http://h.test/"), RESPONSE, SPIDER)
+        assert (line is not None) == is_seen
+        logger.removeHandler(handler)

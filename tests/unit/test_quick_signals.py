@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 import pytest
+from pydispatch.dispatcher import Any as Any_  # type: ignore[import-untyped]
 from scrapy.signalmanager import SignalManager
 from twisted.internet.defer import succeed
 
@@ -97,3 +98,27 @@ def test_signals_of_somebody_elses_making_stay_as_they_are() -> None:
     signals = Own()
     QuickSignals.take_over(signals)
     assert type(signals) is Own
+
+
+def test_a_signal_without_handlers_is_not_prepared_and_has_no_answers() -> None:
+    signals = manager(quick=True)
+    assert signals.send_catch_log(OTHER, item=1) == []
+    handlers = Handlers(signals)
+    assert signals.send_catch_log(OTHER, item=1) == []
+    signals.connect(handlers.plain, OTHER)
+    assert [answer for _, answer in signals.send_catch_log(OTHER, item=1)] == [2]
+
+
+@pytest.mark.parametrize(("signal", "of_sender"), [(OTHER, False), (Any_, True), (Any_, False)])
+def test_handlers_for_any_signal_or_any_sender_are_heard(signal: Any, of_sender: bool) -> None:
+    signals = manager(quick=True)
+
+    def heard(item: int) -> int:
+        return item
+
+    where = {} if of_sender else {"sender": Any_}
+    signals.connect(heard, signal, **where)
+    try:
+        assert [answer for _, answer in signals.send_catch_log(OTHER, item=7)] == [7]
+    finally:
+        signals.disconnect(heard, signal, **where)
