@@ -12,25 +12,36 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
-_FRAME = ["nav", "header", "footer", "aside"]
+FRAME = ("nav", "header", "footer", "aside")
 _LIST_LINKS = 3
 # Between two texts; no page has it, and if one has, its texts are shorter.
 _BETWEEN = "\x1f"
 
 
-def take_blocks(tree: LexborHTMLParser) -> list[str]:
-    """The texts of a page that is read; its frame is cut out of the tree."""
-    tree.strip_tags(_FRAME)
+def texts_of(tree: LexborHTMLParser) -> str:
+    """The texts of a page, with marks between them."""
     body = tree.body
-    if body is None:
+    return "" if body is None else body.text(separator=_BETWEEN, strip=True, skip_empty=True)
+
+
+def joined(marked: str) -> str:
+    """The texts of a page as one, with single blanks."""
+    text = marked
+    for blank in (_BETWEEN, "\n", "\t", "\xa0"):
+        text = text.replace(blank, " ")
+    # Splitting into words is most of the work, and seldom needed. Searching from the end takes less
+    # than half as long as "in".
+    return " ".join(text.split()) if text.rfind("  ") >= 0 else text.strip()
+
+
+def blocks_of(marked: str, tree: LexborHTMLParser) -> list[str]:
+    """The texts of a page whose frame was cut out of its tree, without the lists among them."""
+    if not marked:
         return []
-    text = body.text(separator=_BETWEEN, strip=True, skip_empty=True)
-    if not text:
-        return []
-    texts = text.split(_BETWEEN)
+    texts = marked.split(_BETWEEN)
     nodes = tree.tags("a")
     labels = [node.text_lexbor().strip() for node in nodes]
-    linked = set(texts).intersection(labels)
+    linked = set(labels).intersection(texts)
     if not linked.issuperset(filter(None, labels)):
         for node, label in zip(nodes, labels, strict=True):
             if label and label not in linked:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from lxml import etree  # type: ignore[import-untyped]
 
 from crawler.links.document import MAX_TITLE, Document
-from crawler.links.link_list import LinkList
+from crawler.links.link_list import canonical_links
 from crawler.urls import DEFAULT, Base, Rejected, Urls
 
 _ROOTS = frozenset({"rss", "feed", "rdf"})
@@ -28,7 +28,7 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
     if root is None or _name(root) not in _ROOTS or isinstance(page, Rejected):
         return None
     document = Document()
-    links = LinkList(urls, Base(page), "utf-8", max_links)
+    hrefs: list[str] = []
     for node in root.iter("{*}link", "{*}title"):
         parent = node.getparent()
         if parent is None or _name(parent) not in _PARENTS:
@@ -39,8 +39,9 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
         # Atom: an attribute, and only the page itself; RSS: the text.
         href = node.get("href") or node.text
         if href and node.get("rel", "alternate") == "alternate":
-            links.add_all((href.strip(),))
-    document.links = list(links.found)
+            hrefs.append(href.strip())
+    found = canonical_links(hrefs, urls=urls, base=Base(page), charset="utf-8", max_links=max_links)
+    document.links = list(dict.fromkeys(filter(None, found)))
     return document
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.links.blocks import take_blocks
+from crawler.links.blocks import FRAME, blocks_of, joined, texts_of
 from crawler.links.bounds import bounded
 from crawler.links.document import (
     MAX_DESCRIPTION,
@@ -20,7 +20,8 @@ from crawler.links.document import (
     Document,
     Link,
 )
-from crawler.links.link_list import LinkList
+from crawler.links.elements import Elements, Finder
+from crawler.links.link_list import canonical_links
 from crawler.policy.directives import of_meta
 from crawler.urls import DEFAULT, Base, Urls
 
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 Attributes = dict[str, str | None]
 
 # Not part of what a visitor reads.
-_UNREAD = ["script", "style", "noscript", "template", "iframe"]
+_UNREAD = ("script", "style", "noscript", "template", "iframe")
+_HEAD = ("title", "base", "meta", "link")
 _ANCHORS = ("a", "area")
 _FRAMES = ("iframe", "frame")
 _MEDIA = ("img", "source", "video", "audio", "embed")
@@ -73,40 +75,47 @@ class HtmlReader:
         self._anchors = anchors
         self._robots_names = frozenset({"robots", crawler_name.lower()})
         self._embeddings = _FRAMES + _MEDIA if media else _FRAMES
-        self._unread = [*_UNREAD, *unread]
+        self._finder = Finder({*_HEAD, *_ANCHORS, *self._embeddings, *_UNREAD, *FRAME})
+        self._unread = list(unread)
 
     def read(
         self, html: str, url: str, *, charset: str = "utf-8", nofollow: bool = False
     ) -> Document:
         """Read the page that came from `url`; with `nofollow` its links are not wanted."""
         tree = LexborHTMLParser(bounded(html))
+        elements = self._finder.find(tree)
         document = Document(nofollow=nofollow)
-        head = self._read_head(tree, document)
-        page = self._urls.canonical(url)
-        if isinstance(page, str):
-            self._find_links(tree, document, head, Base(page), charset)
-        tree.strip_tags(self._unread)
-        document.text = _text(tree)
-        document.blocks = take_blocks(tree)
-        return document
-
-    def _read_head(self, tree: LexborHTMLParser, document: Document) -> _Head:
-        head = _Head()
         root = tree.root
         if root is not None:
             document.language = (root.attributes.get("lang") or "")[:MAX_LANGUAGE]
-        tags = tree.tags  # a selector would be made anew for each page, which takes 80 µs
-        for node in tags("title"):
+        head = self._read_head(elements, document)
+        page = self._urls.canonical(url)
+        if isinstance(page, str):
+            self._find_links(elements, document, head, Base(page), charset)
+        _cut(elements, _UNREAD)
+        if self._unread:
+            tree.strip_tags(self._unread)
+        texts = texts_of(tree)
+        document.text = joined(texts)
+        if any(elements[name] for name in FRAME):
+            _cut(elements, FRAME)
+            texts = texts_of(tree)
+        document.blocks = blocks_of(texts, tree)
+        return document
+
+    def _read_head(self, elements: Elements, document: Document) -> _Head:
+        head = _Head()
+        for node in elements["title"]:
             if _is_of_page(node):
                 document.title = " ".join(node.text().split())[:MAX_TITLE]
                 break
-        for node in tags("base"):
+        for node in elements["base"]:
             head.base = node.attributes.get("href")
             if head.base is not None:
                 break
-        for node in tags("meta"):
+        for node in elements["meta"]:
             self._read_meta(document, head, node.attributes)
-        head.links = [node.attributes for node in tags("link")]
+        head.links = [node.attributes for node in elements["link"]]
         return head
 
     def _read_meta(self, document: Document, head: _Head, attributes: Attributes) -> None:
@@ -124,7 +133,7 @@ class HtmlReader:
                 head.refresh = target[1] or target[2] or target[3] or ""
 
     def _find_links(
-        self, tree: LexborHTMLParser, document: Document, head: _Head, base: Base, charset: str
+        self, elements: Elements, document: Document, head: _Head, base: Base, charset: str
     ) -> None:
         if head.base:
             moved = self._urls.resolve(base, head.base)
@@ -133,21 +142,26 @@ class HtmlReader:
         followed = [self._read_link(document, base, attributes) for attributes in head.links]
         if self._max_links <= 0 or (document.nofollow and self._obey_nofollow):
             return
-        links = LinkList(self._urls, base, charset, self._max_links)
-        links.add_all([head.refresh, *followed])
-        for tag in _ANCHORS:
-            self._follow(tree.tags(tag), document, links)
+        nodes = elements["a"] + elements["area"]
+        hrefs = [head.refresh, *followed]
+        in_head = len(hrefs)
+        hrefs += self._hrefs(nodes)
         for tag in self._embeddings:
-            for node in tree.tags(tag):
+            for node in elements[tag]:
                 attributes = node.attributes
-                links.add_all([attributes.get("src"), *_sources(attributes.get("srcset"))])
-        document.links = list(links.found)
+                hrefs += (attributes.get("src") or "", *_sources(attributes.get("srcset")))
+        links = canonical_links(
+            hrefs, urls=self._urls, base=base, charset=charset, max_links=self._max_links
+        )
+        document.links = list(dict.fromkeys(filter(None, links)))
+        if self._anchors:
+            document.anchors = _described(nodes, links[in_head:], known=set(links[:in_head]))
 
-    def _read_link(self, document: Document, base: Base, attributes: Attributes) -> str | None:
+    def _read_link(self, document: Document, base: Base, attributes: Attributes) -> str:
         """Read a link element; returns its address if it is one to follow."""
         href, rel = attributes.get("href"), (attributes.get("rel") or "").lower()
         if not href:
-            return None
+            return ""
         words = rel.split()
         if "canonical" in words and not document.canonical:
             found = self._urls.resolve(base, href)
@@ -155,10 +169,10 @@ class HtmlReader:
         if "alternate" in words and "stylesheet" not in words:
             kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
             if kind not in _PAGE_TYPES and kind not in _FEED_TYPES:
-                return None
+                return ""
             self._note_alternate(document, base, attributes, is_feed=kind in _FEED_TYPES)
             return href
-        return href if "next" in words or "prev" in words else None
+        return href if "next" in words or "prev" in words else ""
 
     def _note_alternate(
         self, document: Document, base: Base, attributes: Attributes, *, is_feed: bool
@@ -176,24 +190,39 @@ class HtmlReader:
             else:
                 document.languages[language] = found
 
-    def _follow(self, nodes: list[LexborNode], document: Document, links: LinkList) -> None:
-        obey, anchors = self._obey_nofollow, self._anchors
+    def _hrefs(self, nodes: list[LexborNode]) -> list[str]:
+        """Where anchors lead to; empty for those that are not followed."""
+        obey = self._obey_nofollow
         hrefs = []
         for node in nodes:
             attributes = node.attributes
             rel = attributes.get("rel")
             if rel and obey and "nofollow" in rel.lower().replace(",", " ").split():
-                continue
-            if not anchors:
-                hrefs.append(attributes.get("href"))
-                continue
-            link = links.add(attributes.get("href"))
-            if link:
-                text = node.text(separator=" ", strip=True)
-                document.anchors.append(
-                    Link(link, (rel or "")[:_ANCHOR_CHARS], text[:_ANCHOR_CHARS])
-                )
-        links.add_all(hrefs)
+                hrefs.append("")
+            else:
+                hrefs.append(attributes.get("href") or "")
+        return hrefs
+
+
+def _described(
+    nodes: Iterable[LexborNode], links: Iterable[str | None], *, known: set[str | None]
+) -> list[Link]:
+    """Links as their anchors present them, each once, without those that are known."""
+    found = []
+    for node, link in zip(nodes, links, strict=False):
+        if link is not None and link not in known:
+            known.add(link)
+            rel = node.attributes.get("rel") or ""
+            text = node.text(separator=" ", strip=True)
+            found.append(Link(link, rel[:_ANCHOR_CHARS], text[:_ANCHOR_CHARS]))
+    return found
+
+
+def _cut(elements: Elements, names: Iterable[str]) -> None:
+    """Take elements out of their tree."""
+    for name in names:
+        for node in elements[name]:
+            node.decompose(recursive=False)
 
 
 def _is_of_page(title: LexborNode) -> bool:
@@ -206,15 +235,3 @@ def _sources(srcset: str | None) -> list[str]:
     """The addresses in a srcset, without their sizes."""
     parts = [part.split(None, 1) for part in _BETWEEN_SOURCES.split(srcset or "")]
     return [part[0].strip(",") for part in parts if part]
-
-
-def _text(tree: LexborHTMLParser) -> str:
-    body = tree.body
-    if body is None:
-        return ""
-    text = body.text(separator=" ", strip=True, skip_empty=True)
-    for blank in ("\n", "\t", "\xa0"):
-        text = text.replace(blank, " ")
-    # Splitting into words is most of the work, and seldom needed. Searching from the end takes less
-    # than half as long as "in".
-    return " ".join(text.split()) if text.rfind("  ") >= 0 else text.strip()

@@ -1,9 +1,9 @@
-"""Collect the links of one page in canonical form, within bounds. Pure."""
+"""Make the links of one page canonical, within bounds. Pure."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from crawler.urls import Base, Rejected, Urls
@@ -14,48 +14,41 @@ _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 # Characters that the links of a page may have in sum, those that lead nowhere included. The base of
 # a hostile page has 2,000, which stand before each of its links and have to be read.
 _CHARS, _CHARS_A_LINK = 100_000, 170
+# No character has more when it is escaped.
+_ESCAPED_CHARS = 16
 
 
-class LinkList:
-    """Canonical links of a page, each once, up to a number of them."""
+def canonical_links(
+    hrefs: Sequence[str], *, urls: Urls, base: Base, charset: str, max_links: int
+) -> list[str | None]:
+    """Links of a page in canonical form, so many different ones; None for all others."""
+    chars_left = _CHARS + _CHARS_A_LINK * max_links
+    most_chars = sum(map(len, hrefs)) * _ESCAPED_CHARS + len(base.folder) * len(hrefs)
+    if len(hrefs) <= max_links and most_chars <= chars_left:
+        if charset not in _UNICODE:
+            hrefs = [_spelled(href, charset) for href in hrefs]
+        return urls.resolve_all(base, hrefs)
+    found: dict[str, str] = {}
+    different: set[str] = set()
+    for href in dict.fromkeys(hrefs):
+        if not href or href[0] == "#":
+            continue
+        if chars_left < 0 or len(different) >= max_links:
+            break
+        spelled = _spelled(href, charset)
+        link = urls.resolve(base, spelled)
+        if isinstance(link, Rejected):
+            chars_left -= len(base.folder) + len(spelled)
+        else:
+            chars_left -= len(link)
+            different.add(link)
+            found[href] = link
+    return [found.get(href) for href in hrefs]
 
-    def __init__(self, urls: Urls, base: Base, charset: str, max_links: int) -> None:
-        self.found: dict[str, None] = {}
-        self._resolve = urls.resolve
-        self._base = base
-        self._charset = charset
-        self._unicode = charset in _UNICODE
-        self._max_links = max_links
-        # As the page writes them.
-        self._known: set[str] = set()
-        self._chars_left = _CHARS + _CHARS_A_LINK * max_links
 
-    def add(self, href: str | None) -> str:
-        """Add a link as the page writes it; returns it if it is a new one."""
-        known = len(self.found)
-        self.add_all((href,))
-        return next(reversed(self.found)) if len(self.found) > known else ""
-
-    def add_all(self, hrefs: Iterable[str | None]) -> None:
-        """Add links as the page writes them."""
-        found, most, is_unicode = self.found, self._max_links, self._unicode
-        resolve, base, known = self._resolve, self._base, self._known
-        left = self._chars_left
-        for href in hrefs:
-            if not href or href in known or href[0] == "#":
-                continue
-            if left < 0 or len(found) >= most:
-                break
-            known.add(href)
-            if not is_unicode and not href.isascii():
-                href = _in_charset(href, self._charset)  # noqa: PLW2901 - as browsers write it
-            link = resolve(base, href)
-            if isinstance(link, Rejected):
-                left -= len(base.folder) + len(href)
-            else:
-                left -= len(link)
-                found[link] = None
-        self._chars_left = left
+def _spelled(href: str, charset: str) -> str:
+    """A link as browsers spell it on a page in this encoding."""
+    return href if charset in _UNICODE or href.isascii() else _in_charset(href, charset)
 
 
 def _in_charset(href: str, charset: str) -> str:

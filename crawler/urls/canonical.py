@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import string
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,6 +42,12 @@ _PATH_PARAMETER = re.compile(r";([^/;]+)")
 # dot.
 _PLAIN_PATH = re.compile(r"/?[A-Za-z0-9][A-Za-z0-9/_.-]*").fullmatch
 _PLAIN = re.compile(r"(/?[A-Za-z0-9][A-Za-z0-9/_.-]*)\?([A-Za-z0-9_.=&+,:-]*)").fullmatch
+# The same for many at once: characters and beginnings of plain paths, and what is left of absolute
+# links without these characters. A second colon is that of a port, or harmless in a path.
+_WORD_CHARS = f"{string.ascii_letters}{string.digits}_-"
+_PLAIN_CHARS = f"{_WORD_CHARS}/.".encode()
+_PLAIN_STARTS = frozenset(["/", *(f"/{char}" for char in _WORD_CHARS)])
+_IN_ABSOLUTE = frozenset([b":", b"::"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +137,32 @@ class Urls:
         else:
             return self.canonical(base.join(link))
         return found if len(found) <= self._max_length else Rejected("too_long")
+
+    def resolve_all(self, base: Base, links: Sequence[str]) -> list[str | None]:
+        """`resolve` of each link of a page, but faster; None for what leads to no other page."""
+        # Which links have other characters than plain ones is found for all of them in one go.
+        rests = "\n".join(links).encode(errors="replace").translate(None, _PLAIN_CHARS).split(b"\n")
+        longest = max(map(len, links), default=0)
+        if len(rests) != len(links) or len(base.authority) + longest > self._max_length:
+            # There is one with a line break, or that may be too long, or none at all.
+            rests = [b"?"] * len(links)
+        found: list[str | None] = []
+        others: dict[str, str | None] = {}
+        add, authority, authorities = found.append, base.authority, self._authorities
+        for link, rest in zip(links, rests, strict=True):
+            if not rest and link[:2] in _PLAIN_STARTS and "/." not in link:
+                add(authority + link)
+                continue
+            if rest in _IN_ABSOLUTE and "/." not in link:
+                path_at = link.find("/", 8)
+                if path_at > 0 and link[:path_at] in authorities:
+                    add(link)
+                    continue
+            if link not in others:
+                url = self.resolve(base, link) if link and link[0] != "#" else None
+                others[link] = url if isinstance(url, str) else None
+            add(others[link])
+        return found
 
     def _resolve_absolute(self, link: str, path_at: int) -> str | Rejected:
         found = self.canonical(link)

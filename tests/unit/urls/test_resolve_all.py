@@ -1,0 +1,108 @@
+"""The links of a page are resolved together, and each as if it were alone."""
+
+import random
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.urls import Base, UrlRules, Urls, canonical
+
+BASES = (
+    "http://h.test/",
+    "http://h.test/dir/page?q",
+    "https://other.test:8443/a/b/",
+    "http://h.test/.well-known/a%20b/;x/",
+    f"http://h.test/{'d' * 2030}/",
+)
+AUTHORITIES = ("http://h.test", "https://other.test:8443", "http://www.x.test", "http://H.test")
+PLAIN = (*string.ascii_letters, *string.digits, *"/-_./-_.", ".html", "index")
+ODD = (
+    *(
+        "/.",
+        "/..",
+        "//",
+        "?",
+        "#",
+        "%",
+        "%41",
+        "%2e",
+        "&",
+        "=",
+        ";",
+        ":",
+        "::",
+        "@",
+        "\\",
+        "[",
+        "]",
+    ),
+    *("^", "|", " ", "\t", "\n", "\r", "é", "\0", "\ud800", "~", "+", ",", "'", '"', "<", "{", "`"),
+    *("http:", "https://", "http://h.test", "//x.test", "javascript:", "mailto:", ":80", "h.test."),
+    *("utm_source=a", f"sid={'a1' * 16}", "long" * 500),
+)
+
+
+def alone(base: Base, link: str) -> str | None:
+    """What `canonical` says, which knows no short cuts."""
+    found = canonical(base.join(link)) if link and link[0] != "#" else ""
+    return found if found and isinstance(found, str) else None
+
+
+def link(chance: random.Random) -> str:
+    start = chance.choice(["", "/", *(f"{authority}/" for authority in AUTHORITIES)])
+    parts = chance.choices(PLAIN, k=chance.randint(0, 12))
+    if chance.random() < 0.3:
+        parts.insert(chance.randint(0, len(parts)), chance.choice(ODD))
+    if chance.random() < 0.1:
+        start = "".join(chance.choices(ODD, k=2))
+    return start + "".join(parts)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_links_of_all_kinds_are_resolved_as_each_alone(seed: int) -> None:
+    chance = random.Random(seed)
+    urls = Urls()
+    for _ in range(500):
+        base = Base(chance.choice(BASES))
+        links = [link(chance) for _ in range(chance.randint(0, 20))]
+        assert urls.resolve_all(base, links) == [alone(base, text) for text in links], links
+
+
+@given(st.lists(st.one_of(st.text(), st.text(st.sampled_from("/.a1:-_?#%;&= \t\n@")))))
+def test_any_links_are_resolved_as_each_alone(links: list[str]) -> None:
+    base = Base("http://h.test/dir/page?q")
+    assert Urls().resolve_all(base, links) == [alone(base, text) for text in links]
+
+
+@pytest.mark.parametrize("length", [39, 40, 41])
+def test_plain_links_are_no_longer_than_allowed(length: int) -> None:
+    base = Base("http://h.test/")
+    urls = Urls(UrlRules(max_length=40))
+    urls.resolve(base, "http://x.test/")
+    for start in ("http://h.test", "http://x.test"):
+        url = f"{start}/".ljust(length, "a")
+        found = url if length <= 40 else None
+        assert urls.resolve_all(base, [url, url.removeprefix("http://h.test"), "/"]) == [
+            found,
+            found,
+            "http://h.test/",
+        ]
+
+
+def test_a_host_is_plain_only_as_it_is_spelled() -> None:
+    base = Base("http://h.test/")
+    urls = Urls()
+    links = ["http://X.test/a", "http://x.test/b", "http://X.test/c", "http://x.test:80/d"]
+    found = [f"http://x.test/{name}" for name in "abcd"]
+    assert urls.resolve_all(base, links) == found
+    assert urls.resolve_all(base, links) == found
+
+
+def test_a_host_may_begin_with_the_name_of_another() -> None:
+    urls = Urls()
+    links = ["http://h.tes/", "http://h.test", "http://h.test/a", "http://h.test.x/"]
+    found = ["http://h.tes/", "http://h.test/", "http://h.test/a", "http://h.test.x/"]
+    assert urls.resolve_all(Base("http://h.test/"), links) == found
+    assert urls.resolve_all(Base("http://h.test/"), links) == found
