@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from crawler.metrics.sheet import Sheet
 from crawler.vitals.histogram import Histogram
-from crawler.vitals.names import part
+from crawler.vitals.names import CAUSES, OTHER, part
 from crawler.vitals.vitals import FLEET_KINDS
 
 # Metric -> figure. Those that were never counted are 0, so that rates exist from the start.
@@ -28,17 +28,19 @@ _PLAIN = {
     "crawler_store_compressed_bytes": "store/compressed_bytes",
     "crawler_store_failed_flushes": "store/failed_flushes",
 }
-# Metric -> family of figures, its label, and a value that is always there.
+# Metric -> family of figures, its label, and the values that are always there. Of failures all of
+# them: each cause may be rare, and the first of a kind would be in no rate.
+_ALL_CAUSES = (*sorted(CAUSES), OTHER)
 _FAMILIES = {
-    "crawler_pages_failed": ("failed", "cause", "timeout"),
-    "crawler_retries": ("retries", "cause", "timeout"),
-    "crawler_responses": ("status", "code", "200"),
-    "crawler_links_refused": ("links/refused", "reason", "scope"),
-    "crawler_redirects": ("redirects", "kind", "301"),
-    "crawler_robots": ("robots", "result", "denied"),
-    "crawler_dns_lookups": ("dns", "result", "misses"),
-    "crawler_duplicates": ("duplicates", "kind", "exact"),
-    "crawler_politeness_waits": ("waits", "cause", "minimum"),
+    "crawler_pages_failed": ("failed", "cause", _ALL_CAUSES),
+    "crawler_retries": ("retries", "cause", _ALL_CAUSES),
+    "crawler_responses": ("status", "code", ("200",)),
+    "crawler_links_refused": ("links/refused", "reason", ("scope",)),
+    "crawler_redirects": ("redirects", "kind", ("301",)),
+    "crawler_robots": ("robots", "result", ("denied",)),
+    "crawler_dns_lookups": ("dns", "result", ("misses",)),
+    "crawler_duplicates": ("duplicates", "kind", ("exact",)),
+    "crawler_politeness_waits": ("waits", "cause", ("minimum",)),
 }
 _MILLISECONDS = {
     "crawler_politeness_wait_seconds": "waits_ms",
@@ -52,7 +54,7 @@ def add_figures(sheet: Sheet, figures: Mapping[str, int], scope: str) -> None:
     for name, figure in _PLAIN.items():
         sheet.add(name, figures.get(figure, 0), scope=scope)
     for name, (family, label, least) in _FAMILIES.items():
-        for value, count in ({least: 0} | part(figures, family)).items():
+        for value, count in (dict.fromkeys(least, 0) | part(figures, family)).items():
             sheet.add(name, count, scope=scope, **{label: value})
     for level, figure in _LEVELS.items():
         sheet.add("crawler_log_messages", figures.get(figure, 0), scope=scope, level=level)

@@ -17,7 +17,7 @@ _CODES = frozenset(
     "412 413 414 415 416 418 421 422 423 425 426 429 431 451 500 501 502 503 504 505 507 508 520 "
     "521 522 523 524 525 526 530 999".split()
 )
-_CAUSES = frozenset(
+CAUSES = frozenset(
     "timeout refused connection dns dns_nxdomain truncated private_address too_big cancelled "
     "scheme stood_still callback_error item_error unreadable damaged poison status_408 "
     "status_429 status_500 status_502 status_503 status_504".split()
@@ -48,7 +48,7 @@ def cause_of(text: str) -> str:
     for kind in ("callback_error", "item_error"):
         if text.startswith(kind):
             return kind
-    return text if text in _CAUSES else OTHER
+    return text if text in CAUSES else OTHER
 
 
 def _one_of(known: frozenset[str]) -> Callable[[str], str]:

@@ -103,6 +103,8 @@ def test_a_process_and_its_fleet_are_told_apart(everything: str) -> None:
     assert value(everything, "crawler_pages_crawled_total", scope="fleet") == 500
     failed = "crawler_pages_failed_total"
     assert value(everything, failed, scope="worker", cause="timeout") == 2
+    # Also before the first of its kind, which would else be in no rate.
+    assert value(everything, failed, scope="worker", cause="poison") == 0
     assert value(everything, failed, scope="worker", cause="callback_error") == 1
     assert value(everything, failed, scope="fleet", cause="dns") == 3
     assert value(everything, "crawler_politeness_wait_seconds_total", scope="worker") == 2.5
