@@ -20,9 +20,9 @@ class Discoveries:
         self._known = known
         self._count = count
 
-    def knows(self, fingerprint: int) -> bool:
-        """Is this URL surely in the frontier? Then there is no need to add it."""
-        return fingerprint in self._known
+    def known_among(self, fingerprints: Sequence[int]) -> set[int]:
+        """Which of these URLs are surely in the frontier? Then there is no need to add them."""
+        return self._known.among(fingerprints)
 
     def met_again(self, number: int) -> None:
         """So many URLs were found that were known, and not added."""
@@ -39,15 +39,21 @@ class Discoveries:
         unknown = self._unknown(entries, mode)
         answers = ["0"] * len(entries)
         if unknown:
-            added = await self._send([entries[i] for i in unknown], mode)
+            sent = [entries[i] for i in unknown]
+            added = await self._send([entry.id for entry in sent], sent, mode)
             for place, index in enumerate(unknown):
                 answers[index] = added.answers[place]
         return Added("".join(answers))
 
+    async def add_unknown(self, ids: Sequence[int], entries: Sequence[Entry | bytes]) -> Added:
+        """Add URLs with these fingerprints, none of which is known, in the mode "new"."""
+        self._count("frontier/discovered", len(ids))
+        return await self._send(ids, entries, "new")
+
     def send(self, entry: Entry, mode: str, done: Callable[[], None]) -> None:
         """Pass one URL to the outbox; calls `done` when Redis has it."""
         if self._unknown([entry], mode):
-            self._send([entry], mode).add_done_callback(lambda _: done())
+            self._send([entry.id], [entry], mode).add_done_callback(lambda _: done())
 
     def _unknown(self, entries: Sequence[Entry], mode: str) -> list[int]:
         self._count("frontier/discovered", len(entries))
@@ -57,17 +63,19 @@ class Discoveries:
         self._count("frontier/cached", len(entries) - len(unknown))
         return unknown
 
-    def _send(self, entries: Sequence[Entry], mode: str) -> asyncio.Future[Added]:
+    def _send(
+        self, ids: Sequence[int], entries: Sequence[Entry | bytes], mode: str
+    ) -> asyncio.Future[Added]:
         future = self._outbox.add(entries, mode=mode)
-        future.add_done_callback(lambda done: self._remember(entries, done))
+        future.add_done_callback(lambda done: self._remember(ids, done))
         return future
 
-    def _remember(self, entries: Sequence[Entry], future: asyncio.Future[Added]) -> None:
+    def _remember(self, ids: Sequence[int], future: asyncio.Future[Added]) -> None:
         if future.cancelled() or future.exception() is not None:
             return
         added = future.result()
-        for index, entry in enumerate(entries):
-            # Only now: a URL that Redis does not have must not be taken for known.
-            if not added.is_refused(index):
-                self._known.add(entry.id)
+        # Only now: a URL that Redis does not have must not be taken for known.
+        if added.refused:
+            ids = [id_ for index, id_ in enumerate(ids) if not added.is_refused(index)]
+        self._known.update(ids)
         self._count("frontier/added", added.new)

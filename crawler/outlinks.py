@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
@@ -16,11 +15,11 @@ from crawler import assembly
 from crawler.frontier import ADD_MAX, Entry
 from crawler.policy.host_tally import HostTally
 from crawler.policy.priority import NEW_HOST_URLS, Facts, Scorer, front_queue
-from crawler.policy.traps import PageLinks, Traps
-from crawler.policy.url_filter import Scope
+from crawler.policy.traps import Traps
 from crawler.scheduler import Scheduler
+from crawler.selection import Rules, Selection, Source
 from crawler.sitemaps import CALLBACK, MAX_BYTES
-from crawler.urls import host_of, registered_domain
+from crawler.urls import host_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -29,37 +28,6 @@ if TYPE_CHECKING:
 _HOSTS_KEPT = 100_000
 # An index of sitemaps may list indexes once more, and no deeper.
 SITEMAP_LEVELS = 2
-
-
-class _Judge:
-    """Says which links of one page belong to the crawl, and counts the others by the reason."""
-
-    def __init__(self, scope: Scope, traps: Traps, page_url: str, *, today: date) -> None:
-        self.refused: dict[str, int] = {}
-        self._scope = scope
-        self._traps = traps
-        self._page_host = host_of(page_url)
-        self._page = PageLinks(page_url)
-        self._today = today
-        # Most links of a page lead to a few hosts.
-        self._hosts: dict[str, str | None] = {}
-        self._reads_text = bool(scope.include or scope.exclude)
-
-    def refuses(self, url: str, host: str) -> bool:
-        """Is this link left out?"""
-        scope, hosts = self._scope, self._hosts
-        if host not in hosts:
-            hosts[host] = scope.refuses_host(host, self._page_host)
-        reason = scope.refuses_form(url) or hosts[host]
-        if reason is None and self._reads_text:
-            reason = scope.refuses_text(url)
-        if reason is None:
-            trap = self._traps.refuses(url, self._page, today=self._today)
-            reason = trap and f"trap_{trap}"
-        if reason is None:
-            return False
-        self.refused[reason] = self.refused.get(reason, 0) + 1
-        return True
 
 
 class Outlinks:
@@ -106,28 +74,16 @@ class Outlinks:
 
         Returns when Redis has them: only then may the page's lease be settled.
         """
+        source = Source(page_url, depth, parent, facts or {}, tails or {})
         for at in range(0, len(urls), ADD_MAX):
-            batch = urls[at : at + ADD_MAX]
-            entries = self._entries(
-                batch, page_url, depth, parent, facts=facts or {}, tails=tails or {}
-            )
-            if not entries:
-                continue
-            added = await Scheduler.of(self._crawler).add(entries)
-            today = datetime.now(UTC).date()
-            new = [entry.url for index, entry in enumerate(entries) if added.is_new(index)]
-            for url in new:
-                self._traps.followed(url, today=today)
-            for host, number in Counter(map(host_of, new)).items():
-                self.hosts.add(host, urls=number)
+            await self._follow(urls[at : at + ADD_MAX], source)
 
     def queue_of(self, entry: Entry, *, unchanged: bool) -> int:
         """The front queue of a page that is visited again."""
         host = host_of(entry.url)
-        known = self.hosts.of(host)
+        urls, inbound = self.hosts.of(host)
         # One that was visited is not new.
-        known = replace(known, urls=max(known.urls, NEW_HOST_URLS))
-        points = self._scorer.host_points(host, known)
+        points = self._scorer.host_points(host, (max(urls, NEW_HOST_URLS), inbound))
         score = self._scorer.score(entry.url, entry.depth, points, Facts(unchanged=unchanged))
         return front_queue(score, Scheduler.of(self._crawler).thresholds)
 
@@ -159,63 +115,37 @@ class Outlinks:
 
     # -------------------------------------------------------------------------------------------
 
-    def _entries(
-        self,
-        batch: Sequence[str],
-        page_url: str,
-        depth: int,
-        parent: int,
-        *,
-        facts: Mapping[str, Facts],
-        tails: Mapping[str, dict[str, Any]],
-    ) -> list[Entry]:
+    async def _follow(self, urls: Sequence[str], source: Source) -> None:
         scheduler = Scheduler.of(self._crawler)
-        scope, spelling, found = scheduler.orders.scope, scheduler.urls, scheduler.discoveries
-        if scope.is_too_deep(depth):
-            self._count("links/refused/depth", len(batch))
-            return []
-        judge = _Judge(scope, self._traps, page_url, today=datetime.now(UTC).date())
-        page_host, points = host_of(page_url), dict[str, int]()
-        score, queues = self._scorer.score, self._queues(scheduler.thresholds)
-        again = 0
-        entries: list[Entry] = []
-        for url in batch:
-            host = host_of(url)
-            if judge.refuses(url, host):
-                continue
-            if host not in points:
-                points[host] = self._host_points(host, page_host)
-            id_ = spelling.fingerprint(url)
-            if found.knows(id_):
-                again += 1
-                continue
-            entries.append(
-                Entry(
-                    id=id_,
-                    url=url,
-                    queue=queues[score(url, depth, points[host], facts.get(url))],
-                    depth=depth,
-                    parent=parent,
-                    group_skip=spelling.group_skip(url),
-                    tail=tails.get(url, {}),
-                )
-            )
-        found.met_again(again)
-        for name, count in judge.refused.items():
+        scope = scheduler.orders.scope
+        if scope.is_too_deep(source.depth):
+            self._count("links/refused/depth", len(urls))
+            return
+        today = datetime.now(UTC).date()
+        queues = self._queues(scheduler.thresholds)
+        rules = Rules(scope, self._traps, self._scorer, queues, scheduler.urls, self.hosts)
+        chosen = Selection(rules, source, today=today)
+        ids = scheduler.urls.fingerprints(urls)
+        chosen.choose(urls, ids, scheduler.discoveries.known_among(ids))
+        scheduler.discoveries.met_again(chosen.again)
+        for name, count in chosen.refused.items():
             self._count(f"links/refused/{name}", count)
-        return entries
+        if not chosen.ids:
+            return
+        added = await scheduler.add_links(chosen.ids, chosen.entries)
+        for host, number in Counter(added.new_of(chosen.hosts)).items():
+            self.hosts.add(host, number)
+        if chosen.links.capped:
+            new = set(added.new_of(chosen.urls))
+            for url in chosen.links.capped:
+                if url in new:
+                    self._traps.followed(url, today=today)
 
     def _queues(self, thresholds: Sequence[int]) -> list[int]:
         """The front queue of each score."""
         if not self._queue_of_score:
             self._queue_of_score = [front_queue(points, thresholds) for points in range(101)]
         return self._queue_of_score
-
-    def _host_points(self, host: str, page_host: str) -> int:
-        """The points of a host that a page links to; the link itself counts for later ones."""
-        if host != page_host and registered_domain(host) != registered_domain(page_host):
-            self.hosts.add(host, inbound=1)
-        return self._scorer.host_points(host, self.hosts.of(host))
 
     def _sitemap_entry(self, url: str, site: str, level: int, *, given: bool) -> Entry:
         spelling = Scheduler.of(self._crawler).urls

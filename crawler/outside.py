@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pymongo.errors import PyMongoError
 
 from crawler.frontier import ADD_MAX, Added, Entry, Frontier, RedisAway
+from crawler.frontier.entry import decode
 from crawler.frontier.health import GaveUp
 from crawler.seeds import parse_pushed
 from crawler.spill import Spill
@@ -67,16 +68,19 @@ class Outside:
             # The next beat asks again.
             logger.exception("What waits outside the frontier could not be taken in")
 
-    async def keep(self, entries: Sequence[Entry]) -> None:
-        """Keep URLs that the frontier refused; without MongoDB they are only counted."""
+    async def keep(self, entries: Sequence[Entry | bytes], added: Added) -> Added:
+        """Keep those URLs that the frontier refused; without MongoDB they are only counted."""
+        self._count("frontier/refused", added.refused)
         if self._spill is not None:
-            await self._spill.put(entries)
+            refused = [entry for i, entry in enumerate(entries) if added.is_refused(i)]
+            await self._spill.put([decode(e) if isinstance(e, bytes) else e for e in refused])
         elif not self._warned:
             self._warned = True
             logger.warning(
                 "The frontier is full: links of low priority are left out and counted as "
                 "frontier/refused; with PAGES_STORE=mongo they would be kept there"
             )
+        return added
 
     async def _take_pushed(self) -> int:
         pushed = await self._pushed.read()

@@ -164,11 +164,12 @@ class Scheduler(BaseScheduler):
         if mode == "all":
             await self.orders.note_seeds(entries)
         added = await self.discoveries.add(entries, mode)
-        refused = [entry for i, entry in enumerate(entries) if added.is_refused(i)]
-        if refused:
-            self._count("frontier/refused", len(refused))
-            await self._outside.keep(refused)
-        return added
+        return await self._outside.keep(entries, added) if added.refused else added
+
+    async def add_links(self, ids: Sequence[int], entries: Sequence[Entry | bytes]) -> Added:
+        """The same for links with these fingerprints, none of which is known."""
+        added = await self.discoveries.add_unknown(ids, entries)
+        return await self._outside.keep(entries, added) if added.refused else added
 
     def holds(self, lease: Lease) -> bool:
         """Is this lease still to be settled by this process?"""
@@ -216,9 +217,8 @@ class Scheduler(BaseScheduler):
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self.discoveries = Discoveries(self.workbench.outbox, known, self._count)
-        name, spill = self._spider.name, parts.spill
-        add, count = self.discoveries.add, self._count
-        self._outside = Outside(self.frontier, name, add, spill, self.urls, count=count)
+        frontier, name, add = self.frontier, self._spider.name, self.discoveries.add
+        self._outside = Outside(frontier, name, add, parts.spill, self.urls, count=self._count)
         heartbeat = Heartbeat(
             self.frontier,
             self.workbench,

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from crawler.frontier.entry import Entry, encode
+from crawler.frontier.entry import Entry, encode, host_in
 from crawler.frontier.records import Added
 from crawler.frontier.shards import shard_of
 
@@ -20,36 +20,42 @@ Run = Callable[..., Awaitable[Any]]
 async def add(
     run: Run,
     tags: Sequence[str],
-    entries: Sequence[Entry],
+    entries: Sequence[Entry | bytes],
     *,
     mode: str,
     seen_argument: str,
     full_at: int = 0,
     order: tuple[str, str] = ("", ""),
 ) -> Added:
-    """Run the verb `add` on every shard that these URLs belong to.
+    """Run the verb `add` on every shard that these URLs belong to; some are encoded already.
 
     `order` is who forces and the name of its order, see lua/add.lua.
     """
-    answers = bytearray(b"0" * len(entries))
-    for shard, indexes in _by_shard(entries, len(tags)).items():
-        for number, start in enumerate(range(0, len(indexes), ADD_MAX)):
-            part = indexes[start : start + ADD_MAX]
-            encoded = [encode(entries[i]) for i in part]
-            lengths = struct.pack(f">{len(part)}I", *map(len, encoded))
-            args = (b"".join(encoded), lengths, mode, full_at, *order, number, seen_argument)
-            answer = await run("add", tags[shard], *args)
-            for index, character in zip(part, answer, strict=True):
-                answers[index] = character
+
+    async def send(tag: str, data: Sequence[bytes]) -> bytes:
+        answers = []
+        for number, start in enumerate(range(0, len(data), ADD_MAX)):
+            part = data[start : start + ADD_MAX]
+            lengths = struct.pack(f">{len(part)}I", *map(len, part))
+            args = (b"".join(part), lengths, mode, full_at, *order, number, seen_argument)
+            answers.append(await run("add", tag, *args))
+        return b"".join(answers)
+
+    encoded = [entry if isinstance(entry, bytes) else encode(entry) for entry in entries]
+    if len(tags) == 1:
+        # As in most crawls: nobody needs to know the hosts.
+        return Added((await send(tags[0], encoded)).decode())
+    answers = bytearray(len(encoded))
+    for shard, places in _by_shard(encoded, len(tags)).items():
+        answer = await send(tags[shard], [encoded[place] for place in places])
+        for place, character in zip(places, answer, strict=True):
+            answers[place] = character
     return Added(answers.decode())
 
 
-def _by_shard(entries: Sequence[Entry], shards: int) -> dict[int, list[int]]:
+def _by_shard(encoded: Sequence[bytes], shards: int) -> dict[int, list[int]]:
     """Places of the entries of each shard."""
-    if shards == 1:
-        # As in most crawls: nobody needs to know the hosts.
-        return {0: list(range(len(entries)))} if entries else {}
     found: dict[int, list[int]] = defaultdict(list)
-    for index, entry in enumerate(entries):
-        found[shard_of(entry.host, shards)].append(index)
+    for place, data in enumerate(encoded):
+        found[shard_of(host_in(data), shards)].append(place)
     return found

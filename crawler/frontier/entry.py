@@ -30,6 +30,9 @@ QUEUES = 5
 _HEADER = struct.Struct(">BBBBBQQ")
 _HTTPS = 1
 _TAIL = 2
+_GROUP_SKIP_AT = 4
+_PACK = _HEADER.pack
+_NEW_HTTP, _NEW_HTTPS = VERSION << 4, VERSION << 4 | _HTTPS
 
 
 class DamagedEntry(ValueError):
@@ -85,6 +88,33 @@ def encode(entry: Entry) -> bytes:
     )
     data = head + rest.encode()
     return data + b"\n" + msgpack.packb(tail) if tail else data
+
+
+class NewEntries:
+    """Entries of one page's links, as bytes at once: a page has many, and few need more."""
+
+    __slots__ = ("_depth", "_parent")
+
+    def __init__(self, depth: int, parent: int) -> None:
+        self._depth = min(depth, MAX_DEPTH)
+        self._parent = parent
+
+    def encode(self, id_: int, url: str, queue: int, group_skip: int) -> bytes:
+        """What encode(Entry(…)) gives."""
+        first, location = (_NEW_HTTPS, url[8:]) if url[4] == "s" else (_NEW_HTTP, url[7:])
+        head = _PACK(first, self._depth, queue << 5, 0, group_skip, id_, self._parent)
+        return head + location.encode()
+
+
+def add_tail(data: bytes, tail: dict[str, Any]) -> bytes:
+    """The bytes of an entry that has none, with this tail."""
+    return bytes((data[0] | _TAIL,)) + data[1:] + b"\n" + msgpack.packb(tail) if tail else data
+
+
+def host_in(data: bytes) -> str:
+    """The politeness group of an encoded entry."""
+    start = _HEADER.size + data[_GROUP_SKIP_AT]
+    return data[start : data.index(b"/", start)].decode()
 
 
 def decode(data: bytes) -> Entry:

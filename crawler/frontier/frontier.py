@@ -130,7 +130,7 @@ class Frontier:
     # --- URLs in -------------------------------------------------------------------------------
 
     async def add(
-        self, entries: Sequence[Entry], *, mode: str = "new", request_id: str = ""
+        self, entries: Sequence[Entry | bytes], *, mode: str = "new", request_id: str = ""
     ) -> Added:
         """Put unseen URLs into their front queues.
 

@@ -83,7 +83,7 @@ class Outbox:
         """Leases whose settlement Redis has not acknowledged."""
         return self._unsettled.values()
 
-    def add(self, entries: Sequence[Entry], *, mode: str = "new") -> asyncio.Future[Added]:
+    def add(self, entries: Sequence[Entry | bytes], *, mode: str = "new") -> asyncio.Future[Added]:
         """Add URLs; the future says what became of each, when Redis has them.
 
         What is passed here before a settlement reaches Redis before it.

@@ -27,7 +27,7 @@ class Add:
     """URLs on their way to Redis, and who waits for the answer."""
 
     number: int
-    entries: Sequence[Entry]
+    entries: Sequence[Entry | bytes]
     mode: str
     future: asyncio.Future[Added]
     # By which a forced add is known when it is repeated; others need none.
@@ -45,7 +45,9 @@ class RecentAdds:
         self._safe: deque[Add] = deque()
         self.last = 0
 
-    def passed(self, entries: Sequence[Entry], mode: str, future: asyncio.Future[Added]) -> Add:
+    def passed(
+        self, entries: Sequence[Entry | bytes], mode: str, future: asyncio.Future[Added]
+    ) -> Add:
         """One more add."""
         self.last += 1
         request_id = uuid.uuid4().hex if mode == "force" else ""
@@ -54,7 +56,7 @@ class RecentAdds:
 
     def acknowledged(self, add: Add, added: Added, *, now_s: float) -> None:
         """Redis has it, but for what it refused: that is kept elsewhere."""
-        if "2" in added.answers:
+        if added.refused:
             add.entries = [e for i, e in enumerate(add.entries) if not added.is_refused(i)]
         add.acknowledged_s = now_s
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from itertools import compress
+from typing import Any, TypeVar
 
 from crawler.frontier.entry import Entry
+
+Thing = TypeVar("Thing")
 
 # Why a URL is put off: it failed; or it gave a page, or a visit without one, and is due again.
 RETRY, PAGE_AGAIN, VISIT_AGAIN = "r", "c", "v"
@@ -63,8 +67,16 @@ class Added:
     def new(self) -> int:
         return self.answers.count("1")
 
+    @property
+    def refused(self) -> int:
+        return self.answers.count("2")
+
     def is_new(self, index: int) -> bool:
         return self.answers[index] == "1"
+
+    def new_of(self, things: Sequence[Thing]) -> Iterable[Thing]:
+        """What belongs to the new ones, of a list with something for each URL."""
+        return compress(things, map("1".__eq__, self.answers))
 
     def is_refused(self, index: int) -> bool:
         """There was no room; the URL was not marked as seen."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from crawler.policy.priority import Host
-
 # URLs found, and links from other domains.
 Counts = tuple[int, int]
 _NONE: Counts = (0, 0)
@@ -23,19 +21,26 @@ class HostTally:
         self._untold: dict[str, Counts] = {}
         self._size = size
 
-    def of(self, host: str) -> Host:
+    def of(self, host: str) -> Counts:
         """What is known of a host, by anyone."""
-        urls, inbound = self._known.get(host, _NONE)
-        return Host(urls=urls, inbound=inbound)
+        return self._known.get(host, _NONE)
 
-    def add(self, host: str, *, urls: int = 0, inbound: int = 0) -> None:
-        """Count some more."""
-        some = self._known.get(host, _NONE)
-        self._set(host, (some[0] + urls, some[1] + inbound))
-        untold = self._untold
-        if host in untold or len(untold) < self._size:
-            some = untold.get(host, _NONE)
-            untold[host] = some[0] + urls, some[1] + inbound
+    def add(self, host: str, urls: int = 0, inbound: int = 0) -> Counts:
+        """Count some more; returns what is known of the host then."""
+        known, untold = self._known, self._untold
+        counts = known.get(host)
+        if counts is not None:
+            counts = known[host] = counts[0] + urls, counts[1] + inbound
+            known.move_to_end(host)
+        else:
+            counts = urls, inbound
+            self._set(host, counts)
+        waiting = untold.get(host)
+        if waiting is not None:
+            untold[host] = waiting[0] + urls, waiting[1] + inbound
+        elif len(untold) < self._size:
+            untold[host] = urls, inbound
+        return counts
 
     def take_untold(self, most: int) -> dict[str, Counts]:
         """What to tell the others, of so many hosts; it counts as told."""

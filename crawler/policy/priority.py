@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from crawler.policy.url_filter import SKIPPED_EXTENSIONS, extension, is_within
+from crawler.policy.url_filter import SKIPPED_EXTENSIONS, extension, extension_of, is_within
 from crawler.urls import host_of
 
 LONG_QUERY = 50
 LONG_URL = 120
-# The longest ending, with its dot.
-_EXTENSION_CHARS = 1 + max(map(len, SKIPPED_EXTENSIONS))
 FREE_SEGMENTS = 2
 # A host is new until this many of its URLs were found.
 NEW_HOST_URLS = 10
+# Of the largest number that Redis counts to.
+_DIGITS = 19
 
 # Property → points; PRIORITY_WEIGHTS changes them.
 WEIGHTS: Mapping[str, int] = {
@@ -52,8 +53,7 @@ NEWS_WORDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(NamedTuple):
     """What is known of a URL's host: its URLs found so far, and links to it from other hosts."""
 
     urls: int = NEW_HOST_URLS
@@ -95,39 +95,56 @@ class Scorer:
         self._document, self._home_page = known["document"], known["home_page"]
         self._long_query, self._long_url = known["long_query"], known["long_url"]
         self._news, self._new_host = known["news"], known["new_host"]
+        # The points for as many links from other domains as have so many digits.
+        self._of_digits = [
+            min(known["inbound"] * (digits - 1), known["inbound_max"])
+            for digits in range(_DIGITS + 1)
+        ]
 
     def score(self, url: str, depth: int, host_points: int = 0, facts: Facts | None = None) -> int:
         """How much a canonical URL found at this depth deserves to be fetched soon."""
-        # By places in the URL: this runs for every link, and slices cost.
-        mark, start = url.find("?"), url.index("/", 8) + 1
-        end = len(url) if mark < 0 else mark
-        points = 100 + self._depth * depth + host_points
-        if start < end:
-            segments = url.count("/", start, end) + (url[end - 1] != "/")
-            if segments > FREE_SEGMENTS:
-                points += self._segment * (segments - FREE_SEGMENTS)
-            slash = url.find("/", start, end)
-            if url[start : end if slash < 0 else slash] in NEWS_WORDS:
-                points += self._news
-            dot = url.rfind(".", max(start, end - _EXTENSION_CHARS), end)
-            if dot >= 0 and url[dot + 1 : end].lower() in SKIPPED_EXTENSIONS:
-                points += self._document
-        else:
-            points += self._home_page
-        if 0 <= mark < len(url) - LONG_QUERY - 1:
-            points += self._long_query
-        if len(url) > LONG_URL:
-            points += self._long_url
-        if facts is not None:
-            points += sum(more for _, more in self._of_facts(facts))
-        return points if 0 <= points <= 100 else clamp(points)
+        path, _, query = url.split("/", 3)[3].partition("?")
+        segments = path.split("/")
+        points = self.base(depth) + host_points
+        points += self.url_points(segments, extension_of(segments[-1]), len(query), len(url))
+        return clamp(points if facts is None else points + self.fact_points(facts))
 
-    def host_points(self, host: str, known: Host = _KNOWN_HOST) -> int:
-        """The points that all URLs of a host have in common."""
+    # Its parts, for whoever scores many links of one page.
+
+    def base(self, depth: int) -> int:
+        """What all URLs found at this depth start with."""
+        return 100 + self._depth * depth
+
+    def url_points(
+        self, segments: Sequence[str], ending: str, query_length: int, url_length: int
+    ) -> int:
+        """The points of a URL itself, by the segments of its path and the ending of the last."""
+        points = self._long_url if url_length > LONG_URL else 0
+        if query_length > LONG_QUERY:
+            points += self._long_query
+        first, number = segments[0], len(segments)
+        if number > FREE_SEGMENTS:
+            # Behind a slash at the end there is none.
+            points += self._segment * (number - (not segments[-1]) - FREE_SEGMENTS)
+        elif number == 1 and not first:
+            return points + self._home_page
+        if first in NEWS_WORDS:
+            points += self._news
+        if ending in SKIPPED_EXTENSIONS:
+            points += self._document
+        return points
+
+    def fact_points(self, facts: Facts) -> int:
+        """The points for what others say of a URL."""
+        return sum(points for _, points in self._of_facts(facts))
+
+    def host_points(self, host: str, known: tuple[int, int] = _KNOWN_HOST) -> int:
+        """The points that all URLs of a host have in common; `known` as Host has it."""
         # The sum of _of_host, without its texts: this runs for every host that a page links to.
-        points = self._new_host if known.urls < NEW_HOST_URLS else 0
-        if known.inbound >= 10:
-            points += self._of_inbound(known.inbound)
+        urls, inbound = known
+        points = self._new_host if urls < NEW_HOST_URLS else 0
+        if inbound >= 10:
+            points += self._of_digits[len(str(inbound))]
         if self._trusted and is_within(host, self._trusted):
             points += self._weights["trusted"]
         return points
@@ -165,15 +182,11 @@ class Scorer:
         if known.urls < NEW_HOST_URLS:
             found.append(("new host", weights["new_host"]))
         if known.inbound >= 10:
-            points = self._of_inbound(known.inbound)
+            points = self._of_digits[len(str(known.inbound))]
             found.append((f"{known.inbound} links from other hosts", points))
         if self._trusted and is_within(host, self._trusted):
             found.append(("trusted domain", weights["trusted"]))
         return found
-
-    def _of_inbound(self, inbound: int) -> int:
-        factors = len(str(inbound)) - 1
-        return min(self._weights["inbound"] * factors, self._weights["inbound_max"])
 
     def _of_facts(self, facts: Facts) -> list[tuple[str, int]]:
         weights = self._weights

@@ -20,6 +20,8 @@ from crawler.policy.tally import Tally
 _TEMPLATES_KEPT = 50_000
 # A listing with so many parameters at once is being filtered.
 _FILTER_PARAMETERS = 4
+# A URL without a query is named after a date only if it ends so.
+_ENDS_OF_DATES = frozenset("0123456789/")
 
 _NUMBER = re.compile(r"\d+", re.ASCII)
 # A year and a month, perhaps a day, and then no more than the end of the path or another parameter:
@@ -69,6 +71,8 @@ class PageLinks:
 
     page_url: str
     used: Counter[str] = field(default_factory=Counter)
+    # Links that fall under a cap, and count there if they are new: see `followed`.
+    capped: list[str] = field(default_factory=list)
 
 
 class Traps:
@@ -77,17 +81,46 @@ class Traps:
     def __init__(self, rules: TrapRules | None = None) -> None:
         self.rules = rules or TrapRules()
         limits = (self.rules.segment_repeats, self.rules.path_depth)
-        # Paths with no more segments cannot break a rule: most links need no look at theirs.
-        self._harmless_segments = min((limit for limit in limits if limit), default=sys.maxsize)
+        # Paths with no more segments, behind the two of "http://", cannot break a rule, nor can
+        # links of a page whose URL is no longer.
+        segments = [limit for limit in limits if limit]
+        self._harmless_slashes = min(segments) + 2 if segments else sys.maxsize
+        self._harmless_length = self.rules.growth_length or sys.maxsize
         self._followed = Tally(_TEMPLATES_KEPT)
         self._fetched = Tally(_TEMPLATES_KEPT)
         self._duplicates = Tally(_TEMPLATES_KEPT)
 
-    def refuses(self, url: str, page: PageLinks, *, today: date) -> str | None:
+    def refuses(self, url: str, page: PageLinks, today: date) -> str | None:
         """The reason not to follow a canonical URL that a page links to, or None."""
+        if (
+            "?" not in url
+            and url[-1] not in _ENDS_OF_DATES
+            and len(page.page_url) <= self._harmless_length
+            and url.count("/") <= self._harmless_slashes
+        ):
+            # As most links are: no rule needs to be asked.
+            return None
+        return self._reason(url, page, today)
+
+    def followed(self, url: str, *, today: date) -> None:
+        """A URL was new to the frontier: it counts from now on."""
+        if "?" in url or _dated(url, "") is not None:
+            for _, key, _ in self._caps(url, today, Counter()):
+                self._followed.add(key)
+
+    def fetched(self, url: str, *, duplicate: bool) -> None:
+        """A page was fetched; was it the duplicate of another?"""
+        location, _, query = url.partition("?")
+        if query:
+            template = _template(location, query)
+            self._fetched.add(template)
+            if duplicate:
+                self._duplicates.add(template)
+
+    def _reason(self, url: str, page: PageLinks, today: date) -> str | None:
         rules = self.rules
         location, _, query = url.partition("?")
-        if location.count("/") - 2 > self._harmless_segments:
+        if location.count("/") > self._harmless_slashes:
             reason = _path_reason(location, rules)
             if reason is not None:
                 return reason
@@ -108,22 +141,8 @@ class Traps:
                 return reason
         for _, key, _ in caps:
             page.used[key] += 1
+        page.capped.append(url)
         return None
-
-    def followed(self, url: str, *, today: date) -> None:
-        """A URL was new to the frontier: it counts from now on."""
-        if "?" in url or _dated(url, "") is not None:
-            for _, key, _ in self._caps(url, today, Counter()):
-                self._followed.add(key)
-
-    def fetched(self, url: str, *, duplicate: bool) -> None:
-        """A page was fetched; was it the duplicate of another?"""
-        location, _, query = url.partition("?")
-        if query:
-            template = _template(location, query)
-            self._fetched.add(template)
-            if duplicate:
-                self._duplicates.add(template)
 
     def _is_repetitive(self, template: str) -> bool:
         fetched = self._fetched[template]

@@ -46,7 +46,7 @@ class Scope:
         if self.is_too_deep(depth):
             return "depth"
         return (
-            self.refuses_form(url)
+            self.refuses_form(url, extension(url))
             or self.refuses_host(host_of(url), host_of(page_url))
             or self.refuses_text(url)
         )
@@ -57,11 +57,15 @@ class Scope:
         """Are links at this depth beyond the crawl?"""
         return 0 < self.max_depth < depth
 
-    def refuses_form(self, url: str) -> str | None:
+    def refuses_form(self, url: str, ending: str) -> str | None:
         """Is it too long, or no page by its ending?"""
-        if self.is_too_long(url):
+        if 0 < self.max_url_length < len(url):
             return "too_long"
-        return "extension" if extension(url) in self.skipped_extensions else None
+        return "extension" if ending in self.skipped_extensions else None
+
+    def takes_any_host(self) -> bool:
+        """Does refuses_host refuse none?"""
+        return self.scope == "any" and not self.excluded_domains and not self.allowed_domains
 
     def refuses_host(self, host: str, page_host: str) -> str | None:
         """May a page of one host lead to another?"""
@@ -118,11 +122,12 @@ class Scope:
 
 def extension(url: str) -> str:
     """File extension of the URL's path in lower case, or an empty string."""
-    # By places in the URL: this runs for every link, and slices cost.
-    mark = url.find("?")
-    end = len(url) if mark < 0 else mark
-    dot = url.rfind(".", 0, end)
-    return url[dot + 1 : end].lower() if dot > url.rfind("/", 0, end) else ""
+    return extension_of(url.partition("?")[0].rpartition("/")[2])
+
+
+def extension_of(segment: str) -> str:
+    """The same of the last segment of a path."""
+    return segment.rpartition(".")[2].lower() if "." in segment else ""
 
 
 def is_within(host: str, domains: AbstractSet[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,7 +13,7 @@ import can_ada
 from crawler.urls.hosts import group_skip
 from crawler.urls.joining import Base
 from crawler.urls.rules import UrlRules, is_session_id
-from crawler.urls.seen_key import fingerprint, folded
+from crawler.urls.seen_key import fingerprint, fingerprints, folded
 
 # Longer texts are not even parsed: no address has a fragment or blanks of this size.
 _MAX_READ = 65_536
@@ -203,6 +203,12 @@ class Urls:
     def fingerprint(self, url: str, method: str = "GET", body: bytes = b"") -> int:
         """64 bits that stand for a request in URL-seen; folded URLs share theirs."""
         return fingerprint(folded(url, self._folds) if self._folds else url, method, body)
+
+    def fingerprints(self, urls: Iterable[str]) -> list[int]:
+        """The same of many URLs that are only got."""
+        if self._folds:
+            return [fingerprint(folded(url, self._folds)) for url in urls]
+        return fingerprints(urls)
 
     def group_skip(self, url: str) -> int:
         """How many leading characters of a canonical URL's host its politeness group leaves out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 import xxhash
@@ -15,6 +16,12 @@ def fingerprint(url: str, method: str = "GET", body: bytes = b"") -> int:
     if method == "GET" and not body:
         return xxhash.xxh3_64_intdigest(b"GET %b\n" % url.encode())
     return xxhash.xxh3_64_intdigest(f"{method} {url}\n".encode() + body)
+
+
+def fingerprints(urls: Iterable[str]) -> list[int]:
+    """Those of many URLs that are only got."""
+    digest = xxhash.xxh3_64_intdigest
+    return [digest(b"GET %b\n" % url.encode()) for url in urls]
 
 
 def folded(url: str, folds: AbstractSet[str]) -> str:

@@ -14,6 +14,7 @@ from pymongo import AsyncMongoClient
 from crawler.commands.frontier import Command
 from crawler.frontier import Added, Entry, Frontier, Tuning
 from crawler.frontier.connection import connect
+from crawler.frontier.entry import encode
 from crawler.outside import Outside
 from crawler.spill import Spill
 from tests.crawlers import project_crawler
@@ -62,7 +63,8 @@ async def fill_and_spill(frontier: Frontier, spill: Spill) -> list[Entry]:
     low = [entry(f"http://low{i}.test/", 5, tail={"etag": "x"}) for i in range(4)]
     added = await frontier.add(low)
     assert added.answers == "2222"
-    await outside(frontier, spill).keep(low)
+    # Of links it gets the bytes.
+    await outside(frontier, spill).keep([*low[:2], *map(encode, low[2:])], added)
     return low
 
 
@@ -140,7 +142,7 @@ async def test_without_mongodb_they_are_left_out_and_the_log_says_so_once(
 ) -> None:
     found = outside(frontier, None)
     for _ in range(3):
-        await found.keep(entries(2))
+        await found.keep(entries(2), Added("12"))
     assert caplog.text.count("links of low priority are left out") == 1
     assert await found.take_in() == 0
 

@@ -8,6 +8,7 @@ from scrapy.crawler import Crawler
 from crawler.discoveries import Discoveries
 from crawler.failures import Failures
 from crawler.frontier import Added, Again, Entry, Frontier, Lease
+from crawler.frontier.entry import decode
 from crawler.known import Known
 from crawler.orders import Orders
 from crawler.policy.retry import Bury, Retry, RetryPolicy
@@ -32,6 +33,8 @@ class WritingScheduler(Scheduler):
         self.urls = DEFAULT
         self.calls: list[tuple[Any, ...]] = []
         self.added: list[Entry] = []
+        # To each of them.
+        self.answer = "1"
         self.failures = Failures(self, RetryPolicy(times=retry_times, base_s=30.0))
         self.recrawls = Recrawls()
         self.orders = Orders(recrawls=self.recrawls)
@@ -60,7 +63,10 @@ class WritingScheduler(Scheduler):
 
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
         self.added += entries
-        return Added("1" * len(entries))
+        return Added(self.answer * len(entries))
+
+    async def add_links(self, ids: Sequence[int], entries: Sequence[Entry | bytes]) -> Added:
+        return await self.add([decode(entry) for entry in entries])
 
 
 class Engine:

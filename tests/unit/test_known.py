@@ -26,6 +26,18 @@ def test_it_never_holds_more_than_its_size_and_keeps_the_younger_half(size: int)
     assert remembered(known, range(5 * size - size // 2, 5 * size)) == size // 2
 
 
+@pytest.mark.parametrize("size", [2, 10, 1000])
+@pytest.mark.parametrize("batch", [1, 7, 60])
+def test_many_at_a_time_are_remembered_as_one_by_one(size: int, batch: int) -> None:
+    known, numbers = Known(size), range(5 * size)
+    for start in range(0, len(numbers), batch):
+        known.update(numbers[start : start + batch])
+        found = known.among(numbers)
+        assert found == {number for number in numbers if number in known}
+        assert len(found) <= size
+    assert found.issuperset(numbers[-(size // 2) :])
+
+
 @pytest.mark.parametrize("size", [-1, 0, 1])
 def test_a_tiny_one_still_works(size: int) -> None:
     known = Known(size)

@@ -161,6 +161,83 @@ async def test_links_that_are_surely_in_the_frontier_are_counted_and_not_added_a
     assert counted == [("frontier/discovered", 1), ("frontier/cached", 1)]
 
 
+def know(scheduler: WritingScheduler, *urls: str) -> list[tuple[str, int]]:
+    """Let these be known; what discoveries count is in the list."""
+    known, counted = Known(1000), list[tuple[str, int]]()
+    known.update(scheduler.urls.fingerprints(urls))
+    scheduler.discoveries = Discoveries(None, known, lambda *count: counted.append(count))  # type: ignore[arg-type]
+    return counted
+
+
+async def test_known_links_take_nothing_from_the_cap_of_a_trap(scheduler: WritingScheduler) -> None:
+    urls = [f"{SITE}?id={number}" for number in range(5)]
+    counted = know(scheduler, *urls[:3])
+    crawler = crawler_with(scheduler, TRAP_TEMPLATE_MAX=2)
+    await follow(Outlinks.from_crawler(crawler), *urls)
+    assert [entry.url for entry in scheduler.added] == urls[3:]
+    assert dict(counted) == {"frontier/discovered": 3, "frontier/cached": 3}
+    assert crawler.stats.get_value("links/refused/trap_template") is None
+
+
+async def test_only_new_links_count_for_a_trap(scheduler: WritingScheduler) -> None:
+    found = outlinks(scheduler, TRAP_TEMPLATE_MAX=2)
+    scheduler.answer = "0"
+    await follow(found, f"{SITE}?id=1", f"{SITE}?id=2")
+    scheduler.answer = "1"
+    await follow(found, f"{SITE}?id=3", f"{SITE}?id=4", f"{SITE}?id=5")
+    await follow(found, f"{SITE}?id=6")
+    assert [entry.url[-1] for entry in scheduler.added] == ["1", "2", "3", "4"]
+
+
+async def test_only_new_links_count_as_found_of_their_host(scheduler: WritingScheduler) -> None:
+    found = outlinks(scheduler)
+    await follow(found, SITE + "a", "http://h.test/b", SITE + "c")
+    assert (found.hosts.of("www.h.test"), found.hosts.of("h.test")) == ((2, 0), (1, 0))
+    scheduler.answer = "0"
+    await follow(found, SITE + "a", SITE + "b")
+    assert found.hosts.of("www.h.test") == (2, 0)
+
+
+async def test_a_page_is_one_link_to_each_host_that_it_may_lead_to(
+    scheduler: WritingScheduler,
+) -> None:
+    scheduler.orders.scope = Options(scope="any", excluded_domains=("no.test",)).url_filter()
+    know(scheduler, "http://known.test/a", "http://no.test/a")
+    found = outlinks(scheduler)
+    await follow(
+        found,
+        *("http://new.test/a", "https://new.test/b", "http://new.test/c"),
+        *("http://known.test/a", "http://no.test/a", "http://sub.h.test/", SITE + "a"),
+        # Nothing is followed to these.
+        *("http://files.test/a.zip", "http://trap.test/a/a/a"),
+    )
+    assert {host: inbound for host, (_, inbound) in found.hosts.take_untold(99).items()} == {
+        "new.test": 1,
+        "known.test": 1,
+        "sub.h.test": 0,
+        "www.h.test": 0,
+    }
+
+
+async def test_the_first_reason_counts_and_the_host_even_of_what_is_known(
+    scheduler: WritingScheduler,
+) -> None:
+    scheduler.orders.scope = Options(scope="host", exclude=("secret",)).url_filter()
+    know(scheduler, "http://o.test/a", SITE + "secret")
+    crawler = crawler_with(scheduler)
+    await follow(
+        Outlinks.from_crawler(crawler),
+        *("http://o.test/a", "http://o.test/b.zip?x=1", "http://o.test/secret"),
+        *(SITE + "secret", SITE + "secret/b", SITE + "secret/a/a/a"),
+    )
+    stats = crawler.stats.get_stats()
+    assert {name: stats[name] for name in stats if name.startswith("links/")} == {
+        "links/refused/scope": 2,
+        "links/refused/extension": 1,
+        "links/refused/exclude": 2,
+    }
+
+
 async def test_links_that_are_too_deep_are_counted(scheduler: WritingScheduler) -> None:
     crawler = crawler_with(scheduler)
     scheduler.orders.scope = Options(max_depth=1).url_filter()

@@ -15,8 +15,11 @@ from crawler.frontier.entry import (
     QUEUES,
     DamagedEntry,
     Entry,
+    NewEntries,
+    add_tail,
     decode,
     encode,
+    host_in,
 )
 
 IDS = st.integers(0, 2**64 - 1)
@@ -55,6 +58,25 @@ def test_an_entry_survives_its_bytes(entry: Entry) -> None:
 @given(ENTRIES)
 def test_the_host_is_the_urls_authority(entry: Entry) -> None:
     assert entry.host == entry.url.split("/")[2]
+
+
+@given(ENTRIES, st.integers(0, 3))
+def test_a_link_has_the_same_bytes_without_an_entry(entry: Entry, group_skip: int) -> None:
+    plain = Entry(entry.id, entry.url, entry.queue, entry.depth, entry.parent)
+    plain.group_skip = min(group_skip, entry.host.index("."))
+    data = NewEntries(plain.depth, plain.parent).encode(
+        plain.id, plain.url, plain.queue, plain.group_skip
+    )
+    assert data == encode(plain)
+    assert host_in(data) == plain.host
+    assert add_tail(data, {}) == data
+    plain.tail = entry.tail
+    assert add_tail(data, entry.tail) == encode(plain)
+
+
+def test_a_link_may_be_deeper_than_an_entry_can_say() -> None:
+    data = NewEntries(MAX_DEPTH + 1, 2).encode(1, "http://a.test/", 3, 0)
+    assert decode(data) == Entry(1, "http://a.test/", queue=3, depth=MAX_DEPTH, parent=2)
 
 
 @given(st.binary(max_size=80))

@@ -90,6 +90,23 @@ def test_an_extension_is_of_the_path_only(url: str, found: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rules", "takes"),
+    [
+        ({"scope": "any"}, True),
+        ({"scope": "any", "allowed_domains": {"b.com"}}, False),
+        ({"scope": "any", "excluded_domains": {"a.com"}}, False),
+        ({"scope": "host"}, False),
+        ({"scope": "domain"}, False),
+        ({"scope": "seeds", "seed_domains": {"b.com"}}, False),
+    ],
+)
+def test_a_scope_that_takes_any_host_refuses_none(rules: dict[str, Any], takes: bool) -> None:
+    scope = Scope(**rules)
+    assert scope.takes_any_host() is takes
+    assert (scope.refuses_host("a.com", "example.org") is None) is takes
+
+
+@pytest.mark.parametrize(
     ("rules", "url", "reason"),
     [
         ({"allowed_domains": {"a.com"}}, "http://a.com/", None),

@@ -69,3 +69,10 @@ def test_domains_are_remembered_but_not_all_of_them() -> None:
     size = registered_domain.cache_info().maxsize
     assert size is not None
     assert size <= 100_000
+
+
+@pytest.mark.parametrize("fold", [frozenset(), ALL])
+def test_many_fingerprints_are_those_of_each(fold: frozenset[str]) -> None:
+    urls = Urls(UrlRules(fold=fold))
+    some = ["http://www.h.test/A/index.html?b", "https://h.test/", "http://h.test/?%C3%A4"]
+    assert urls.fingerprints(some) == [urls.fingerprint(url) for url in some]
