@@ -35,7 +35,9 @@ local function answer(state, more)
   return {state, leases, wait, delayed_wait, more, current}
 end
 
-local claims_from, paused, back = unpack(redis.call('HMGET', STATS, 'claims_from', 'paused', 'back'))
+local stats = redis.call('HMGET', STATS, 'turn', 'out1', 'out2', 'out3', 'out4', 'out5', 'claims_from',
+  'paused', 'back', 'token')
+local claims_from, paused, back, token = unpack(stats, 7)
 if not redis.call('ZSCORE', OWNERS, owner) then return answer('dead', 0) end
 if now < tonumber(claims_from or 0) then return {'grace', {}, claims_from - now, -1, 0, current} end
 if redis.call('HGET', shard .. 'claims', owner) == request then
@@ -63,60 +65,74 @@ for number = 1, 5 do
 end
 local order = waiting + tonumber(back or 0) > tonumber(ARGV[7]) and ARGV[6] or ARGV[5]
 
-local token, records = tonumber(redis.call('HGET', STATS, 'token') or 0), {}
+local records = {}
+token = tonumber(token or 0)
+-- Returns the token.
 local function record(entry)
   token = token + 1
-  local lease = token .. ' ' .. request .. ' ' .. entry
-  records[#records + 1] = token
+  local name = digits(token)
+  local lease = name .. ' ' .. request .. ' ' .. entry
+  records[#records + 1] = name
   records[#records + 1] = lease
   leases[#leases + 1] = lease
+  return name
 end
 
 -- Most hosts have URLs in one or two of the five: popping finds out with fewer calls than asking.
 local function pop_back(host, turn)
-  local tried = {}
-  for step = 0, #order - 1 do
-    local number = string.byte(order, (turn + step) % #order + 1) - 48
-    if not tried[number] then
-      tried[number] = true
-      local entry = redis.call('LPOP', shard .. 'back:' .. host .. ':' .. number)
-      if entry then return entry end
-    end
+  local left = '12345'
+  while left ~= '' do
+    local number = next_queue(order, turn, '[' .. left .. ']')
+    local entry = redis.call('LPOP', shard .. 'back:' .. host .. ':' .. number)
+    if entry then return entry end
+    left = string.gsub(left, number, '')
   end
 end
 
 -- Changes of the heap, made at once.
 local off_heap, on_heap = {}, {}
 
+-- Where several fetches of a host may run, their starts are spaced too; the clock keeps it for URLs
+-- that are routed later.
+local function next_start(key)
+  return now + tonumber(redis.call('HGET', key, 'delay') or ARGV[13])
+end
+
 local function lease_from(host)
-  local key = shard .. 'host:' .. host
-  local tokens, turn, held, delay, own, slots = unpack(redis.call('HMGET', key, 'tokens', 'turn',
-    'waiting', 'delay', 'budget', 'parallel'))
-  slots = tonumber(slots) or parallel
+  local key, slots, own = shard .. 'host:' .. host, parallel, nil
+  local tokens, turn, held, keep = unpack(redis.call('HMGET', key, 'tokens', 'turn', 'waiting', 'keep'))
+  if keep then
+    own, slots = unpack(redis.call('HMGET', key, 'budget', 'parallel'))
+    slots = tonumber(slots) or parallel
+  end
   if over_budget(host, own, budget) then return drop_waiting(host, 'budget') end
   -- More than may be are in flight, as after a restart: the last of them brings the host back.
   if tokens_in(tokens) >= slots then return redis.call('ZREM', HEAP, host) end
-  turn = tonumber(turn or 0)
-  record(pop_back(host, turn))
-  tokens = tokens and tokens ~= '' and tokens .. ' ' .. token or tostring(token)
-  redis.call('HSET', key, 'tokens', tokens, 'turn', (turn + 1) % #order, 'waiting', held - 1)
+  turn, held = tonumber(turn or 0), held - 1
+  local name = record(pop_back(host, turn))
+  tokens = tokens and tokens ~= '' and tokens .. ' ' .. name or name
+  redis.call('HSET', key, 'tokens', tokens, 'turn', digits((turn + 1) % #order), 'waiting', digits(held))
   off_heap[#off_heap + 1] = host
   if slots > 1 then
-    -- Starts are spaced too; the clock keeps it for URLs that are routed later.
-    local next_start = now + tonumber(delay or ARGV[13])
-    redis.call('HSET', key, 'clock', next_start)
-    if tokens_in(tokens) < slots and tonumber(held) > 1 then
-      on_heap[#on_heap + 1] = next_start
+    local clock = digits(next_start(key))
+    redis.call('HSET', key, 'clock', clock)
+    if tokens_in(tokens) < slots and held > 0 then
+      on_heap[#on_heap + 1] = clock
       on_heap[#on_heap + 1] = host
     end
   end
 end
 
 -- A host with nothing waiting and nothing in flight that is due: its URL needs no back queue.
-local function lease_at_once(key, entry, delay, slots)
-  record(entry)
-  redis.call('HSET', key, 'tokens', token)
-  if slots > 1 then redis.call('HSET', key, 'clock', now + tonumber(delay or ARGV[13])) end
+local function lease_at_once(host, state, entry)
+  local key, name = shard .. 'host:' .. host, record(entry)
+  state.in_flight = 1
+  if state.slots > 1 then
+    state.clock = next_start(key)
+    redis.call('HSET', key, 'tokens', name, 'clock', digits(state.clock))
+  else
+    redis.call('HSET', key, 'tokens', name)
+  end
 end
 
 for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', now, 'LIMIT', 0, n)) do
@@ -124,16 +140,16 @@ for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', now, 'LIMIT', 0,
 end
 if #off_heap > 0 then redis.call('ZREM', HEAP, unpack(off_heap)) end
 if #on_heap > 0 then redis.call('ZADD', HEAP, unpack(on_heap)) end
-local from_back = #leases
+local from_back, to_back = #leases, 0
 if #leases < n then
-  waiting = route(n - #leases, now, order, sizes, waiting, parallel, budget, tonumber(ARGV[12]),
-    lease_at_once)
+  waiting, to_back = route(n - #leases, now, order, sizes, waiting, stats, parallel, budget,
+    tonumber(ARGV[12]), lease_at_once)
 end
+count('back', to_back - from_back)
 if #leases > 0 then
   redis.call('HSET', leases_key, unpack(records))
-  redis.call('HSET', STATS, 'token', token)
+  redis.call('HSET', STATS, 'token', digits(token))
   redis.call('HSET', shard .. 'claims', owner, request)
-  count('back', -from_back)
   count('claimed', #leases)
 end
 return answer('ok', (waiting > 0 and #leases < n) and 1 or 0)

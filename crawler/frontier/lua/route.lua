@@ -2,91 +2,136 @@
 
 local ROUTE_LIMIT = 1000
 
--- The queue whose turn it is; an empty one passes its share on.
-local function next_queue(order, turn, sizes)
-  for step = 0, #order - 1 do
-    local number = string.byte(order, (turn + step) % #order + 1) - 48
-    if sizes[number] > 0 then return number end
-  end
+-- The queue whose turn it is among some, given as a pattern; the others pass their shares on. Those
+-- without a share come when there are no others.
+local function next_queue(order, turn, among)
+  local at = string.find(order, among, turn % #order + 1) or string.find(order, among)
+  return (at and string.byte(order, at) or string.byte(among, 2)) - 48
 end
 
--- What people said of a host decides in O(1) a URL, however many URLs wait.
--- Returns the queue to use, or nil and the reason to drop the URL.
-local function host_rules(state, number, popped, host, budget)
-  local cut, queue, excluded = state[3], tonumber(state[4]), state[5]
-  if excluded then return nil, 'excluded' end
-  if cut then
-    local purged = tonumber(string.match(cut, string.rep('%d+ ', number - 1) .. '(%d+)'))
-    if popped <= purged then return nil, 'purged' end
+local function not_empty(sizes)
+  local digits = ''
+  for number = 1, 5 do
+    if sizes[number] > 0 then digits = digits .. number end
   end
-  if over_budget(host, state[6], budget) then return nil, 'budget' end
-  return queue or number
+  return '[' .. digits .. ']'
 end
 
 -- Front queues are read by chunks and cut once at the end: a call a URL is what costs.
-local chunks, taken = {}, {0, 0, 0, 0, 0}
+local chunks, chunk_at, taken = {{}, {}, {}, {}, {}}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}
 local function take_front(number)
-  local chunk = chunks[number]
-  if not chunk or chunk.at == #chunk then
-    local size = chunk and #chunk * 2 or 8
-    chunk = redis.call('LRANGE', shard .. 'front:' .. number, taken[number], taken[number] + size - 1)
-    chunk.at, chunks[number] = 0, chunk
+  local chunk, at = chunks[number], chunk_at[number] + 1
+  if at > #chunk then
+    local first, size = taken[number], math.max(8, #chunk * 4)
+    chunk = redis.call('LRANGE', shard .. 'front:' .. number, first, first + size - 1)
+    chunks[number], at = chunk, 1
   end
-  chunk.at, taken[number] = chunk.at + 1, taken[number] + 1
-  return chunk[chunk.at]
+  chunk_at[number], taken[number] = at, taken[number] + 1
+  return chunk[at]
 end
 
--- Routes until `wanted` URLs were passed to `lease(key, entry, delay, slots)`: a URL of a host that is
--- idle and due needs no back queue. Returns how many URLs still wait in the front queues.
-local function route(wanted, now, order, sizes, waiting, parallel, budget, dead_max, lease)
-  local out = redis.call('HMGET', STATS, 'turn', 'out1', 'out2', 'out3', 'out4', 'out5')
-  local turn, moved, back = tonumber(out[1] or 0), 0, 0
-  local popped = {}
-  for number = 1, 5 do popped[number] = tonumber(out[number + 1] or 0) end
-  local heap = {}
-  while wanted > 0 and waiting > 0 and moved < ROUTE_LIMIT do
-    local number = next_queue(order, turn, sizes)
-    local entry = take_front(number)
-    turn, moved, waiting, sizes[number] = turn + 1, moved + 1, waiting - 1, sizes[number] - 1
-    popped[number] = popped[number] + 1
-    local host = host_of(entry)
-    if not host then
-      bury_entry(entry, 'damaged', now, dead_max)
-    else
-      local key = shard .. 'host:' .. host
-      local state = redis.call('HMGET', key, 'tokens', 'clock', 'cut', 'queue', 'excluded', 'budget',
-        'waiting', 'delay', 'parallel')
-      local slots = tonumber(state[9]) or parallel
-      local queue, why = host_rules(state, number, popped[number], host, budget)
-      local held, clock = tonumber(state[7] or 0), tonumber(state[2] or 0)
-      if not queue then
-        count('dropped_' .. why, 1)
-      elseif held == 0 and clock <= now and (state[1] or '') == '' then
-        if state[1] or state[2] then redis.call('PERSIST', key) end
-        lease(key, entry, state[8], slots)
-        wanted = wanted - 1
-      else
-        redis.call('RPUSH', shard .. 'back:' .. host .. ':' .. queue, entry)
-        redis.call('HSET', key, 'waiting', held + 1)
-        back = back + 1
-        if held == 0 then
-          if state[1] or state[2] then redis.call('PERSIST', key) end
-          if tokens_in(state[1]) < slots then
-            heap[#heap + 1] = clock
-            heap[#heap + 1] = host
-          end
-        end
-      end
+-- What people ordered for a host, which few have: it is one that is kept.
+local function read_orders(host, budget)
+  local cut, queue, excluded, own, slots = unpack(redis.call('HMGET', shard .. 'host:' .. host, 'cut',
+    'queue', 'excluded', 'budget', 'parallel'))
+  return {cut = cut, queue = tonumber(queue), slots = tonumber(slots),
+    drop = excluded and 'excluded' or over_budget(host, own, budget) and 'budget'}
+end
+
+-- Decided in O(1) a URL, however many URLs wait. Returns the reason to drop it, if there is one.
+local function reason_to_drop(orders, number, popped)
+  if orders.cut and orders.drop ~= 'excluded' then
+    local purged = tonumber(string.match(orders.cut, string.rep('%d+ ', number - 1) .. '(%d+)'))
+    if popped <= purged then return 'purged' end
+  end
+  return orders.drop
+end
+
+-- A host as it is while URLs are routed: read once, written once.
+local function read_host(host, parallel, budget)
+  local tokens, clock, held, keep = unpack(redis.call('HMGET', shard .. 'host:' .. host, 'tokens',
+    'clock', 'waiting', 'keep'))
+  local state = {held = tonumber(held or 0), clock = tonumber(clock or 0), slots = parallel,
+    in_flight = tokens_in(tokens)}
+  state.may_expire = (tokens or clock) and state.held == 0 and state.in_flight == 0
+  if keep then
+    state.orders = read_orders(host, budget)
+    state.slots = state.orders.slots or parallel
+  elseif budget > 0 and over_budget(host, nil, budget) then
+    state.orders = {drop = 'budget'}
+  end
+  return state
+end
+
+local function stay(host, state)
+  if state.may_expire then redis.call('PERSIST', shard .. 'host:' .. host) end
+  state.may_expire = false
+end
+
+-- Write what was routed to the back queues; returns how many URLs that are.
+local function write_hosts(hosts, states)
+  local heap, back = {}, 0
+  for _, host in ipairs(hosts) do
+    local state, added = states[host], 0
+    for number, list in pairs(state.lists) do
+      redis.call('RPUSH', shard .. 'back:' .. host .. ':' .. number, unpack(list))
+      added = added + #list
     end
+    redis.call('HSET', shard .. 'host:' .. host, 'waiting', digits(state.held + added))
+    stay(host, state)
+    if state.held == 0 and state.in_flight < state.slots then
+      heap[#heap + 1] = digits(state.clock)
+      heap[#heap + 1] = host
+    end
+    back = back + added
   end
   if #heap > 0 then redis.call('ZADD', HEAP, unpack(heap)) end
+  return back
+end
+
+-- Routes until `wanted` URLs were passed to `lease(host, state, entry)`: a URL of a host that is idle
+-- and due needs no back queue. `out` is the turn and how many URLs left each front queue so far.
+-- Returns how many URLs still wait in the front queues, and how many went to the back queues.
+local function route(wanted, now, order, sizes, waiting, out, parallel, budget, dead_max, lease)
+  local turn, moved, popped = tonumber(out[1] or 0), 0, {}
+  for number = 1, 5 do popped[number] = tonumber(out[number + 1] or 0) end
+  local states, hosts, dropped, among = {}, {}, {}, not_empty(sizes)
+  while wanted > 0 and waiting > 0 and moved < ROUTE_LIMIT do
+    local number = next_queue(order, turn, among)
+    local entry = take_front(number)
+    turn, moved, waiting, sizes[number] = turn + 1, moved + 1, waiting - 1, sizes[number] - 1
+    if sizes[number] == 0 then among = not_empty(sizes) end
+    popped[number] = popped[number] + 1
+    local host = host_of(entry)
+    local state = host and (states[host] or read_host(host, parallel, budget))
+    local orders = state and state.orders
+    local why = orders and reason_to_drop(orders, number, popped[number])
+    if not host then
+      bury_entry(entry, 'damaged', now, dead_max)
+    elseif why then
+      dropped[why] = (dropped[why] or 0) + 1
+    elseif state.held == 0 and not state.lists and state.in_flight == 0 and state.clock <= now then
+      stay(host, state)
+      lease(host, state, entry)
+      wanted = wanted - 1
+    else
+      if not state.lists then
+        hosts[#hosts + 1], state.lists = host, {}
+      end
+      number = orders and orders.queue or number
+      local list = state.lists[number] or {}
+      list[#list + 1], state.lists[number] = entry, list
+    end
+    if host then states[host] = state end
+  end
+  local back = write_hosts(hosts, states)
+  for why, number in pairs(dropped) do count('dropped_' .. why, number) end
   if moved > 0 then
     for number = 1, 5 do
       if taken[number] > 0 then redis.call('LTRIM', shard .. 'front:' .. number, taken[number], -1) end
     end
-    redis.call('HSET', STATS, 'turn', turn % #order, 'out1', popped[1], 'out2', popped[2],
-      'out3', popped[3], 'out4', popped[4], 'out5', popped[5])
-    count('back', back)
+    redis.call('HSET', STATS, 'turn', digits(turn % #order), 'out1', digits(popped[1]), 'out2',
+      digits(popped[2]), 'out3', digits(popped[3]), 'out4', digits(popped[4]), 'out5', digits(popped[5]))
   end
-  return waiting
+  return waiting, back
 end

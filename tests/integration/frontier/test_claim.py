@@ -194,6 +194,36 @@ async def test_an_empty_queue_passes_its_share_on(frontier: Frontier, place: Pla
     assert counter[4] > counter[5] > 20
 
 
+async def test_queues_without_a_share_come_when_there_are_no_others(place: Place) -> None:
+    frontier = await place.instance(tuning=Tuning(weights=(0, 2, 1, 0, 0)))
+    for queue in (1, 2, 4):
+        await frontier.add([entry(f"http://a.test/{queue}/{i}", queue) for i in range(2)])
+        await frontier.add([entry(f"http://b{queue}.test/", queue)])
+    served = []
+    for i in range(9):
+        for lease in await claim(frontier, now_ms=T0 + i):
+            served.append(lease.entry)
+            await crawl(frontier, lease, now_ms=T0 + i)
+    inside = [e.queue for e in served if e.host == "a.test"]
+    assert (inside, len(served)) == ([2, 2, 1, 1, 4, 4], 9)
+
+
+async def test_one_call_routes_the_urls_of_a_host_in_their_order(
+    frontier: Frontier, place: Place
+) -> None:
+    found = [entry(f"http://a.test/{i}", 1 + i % 3) for i in range(30)]
+    await frontier.add(found)
+    first = await one(frontier)
+    sizes = await frontier.sizes()
+    assert (sum(sizes.front), sizes.back, sizes.hosts) == (0, 29, 0)
+    for queue in (1, 2, 3):
+        back = await place.redis.lrange(place.key("a.test", f"back:a.test:{queue}"), 0, -1)
+        waits = [encode(e) for e in found if e.queue == queue and e != first.entry]
+        assert back == waits
+    await crawl(frontier, first)
+    assert (await frontier.sizes()).hosts == 1
+
+
 async def test_inside_a_host_the_queues_share_by_the_same_weights(
     frontier: Frontier, place: Place
 ) -> None:
