@@ -17,14 +17,13 @@ from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from crawler import assembly, seeds, sitemaps, spider_arguments
 from crawler.frontier import ADD_MAX, Entry, Lease
-from crawler.items import Page, parent_of
+from crawler.items import Page
 from crawler.links import Document, HtmlReader, Reader, is_light
 from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.outlinks import SITEMAP_LEVELS, Outlinks
-from crawler.policy.directives import Directives, of_headers
+from crawler.page_records import asked_by_headers, page_of
 from crawler.policy.priority import Facts
 from crawler.policy.user_agent import product_token
-from crawler.reception import TYPE_NOT_ACCEPTED
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
 from crawler.tasks import in_daemon_thread
@@ -40,12 +39,6 @@ _SEED_BATCH = 1000
 _SITEMAP_INLINE_BYTES = 20_000
 _FRESH = timedelta(days=1)
 _BAD_SEEDS_SHOWN = 10
-# Scrapy's word for a body that ended too early, and ours.
-_FLAGS = {"dataloss": "truncated"}
-_KEPT_HEADERS = (
-    *("Content-Type", "Content-Language", "Cache-Control", "ETag", "Last-Modified"),
-    *("Server", "Date"),
-)
 
 
 class WebSpider(Spider):
@@ -137,16 +130,15 @@ class WebSpider(Spider):
 
     async def parse(self, response: Response) -> AsyncIterator[Page]:
         """One response, one page."""
-        page = self._page_of(response)
-        page.lease = response.meta.get(LEASE)
-        asked = self._asked_by_headers(response)
+        page = page_of(response)
+        asked = asked_by_headers(response, self.robots_name)
         is_noindex = asked.noindex
         if isinstance(response, TextResponse) and page.stored:
-            if is_light(response.body):
-                document = self._read(response, nofollow=asked.nofollow)
+            if is_light(page.body):
+                document = self._read(page, nofollow=asked.nofollow)
             else:
                 # The parser lets others run meanwhile.
-                document = await to_thread(self._read, response, nofollow=asked.nofollow)
+                document = await to_thread(self._read, page, nofollow=asked.nofollow)
             page.charset = document.charset
             page.title = document.title
             page.description = document.description
@@ -218,58 +210,11 @@ class WebSpider(Spider):
     def extract(self, response: Response, page: Page) -> None:
         """Override to put fields of your own into `page.extra`; called for HTML and XML."""
 
-    def _read(self, response: Response, *, nofollow: bool) -> Document:
-        header = response.headers.get("Content-Type") or b""
+    def _read(self, page: Page, *, nofollow: bool) -> Document:
+        content_type = page.headers.get("content-type", "")
         return self.reader.read(
-            response.body, response.url, content_type=header.decode("latin-1"), nofollow=nofollow
+            page.body, page.final_url, content_type=content_type, nofollow=nofollow
         )
-
-    def _asked_by_headers(self, response: Response) -> Directives:
-        values = [value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")]
-        return of_headers(values, self.robots_name) if values else Directives()
-
-    def _page_of(self, response: Response) -> Page:
-        meta = response.meta
-        lease: Lease | None = meta.get(LEASE)
-        redirects = meta.get("redirect_urls", [])
-        header = response.headers.get("Content-Type", b"") or b""
-        headers = {
-            name.lower(): value.decode("latin-1")
-            for name in _KEPT_HEADERS
-            if (value := response.headers.get(name)) is not None
-        }
-        page = Page(
-            # The frontier's spelling: what its fingerprint was made of.
-            url=lease.entry.url if lease is not None else response.url,
-            final_url=response.url,
-            status=response.status,
-            crawled_at=datetime.now(UTC),
-            fetch_ms=meta.get("fetch_ms", 0),
-            depth=meta.get("depth", 0),
-            parent=parent_of(lease.entry) if lease is not None else "",
-            redirects=list(redirects),
-            redirect_statuses=list(meta.get("redirect_reasons", [])),
-            flags=[_FLAGS.get(flag, flag) for flag in response.flags],
-            content_type=header.decode("latin-1").partition(";")[0].strip().lower(),
-            headers=headers,
-            etag=headers.get("etag", ""),
-            last_modified=headers.get("last-modified", ""),
-            size_bytes=len(response.body),
-            body=response.body,
-        )
-        if lease is not None:
-            page.priority = lease.entry.queue
-            page.error_count = lease.entry.attempts
-            history = lease.entry.tail.get("history")
-            page.last_error = history[-1][0] if history else ""
-        if not 200 <= response.status < 300:
-            page.stored, page.reason = False, f"status_{response.status}"
-            if response.status >= 400:
-                page.error_count += 1
-                page.last_error = page.reason
-        elif TYPE_NOT_ACCEPTED in response.flags:
-            page.stored, page.reason = False, TYPE_NOT_ACCEPTED
-        return page
 
 
 def _facts(page: sitemaps.Located, since: datetime) -> Facts:
