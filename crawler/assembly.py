@@ -41,6 +41,11 @@ _CLUSTER_SHARDS_PER_MASTER = 4
 _BEAT_MAX_S = 2.0
 # After a restart of Redis every process has the time of so many beats to tell what it holds.
 _GRACE_BEATS = 5
+# Pipelines that ask for no blocks of text, unless a page was compared before.
+_BLIND = frozenset(
+    f"crawler.pipelines.{name}"
+    for name in ("links.Links", "recrawl.Recrawl", "store.Store", "feeds.Feeds")
+)
 # Options of the whole fleet that have a setting each.
 _FLEET_SETTINGS = {
     "weights": "FRONTIER_WEIGHTS",
@@ -167,6 +172,12 @@ def text_without(settings: BaseSettings) -> list[str]:
         if not name.isascii() or not name.replace("-", "").isalnum():
             raise ConfigurationError(f"TEXT_WITHOUT has {name!r}; give elements such as nav.")
     return names
+
+
+def compares_blocks(settings: BaseSettings) -> bool:
+    """May a pipeline ask for the blocks of a page's text? Of those of others nothing is known."""
+    pipelines = settings.getwithbase("ITEM_PIPELINES")
+    return not {name for name, order in pipelines.items() if order is not None} <= _BLIND
 
 
 def trap_rules(settings: BaseSettings) -> TrapRules:

@@ -23,7 +23,7 @@ def _text(body: bytes) -> str:
 class _OnTheWay:
     """What a page carries from its spider to the pipelines; no field, so no feed writes it."""
 
-    # The pieces of text that a page is compared by; None: all of its text.
+    # The pieces of text that a page is compared by; None: all of its text, or nothing compares it.
     blocks: list[str] | None = None
     # Content hash and SimHash that the URL had when it was fetched before, if that is known and
     # they are others now.

@@ -89,6 +89,7 @@ class WebSpider(Spider):
             anchors=settings.getbool("KEEP_ANCHORS"),
             crawler_name=spider.robots_name,
             unread=assembly.text_without(settings),
+            blocks=assembly.compares_blocks(settings),
         )
         spider.reader = Reader(html, max_links=max_links, urls=spider.urls)
         return spider

@@ -9,12 +9,15 @@ from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlR
 
 from crawler.errors import ConfigurationError
 from crawler.items import Page
+from crawler.pipelines.duplicates import Duplicates
 from crawler.reception import TYPE_NOT_ACCEPTED
 from crawler.requests import LEASE
+from crawler.settings import ITEM_PIPELINES
 from crawler.spiders.web import WebSpider
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
+PIPELINES = "crawler.pipelines"
 HTML = b"""<html lang=en><title>T</title><meta name=description content=D>
 <link rel=canonical href=/c><body>Hello <a href=/b>B</a> <a href=http://o.test>O</a>"""
 
@@ -65,6 +68,25 @@ async def test_elements_are_left_out_of_the_text_by_a_setting(scheduler: Writing
     assert (await page_of(html, spider)).text == "Text"
     with pytest.raises(ConfigurationError, match=r"TEXT_WITHOUT has 'div\.menu'; give elements"):
         WebSpider.from_crawler(crawler_with(scheduler, TEXT_WITHOUT=["div.menu"]))
+
+
+@pytest.mark.parametrize(
+    ("pipelines", "blocks"),
+    [
+        ({}, ["Text"]),
+        ({f"{PIPELINES}.duplicates.Duplicates": None}, None),
+        ({f"{PIPELINES}.duplicates.Duplicates": None, "project.Own": 150}, ["Text"]),
+        ({f"{PIPELINES}.duplicates.Duplicates": None, "project.Own": None}, None),
+        ({f"{PIPELINES}.duplicates.Duplicates": None, Duplicates: 100}, ["Text"]),
+    ],
+)
+async def test_blocks_of_text_are_made_where_a_pipeline_may_ask_for_them(
+    scheduler: WritingScheduler, pipelines: dict[Any, int | None], blocks: list[str] | None
+) -> None:
+    html = HtmlResponse(URL, body=b"<nav>Menu</nav><p>Text</p>")
+    crawler = crawler_with(scheduler, ITEM_PIPELINES={**ITEM_PIPELINES, **pipelines})
+    page = await page_of(html, WebSpider.from_crawler(crawler))
+    assert (page.text, page.blocks) == ("Menu Text", blocks)
 
 
 async def test_a_page_is_named_as_the_frontier_names_it(scheduler: WritingScheduler) -> None:
