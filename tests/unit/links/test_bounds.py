@@ -65,8 +65,9 @@ def test_the_largest_page_is_read(kind: str) -> None:
     assert spent_s(SLOW[kind](10_000 * KB)) < 300 * max(spent_s(SLOW[kind](100 * KB)), 0.1)
 
 
-def test_links_before_the_cut_count() -> None:
-    html = "<a href=/first>x</a>" + "<div>" * 100_000 + "<a href=/last>x</a>"
+@pytest.mark.parametrize("letter", ["x", "é", "字"])
+def test_links_before_the_cut_count(letter: str) -> None:
+    html = f"<a href=/first>{letter}</a>" + "<div>" * 100_000 + "<a href=/last>x</a>"
     assert READER.read(html, "http://h.test/").links == ["http://h.test/first"]
 
 
