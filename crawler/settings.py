@@ -189,7 +189,7 @@ PAGES_CODEC = "zstd"
 STORE_BATCH_MAX = 200
 STORE_BATCH_MAX_BYTES = 16_000_000
 # Seconds that a small batch waits for more pages: each batch costs as much as some pages do.
-STORE_LINGER = 0.05
+STORE_LINGER = 0.1
 # When a page is durable, in MongoDB's words; what MONGO_URI says of it counts more. By default when
 # the server has it in its journal; {"w": "majority", "j": true} survives failovers of a set.
 STORE_WRITE_CONCERN: dict[str, object] = {"w": 1, "j": True}

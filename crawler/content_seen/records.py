@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """What a page is recognised by."""
 
     # SHA-256 of the body.
@@ -23,8 +21,7 @@ class Content:
         return cls(bytes.fromhex(content_hash), int(simhash, 16) if simhash else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicate:
+class Duplicate(NamedTuple):
     """The page that has this content already."""
 
     of: int

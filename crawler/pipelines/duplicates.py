@@ -48,8 +48,8 @@ class Duplicates:
         self._min_words = min_words
         self._made_for = made_for
         self._frames = Frames()
-        # Contents on their way to the store, and of which page.
-        self._pending: dict[bytes, str] = {}
+        # Hashes of contents on their way to the store, and of which page.
+        self._pending: dict[str, str] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -104,7 +104,7 @@ class Duplicates:
         if len(self._pending) >= _PENDING_MAX:
             # Of items that other pipelines replaced: no signal speaks of them.
             self._pending.clear()
-        if self._pending.setdefault(content.digest, item.url) != item.url:
+        if self._pending.setdefault(item.content_hash, item.url) != item.url:
             # Both are stored: whichever fails, the other must not depend on it.
             self._count("pending")
         try:
@@ -139,10 +139,8 @@ class Duplicates:
 
     def let_go(self, item: Any) -> None:
         """The item is durable, or will not be."""
-        if isinstance(item, Page) and item.content_hash:
-            digest = bytes.fromhex(item.content_hash)
-            if self._pending.get(digest) == item.url:
-                del self._pending[digest]
+        if isinstance(item, Page) and self._pending.get(item.content_hash) == item.url:
+            del self._pending[item.content_hash]
 
     def _content_of(self, page: Page) -> Content:
         digest = hashlib.sha256(page.body).digest()

@@ -46,6 +46,8 @@ class Store:
         self._codec = codec
         self._compress = codecs.compressor(codec)
         self._closing = False
+        # None in crawls with a scheduler of Scrapy's.
+        self._scheduler: Scheduler | None = None
         self._tally = Tally(crawler.stats)
         self._patience = Patience(
             self._is_closing, on_failure=self._tally.failed, on_change=self._breaker_changed
@@ -88,8 +90,9 @@ class Store:
         given = {**settings.getdict("STORE_WRITE_CONCERN"), **database.write_concern.document}
         # A cluster's shards have journals of their own.
         self._writer = Writer(database, _concern(given), one_journal=not await client.is_mongos)
-        scheduler = self._scheduler()
-        if scheduler is not None:
+        scheduler = getattr(self._crawler.engine, "scheduler", None)
+        if isinstance(scheduler, Scheduler):
+            self._scheduler = scheduler
             scheduler.failures.record = self.record
         self._tally.opened()
 
@@ -127,18 +130,12 @@ class Store:
 
     def _breaker_changed(self, state: str) -> None:
         self._tally.breaker(state)
-        scheduler = self._scheduler()
-        if scheduler is not None:
-            scheduler.workbench.pause(state == OPEN)
+        if self._scheduler is not None:
+            self._scheduler.workbench.pause(state == OPEN)
 
     def _sign(self, page: Page) -> None:
-        scheduler = self._scheduler()
-        if scheduler is not None:
-            page.worker = scheduler.frontier.owner
-
-    def _scheduler(self) -> Scheduler | None:
-        scheduler = getattr(self._crawler.engine, "scheduler", None)
-        return scheduler if isinstance(scheduler, Scheduler) else None
+        if self._scheduler is not None:
+            page.worker = self._scheduler.frontier.owner
 
     def _is_closing(self) -> bool:
         return self._closing or Engine.is_closing(self._crawler)

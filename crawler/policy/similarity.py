@@ -78,17 +78,19 @@ def simhash(hashes: np.ndarray) -> int:
 
 def majority(hashes: np.ndarray) -> int:
     """Each bit as most of the hashes have it."""
-    # Eight bits of a hash are counted at once, each in a byte of its own.
-    ones = np.zeros((8, 8), dtype=np.int64)
-    for start in range(0, len(hashes), _CHUNK):
-        bits = hashes[start : start + _CHUNK] >> _PLACES
-        bits &= _LOWEST
-        counts = np.add.reduceat(bits, range(0, bits.shape[1], _BYTE_MAX), axis=1)
-        octets = counts.astype("<u8", copy=False).view(np.uint8).reshape(8, -1, 8)
-        ones += np.add.reduce(octets, axis=1, dtype=np.int64)
-    is_set = np.greater(ones.T, len(hashes) // 2)
-    packed = np.packbits(is_set, bitorder="little")
+    ones = sum(_ones(hashes[at : at + _CHUNK]) for at in range(0, len(hashes), _CHUNK))
+    packed = np.packbits(np.greater(ones, len(hashes) // 2), bitorder="little")
     return int.from_bytes(packed.tobytes(), "little")
+
+
+def _ones(hashes: np.ndarray) -> np.ndarray:
+    """How many have each bit, by byte and bit. Eight are counted at once, in a byte each."""
+    bits = hashes >> _PLACES
+    bits &= _LOWEST
+    counts = np.add.reduceat(bits, np.arange(0, len(hashes), _BYTE_MAX), axis=1)
+    octets = counts.astype("<u8", copy=False).view(np.uint8).reshape(8, -1, 8)
+    ones: np.ndarray = np.add.reduce(octets, axis=1, dtype=np.int64)
+    return ones.T
 
 
 def distance(a: int, b: int) -> int:

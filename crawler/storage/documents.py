@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 import bson
@@ -26,6 +27,7 @@ VERSIONS_KEPT = 20
 # Kept apart from the metadata: bodies, texts, and what is only of use on the way.
 _NOT_METADATA = frozenset({"body", "text", "links", "stored"})
 _METADATA = tuple(field.name for field in fields(Page) if field.name not in _NOT_METADATA)
+_metadata_of = attrgetter(*_METADATA)
 # What a visit without a page says; the rest stays as the last page had it.
 _VISIT = (
     "final_url",
@@ -166,7 +168,7 @@ def _whole_metadata(page: Page, url_hash: str) -> dict[str, Any]:
 
 
 def _page_fields(page: Page) -> dict[str, Any]:
-    document = {name: getattr(page, name) for name in _METADATA}
+    document = dict(zip(_METADATA, _metadata_of(page), strict=True))
     host = host_of(page.url)
     document["host"] = host
     document["domain"] = registered_domain(host)
