@@ -23,6 +23,7 @@ class Server:
         self.connections = 0
         self.requests: list[bytes] = []
         self._answer = answer
+        self._is_closed = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -31,6 +32,9 @@ class Server:
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -44,10 +48,17 @@ class Server:
                 else:
                     writer.write(self._answer)
                     await writer.drain()
-        except (asyncio.IncompleteReadError, OSError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
             pass
         finally:
-            writer.close()
+            writer.transport.abort() if self._is_closed else writer.close()
+
+    async def close(self) -> None:
+        """End the connections that clients keep."""
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -61,6 +72,7 @@ async def serving(
         yield server
     finally:
         listener.close()
+        await server.close()
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Scheme, authority and what is asked for. A backslash would end the authority for browsers only.
 _URL = re.compile(
-    r"(https?)://([!\"$-.0->@-\[\]-~]+)([!-\"$-~]*)(?:#.*)?", re.IGNORECASE | re.DOTALL
+    r"(https?)://([!\"$-.0->@-\[\]-~]+)((?:[/?][!-\"$-~]*)?)(?:#.*)?", re.IGNORECASE | re.DOTALL
 )
 _PORTS = {"http": 80, "https": 443}
 _ORIGINS_MAX = 4096
