@@ -44,7 +44,8 @@ def _is_seen(logger: logging.Logger, level: int) -> bool:
     """Does any handler take lines of this level? Scrapy's loggers let all of them pass."""
     at: logging.Logger | None = logger if logger.isEnabledFor(level) else None
     while at is not None:
-        if any(handler.level <= level for handler in at.handlers):
-            return True
+        for handler in at.handlers:
+            if handler.level <= level:
+                return True
         at = at.parent if at.propagate else None
     return False

@@ -22,6 +22,7 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.python import MutableAsyncChain, global_object_name
 
 from crawler.middlewares.leases import Leases
+from crawler.request_defaults import merged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
@@ -154,3 +155,4 @@ def take_over(crawler: Crawler) -> None:
     middleware = getattr(engine.downloader, "middleware", None)
     if type(middleware) is DownloaderMiddlewareManager:
         middleware.__class__ = QuickDownloaderMiddlewares
+        middleware.methods["process_request"] = merged(middleware.methods["process_request"])

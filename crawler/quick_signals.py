@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from inspect import isawaitable
+from functools import lru_cache
+from inspect import CO_VARKEYWORDS, isawaitable
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from pydispatch import dispatcher  # type: ignore[import-untyped]
@@ -45,9 +47,9 @@ class QuickSignals(SignalManager):
         quiet = tuple(given) if isinstance(given, list | tuple) else (given,)
         answers: list[Answer] = []
         waits: dict[int, Any] = {}
-        for receiver in list(liveReceivers(getAllReceivers(sender, signal))):
+        for receiver in _receivers(signal, sender):
             try:
-                answer = robustApply(receiver, signal=signal, sender=sender, **named)
+                answer = _call(receiver, signal, sender, named)
                 if isinstance(answer, Deferred):
                     answer = maybe_deferred_to_future(answer)
                 if isawaitable(answer):
@@ -85,3 +87,28 @@ def is_heard(signal: Any, sender: Any) -> bool:
         if handlers and (signal in handlers or dispatcher.Any in handlers):
             return True
     return False
+
+
+def _receivers(signal: Any, sender: Any) -> list[Any]:
+    """Those of a signal, in the order in which they were connected."""
+    handlers = dispatcher.connections.get(id(sender), {})
+    if dispatcher.Any in handlers or id(dispatcher.Any) in dispatcher.connections:
+        return list(liveReceivers(getAllReceivers(sender, signal)))
+    return list(liveReceivers(handlers.get(signal, ())))
+
+
+def _call(receiver: Any, signal: Any, sender: Any, named: dict[str, Any]) -> Any:
+    """Call a receiver with those of the values that it has arguments for."""
+    if isinstance(receiver, MethodType) and isinstance(receiver.__func__, FunctionType):
+        names = _names_of(receiver.__func__.__code__)
+        if names is not None:
+            return receiver(**{name: named[name] for name in names if name in named})
+    return robustApply(receiver, signal=signal, sender=sender, **named)
+
+
+@lru_cache(maxsize=1000)
+def _names_of(code: CodeType) -> tuple[str, ...] | None:
+    """Arguments of a method; None where more than the signal's values may be asked for."""
+    names = code.co_varnames[1 : code.co_argcount]
+    takes_all = code.co_flags & CO_VARKEYWORDS
+    return None if takes_all or "signal" in names or "sender" in names else names

@@ -11,10 +11,10 @@ import logging
 import random
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from scrapy import Request, signals
+from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import load_object
 
 from crawler.dns_prefetch import DnsPrefetch
@@ -90,7 +90,7 @@ class Dns:
                 )
 
     async def process_request(self, request: Request) -> Request | None:
-        parts = urlsplit(request.url)
+        parts = urlparse_cached(request)
         host = parts.hostname or ""
         if self._by_proxy(request, parts.scheme, host):
             return None

@@ -122,3 +122,32 @@ def test_handlers_for_any_signal_or_any_sender_are_heard(signal: Any, of_sender:
         assert [answer for _, answer in signals.send_catch_log(OTHER, item=7)] == [7]
     finally:
         signals.disconnect(heard, signal, **where)
+
+
+class Choosy:
+    """Handlers with other wishes than the values of a signal."""
+
+    async def known(self, item: int, missing: str = "default") -> tuple[int, str]:
+        return item, missing
+
+    async def of_whom(self, signal: Any, sender: Any) -> tuple[Any, Any]:
+        return signal, sender
+
+    async def all_of_it(self, **named: Any) -> int:
+        return len(named)
+
+    async def by_name(self, item: int, *, response: int = 0) -> tuple[int, int]:
+        return item, response
+
+
+async def test_handlers_get_the_arguments_that_they_have() -> None:
+    found = []
+    for quick in (False, True):
+        signals, choosy = manager(quick=quick), Choosy()
+        for name in ("known", "of_whom", "all_of_it", "by_name"):
+            signals.connect(getattr(choosy, name), SIGNAL)
+        answers = await signals.send_catch_log_async(SIGNAL, item=1, response=2, more=3)
+        said = {handler.__name__: answer for handler, answer in answers}
+        assert said.pop("of_whom") == (SIGNAL, signals.sender)
+        found.append(said)
+    assert found[0] == found[1] == {"known": (1, "default"), "all_of_it": 5, "by_name": (1, 0)}
