@@ -83,6 +83,11 @@ class DnsCache:
         self._recent: OrderedDict[str, _Record] = OrderedDict()
         self._in_flight: dict[str, asyncio.Task[_Record | None]] = {}
 
+    def knows(self, host: str) -> bool:
+        """Is there an answer in memory, "no such name" included?"""
+        record = self._recent.get(host)
+        return record is not None and monotonic() < record.fresh_until
+
     async def get(self, host: str, *, counted: bool = True) -> tuple[str, ...]:
         """The addresses of a host, or NoSuchHost, or DnsFailed.
 

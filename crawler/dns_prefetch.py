@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# One shard is looked at so often, the process's own before others; less often while none has hosts.
+# One shard is looked at so often, the process's own before others; less often while none has hosts,
+# more often and further ahead the more names are new, as those of a list of seeds are.
 _EVERY_S = 0.5
 _IDLE_S = 2.0
+_SOON_S = 0.1
 _WITHIN_MS = 3000
-_HOSTS_MAX = 32
+_HOSTS_MIN, _HOSTS_MAX = 32, 256
+_AHEAD_A_NAME = 16
 # A name is not asked for again sooner: what DNS does not answer now is for the fetch to find out.
 _AGAIN_S = 30.0
 _ASKED_MAX = 10_000
@@ -45,6 +48,7 @@ class DnsPrefetch:
         self._workbench = workbench
         self._count = count
         self._asked: OrderedDict[str, float] = OrderedDict()
+        self._ahead = _HOSTS_MIN
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -67,14 +71,15 @@ class DnsPrefetch:
             except Exception:
                 # Fetches look names up by themselves: nothing depends on this.
                 logger.exception("Looking names up ahead failed; trying again")
-            await asyncio.sleep(_EVERY_S if empty < len(order) else _IDLE_S)
+            pause = _EVERY_S if empty < len(order) else _IDLE_S
+            await asyncio.sleep(_SOON_S if self._ahead > _HOSTS_MIN else pause)
 
     async def look(self, shard: int) -> bool:
         """Look up the names that are next in one shard, those not asked for lately.
 
         Says whether there are any that are next.
         """
-        hosts = await self._upcoming.hosts(shard, within_ms=_WITHIN_MS, most=_HOSTS_MAX)
+        hosts = await self._upcoming.hosts(shard, within_ms=_WITHIN_MS, most=self._ahead)
         now = monotonic()
         new = [host for host in hosts if self._asked.get(host, 0.0) <= now]
         started = self._resolver.prefetch(new)
@@ -83,6 +88,7 @@ class DnsPrefetch:
             self._asked.move_to_end(host)
         while len(self._asked) > _ASKED_MAX:
             self._asked.popitem(last=False)
+        self._ahead = min(max(_HOSTS_MIN, _AHEAD_A_NAME * len(started)), _HOSTS_MAX)
         if started:
             self._count("dns/prefetched", len(started))
         return bool(hosts)

@@ -57,6 +57,13 @@ class Resolver(AbstractResolver):
         )
         return cls(settings.getdict("DNS_OVERRIDES"), cache, count)
 
+    def knows(self, host: str) -> bool:
+        """Would `look_up` have nothing to wait for?"""
+        name = _name(host)
+        return (
+            self.cache.knows(name) or self._override(name) is not None or literal(name) is not None
+        )
+
     async def look_up(self, host: str) -> None:
         """Make sure that the address of a URL's host is known, or NoSuchHost, or DnsFailed."""
         name = _name(host)

@@ -1,8 +1,8 @@
 """Know the address of a host before it is fetched from. Downloader middleware.
 
-Where there is no such name the URL fails; where DNS gives no answer it waits. An outage of DNS
-makes nothing fail, however long it is; a single name that stays without an answer while others
-have one fails in the end.
+Where there is no such name the URL fails; where DNS gives no answer it waits. A lookup that takes
+long holds no fetch up. An outage of DNS makes nothing fail, however long it is; a single name that
+stays without an answer while others have one fails in the end.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from scrapy import Request, signals
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import load_object
 
+from crawler.dns_patience import Patience
 from crawler.dns_prefetch import DnsPrefetch
 from crawler.download import DownloadHandler
 from crawler.extensions.servers import Servers
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 # A name fails after so many lookups without an answer, between each of which others had one.
 _HOST_TRIES = 6
 _TROUBLED_HOSTS_MAX = 10_000
+# A URL whose lookup takes long is next in line after so many seconds; others use the time.
+_SLOW_WAIT_S = 1.0
 
 
 class Dns:
@@ -44,6 +47,7 @@ class Dns:
         self._crawler = crawler
         self._resolver = Resolver.of(crawler)
         self._retry_wait_s = retry_wait_s
+        self._patience = Patience(self._resolver.look_up)
         self._prefetch: DnsPrefetch | None = None
         # Host → lookups without an answer, and how many answers there had been at the last.
         self._troubled: OrderedDict[str, tuple[int, int]] = OrderedDict()
@@ -73,6 +77,7 @@ class Dns:
     async def _engine_stopped(self) -> None:
         if self._prefetch is not None:
             await self._prefetch.close()
+        self._patience.close()
         # The download handlers close it too, but are made for the first fetch only.
         await self._resolver.close()
 
@@ -94,20 +99,26 @@ class Dns:
         host = parts.hostname or ""
         if self._by_proxy(request, parts.scheme, host):
             return None
+        lease: Lease | None = request.meta.get(LEASE)
         try:
-            await self._resolver.look_up(host)
+            if lease is None or self._resolver.knows(host):
+                await self._resolver.look_up(host)
+            elif not await self._patience.look_up(host):
+                return self._hand_back(request, lease, _SLOW_WAIT_S)
         except DnsFailed:
-            lease: Lease | None = request.meta.get(LEASE)
             wait_s = self._wait_s(host)
             if lease is None or wait_s is None:
                 raise
-            self._crawler.stats.inc_value("dns/deferred")
-            # The request goes back to a scheduler that has settled it: the fetch ends quietly.
-            Scheduler.of(self._crawler).hand_back(lease, round(wait_s * 1000))
-            return request
+            return self._hand_back(request, lease, wait_s)
         if self._troubled:
             self._troubled.pop(host, None)
         return None
+
+    def _hand_back(self, request: Request, lease: Lease, wait_s: float) -> Request:
+        self._crawler.stats.inc_value("dns/deferred")
+        Scheduler.of(self._crawler).hand_back(lease, round(wait_s * 1000))
+        # It goes back to a scheduler that has settled it: the fetch ends quietly.
+        return request
 
     def _by_proxy(self, request: Request, scheme: str, host: str) -> bool:
         if "proxy" in request.meta:

@@ -73,6 +73,19 @@ async def test_names_are_known_before_their_urls_are_claimed(redis: Client, dns:
     assert set(dns.asked) == {("a.test", "A"), ("b.test", "A")}
 
 
+async def test_it_looks_further_ahead_while_names_are_new(redis: Client, dns: DnsServer) -> None:
+    await add(redis, *(f"{number}.test" for number in range(300)))
+    process = Process(redis, dns)
+    before: list[int] = []
+    while not before or dns.questions() > before[-1]:
+        before.append(dns.questions())
+        await process.prefetch.look(0)
+        await asyncio.gather(*process.cache._in_flight.values())
+    # Of one front queue a fifth of all that is looked at.
+    assert before[1] < 10
+    assert before[-1] > 40
+
+
 async def test_a_name_without_an_answer_is_left_to_its_fetch(redis: Client, dns: DnsServer) -> None:
     dns.broken.add("a.test")
     await add(redis, "a.test")

@@ -1,0 +1,103 @@
+"""A lookup that takes long holds nobody up, and its result is not lost."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from crawler import dns_patience
+from crawler.dns_patience import Patience
+from crawler.fetch_errors import DnsFailed, NoSuchHost
+
+
+class Names:
+    """Each lookup takes until it is told what it finds; what it found is known from then on."""
+
+    def __init__(self, wait_s: float = 0.01) -> None:
+        self.asked: Counter[str] = Counter()
+        self.patience = Patience(self._look_up, wait_s=wait_s)
+        self._said: dict[str, asyncio.Future[None]] = {}
+
+    async def _look_up(self, host: str) -> None:
+        self.asked[host] += 1
+        self._said[host] = asyncio.get_running_loop().create_future()
+        await self._said[host]
+
+    async def say(self, host: str, error: Exception | None = None) -> None:
+        while host not in self._said:  # noqa: ASYNC110 - a task asks meanwhile
+            await asyncio.sleep(0)
+        if error is None:
+            self._said.pop(host).set_result(None)
+        else:
+            self._said.pop(host).set_exception(error)
+        while host in self.patience._slow:  # noqa: ASYNC110 - it is told by a callback
+            await asyncio.sleep(0)
+
+
+async def test_an_answer_in_time_is_waited_for() -> None:
+    names = Names(wait_s=60)
+    asked = asyncio.create_task(names.patience.look_up("h.test"))
+    await names.say("h.test")
+    assert await asked
+    asked = asyncio.create_task(names.patience.look_up("h.test"))
+    await names.say("h.test", NoSuchHost("none"))
+    with pytest.raises(NoSuchHost):
+        await asked
+    assert names.patience._slow == {}
+
+
+async def test_a_slow_lookup_goes_on_and_is_asked_for_once() -> None:
+    names = Names()
+    for _ in range(3):
+        assert not await names.patience.look_up("h.test")
+    assert names.asked == {"h.test": 1}
+    await names.say("h.test")
+    assert names.patience._slow == {}
+
+
+async def test_a_late_failure_is_told_once_to_the_next_who_asks() -> None:
+    names = Names()
+    assert not await names.patience.look_up("h.test")
+    await names.say("h.test", DnsFailed("no answer"))
+    with pytest.raises(DnsFailed):
+        await names.patience.look_up("h.test")
+    assert not await names.patience.look_up("h.test")
+    assert names.asked == {"h.test": 2}
+
+
+async def test_an_old_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dns_patience, "_FAILED_S", -1.0)
+    names = Names()
+    assert not await names.patience.look_up("h.test")
+    await names.say("h.test", DnsFailed("no answer"))
+    assert not await names.patience.look_up("h.test")
+
+
+async def test_late_answers_are_left_to_the_cache() -> None:
+    names = Names()
+    assert not await names.patience.look_up("h.test")
+    await names.say("h.test", NoSuchHost("none"))
+    assert names.patience._failed == {}
+
+
+async def test_there_are_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dns_patience, "_SLOW_MAX", 2)
+    names = Names()
+    assert not await names.patience.look_up("1.test")
+    assert not await names.patience.look_up("2.test")
+    third = asyncio.create_task(names.patience.look_up("3.test"))
+    await names.say("3.test")
+    assert await third
+    for host in ("1.test", "2.test", "4.test"):
+        await names.patience.look_up(host)
+        await names.say(host, DnsFailed("no answer"))
+    assert list(names.patience._failed) == ["2.test", "4.test"]
+
+
+async def test_closing_ends_what_is_under_way() -> None:
+    names = Names()
+    assert not await names.patience.look_up("h.test")
+    (lookup,) = names.patience._slow.values()
+    names.patience.close()
+    await asyncio.wait([lookup])
+    assert lookup.cancelled()
