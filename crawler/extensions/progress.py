@@ -191,6 +191,7 @@ class Progress:
             waits_s=scheduler.workbench.ending.waits_s,
             frontier_at=next_steps.frontier_at(settings, scheduler.crawl),
             pages_at=next_steps.pages_at(settings),
+            has_store=settings["PAGES_STORE"] != "none",
             commands=next_steps.commands(
                 settings,
                 crawl=scheduler.crawl,

@@ -7,6 +7,7 @@ batches: the scheduler's failures come to `record` before their leases are settl
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from functools import partial
 from time import monotonic
@@ -33,6 +34,9 @@ from crawler.storage.writer import Faults, Writer
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
 
 # Larger pages are made into documents in a thread; so many bytes take about 0.5 ms.
 _INLINE_BYTES = 150_000
@@ -60,6 +64,11 @@ class Store:
         settings = crawler.settings
         store, codec = settings["PAGES_STORE"], settings["PAGES_CODEC"]
         if store == "none":
+            if not _others_take_pages(settings):
+                logger.warning(
+                    "PAGES_STORE is none, and there is no feed and no pipeline of yours: pages go "
+                    "nowhere. To write them to a file: -O pages.jsonl"
+                )
             raise NotConfigured
         if store != "mongo":
             raise ConfigurationError(f"PAGES_STORE is {store!r}; set it to mongo or none.")
@@ -139,6 +148,16 @@ class Store:
 
     def _is_closing(self) -> bool:
         return self._closing or Engine.is_closing(self._crawler)
+
+
+def _others_take_pages(settings: BaseSettings) -> bool:
+    """Is there a feed, or a pipeline that is not ours?"""
+    if settings["FEEDS"] or settings["FEED_URI"]:
+        return True
+    pipelines = settings.getwithbase("ITEM_PIPELINES")
+    used = [pipeline for pipeline, order in pipelines.items() if order is not None]
+    names = [name if isinstance(name, str) else name.__module__ for name in used]
+    return any(not name.startswith("crawler.") for name in names)
 
 
 def _concern(values: dict[str, Any]) -> WriteConcern:

@@ -58,6 +58,8 @@ class Summary:
     frontier_at: str
     pages_at: str
     commands: Commands
+    # False where only feeds and users' own pipelines have the pages.
+    has_store: bool = True
 
     @property
     def finished(self) -> bool:
@@ -161,7 +163,8 @@ def summary_text(summary: Summary) -> Text:
 def _run_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     process = summary.process
     more = "+" if summary.hosts_cut else ""
-    yield "pages stored", f"{process.pages:,} ({size(process.size_bytes)} read)"
+    pages = "pages stored" if summary.has_store else "pages scraped"
+    yield pages, f"{process.pages:,} ({size(process.size_bytes)} read)"
     yield "hosts", f"{summary.hosts:,}{more}"
     yield "duplicates", f"{process.duplicates_exact:,} exact, {process.duplicates_near:,} near"
     if process.not_kept:

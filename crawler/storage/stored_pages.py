@@ -85,7 +85,7 @@ class StoredPages:
                 found = await self._content.find_one({"page_id": page["url_hash"]})
                 return None if found is None else _content(page, found)
             kept = await self._metadata.find_one({"url_hash": page["duplicate_of"]})
-            if kept is None or _has_other_bytes(page, kept):
+            if kept is None or _has_changed(page, kept):
                 return None
             page = kept
         return None
@@ -127,10 +127,14 @@ class StoredPages:
         ]
 
 
-def _has_other_bytes(page: Document, original: Document) -> bool:
-    """Did the original change since the page was found to have the very same bytes?"""
-    is_exact = page.get("duplicate_distance") is None
-    return is_exact and page.get("content_hash") != original.get("content_hash")
+def _has_changed(page: Document, original: Document) -> bool:
+    """Is the original no more what the page was found to be a duplicate of?"""
+    distance = page.get("duplicate_distance")
+    if distance is None:
+        return page.get("content_hash") != original.get("content_hash")
+    # Without a SimHash the original has become too short to be compared.
+    now = original.get("simhash")
+    return not now or (int(page["simhash"], 16) ^ int(now, 16)).bit_count() > distance
 
 
 def _content(page: Document, found: Document) -> Content:

@@ -162,6 +162,23 @@ def test_a_duplicate_of_what_has_changed_since_does_not_show_that(
     assert b"it has the content of another page, which is gone" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("simhash", "is_shown"),
+    [("00000000000000ff", True), ("00000000000000f0", False), ("", False)],
+)
+def test_a_near_duplicate_shows_what_is_still_as_near_to_it(
+    get: Get, mongo_uri: str, mongo_db_name: str, simhash: str, is_shown: bool
+) -> None:
+    near = {"duplicate_distance": 2, "simhash": "000000000000003f", "content_hash": "of another"}
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        pages = client[mongo_db_name]["pages_metadata"]
+        pages.update_one({"url": COPY}, {"$set": near})
+        pages.update_one({"url": URL}, {"$set": {"simhash": simhash}})
+    done = get(COPY, "--text")
+    assert done.returncode == (0 if is_shown else 1)
+    assert ("Grüße" in done.stdout.decode()) == is_shown
+
+
 def test_metadata_is_given_as_json(get: Get) -> None:
     read = json.loads(get(URL, "--meta", "--json").stdout)
     assert read["title"] == "A title"

@@ -208,9 +208,27 @@ async def test_closing_waits_for_what_is_being_written(
     await item
 
 
-def test_pages_may_be_stored_elsewhere() -> None:
+class OwnPipeline:
+    """Takes pages."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_warned"),
+    [
+        ({}, True),
+        ({"FEEDS": {"pages.jsonl": {"format": "jsonlines"}}}, False),
+        ({"ITEM_PIPELINES": {OwnPipeline: 500}}, False),
+        ({"ITEM_PIPELINES": {"shop.Prices": 500}}, False),
+        ({"ITEM_PIPELINES": {"shop.Prices": None}}, True),
+    ],
+)
+def test_pages_may_be_stored_elsewhere_and_must_not_go_nowhere_unsaid(
+    settings: dict[str, Any], is_warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(NotConfigured):
-        Store.from_crawler(project_crawler(PAGES_STORE="none"))
+        Store.from_crawler(project_crawler(PAGES_STORE="none", **settings))
+    assert ("pages go nowhere" in caplog.text) == is_warned
+    assert not is_warned or "-O pages.jsonl" in caplog.text
 
 
 @pytest.mark.parametrize(

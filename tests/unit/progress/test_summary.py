@@ -30,6 +30,12 @@ def test_this_run_and_the_whole_crawl_are_apart() -> None:
     assert "pages crawled     7,000" in crawl
 
 
+def test_without_a_store_nothing_is_said_to_be_stored() -> None:
+    text = summary_text(summary(has_store=False)).plain
+    assert "pages scraped     2,000 (66.8 MB read)" in text
+    assert "stored" not in text
+
+
 def test_what_was_visited_again_is_no_page_that_was_not_kept() -> None:
     stats = {
         "store/records": 10,
