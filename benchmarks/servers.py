@@ -14,6 +14,7 @@ from typing import Any
 
 import redis
 
+from benchmarks.cores import pinned
 from crawler.embedded import find_redis_server
 from crawler.embedded.mongo_server import MongoServer
 from crawler.embedded.redis_server import RedisServer
@@ -44,8 +45,12 @@ class PrivateRedis:
 
 
 @contextmanager
-def private_redis(*, persistent: bool = True, compressed: bool = True) -> Iterator[PrivateRedis]:
-    """Serve inside the block. `persistent`: with an append-only file, as a crawl's server has.
+def private_redis(
+    *, persistent: bool = True, compressed: bool = True, cores: str | None = None
+) -> Iterator[PrivateRedis]:
+    """Serve inside the block, on these cores if any are given.
+
+    `persistent`: with an append-only file, as a crawl's server has.
 
     Over TCP, as a fleet's server is reached; a unix socket would flatter clients that send one
     command at a time.
@@ -71,7 +76,7 @@ def private_redis(*, persistent: bool = True, compressed: bool = True) -> Iterat
         # Of an option given twice the server takes the last.
         command = [str(program), *embedded.arguments()]
         command += [word for name, value in options.items() for word in (f"--{name}", value)]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        with subprocess.Popen(pinned(command, cores), stdout=subprocess.DEVNULL) as process:
             client = redis.Redis(unix_socket_path=str(embedded.socket))
             try:
                 _wait_for(client, process)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.cores import Cores, pinned, running_on
 from benchmarks.crawl.contenders import Contender
 from benchmarks.crawl.meter import METER_FILE
 from benchmarks.crawl.pages import Size, url_of
@@ -40,35 +40,18 @@ class Run:
     pages_per_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Cores:
-    """Which cores whom; both None where there is no way, or no second core, to separate them."""
-
-    crawler: str | None
-    servers: str | None
-
-    @classmethod
-    def found(cls) -> Cores:
-        if shutil.which("taskset") is None or not hasattr(os, "sched_getaffinity"):
-            return cls(None, None)
-        first, *others = sorted(os.sched_getaffinity(0))
-        return cls(str(first), ",".join(map(str, others))) if others else cls(None, None)
-
-
-def pinned(command: tuple[str, ...], cores: str | None) -> list[str]:
-    """The command, run on these cores."""
-    return list(command) if cores is None else ["taskset", "-c", cores, *command]
-
-
 class Ground:
     """Servers that run, and crawlers that are let loose on them one after the other."""
 
-    def __init__(self, size: Size, port: int, redis: PrivateRedis, mongo_uri: str) -> None:
+    def __init__(
+        self, size: Size, port: int, redis: PrivateRedis, mongo_uri: str, cores: str | None
+    ) -> None:
         self._size = size
         self._port = port
         self._redis = redis
         self._mongo_uri = mongo_uri
-        self._cores = Cores.found()
+        # Of the crawlers.
+        self._cores = cores
         self._runs = 0
 
     def crawl(self, contender: Contender) -> Run:
@@ -113,7 +96,7 @@ class Ground:
         }
         with log.open("wb") as output:
             done = subprocess.run(
-                pinned(command, self._cores.crawler),
+                pinned(command, self._cores),
                 cwd=_ROOT,
                 env=environment,
                 stdout=output,
@@ -141,15 +124,12 @@ def ground(size: Size) -> Iterator[Ground]:
     """Start the servers, on cores of their own."""
     cores = Cores.found()
     with ExitStack() as stack:
-        if cores.servers is not None:
-            # Servers inherit it; crawlers are given another.
-            mine = os.sched_getaffinity(0)
-            os.sched_setaffinity(0, {int(core) for core in cores.servers.split(",")})
-            stack.callback(os.sched_setaffinity, 0, mine)
+        # Servers inherit it; crawlers are given another.
+        stack.enter_context(running_on(cores.servers))
         redis = stack.enter_context(private_redis())
         mongo_uri = stack.enter_context(private_mongo())
         port = stack.enter_context(_web(size))
-        yield Ground(size, port, redis, mongo_uri)
+        yield Ground(size, port, redis, mongo_uri, cores.client)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from benchmarks.cores import Cores, running_on
 from benchmarks.figures import Figure, Skipped, at_least
 from benchmarks.frontier.client import Spent, Stopwatch, fill, open_frontier
 from benchmarks.servers import PrivateRedis, private_redis
@@ -19,7 +20,8 @@ _PROCESSES = 4
 def measure(quick: bool) -> Iterator[Figure | Skipped]:
     """Claim, release and done together, many hosts, no delay."""
     urls, hosts = (12_000, 3_000) if quick else (100_000, 20_000)
-    with private_redis() as server:
+    cores = Cores.found()
+    with private_redis(cores=cores.servers) as server, running_on(cores.client):
         spent = asyncio.run(_rounds(server, urls, hosts))
     # The best round: whatever else the machine does can only make one slower.
     rate = max(one.per_s for one in spent)

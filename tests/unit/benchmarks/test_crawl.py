@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.crawl.__main__ import figures
 from benchmarks.crawl.contenders import ALL
-from benchmarks.crawl.ground import Run, pinned
+from benchmarks.crawl.ground import Run
 from benchmarks.crawl.pages import LINKS, Size, host_of_page, number_of, page, path_of, targets
 
 SIZE = Size(seeds=20, hosts=10)
@@ -48,8 +48,3 @@ def test_ratios_are_of_pages_a_cpu_second_and_medians() -> None:
     assert found["crawl.redis_ms_per_page"].value == pytest.approx(0.1)
     assert all(figure.met is not False for figure in found.values())
     assert set(costs) == {contender.key for contender in ALL}
-
-
-def test_a_crawler_is_pinned_where_that_is_possible() -> None:
-    assert pinned(("crawl",), "0") == ["taskset", "-c", "0", "crawl"]
-    assert pinned(("crawl",), None) == ["crawl"]
