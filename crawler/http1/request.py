@@ -65,11 +65,12 @@ def write(request: Request) -> Written:
     if not target.startswith("/"):
         target = f"/{target}"
     headers, body = request.headers, request.body
+    # As they are kept: Scrapy's own way of reading headers makes each name anew.
+    hosts: list[bytes] = dict.get(headers, b"Host") or []
     lines = [
         f"{request.method} {target} HTTP/1.1\r\n".encode(),
-        b"Host: %b\r\n" % host if (host := headers.get(b"Host")) else origin.host_line,
+        b"Host: %b\r\n" % hosts[-1] if hosts else origin.host_line,
     ]
-    # As they are kept: Scrapy's own way of reading them makes each name anew.
     for name, values in dict.items(headers):
         if name not in _FRAMING:
             lines += [b"%b: %b\r\n" % (name, value) for value in values]
@@ -84,7 +85,7 @@ def write(request: Request) -> Written:
         )
     if not head.isascii():
         head = head.decode(errors="replace").encode()
-    keeps = b"close" not in (headers.get(b"Connection") or b"").lower()
+    keeps = not any(b"close" in value.lower() for value in dict.get(headers, b"Connection") or ())
     return Written(origin, b"%b\r\n%b" % (head, body), keeps)
 
 
