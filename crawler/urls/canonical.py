@@ -68,11 +68,24 @@ class Urls:
         self._sorts = self.rules.sort_query
         self._folds = self.rules.fold
         self._by_domain = self.rules.group_by == "domain"
-        # Beginnings of absolute links ("http://www.example.com") that are canonical as they are.
+        # Beginnings of URLs ("http://www.example.com") that are canonical as they are.
         self._authorities: set[str] = set()
 
     def canonical(self, url: str) -> str | Rejected:
         """The one spelling of an absolute URL, or why it is not crawled. Final: it is its own."""
+        path_at = url.find("/", 8)
+        authority, known = url[:path_at], self._authorities
+        if authority in known and _PLAIN_PATH(url, path_at) and "/." not in url:
+            return url if len(url) <= self._max_length else Rejected("too_long")
+        found = self._parsed(url)
+        if isinstance(found, str) and found[:path_at] == authority and found[path_at] == "/":
+            # As it is written it is canonical: most are met again.
+            if len(known) >= _AUTHORITIES_KEPT:
+                known.clear()
+            known.add(authority)
+        return found
+
+    def _parsed(self, url: str) -> str | Rejected:
         if len(url) > _MAX_READ:
             return Rejected("too_long")
         try:
@@ -125,7 +138,7 @@ class Urls:
             path_at = link.find("/", 8)
             before = link[:path_at]
             if before not in self._authorities:
-                return self._resolve_absolute(link, path_at)
+                return self.canonical(link)
         else:
             before = base.folder
         # What is put before it is canonical; so it is itself, if it has no dot segment.
@@ -162,16 +175,6 @@ class Urls:
                 url = self.resolve(base, link) if link and link[0] != "#" else None
                 others[link] = url if isinstance(url, str) else None
             add(others[link])
-        return found
-
-    def _resolve_absolute(self, link: str, path_at: int) -> str | Rejected:
-        found = self.canonical(link)
-        authority, known = link[:path_at], self._authorities
-        if isinstance(found, str) and found[:path_at] == authority and found[path_at] == "/":
-            # As it is written it is canonical: most are met again, on this page or on others.
-            if len(known) >= _AUTHORITIES_KEPT:
-                known.clear()
-            known.add(authority)
         return found
 
     def _respelled(self, url: str, path_at: int) -> str | Rejected:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.urls import Base, UrlRules, Urls, canonical
+from crawler.urls import Base, UrlRules, Urls
 
 BASES = (
     "http://h.test/",
@@ -45,8 +45,8 @@ ODD = (
 
 
 def alone(base: Base, link: str) -> str | None:
-    """What `canonical` says, which knows no short cuts."""
-    found = canonical(base.join(link)) if link and link[0] != "#" else ""
+    """What the parser says: without known hosts there are no short cuts."""
+    found = Urls().canonical(base.join(link)) if link and link[0] != "#" else ""
     return found if found and isinstance(found, str) else None
 
 
@@ -68,6 +68,15 @@ def test_links_of_all_kinds_are_resolved_as_each_alone(seed: int) -> None:
         base = Base(chance.choice(BASES))
         links = [link(chance) for _ in range(chance.randint(0, 20))]
         assert urls.resolve_all(base, links) == [alone(base, text) for text in links], links
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_urls_of_known_hosts_are_spelled_as_those_of_others(seed: int) -> None:
+    chance = random.Random(seed)
+    urls = Urls()
+    for _ in range(5_000):
+        url = link(chance)
+        assert urls.canonical(url) == Urls().canonical(url), url
 
 
 @given(st.lists(st.one_of(st.text(), st.text(st.sampled_from("/.a1:-_?#%;&= \t\n@")))))
