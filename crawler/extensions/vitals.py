@@ -17,6 +17,7 @@ from crawler.frontier import RedisAway, Sizes
 from crawler.logs import FIGURES
 from crawler.scheduler import Scheduler
 from crawler.tasks import end
+from crawler.vitals.fleet import instances, silent_line
 from crawler.vitals.ledger import Ledger
 from crawler.vitals.minute_line import grown, minute_figures, minute_line
 from crawler.vitals.vitals import Vitals
@@ -50,7 +51,11 @@ class VitalsExtension:
 
     async def _opened(self) -> None:
         redis = await Servers.of(self._crawler).redis()
-        self._ledger = Ledger(redis, Scheduler.of(self._crawler).crawl)
+        crawl = Scheduler.of(self._crawler).crawl
+        self._ledger = Ledger(redis, crawl)
+        found = await instances(redis, crawl)
+        if line := silent_line(found, self._crawler.settings.getfloat("LEASE_TTL")):
+            logger.info("%s", line)
         loop = asyncio.get_running_loop()
         self._tasks = [
             loop.create_task(self._flush_forever()),

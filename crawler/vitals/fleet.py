@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,9 @@ from crawler.frontier.connection import Client
 from crawler.frontier.meta import stored_shards
 from crawler.frontier.shards import tags
 from crawler.vitals.ledger import Ledger
+
+# Three beats.
+_SILENT_S = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +55,12 @@ async def read(
     return Fleet(
         totals=await ledger.totals(),
         minutes=[Minute(at_s, figures) for at_s, figures in found],
-        instances=await _instances(redis, crawl),
+        instances=await instances(redis, crawl),
     )
 
 
-async def _instances(redis: Client, crawl: str) -> dict[str, dict[str, Any]]:
+async def instances(redis: Client, crawl: str) -> dict[str, dict[str, Any]]:
+    """What the processes of a crawl say of themselves, as in Fleet."""
     tag = tags(crawl, await stored_shards(redis, crawl) or 1)[0]
     said = await redis.hgetall(keys.instances(tag))
     beats = dict(await redis.zrange(keys.owners(tag), 0, -1, withscores=True))
@@ -69,3 +74,15 @@ async def _instances(redis: Client, crawl: str) -> dict[str, dict[str, Any]]:
         for name, about in said.items()
         if name in beats
     }
+
+
+def silent_line(found: Mapping[str, Mapping[str, Any]], lease_ttl_s: float) -> str:
+    """What to say of instances that died: for a while most of what is to do may be theirs."""
+    silent = [about for about in found.values() if about["silent_s"] > _SILENT_S]
+    held = sum(about.get("held") or 0 for about in silent)
+    if not held:
+        return ""
+    return (
+        f"URLs held by processes that do not answer ({len(silent):,}): {held:,}; they come back "
+        f"{lease_ttl_s:g} s after the last sign of life (LEASE_TTL)"
+    )
