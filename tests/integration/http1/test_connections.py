@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +268,24 @@ async def test_a_fetch_may_be_given_up_while_it_connects() -> None:
         url = f"https://127.0.0.1:{server.port}/"
         with pytest.raises(DownloadTimeoutError):
             await fetch(handler, url, download_timeout=0.1)
+        assert open_now(handler) == 0
+
+
+@pytest.mark.parametrize("bind", [None, "127.0.0.1"], ids=["by the loop", "by a socket"])
+async def test_a_fetch_may_be_given_up_while_nobody_answers(
+    handler: DownloadHandler, bind: str | None
+) -> None:
+    """The listener's queue is full, so that the system lets further connections wait."""
+    with socket.socket() as listener, ExitStack() as queue:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(8):
+            waiting = queue.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        with pytest.raises(DownloadTimeoutError):
+            await fetch(handler, url, download_timeout=0.1, bindaddress=bind)
         assert open_now(handler) == 0
 
 
