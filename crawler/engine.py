@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from inspect import isasyncgen
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.defer import aiter_errback, iter_errback
 from twisted.python.failure import Failure
 
+from crawler.demand import Demand
 from crawler.requests import LEASE
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ class Engine:
     def __init__(self, crawler: Crawler, concurrency: int) -> None:
         self._crawler = crawler
         self._concurrency = concurrency
+
+    def demand(self, look_outside: Callable[[], Awaitable[int]]) -> Demand:
+        """What a workbench asks of it, and of what is outside the frontier."""
+        return Demand(self.room, self.wake, look_outside, self.starting)
 
     def room(self) -> int | None:
         """How many fetches could start now; None while the engine closes."""

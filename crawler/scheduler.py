@@ -34,7 +34,7 @@ from crawler.recrawls import Recrawls
 from crawler.requests import LEASE, NotCarried, to_entry, to_request
 from crawler.urls import Rejected, Urls
 from crawler.vitals import Vitals
-from crawler.workbench import Demand, Workbench
+from crawler.workbench import Workbench
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -212,8 +212,7 @@ class Scheduler(BaseScheduler):
     async def _open(self) -> None:
         parts = await assembly.connect(self._crawler, self.crawl, self._tuning)
         self.frontier = parts.frontier
-        engine = self._engine
-        demand = Demand(engine.room, engine.wake, self._look_outside, engine.starting)
+        demand = self._engine.demand(self._look_outside)
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self.discoveries = Discoveries(self.workbench.outbox, known, self._count)

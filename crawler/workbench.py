@@ -22,11 +22,10 @@ from crawler.ending import Ending, Limits, Round, Verdict
 from crawler.frontier import Claim, Frontier, Lease, OwnerDead, RedisAway
 from crawler.frontier.health import GaveUp, Health
 from crawler.frontier.outbox import Outbox
+from crawler.frontier.pace import Pace
 from crawler.options import Options
 from crawler.rests import Rests
 from crawler.tasks import end
-
-__all__ = ["Demand", "Workbench"]
 
 logger = logging.getLogger(__name__)
 
@@ -50,16 +49,16 @@ class Workbench:
         self.lock = asyncio.Lock()
         self.rests = Rests()
         self._changed = asyncio.Event()
-        self.outbox = Outbox(
-            frontier, health, self._changed.set, several_masters=frontier.shards > 1
-        )
+        self._held: dict[tuple[int, bytes], Lease] = {}
+        several, pace = frontier.shards > 1, Pace(self._held.__len__)
+        on_flushed = self._changed.set
+        self.outbox = Outbox(frontier, health, on_flushed, several_masters=several, pace=pace)
         self._frontier = frontier
         self._health = health
         self._demand = demand
         # Without a heartbeat nobody declares a process dead.
         self._alive_until = math.inf
         self._ready: deque[Lease] = deque()
-        self._held: dict[tuple[int, bytes], Lease] = {}
         # Those of them whose hosts have a slot taken: claimed, and not released yet.
         self._in_flight: dict[tuple[int, bytes], Lease] = {}
         # And those whose fetch may have begun.

@@ -14,6 +14,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from crawler.errors import ConfigurationError
+from crawler.frontier.quick_sends import quick
 
 # A server's or a cluster's client. Any: redis-py types every answer as bytes or str, and without
 # decode_responses it is bytes.
@@ -78,6 +79,7 @@ def _client(url: str, options: dict[str, Any]) -> Client:
     if not url.startswith(f"{_SENTINEL}://"):
         # Waits for a free connection; the plain pool would fail when many calls come at once.
         pool = BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, **options)
+        pool.connection_class = quick(pool.connection_class)
         return Redis.from_pool(pool)
     parts = urlsplit(url)
     service, _, database = parts.path.strip("/").partition("/")

@@ -1,9 +1,9 @@
 """Send what a process has to tell the frontier, in batches, until Redis has acknowledged it.
 
-Group commit: one flush is in flight, the next takes all that waits. Every verb may be repeated, so
-a flush that failed is sent again as it was; while Redis is away everything waits here. What waits
-is bounded by the leases a process holds, since nothing new is claimed meanwhile. Adds of the last
-moments are kept, and made once more when a server lost its last second.
+Group commit: one flush is in flight, the next takes all that waits (when it begins: pace.py). Every
+verb may be repeated, so a flush that failed is sent again as it was; while Redis is away everything
+waits here. What waits is bounded by the leases a process holds, since nothing new is claimed
+meanwhile. Adds of the last moments are kept, and made once more when a server lost its last second.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from crawler.frontier.entry import Entry
 from crawler.frontier.errors import RedisAway
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.health import GaveUp, Health
+from crawler.frontier.pace import Pace
 from crawler.frontier.recent_adds import Add, RecentAdds
 from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Again, Lease
 
@@ -44,6 +45,7 @@ class Outbox:
         on_flushed: Callable[[], None],
         *,
         several_masters: bool = False,
+        pace: Pace | None = None,
     ) -> None:
         self._frontier = frontier
         self._health = health
@@ -52,6 +54,7 @@ class Outbox:
         # On several masters a URL is done when its links are safe: a master that falls back by its
         # last second alone must not have lost them. A single one loses the lease's end with them.
         self._several_masters = several_masters
+        self._pace = pace or Pace()
         self._recent = RecentAdds()
         # Leases that Redis does not know to be settled yet.
         self._unsettled: dict[tuple[int, bytes], Lease] = {}
@@ -158,17 +161,20 @@ class Outbox:
             else:
                 await asyncio.sleep(_LOOK_S)
 
+    @property
+    def _waiting(self) -> bool:
+        settled = (self._done, self._retries, self._buried, self._handed_back)
+        return any((self._adds, self._releases, self._long_releases, *settled))
+
     def _flush_soon(self) -> None:
         if self._task is None and self._gave_up is None:
             self._task = asyncio.get_running_loop().create_task(self._flush())
 
     async def _flush(self) -> None:
         try:
-            while True:
-                calls = self._take()
-                if not calls:
-                    break
-                for call in calls:
+            while self._waiting:
+                await self._pace.next()
+                for call in self._take():
                     await self._insist(call)
                 self._on_flushed()
         except GaveUp as error:
