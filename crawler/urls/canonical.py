@@ -142,11 +142,14 @@ class Urls:
         else:
             before = base.folder
         # What is put before it is canonical; so it is itself, if it has no dot segment.
-        if _PLAIN_PATH(link, path_at) and "/." not in link:
-            found = link if path_at else before + link
-        elif "?" in link and (plain := _PLAIN(link, path_at)) and "/." not in plain[1]:
+        if "?" in link:
+            plain = _PLAIN(link, path_at)
+            if plain is None or "/." in plain[1]:
+                return self.canonical(base.join(link))
             query = self._query(plain[2])
             found = f"{before}{plain[1]}?{query}" if query else before + plain[1]
+        elif _PLAIN_PATH(link, path_at) and "/." not in link:
+            found = link if path_at else before + link
         else:
             return self.canonical(base.join(link))
         return found if len(found) <= self._max_length else Rejected("too_long")
@@ -171,10 +174,12 @@ class Urls:
                 if path_at > 0 and link[:path_at] in authorities:
                     add(link)
                     continue
-            if link not in others:
-                url = self.resolve(base, link) if link and link[0] != "#" else None
-                others[link] = url if isinstance(url, str) else None
-            add(others[link])
+            if link in others:
+                add(others[link])
+                continue
+            url = self.resolve(base, link) if link and link[0] != "#" else None
+            others[link] = url = url if isinstance(url, str) else None
+            add(url)
         return found
 
     def _respelled(self, url: str, path_at: int) -> str | Rejected:
@@ -219,7 +224,11 @@ class Urls:
 
     def _query(self, query: str) -> str:
         """The parameters that make a difference, by name; equal names keep their order."""
-        kind_of, kept, names = self._kind, [], []
+        kind_of = self._kind
+        if "&" not in query and kind_of(query.partition("=")[0]) == "kept":
+            # One parameter, as most queries have.
+            return query
+        kept, names = [], []
         for part in query.split("&"):
             name, _, value = part.partition("=")
             kind = kind_of(name)
