@@ -75,8 +75,10 @@ class Urls:
         """The one spelling of an absolute URL, or why it is not crawled. Final: it is its own."""
         path_at = url.find("/", 8)
         authority, known = url[:path_at], self._authorities
-        if authority in known and _PLAIN_PATH(url, path_at) and "/." not in url:
-            return url if len(url) <= self._max_length else Rejected("too_long")
+        if authority in known:
+            plain = self._plain(authority, url, path_at)
+            if plain is not None:
+                return plain
         found = self._parsed(url)
         if isinstance(found, str) and found[:path_at] == authority and found[path_at] == "/":
             # As it is written it is canonical: most are met again.
@@ -131,27 +133,23 @@ class Urls:
 
     def resolve(self, base: Base, link: str) -> str | Rejected:
         """The canonical URL of a link on a page: `canonical(base.join(link))`, but faster."""
-        path_at = 0
-        if link[:1] == "/":
-            before = base.authority
-        elif link.startswith(("http://", "https://")):
-            path_at = link.find("/", 8)
-            before = link[:path_at]
-            if before not in self._authorities:
-                return self.canonical(link)
-        else:
-            before = base.folder
-        # What is put before it is canonical; so it is itself, if it has no dot segment.
+        if link.startswith(("http://", "https://")):
+            return self.canonical(link)
+        found = self._plain(base.authority if link[:1] == "/" else base.folder, link, 0)
+        return self.canonical(base.join(link)) if found is None else found
+
+    def _plain(self, before: str, link: str, path_at: int) -> str | Rejected | None:
+        """What has one spelling only behind a beginning that is canonical; None if it may not."""
         if "?" in link:
             plain = _PLAIN(link, path_at)
             if plain is None or "/." in plain[1]:
-                return self.canonical(base.join(link))
+                return None
             query = self._query(plain[2])
             found = f"{before}{plain[1]}?{query}" if query else before + plain[1]
         elif _PLAIN_PATH(link, path_at) and "/." not in link:
             found = link if path_at else before + link
         else:
-            return self.canonical(base.join(link))
+            return None
         return found if len(found) <= self._max_length else Rejected("too_long")
 
     def resolve_all(self, base: Base, links: Sequence[str]) -> list[str | None]:
