@@ -22,8 +22,9 @@ _ASCII_WORDS = bytes(
 # Bytes of a word that are hashed as two numbers; of longer words each is hashed on its own.
 _HALF_BYTES = 8
 _SHORT_BYTES = 2 * _HALF_BYTES
-# Of the number that begins where a word does, the bytes that belong to a word of so many.
-_OF_WORD = np.array([(1 << 8 * size) - 1 for size in range(_HALF_BYTES + 1)], dtype="<u8")
+# Of the eight bytes where a word begins, and of the next eight, those of a word of so many bytes.
+_FIRST = np.array([(1 << 8 * size) - 1 for size in range(_HALF_BYTES + 1)], dtype="<u8")
+_SECOND = np.append(np.zeros(_HALF_BYTES, dtype="<u8"), _FIRST)
 # Hashes counted at a time: it bounds the memory, 64 bytes each.
 _CHUNK = 16_384
 # Of every hash the lowest bit of each byte, and how many of them a byte can count.
@@ -50,17 +51,17 @@ def hashes_of(words: bytes) -> np.ndarray:
     """A hash of 64 bits for each word, in their order."""
     padded = b" %b%*b" % (words, _SHORT_BYTES, b"")
     is_word = np.frombuffer(padded, np.uint8) != _BLANK
-    edges = np.flatnonzero(is_word[1:] != is_word[:-1]) + 1
+    # Where words begin and end in what was given.
+    edges = (is_word[1:] != is_word[:-1]).nonzero()[0]
     starts, ends = edges[::2], edges[1::2]
     sizes = ends - starts
     # The eight bytes from any place on, as a number.
-    numbers = np.ndarray(len(padded) - _HALF_BYTES + 1, "<u8", padded, 0, 1)
-    hashes: np.ndarray = (numbers[starts] & _OF_WORD.take(sizes, mode="clip")) * _MIX_1
-    rests = numbers[starts + _HALF_BYTES]
-    hashes ^= (rests & _OF_WORD.take(sizes - _HALF_BYTES, mode="clip")) * _MIX_2
+    numbers = np.ndarray(len(words) + _HALF_BYTES + 1, "<u8", padded, 1, 1)
+    hashes: np.ndarray = (numbers[starts] & _FIRST.take(sizes, mode="clip")) * _MIX_1
+    hashes ^= (numbers[_HALF_BYTES:][starts] & _SECOND.take(sizes, mode="clip")) * _MIX_2
     _mix(hashes)
-    for at in np.flatnonzero(sizes > _SHORT_BYTES).tolist():
-        hashes[at] = xxhash.xxh3_64_intdigest(padded[starts[at] : ends[at]])
+    for at in (sizes > _SHORT_BYTES).nonzero()[0].tolist():
+        hashes[at] = xxhash.xxh3_64_intdigest(words[starts[at] : ends[at]])
     return hashes
 
 
