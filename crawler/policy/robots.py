@@ -44,6 +44,10 @@ class Rules:
         self._user_agent = user_agent
         text = _USER_AGENT.sub(self._group_name, text_of(body))
         self._parser = Protego.parse(text) if text.strip() else None
+        # Seconds to rest between two fetches, 0 when nothing is asked for.
+        self.crawl_delay_s = 0.0
+        if self._parser is not None:
+            self.crawl_delay_s = float(self._parser.crawl_delay(user_agent) or 0.0)
 
     def _group_name(self, line: re.Match[str]) -> str:
         """A user-agent line whose group is ours, everybody's or nobody's.
@@ -59,13 +63,6 @@ class Rules:
     def allows(self, url: str) -> bool:
         """May this URL be fetched?"""
         return self._parser is None or bool(self._parser.can_fetch(url, self._user_agent))
-
-    @property
-    def crawl_delay_s(self) -> float:
-        """Seconds to rest between two fetches, 0 when nothing is asked for."""
-        if self._parser is None:
-            return 0.0
-        return float(self._parser.crawl_delay(self._user_agent) or 0.0)
 
     @property
     def sitemaps(self) -> list[str]:

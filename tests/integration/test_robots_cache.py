@@ -124,6 +124,17 @@ async def test_a_big_file_that_does_not_compress_is_kept(client: Redis) -> None:
     assert await cache_in(client).get(AUTHORITY) is not None
 
 
+async def test_hosts_with_the_same_short_file_share_its_rules(client: Redis) -> None:
+    mine, other = cache_in(client), RobotsCache(client, "bot", ttl_s=9.0, error_ttl_s=9.0, size=9)
+    first = (await mine.put("http://1.test", BODY)).rules
+    assert (await mine.put("http://2.test", BODY)).rules is first
+    assert (await other.put("http://1.test", BODY)).rules is not first
+    long = BODY + b"#" * 2000
+    assert (await mine.put("http://1.test", long)).rules is not (
+        await mine.put("http://2.test", long)
+    ).rules
+
+
 async def test_this_process_knows_the_rules_even_if_redis_is_away() -> None:
     # Nothing listens on the discard port.
     async with Redis.from_url("redis://127.0.0.1:9") as away:
