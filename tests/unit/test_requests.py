@@ -1,5 +1,6 @@
 """Requests travel through the frontier as entries, and come out as they went in."""
 
+import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -179,3 +180,17 @@ def test_the_errback_that_settles_leases_is_not_carried_but_the_one_in_it() -> N
     assert travelled(around).errback == SPIDER.failed
     alone = Request("http://h.test/", errback=Settling(None))
     assert entry_of(alone).tail == {}
+
+
+def test_urls_are_escaped_as_scrapy_does_it() -> None:
+    chance = random.Random(5)
+    usual, odd = "abcXYZ019/._~%&=+-?", ";,'!()*|[]{}^\" #:@ü\\<>$`"
+    for _ in range(5000):
+        host = "".join(chance.choices("ab0.-", k=chance.randint(1, 8)))
+        port = chance.choice(["", "", ":80", ":08", ":65535", ":59999", ":0"])
+        path = "".join(chance.choices(chance.choice([usual, usual + odd]), k=chance.randint(0, 20)))
+        url = f"{chance.choice(['http', 'https'])}://{host}{port}/{path}"
+        expected = Request(url, meta={"depth": 2, "download_slot": "h"})
+        found = to_request(Entry(id=1, url=url, depth=2), SPIDER)
+        assert found.url == expected.url
+        assert found.meta.keys() == expected.meta.keys()
