@@ -89,7 +89,7 @@ local function pop_back(host, turn)
   end
 end
 
--- Changes of the heap, made at once.
+-- Changes of the heap, made at once: hosts to take off, and new times of those that stay.
 local off_heap, on_heap = {}, {}
 
 -- Where several fetches of a host may run, their starts are spaced too; the clock keeps it for URLs
@@ -106,21 +106,25 @@ local function lease_from(host)
     slots = tonumber(slots) or parallel
   end
   if over_budget(host, own, budget) then return drop_waiting(host, 'budget') end
+  local in_flight = tokens_in(tokens)
   -- More than may be are in flight, as after a restart: the last of them brings the host back.
-  if tokens_in(tokens) >= slots then return redis.call('ZREM', HEAP, host) end
+  if in_flight >= slots then return redis.call('ZREM', HEAP, host) end
   turn, held = tonumber(turn or 0), held - 1
   local name = record(pop_back(host, turn))
-  tokens = tokens and tokens ~= '' and tokens .. ' ' .. name or name
-  redis.call('HSET', key, 'tokens', tokens, 'turn', digits((turn + 1) % #order), 'waiting', digits(held))
-  off_heap[#off_heap + 1] = host
-  if slots > 1 then
+  tokens = in_flight > 0 and tokens .. ' ' .. name or name
+  turn = digits((turn + 1) % #order)
+  if slots == 1 then
+    redis.call('HSET', key, 'tokens', tokens, 'turn', turn, 'waiting', digits(held))
+  else
     local clock = digits(next_start(key))
-    redis.call('HSET', key, 'clock', clock)
-    if tokens_in(tokens) < slots and held > 0 then
+    redis.call('HSET', key, 'tokens', tokens, 'turn', turn, 'waiting', digits(held), 'clock', clock)
+    if in_flight + 1 < slots and held > 0 then
       on_heap[#on_heap + 1] = clock
       on_heap[#on_heap + 1] = host
+      return
     end
   end
+  off_heap[#off_heap + 1] = host
 end
 
 -- A host with nothing waiting and nothing in flight that is due: its URL needs no back queue.

@@ -5,6 +5,7 @@ local ROUTE_LIMIT = 1000
 -- The queue whose turn it is among some, given as a pattern; the others pass their shares on. Those
 -- without a share come when there are no others.
 local function next_queue(order, turn, among)
+  if #among == 3 then return string.byte(among, 2) - 48 end
   local at = string.find(order, among, turn % #order + 1) or string.find(order, among)
   return (at and string.byte(order, at) or string.byte(among, 2)) - 48
 end
@@ -17,12 +18,13 @@ local function not_empty(sizes)
   return '[' .. digits .. ']'
 end
 
--- Front queues are read by chunks and cut once at the end: a call a URL is what costs.
+-- Front queues are read by chunks, of no more than `most`, and cut once at the end: a call a URL is
+-- what costs.
 local chunks, chunk_at, taken = {{}, {}, {}, {}, {}}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}
-local function take_front(number)
+local function take_front(number, most)
   local chunk, at = chunks[number], chunk_at[number] + 1
   if at > #chunk then
-    local first, size = taken[number], math.max(8, #chunk * 4)
+    local first, size = taken[number], math.min(math.max(8, #chunk * 4), most)
     chunk = redis.call('LRANGE', shard .. 'front:' .. number, first, first + size - 1)
     chunks[number], at = chunk, 1
   end
@@ -98,7 +100,7 @@ local function route(wanted, now, order, sizes, waiting, out, parallel, budget, 
   local states, hosts, dropped, among = {}, {}, {}, not_empty(sizes)
   while wanted > 0 and waiting > 0 and moved < ROUTE_LIMIT do
     local number = next_queue(order, turn, among)
-    local entry = take_front(number)
+    local entry = take_front(number, ROUTE_LIMIT - moved)
     turn, moved, waiting, sizes[number] = turn + 1, moved + 1, waiting - 1, sizes[number] - 1
     if sizes[number] == 0 then among = not_empty(sizes) end
     popped[number] = popped[number] + 1
