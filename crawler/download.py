@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import DownloadTimeoutError, ResponseDataLossError
-from scrapy.http import Response
-from scrapy.responsetypes import responsetypes
 from scrapy.utils._download_handlers import get_dataloss_msg
 
+from crawler import responses
 from crawler.fetch_errors import PrivateAddress
 from crawler.guard import RefusedAddress
 from crawler.http1 import request as requests
@@ -23,6 +21,7 @@ from crawler.reception import Limits, Reception
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
 
@@ -75,18 +74,16 @@ class DownloadHandler(BaseDownloadHandler):
 
 
 def _response(request: Request, reception: Reception) -> Response:
-    kind = _kind(request.url, reception)
-    response = kind(
+    response = responses.make(
         request.url,
+        reception.headers,
+        reception.content,
         status=reception.status,
-        body=reception.content,
         flags=reception.flags,
         certificate=reception.certificate,
         ip_address=reception.address,
         protocol=f"HTTP/{reception.version}" if reception.version else None,
     )
-    # The constructor would copy them, name by name.
-    response.headers = reception.headers
     stop = reception.stop
     if stop is not None:
         response.flags.append("download_stopped")
@@ -94,19 +91,3 @@ def _response(request: Request, reception: Reception) -> Response:
             stop.response = response
             raise stop
     return response
-
-
-def _kind(url: str, reception: Reception) -> type[Response]:
-    """The class of a response as Scrapy chooses it."""
-    headers = reception.headers
-    types = dict.get(headers, b"Content-Type")
-    if types and b"Content-Encoding" not in headers:
-        kind = _kind_of_type(types[-1])
-        if kind is not Response:
-            return kind
-    return responsetypes.from_args(headers=headers, url=url, body=reception.content)
-
-
-@lru_cache(256)
-def _kind_of_type(content_type: bytes) -> type[Response]:
-    return responsetypes.from_content_type(content_type)

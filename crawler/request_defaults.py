@@ -17,9 +17,12 @@ from scrapy.downloadermiddlewares.downloadtimeout import DownloadTimeoutMiddlewa
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 
+from crawler.middlewares.decompression import Decompression
+
 Method = Callable[..., Any]
 
 _THEIRS = (
+    Decompression,
     DefaultHeadersMiddleware,
     DownloadTimeoutMiddleware,
     HttpCompressionMiddleware,
@@ -62,5 +65,5 @@ def merged(methods: Iterable[Method | None]) -> deque[Method | None]:
 
 
 def _is_theirs(method: Method | None) -> bool:
-    # Not a class that derives from theirs: it may do anything.
+    # Not any class that derives from theirs: it may do anything.
     return type(getattr(method, "__self__", None)) in _THEIRS

@@ -13,7 +13,6 @@ import brotli
 import pytest
 from cryptography import x509
 from scrapy import Request, signals
-from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.exceptions import (
     DownloadConnectionRefusedError,
@@ -27,6 +26,7 @@ from scrapy.http import Response
 
 from crawler.download import DownloadHandler
 from crawler.fetch_errors import TooBig
+from crawler.middlewares.decompression import Decompression
 from crawler.requests import LEASE
 from tests.certificates import server_context
 from tests.crawlers import project_crawler
@@ -210,7 +210,7 @@ async def test_a_bomb_does_not_go_off(encoding: str) -> None:
     ):
         request = Request(server.url)
         response = await handler.download_request(request)
-        middleware = HttpCompressionMiddleware.from_crawler(handler.crawler)
+        middleware = Decompression.from_crawler(handler.crawler)
         with pytest.raises(IgnoreRequest, match="DOWNLOAD_MAXSIZE"):
             middleware.process_response(request, response)
 
@@ -218,7 +218,7 @@ async def test_a_bomb_does_not_go_off(encoding: str) -> None:
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
 def test_every_encoding_is_accepted(encoding: str) -> None:
     request = Request("http://h.test/")
-    HttpCompressionMiddleware.from_crawler(project_crawler()).process_request(request)
+    Decompression.from_crawler(project_crawler()).process_request(request)
     assert encoding in str(request.headers["Accept-Encoding"])
 
 

@@ -9,17 +9,18 @@ from scrapy.downloadermiddlewares.downloadtimeout import DownloadTimeoutMiddlewa
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 
+from crawler.middlewares.decompression import Decompression
 from crawler.request_defaults import RequestDefaults, merged
 from tests.crawlers import project_crawler
 
 
-def methods(**settings: Any) -> list[Any]:
+def methods(compression: Any = Decompression, **settings: Any) -> list[Any]:
     crawler = project_crawler(**settings)
     kinds: tuple[Any, ...] = (
         DownloadTimeoutMiddleware,
         DefaultHeadersMiddleware,
         UserAgentMiddleware,
-        HttpCompressionMiddleware,
+        compression,
     )
     return [kind.from_crawler(crawler).process_request for kind in kinds]
 
@@ -55,7 +56,7 @@ def test_headers_and_meta_are_those_of_scrapy(
     settings: dict[str, Any], request_: dict[str, Any]
 ) -> None:
     theirs, ours = (Request("http://h.test/", **request_) for _ in range(2))
-    for method in methods(**settings):
+    for method in methods(HttpCompressionMiddleware, **settings):
         method(request=theirs)
     (quick,) = merged(methods(**settings))
     assert quick is not None
