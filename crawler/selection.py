@@ -71,6 +71,7 @@ class Selection:
     def choose(self, urls: Sequence[str], ids: Sequence[int], known: AbstractSet[int]) -> None:
         """Take those of the canonical URLs, each with its fingerprint, that are to be added."""
         rules, linked, again = self._rules, self._linked, 0
+        url_points = rules.scorer.url_points
         takes_any_host = rules.scope.takes_any_host()
         for url, id_ in zip(urls, ids, strict=True):
             _, _, host, path = url.split("/", 3)
@@ -93,7 +94,7 @@ class Selection:
                 self.refused[reason] = self.refused.get(reason, 0) + 1
                 continue
             points, group_skip = of_host or self._link_to(host, url)
-            points += rules.scorer.url_points(segments, ending, len(query), len(url))
+            points += url_points(segments, ending, len(query), len(url))
             self.ids.append(id_)
             self.urls.append(url)
             self.hosts.append(host)

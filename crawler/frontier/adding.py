@@ -38,7 +38,10 @@ async def add(
             part = data[start : start + ADD_MAX]
             lengths = struct.pack(f">{len(part)}I", *map(len, part))
             args = (b"".join(part), lengths, mode, full_at, *order, number, seen_argument)
-            answers.append(await run("add", tag, *args))
+            answer = await run("add", tag, *args)
+            if len(answer) != len(part):
+                raise ValueError(f"{len(answer)} answers to {len(part)} URLs: {answer[:50]!r}")
+            answers.append(answer)
         return b"".join(answers)
 
     encoded = [entry if isinstance(entry, bytes) else encode(entry) for entry in entries]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -70,7 +71,8 @@ class PageLinks:
     """What one page's links have used up so far."""
 
     page_url: str
-    used: Counter[str] = field(default_factory=Counter)
+    # Not a Counter: making one takes longer than a look at several links.
+    used: dict[str, int] = field(default_factory=dict)
     # Links that fall under a cap, and count there if they are new: see `followed`.
     capped: list[str] = field(default_factory=list)
 
@@ -105,7 +107,7 @@ class Traps:
     def followed(self, url: str, *, today: date) -> None:
         """A URL was new to the frontier: it counts from now on."""
         if "?" in url or _dated(url, "") is not None:
-            for _, key, _ in self._caps(url, today, Counter()):
+            for _, key, _ in self._caps(url, today, ()):
                 self._followed.add(key)
 
     def fetched(self, url: str, *, duplicate: bool) -> None:
@@ -137,10 +139,10 @@ class Traps:
             return None
         caps = self._caps(url, today, page.used)
         for reason, key, most in caps:
-            if self._followed[key] + page.used[key] >= most:
+            if self._followed[key] + page.used.get(key, 0) >= most:
                 return reason
         for _, key, _ in caps:
-            page.used[key] += 1
+            page.used[key] = page.used.get(key, 0) + 1
         page.capped.append(url)
         return None
 
@@ -150,7 +152,7 @@ class Traps:
             0 < self.rules.duplicates_after <= fetched and 2 * self._duplicates[template] > fetched
         )
 
-    def _caps(self, url: str, today: date, used: Counter[str]) -> list[tuple[str, str, int]]:
+    def _caps(self, url: str, today: date, used: Container[str]) -> list[tuple[str, str, int]]:
         """The caps that a URL falls under: reason, key and number."""
         rules = self.rules
         location, _, query = url.partition("?")
@@ -158,7 +160,7 @@ class Traps:
         found = []
         if query:
             template = _template(location, query)
-            is_first = not self._followed[template] and not used[template]
+            is_first = not self._followed[template] and template not in used
             if rules.combinations_max and is_first:
                 found.append(("combinations", f"names {shape}", rules.combinations_max))
             found.append(("template", template, rules.template_max or sys.maxsize))
