@@ -53,6 +53,7 @@ BLOOM_ERROR = 0.001
 FRONTIER_THRESHOLDS = [80, 60, 40, 20]
 # Turns of the five queues in a hundred, and the same when more URLs of a shard wait than the
 # threshold. The whole fleet follows them: a process that is given others changes them for all.
+# A queue of weight 0 is served when no other has URLs.
 FRONTIER_WEIGHTS = [40, 30, 20, 7, 3]
 FRONTIER_LOAD_WEIGHTS = [60, 25, 10, 4, 1]
 FRONTIER_LOAD_THRESHOLD = 100_000
