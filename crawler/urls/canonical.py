@@ -39,10 +39,12 @@ _DOTS = re.compile(r"/(?:\.|%2[eE]){1,2}(?=/|$)")
 _PATH_PARAMETERS_READ = 20
 _PATH_PARAMETER = re.compile(r";([^/;]+)")
 # Paths, and queries behind them, that are spelled in one way only, unless a segment starts with a
-# dot.
-_PLAIN_PATH = re.compile(r"/?[A-Za-z0-9][A-Za-z0-9/_.-]*").fullmatch
-_PLAIN = re.compile(r"(/?[A-Za-z0-9][A-Za-z0-9/_.-]*)\?([A-Za-z0-9_.=&+,:-]*)").fullmatch
-# The same for many at once: characters and beginnings of plain paths, and what is left of absolute
+# dot. Their escapes are those that `_CHANGING` would leave.
+_KEPT_ESCAPE = r"%(?:[01][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-DF]|[89A-F][0-9A-F])"
+_PATH = rf"/?[A-Za-z0-9](?:[A-Za-z0-9/_.~!$&'()*+,=@-]++|{_KEPT_ESCAPE})*+"
+_PLAIN_PATH = re.compile(_PATH).fullmatch
+_PLAIN = re.compile(rf"({_PATH})\?([A-Za-z0-9_.=&+,:-]*)").fullmatch
+# The plainest, many at once: characters and beginnings of such paths, and what is left of absolute
 # links without these characters. A second colon is that of a port, or harmless in a path.
 _WORD_CHARS = f"{string.ascii_letters}{string.digits}_-"
 _PLAIN_CHARS = f"{_WORD_CHARS}/.".encode()

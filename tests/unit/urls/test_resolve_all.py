@@ -40,6 +40,8 @@ ODD = (
     ),
     *("^", "|", " ", "\t", "\n", "\r", "é", "\0", "\ud800", "~", "+", ",", "'", '"', "<", "{", "`"),
     *("http:", "https://", "http://h.test", "//x.test", "javascript:", "mailto:", ":80", "h.test."),
+    *("%C3%A9", "%c3%a9", "%20", "%2F", "%7E", "%5B", "%5b", "%25", "%2541", "%4", "%%", "%2E/"),
+    *("(", ")", "'", "*", "!", "$", "=", "&", "page=1", "b=1&a=2"),
     *("utm_source=a", f"sid={'a1' * 16}", "long" * 500),
 )
 
@@ -53,7 +55,7 @@ def alone(base: Base, link: str) -> str | None:
 def link(chance: random.Random) -> str:
     start = chance.choice(["", "/", *(f"{authority}/" for authority in AUTHORITIES)])
     parts = chance.choices(PLAIN, k=chance.randint(0, 12))
-    if chance.random() < 0.3:
+    while chance.random() < 0.3:
         parts.insert(chance.randint(0, len(parts)), chance.choice(ODD))
     if chance.random() < 0.1:
         start = "".join(chance.choices(ODD, k=2))
