@@ -172,7 +172,7 @@ def met_of(crawler: Crawler) -> dict[str, list[Any]]:
 
 def counts_of(crawler: Crawler) -> dict[str, Any]:
     assert crawler.stats is not None
-    unsteady = ("time", "memusage", "log_count")
+    unsteady = ("time", "per_minute", "memusage", "log_count")
     found = crawler.stats.get_stats()
     return {name: found[name] for name in found if not any(word in name for word in unsteady)}
 
