@@ -144,7 +144,10 @@ async def test_where_hosts_need_no_rest_one_may_still_ask_for_it() -> None:
     for trouble, rest_ms in ((answer(), 7_000), (answer(503, **{"Retry-After": "900"}), 900_001)):
         world = World(trouble, DELAY_MIN=0)
         assert isinstance(await world.meets(ALLOWED), Request)
-        assert world.scheduler.calls == [("hand_back", ALLOWED, rest_ms)]
+        ((verb, url, found_ms),) = world.scheduler.calls
+        assert (verb, url) == ("hand_back", ALLOWED)
+        # By the clock it is less by the time that the test took.
+        assert 0.9 * rest_ms <= found_ms <= rest_ms
 
 
 async def test_known_rules_let_pass_or_forbid() -> None:
