@@ -17,9 +17,11 @@ from typing import Any
 from pydispatch import dispatcher  # type: ignore[import-untyped]
 from pydispatch.dispatcher import getAllReceivers, liveReceivers  # type: ignore[import-untyped]
 from pydispatch.robustapply import robustApply  # type: ignore[import-untyped]
+from scrapy.exceptions import StopDownload
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 logger = logging.getLogger(__name__)
 
@@ -37,14 +39,28 @@ class QuickSignals(SignalManager):
             signals.__class__ = cls
 
     def send_catch_log(self, signal: Any, **named: Any) -> list[Answer]:
-        if not is_heard(signal, named.get("sender", self.sender)):
+        sender = named.pop("sender", self.sender)
+        receivers = _receivers(signal, sender)
+        if not receivers:
             return []
-        return super().send_catch_log(signal, **named)
+        quiet = (*_quiet(named), StopDownload)
+        answers: list[Answer] = []
+        for receiver in receivers:
+            try:
+                answer = _call(receiver, signal, sender, named)
+            except Exception as error:  # noqa: BLE001 - one handler must not stop the others
+                answer = Failure()  # type: ignore[no-untyped-call]
+                self._failed(receiver, error, quiet, named)
+            if isinstance(answer, Deferred):
+                logger.error(
+                    "%s returned a Deferred, which nobody waits for", receiver, extra=_of(named)
+                )
+            answers.append((receiver, answer))
+        return answers
 
     async def send_catch_log_async(self, signal: Any, **named: Any) -> list[Answer]:
         sender = named.pop("sender", self.sender)
-        given = named.pop("dont_log", ())
-        quiet = tuple(given) if isinstance(given, list | tuple) else (given,)
+        quiet = _quiet(named)
         answers: list[Answer] = []
         waits: dict[int, Any] = {}
         for receiver in _receivers(signal, sender):
@@ -75,18 +91,19 @@ class QuickSignals(SignalManager):
                 "Error caught on signal handler: %(receiver)s",
                 {"receiver": receiver},
                 exc_info=error,
-                extra={"spider": named.get("spider")},
+                extra=_of(named),
             )
         return error
 
 
-def is_heard(signal: Any, sender: Any) -> bool:
-    """Is there a handler for this signal of this sender, or for any?"""
-    for whose in (sender, dispatcher.Any):
-        handlers = dispatcher.connections.get(id(whose))
-        if handlers and (signal in handlers or dispatcher.Any in handlers):
-            return True
-    return False
+def _quiet(named: dict[str, Any]) -> tuple[type[Exception], ...]:
+    """Errors that are no news to whoever sends the signal."""
+    given = named.pop("dont_log", ())
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
+
+
+def _of(named: dict[str, Any]) -> dict[str, Any]:
+    return {"spider": named.get("spider")}
 
 
 def _receivers(signal: Any, sender: Any) -> list[Any]:

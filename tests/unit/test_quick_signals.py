@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pydispatch.dispatcher import Any as Any_  # type: ignore[import-untyped]
+from scrapy.exceptions import StopDownload
 from scrapy.signalmanager import SignalManager
 from twisted.internet.defer import succeed
 
@@ -151,3 +152,50 @@ async def test_handlers_get_the_arguments_that_they_have() -> None:
         assert said.pop("of_whom") == (SIGNAL, signals.sender)
         found.append(said)
     assert found[0] == found[1] == {"known": (1, "default"), "all_of_it": 5, "by_name": (1, 0)}
+
+
+class Plain:
+    """Handlers of a signal that is not awaited."""
+
+    def fine(self, item: int) -> int:
+        return item
+
+    def failing(self) -> None:
+        raise ValueError("told")
+
+    def expected(self) -> None:
+        raise KeyError("not told")
+
+    def stopping(self) -> None:
+        raise StopDownload(fail=False)
+
+
+def test_signals_that_are_not_awaited_are_answered_and_logged_as_by_scrapy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = []
+    for quick in (False, True):
+        signals, handlers = manager(quick=quick), Plain()
+        for name in ("fine", "failing", "expected", "stopping"):
+            signals.connect(getattr(handlers, name), SIGNAL)
+        caplog.clear()
+        answers = signals.send_catch_log(SIGNAL, item=1, spider="s", dont_log=KeyError)
+        said = [
+            (handler.__name__, repr(getattr(answer, "value", answer)), type(answer))
+            for handler, answer in answers
+        ]
+        records = [(record.levelname, record.exc_info is not None) for record in caplog.records]
+        found.append((said, records))
+    assert found[0] == found[1]
+    assert found[1][1] == [("ERROR", True)]
+
+
+def test_a_deferred_that_nobody_waits_for_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    signals = manager(quick=True)
+
+    def late() -> Any:
+        return succeed(1)
+
+    signals.connect(late, SIGNAL)
+    signals.send_catch_log(SIGNAL)
+    assert "returned a Deferred" in caplog.text
