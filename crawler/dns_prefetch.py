@@ -79,7 +79,8 @@ class DnsPrefetch:
 
         Says whether there are any that are next.
         """
-        hosts = await self._upcoming.hosts(shard, within_ms=_WITHIN_MS, most=self._ahead)
+        most, self._ahead = self._ahead, _HOSTS_MIN
+        hosts = await self._upcoming.hosts(shard, within_ms=_WITHIN_MS, most=most)
         now = monotonic()
         new = [host for host in hosts if self._asked.get(host, 0.0) <= now]
         started = self._resolver.prefetch(new)

@@ -56,6 +56,9 @@ class RoundTrips:
                 await self._send(asked)
         finally:
             self._task = None
+            # Only if this task was ended.
+            for answered, _ in self._asked:
+                answered.cancel()
 
     async def _send(
         self, asked: list[tuple[asyncio.Future[list[Any]], tuple[Command, ...]]]

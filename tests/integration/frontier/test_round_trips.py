@@ -70,6 +70,22 @@ async def test_whoever_gives_up_holds_nobody_up(client: Redis) -> None:
     assert one.cancelled()
 
 
+async def test_when_the_sender_is_ended_nobody_waits_for_ever(client: Redis) -> None:
+    trips = RoundTrips.of(client)
+    first = asyncio.create_task(trips.ask(("PING",)))
+    await asyncio.sleep(0)
+    assert trips._task is not None
+    sender = trips._task
+    await asyncio.sleep(0)
+    late = asyncio.create_task(trips.ask(("PING",)))
+    await asyncio.sleep(0)
+    sender.cancel()
+    await asyncio.wait([first, late])
+    assert first.cancelled()
+    assert late.cancelled()
+    assert await trips.ask(("GET", "k")) == [None]
+
+
 async def test_what_redis_refuses_is_an_error_for_its_asker_alone(client: Redis) -> None:
     await client.set("text", "x")
     trips = RoundTrips.of(client)
