@@ -69,8 +69,12 @@ class Answer:
         try:
             self._parser.feed_data(data)
         except HttpParserCallbackError as error:
-            # Raised by what is below, or by the reception.
-            self._end(error.__context__)
+            # Raised by what is below, by the reception, or by the parser's own part of a call.
+            cause = error.__context__
+            if cause is None or isinstance(cause, HttpParserError):
+                self._broken(f"it is no HTTP: {cause or error}")
+            else:
+                self._end(cause)
         except (HttpParserError, HttpParserUpgrade) as error:
             self._broken(f"it is no HTTP: {error}")
         else:

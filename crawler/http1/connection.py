@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
 
 class Connection(asyncio.Protocol):
-    """Made by the event loop; `lost` is called when it is closed."""
+    """Opened by the event loop; `made` and `lost` are called when it is open, and closed."""
 
-    def __init__(self, lost: Callable[[Connection], None]) -> None:
+    def __init__(
+        self, made: Callable[[Connection], None], lost: Callable[[Connection], None]
+    ) -> None:
         self.is_open = False
+        self._made = made
         self._lost = lost
         self._transport: asyncio.Transport | None = None
         self._address: IPv4Address | IPv6Address | None = None
@@ -43,7 +46,7 @@ class Connection(asyncio.Protocol):
         answer = self._answer = Answer(reception, only_head=only_head)
         early, self._is_fresh = self._early, False
         try:
-            if self.is_open:
+            if self.is_open and not transport.is_closing():
                 transport.write(request)
             if early:
                 answer.feed(early)
@@ -73,6 +76,7 @@ class Connection(asyncio.Protocol):
         # uvloop's are no subclass.
         self._transport = cast(asyncio.Transport, transport)
         self.is_open = True
+        self._made(self)
         peer = transport.get_extra_info("peername")
         self._address = ip_address(peer[0].partition("%")[0]) if peer else None
         tls: SSLObject | None = transport.get_extra_info("ssl_object")

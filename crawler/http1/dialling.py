@@ -44,6 +44,9 @@ class Dialler:
         origin = way.origin
         addresses = await self._addresses(origin.host, origin.port)
         try:
+            if origin.scheme == "https":
+                # A name that TLS cannot send: asyncio would find out with the socket open.
+                origin.host.encode("idna")
             if len(addresses) == 1 and way.bind is None:
                 host, port = addresses[0][4][:2]
                 self._guard.check(host)
@@ -52,7 +55,7 @@ class Dialler:
             return await self._try(way, addresses)
         except RefusedAddress:
             raise
-        except ssl.SSLError as error:
+        except (ssl.SSLError, ValueError) as error:
             raise DownloadFailedError(_text(way, error)) from error
         except (OSError, RuntimeError) as error:
             raise DownloadConnectionRefusedError(_text(way, error)) from error
@@ -83,8 +86,7 @@ class Dialler:
     async def _start(self, way: Way, **where: Any) -> Connection:
         """The connection over a connected socket or to an address, TLS included."""
         is_secure = way.origin.scheme == "https"
-        connection = Connection(self._lost)
-        self._open.add(connection)
+        connection = Connection(self._open.add, self._lost)
         try:
             await asyncio.get_running_loop().create_connection(
                 lambda: connection,
@@ -93,7 +95,6 @@ class Dialler:
                 **where,
             )
         except BaseException:
-            self._lost(connection)
             connection.close()
             raise
         return connection

@@ -11,6 +11,9 @@ from crawler.http1.request import Origin
 
 BindAddress = tuple[str, int]
 
+# Seconds between two looks at what has waited for too long.
+_SWEEP_GAP_S = 0.05
+
 
 class Way(NamedTuple):
     """What two fetches must have in common to share a connection."""
@@ -43,15 +46,18 @@ class Pool:
 
     def put(self, way: Way, connection: Connection) -> None:
         """Keep one whose last answer has ended."""
+        now = monotonic()
         # The hosts are in the order in which they were fetched from.
         waiting = self.waiting.pop(way, [])
         self.waiting[way] = waiting
-        waiting.append((connection, monotonic()))
+        while waiting and waiting[0][1] < now - self._keep_s:
+            waiting.pop(0)[0].close()
+        waiting.append((connection, now))
         if len(self.waiting) > self._hosts_max:
             for oldest, _ in self.waiting.pop(next(iter(self.waiting))):
                 oldest.close()
-        if self._sweeping is None:
-            self._sweep_later()
+        if self._sweeping is None and self.waiting:
+            self._sweep_after(self._keep_s)
 
     def close(self) -> None:
         """Close them all, and keep none from now on."""
@@ -63,16 +69,16 @@ class Pool:
                 connection.close()
         self.waiting.clear()
 
-    def _sweep_later(self) -> None:
-        self._sweeping = asyncio.get_running_loop().call_later(self._keep_s, self._sweep)
+    def _sweep_after(self, delay_s: float) -> None:
+        self._sweeping = asyncio.get_running_loop().call_later(delay_s, self._sweep)
 
     def _sweep(self) -> None:
         self._sweeping = None
         latest = monotonic() - self._keep_s
         for way, waiting in list(self.waiting.items()):
-            if waiting[-1][1] > latest:
+            since = waiting[-1][1]
+            if since > latest:
+                self._sweep_after(max(since - latest, _SWEEP_GAP_S))
                 break
             for connection, _ in self.waiting.pop(way):
                 connection.close()
-        if self.waiting:
-            self._sweep_later()

@@ -314,6 +314,29 @@ async def test_a_client_that_is_closed_has_no_connections_left() -> None:
         handler._client._users += 1
 
 
+async def test_a_client_that_is_closed_does_not_wait_for_who_still_connects() -> None:
+    async with handler_with() as handler, serving(then_silent(b"")) as server:
+        url = f"https://127.0.0.1:{server.port}/"
+        task = asyncio.ensure_future(fetch(handler, url))
+        await until(lambda: server.connections == 1)
+        async with asyncio.timeout(60):
+            await handler._client._dialler.close()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_of_several_connections_to_a_host_those_that_waited_too_long_are_closed() -> None:
+    async with handler_with(DOWNLOAD_KEEPALIVE=1000) as handler, serving(ok(b"x")) as server:
+        await asyncio.gather(*(fetch(handler, server.url) for _ in range(3)))
+        ((way, waiting),) = handler._client.pool.waiting.items()
+        handler._client.pool.waiting[way] = [(one, since - 1001) for one, since in waiting]
+        handler._client.pool.waiting[way][-1] = waiting[-1]
+        await fetch(handler, server.url)
+        assert kept(handler) == 1
+    assert server.connections == 3
+
+
 # --- addresses and TLS ---------------------------------------------------------------------------
 
 
@@ -394,3 +417,14 @@ async def test_a_name_that_a_certificate_does_not_have_is_refused(tmp_path: Path
             await fetch(handler, f"https://127.0.0.1:{server.port}/")
         assert open_now(handler) == 0
     assert server.requests == []
+
+
+@pytest.mark.parametrize("host", ["a" * 70 + ".test", ".test"])
+async def test_a_name_that_tls_cannot_send_fails(tmp_path: Path, host: str) -> None:
+    async with (
+        handler_with(DNS_OVERRIDES={".test": "127.0.0.1"}) as handler,
+        serving(ok(b"x"), tls=server_context(tmp_path)) as server,
+    ):
+        with pytest.raises(DownloadFailedError):
+            await fetch(handler, f"https://{host}:{server.port}/")
+        assert open_now(handler) == 0
