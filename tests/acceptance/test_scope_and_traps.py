@@ -147,7 +147,7 @@ def test_a_process_stops_by_itself_after_its_time(crawls: Crawls, log: Path) -> 
         run = crawls.run(
             SEED,
             web=web,
-            arguments={"scope": "any", "max_time": "1s"},
+            arguments={"scope": "any", "max_time": "4s"},
             settings={"DELAY_MIN": 30, "CRAWL_MAX_WAIT": 60},
         )
     assert run.code == 0, run.stderr
