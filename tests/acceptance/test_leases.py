@@ -266,7 +266,10 @@ def test_a_request_that_cannot_travel_is_refused_by_name(
 def test_a_run_that_scrapy_closes_hands_its_leases_back(runs: Runs, name: str) -> None:
     run = runs[name]
     assert run["reason"].startswith("closespider_")
-    assert run["sizes"]["waiting"] + run["sizes"]["done"] == 10
+    assert run["sizes"]["leased"] == 0
+    known = run["sizes"]["waiting"] + run["sizes"]["done"]
+    # Its time may be over before the spider has given all of its ten.
+    assert known == 10 or (name == "time-out" and known < 10)
 
 
 # --- signals ------------------------------------------------------------------------------------
