@@ -7,6 +7,8 @@ here, how much of the body is taken is the reception's affair.
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 from typing import TYPE_CHECKING
 
 from httptools import (
@@ -26,6 +28,7 @@ MAX_HEADER_BYTES = 32 * 1024
 MAX_HEADERS = 256
 MAX_BETWEEN_BYTES = 2 * MAX_HEADER_BYTES
 _SWITCHING = 101
+_TIMEOUT = re.compile(rb"timeout=(\d{1,9})", re.IGNORECASE)
 
 
 class Truncated(Exception):
@@ -41,8 +44,9 @@ class Answer:
 
     def __init__(self, reception: Reception, *, only_head: bool) -> None:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # It ended where it should, and the server goes on listening.
+        # It ended where it should, and the server goes on listening, for so many seconds.
         self.keeps = False
+        self.listens_s = math.inf
         self._reception = reception
         self._only_head = only_head
         self._fields: dict[bytes, list[bytes]] = {}
@@ -134,6 +138,8 @@ class Answer:
             return
         self._has_head = True
         self._may_keep = parser.should_keep_alive()
+        if promise := fields.get(b"Keep-Alive"):
+            self.listens_s = _promised_s(promise[-1])
         codings = fields.get(b"Transfer-Encoding")
         if codings:
             self._until_close = not codings[-1].lower().endswith(b"chunked")
@@ -159,3 +165,9 @@ class Answer:
     def _refuse(self, reason: str) -> None:
         self._broken(reason)
         raise _Enough
+
+
+def _promised_s(keep_alive: bytes) -> float:
+    """For how long a server says that it listens for another request."""
+    found = _TIMEOUT.search(keep_alive)
+    return int(found[1]) if found else math.inf

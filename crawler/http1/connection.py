@@ -6,6 +6,7 @@ It is used again only if the last answer ended where it should; whatever else ha
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, cast
@@ -25,6 +26,8 @@ class Connection(asyncio.Protocol):
         self, made: Callable[[Connection], None], lost: Callable[[Connection], None]
     ) -> None:
         self.is_open = False
+        # How long the server waits for the next request, as it said with its last answer.
+        self.listens_s = math.inf
         self._made = made
         self._lost = lost
         self._transport: asyncio.Transport | None = None
@@ -59,6 +62,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._answer = None
             answer.leave()
+        self.listens_s = answer.listens_s
         # A server that answers before it has read the request may not have read it to its end.
         if early or not answer.keeps or transport.get_write_buffer_size():
             self.close()

@@ -11,6 +11,8 @@ from crawler.http1.request import Origin
 
 BindAddress = tuple[str, int]
 
+# A request must be there before the server stops listening: else it is lost, and a failure.
+_MARGIN_S = 1.0
 # Seconds between two looks at what has waited for too long.
 _SWEEP_GAP_S = 0.05
 
@@ -39,7 +41,7 @@ class Pool:
             if not waiting:
                 del self.waiting[way]
             if connection.is_open:
-                if monotonic() - since <= self._keep_s:
+                if monotonic() - since <= min(self._keep_s, connection.listens_s - _MARGIN_S):
                     return connection
                 connection.close()
         return None

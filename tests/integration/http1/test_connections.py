@@ -74,6 +74,27 @@ async def test_a_connection_that_may_hold_something_else_is_not_used_again(
     assert (server.connections, len(server.requests)) == (3, 3)
 
 
+@pytest.mark.parametrize(
+    ("promise", "connections"),
+    [
+        (b"timeout=60", 1),
+        (b"max=100, Timeout=60", 1),
+        (b"max=100", 1),
+        (b"timeout=x", 1),
+        # Of which nothing is left when the next request may arrive.
+        (b"timeout=1", 2),
+        (b"timeout=0, max=5", 2),
+    ],
+)
+async def test_a_connection_is_used_as_long_as_the_server_says_that_it_listens(
+    handler: DownloadHandler, promise: bytes, connections: int
+) -> None:
+    async with serving(then_silent(ok(b"x", b"Keep-Alive: " + promise))) as server:
+        for _ in range(2):
+            assert await fetch(handler, server.url) == b"x"
+    assert (server.connections, len(server.requests)) == (connections, 2)
+
+
 async def test_the_body_of_an_answer_that_should_have_none_is_not_the_next_answer(
     handler: DownloadHandler,
 ) -> None:
