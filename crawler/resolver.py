@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler import targets
-from crawler.dns_cache import DnsCache, Ttl
-from crawler.dns_lookup import Lookup
+from crawler.dns.cache import DnsCache, Ttl
+from crawler.dns.lookup import Lookup
 from crawler.policy.addresses import literal
 
 if TYPE_CHECKING:

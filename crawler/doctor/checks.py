@@ -12,7 +12,7 @@ from scrapy.settings import BaseSettings
 
 from crawler import assembly, setting_values
 from crawler import settings as ours
-from crawler.dns_lookup import Lookup
+from crawler.dns.lookup import Lookup
 from crawler.doctor import machine
 from crawler.doctor.findings import Finding, failure, ok, warning
 from crawler.doctor.redis_checks import EMBEDDED, redis_findings

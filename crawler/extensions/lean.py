@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
 
-from crawler import process_tuning, quick_chains
 from crawler.engine import Engine
-from crawler.one_task import OneTask
-from crawler.quick_signals import QuickSignals
+from crawler.lean import process_tuning, quick_chains
+from crawler.lean.one_task import OneTask
+from crawler.lean.quick_signals import QuickSignals
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -17,8 +17,8 @@ from scrapy import Request, signals
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import load_object
 
-from crawler.dns_patience import Patience
-from crawler.dns_prefetch import DnsPrefetch
+from crawler.dns.patience import Patience
+from crawler.dns.prefetch import DnsPrefetch
 from crawler.download import DownloadHandler
 from crawler.extensions.servers import Servers
 from crawler.fetch_errors import DnsFailed

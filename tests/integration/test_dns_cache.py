@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from crawler.dns_breaker import Breaker
-from crawler.dns_cache import DnsCache, Ttl
-from crawler.dns_lookup import Lookup
+from crawler.dns.breaker import Breaker
+from crawler.dns.cache import DnsCache, Ttl
+from crawler.dns.lookup import Lookup
 from crawler.fetch_errors import DnsFailed, NoSuchHost
 from tests.dns_server import DnsServer
 
@@ -36,7 +36,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr("crawler.dns_cache.monotonic", lambda: self.now)
+        monkeypatch.setattr("crawler.dns.cache.monotonic", lambda: self.now)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crawler.dns_lookup import Lookup
+from crawler.dns.lookup import Lookup
 from crawler.errors import ConfigurationError
 from crawler.fetch_errors import DnsFailed, NoSuchHost
 from tests.dns_server import DnsServer

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from crawler.dns_cache import DnsCache
-from crawler.dns_lookup import Lookup
-from crawler.dns_prefetch import DnsPrefetch
+from crawler.dns.cache import DnsCache
+from crawler.dns.lookup import Lookup
+from crawler.dns.prefetch import DnsPrefetch
 from crawler.frontier import Entry, Frontier
 from crawler.frontier.connection import Client, connect
 from crawler.frontier.upcoming import Upcoming

@@ -9,8 +9,8 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from crawler.dns_cache import DnsCache
-from crawler.dns_lookup import Lookup
+from crawler.dns.cache import DnsCache
+from crawler.dns.lookup import Lookup
 from crawler.frontier import RedisAway
 from crawler.frontier.connection import connect
 from crawler.frontier.round_trips import RoundTrips

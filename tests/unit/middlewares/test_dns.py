@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scrapy import Request
 
-from crawler import dns_patience
+from crawler.dns import patience
 from crawler.fetch_errors import DnsFailed, NoSuchHost
 from crawler.middlewares.dns import Dns
 from crawler.requests import LEASE
@@ -83,7 +83,7 @@ async def test_without_an_answer_the_url_is_handed_back_and_waits() -> None:
 
 
 async def test_a_slow_lookup_holds_no_fetch_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dns_patience, "_WAIT_S", 0.01)
+    monkeypatch.setattr(patience, "_WAIT_S", 0.01)
     world = World()
     world.cache.slow = asyncio.Event()
     assert isinstance(await world.meets(), Request)
@@ -101,7 +101,7 @@ async def test_a_slow_lookup_holds_no_fetch_up(monkeypatch: pytest.MonkeyPatch) 
 async def test_a_slow_lookup_that_fails_makes_the_url_wait_as_any_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(dns_patience, "_WAIT_S", 0.01)
+    monkeypatch.setattr(patience, "_WAIT_S", 0.01)
     world = World()
     world.cache.slow, world.cache.says = asyncio.Event(), DnsFailed("no answer")
     await world.meets()

@@ -21,8 +21,8 @@ from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.python import MutableAsyncChain, global_object_name
 
+from crawler.lean.request_defaults import merged
 from crawler.middlewares.leases import Leases
-from crawler.request_defaults import merged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable

@@ -23,7 +23,8 @@ import dns.name
 import dns.nameserver
 import dns.resolver
 
-from crawler import dns_message, targets
+from crawler import targets
+from crawler.dns import message
 from crawler.fetch_errors import DnsFailed, NoSuchHost
 
 logger = logging.getLogger(__name__)
@@ -113,14 +114,14 @@ class Lookup:
             raise NoSuchHost(f"{host} has no address")
         return Answer(found.addresses, float(found.ttl_s))
 
-    async def _ask_first(self, host: str, kind: str) -> dns_message.Found | None:
+    async def _ask_first(self, host: str, kind: str) -> message.Found | None:
         """What the first server says at once and plainly, or None."""
         # The system's search list is for names of one word.
         if self._first is None or "." not in host:
             return None
         family, server = self._first
         try:
-            asked = dns_message.question(host, kind)
+            asked = message.question(host, kind)
             # Each from a port of its own, so that answers are hard to forge.
             with closing(socket.socket(family, socket.SOCK_DGRAM)) as sock:
                 sock.setblocking(False)
@@ -130,9 +131,9 @@ class Lookup:
                     found = None
                     while found is None:
                         answer = await asyncio.get_running_loop().sock_recv(sock, _ANSWER_MAX)
-                        found = dns_message.read(answer, asked)
+                        found = message.read(answer, asked)
                     return found
-        except (OSError, dns_message.NotPlain):
+        except (OSError, message.NotPlain):
             return None
 
     async def _ask_all(self, host: str, kind: str, lifetime_s: float) -> Answer:

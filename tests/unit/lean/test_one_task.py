@@ -12,9 +12,9 @@ from scrapy.exceptions import DownloadFailedError, DropItem, IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.test import get_crawler
 
-from crawler import quick_chains
 from crawler.engine import Engine
-from crawler.one_task import OneTask
+from crawler.lean import quick_chains
+from crawler.lean.one_task import OneTask
 
 SITE = "http://h.test"
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import msgpack
 
-from crawler.dns_breaker import Breaker
-from crawler.dns_lookup import Lookup
+from crawler.dns.breaker import Breaker
+from crawler.dns.lookup import Lookup
 from crawler.fetch_errors import DnsFailed, NoSuchHost
 from crawler.frontier import RedisAway
 from crawler.frontier.round_trips import RoundTrips

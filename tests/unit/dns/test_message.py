@@ -8,7 +8,7 @@ import dns.rcode
 import dns.rrset
 import pytest
 
-from crawler.dns_message import Found, NotPlain, question, read
+from crawler.dns.message import Found, NotPlain, question, read
 
 HOST = "www.shop-1.example.test"
 

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from crawler import dns_patience
-from crawler.dns_patience import Patience
+from crawler.dns import patience
+from crawler.dns.patience import Patience
 from crawler.fetch_errors import DnsFailed, NoSuchHost
 
 
@@ -66,7 +66,7 @@ async def test_a_late_failure_is_told_once_to_the_next_who_asks() -> None:
 
 
 async def test_an_old_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dns_patience, "_FAILED_S", -1.0)
+    monkeypatch.setattr(patience, "_FAILED_S", -1.0)
     names = Names()
     assert not await names.patience.look_up("h.test")
     await names.say("h.test", DnsFailed("no answer"))
@@ -81,7 +81,7 @@ async def test_late_answers_are_left_to_the_cache() -> None:
 
 
 async def test_there_are_so_many_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dns_patience, "_SLOW_MAX", 2)
+    monkeypatch.setattr(patience, "_SLOW_MAX", 2)
     names = Names()
     assert not await names.patience.look_up("1.test")
     assert not await names.patience.look_up("2.test")

@@ -1,6 +1,6 @@
 """The breaker: when attempts stop, and when they go on."""
 
-from crawler.dns_breaker import Breaker
+from crawler.dns.breaker import Breaker
 
 
 def failed(breaker: Breaker, *times: float) -> list[bool]:

@@ -9,7 +9,7 @@ from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.http import Response
 from scrapy.spidermiddlewares.httperror import HttpError
 
-from crawler.quick_chains import QuickSpiderMiddlewares
+from crawler.lean.quick_chains import QuickSpiderMiddlewares
 from crawler.requests import LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 

@@ -4,14 +4,14 @@ import gc
 import subprocess
 import sys
 
-from crawler import process_tuning
+from crawler.lean import process_tuning
 
 
 def test_what_is_there_at_the_start_is_left_out_of_the_search_for_cycles() -> None:
     # In a process of its own: it would change the garbage collector of the tests.
     program = (
         "import gc\n"
-        "from crawler import process_tuning\n"
+        "from crawler.lean import process_tuning\n"
         "process_tuning.look_for_cycles_less()\n"
         "assert gc.isenabled()\n"
         "assert gc.get_freeze_count() > 1000\n"

@@ -9,8 +9,8 @@ from scrapy.downloadermiddlewares.downloadtimeout import DownloadTimeoutMiddlewa
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 
+from crawler.lean.request_defaults import RequestDefaults, merged
 from crawler.middlewares.decompression import Decompression
-from crawler.request_defaults import RequestDefaults, merged
 from tests.crawlers import project_crawler
 
 

@@ -10,7 +10,7 @@ from scrapy.exceptions import StopDownload
 from scrapy.signalmanager import SignalManager
 from twisted.internet.defer import succeed
 
-from crawler.quick_signals import QuickSignals
+from crawler.lean.quick_signals import QuickSignals
 
 SIGNAL, OTHER = object(), object()
 
