@@ -126,8 +126,9 @@ class Answer:
             self._refuse("a header has a zero byte in it")
         # What follows a body is for nobody.
         if not self._has_head:
-            # In the form in which Scrapy's Headers keep them.
-            self._fields.setdefault(name.title(), []).append(value.rstrip(b" \t"))
+            # In the form in which Scrapy's Headers keep them; some servers write "Name : value".
+            key = name.rstrip(b" \t").title()
+            self._fields.setdefault(key, []).append(value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
         parser, fields = self._parser, self._fields
