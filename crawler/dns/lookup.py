@@ -62,7 +62,7 @@ class Lookup:
     ) -> None:
         self._resolver = _resolver(list(servers))
         self._resolver.timeout, self._resolver.lifetime = try_s, lifetime_s
-        self._try_s, self._lifetime_s = try_s, lifetime_s
+        self._try_s, self._lifetime_s = min(try_s, lifetime_s), lifetime_s
         self._first = _first_server(self._resolver)
         # The first was asked when these are: it is the last to be asked again.
         self._others = copy(self._resolver)

@@ -45,6 +45,9 @@ class Patience:
         if lookup.done() or len(self._slow) >= _SLOW_MAX:
             await lookup
             return True
+        if host in self._slow:
+            # Another began with it at the same time: at another port, or in another slot.
+            return False
         self._slow[host] = lookup
         lookup.add_done_callback(lambda _: self._ended(host, lookup))
         return False

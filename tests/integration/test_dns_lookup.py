@@ -1,5 +1,6 @@
 """Questions to a real DNS server on loopback, and the hosts file before it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,13 @@ async def test_a_server_that_is_not_there_gives_no_answer(server: DnsServer) -> 
     await server.stop()
     with pytest.raises(DnsFailed):
         await lookup_at(server).ask("a.test")
+
+
+async def test_no_try_lasts_longer_than_all_of_them_may(server: DnsServer) -> None:
+    server.mood = "silent"
+    async with asyncio.timeout(60):
+        with pytest.raises(DnsFailed):
+            await lookup_at(server, try_s=600).ask("a.test")
 
 
 async def test_the_next_server_is_asked_when_one_is_silent(server: DnsServer) -> None:

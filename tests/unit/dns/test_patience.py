@@ -65,6 +65,26 @@ async def test_a_late_failure_is_told_once_to_the_next_who_asks() -> None:
     assert names.asked == {"h.test": 2}
 
 
+async def test_two_who_ask_at_the_same_time_wait_for_one_lookup(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ended = asyncio.Event()
+
+    async def look_up(host: str) -> None:
+        await ended.wait()
+        raise DnsFailed(f"no answer for {host}")
+
+    asked = Patience(look_up, wait_s=0.01)
+    assert await asyncio.gather(*(asked.look_up("h.test") for _ in range(2))) == [False, False]
+    ended.set()
+    while asked._slow:  # noqa: ASYNC110 - it is told by a callback
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert caplog.records == []
+    with pytest.raises(DnsFailed):
+        await asked.look_up("h.test")
+
+
 async def test_an_old_failure_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "_FAILED_S", -1.0)
     names = Names()
