@@ -85,8 +85,8 @@ class RobotsFetch:
             location = response.headers.get("Location")
             if response.status not in _REDIRECTS or not location:
                 break
-            target = urljoin(url, safe_url_string(location))
-            if not target.startswith(("http://", "https://")):
+            target = _target(url, location)
+            if target is None:
                 break
             url = target
         return Fetched(response.status, response.body, response.headers)
@@ -124,3 +124,13 @@ class RobotsFetch:
 
     def _send(self, signal: object, **named: Any) -> None:
         self._crawler.signals.send_catch_log(signal, spider=self._crawler.spider, **named)
+
+
+def _target(url: str, location: bytes) -> str | None:
+    """Where a redirect leads to, if there is such a place."""
+    try:
+        target = urljoin(url, safe_url_string(location))
+    except ValueError:
+        # Brackets or a port that no URL has.
+        return None
+    return target if target.startswith(("http://", "https://")) else None

@@ -166,21 +166,19 @@ class Robots:
         self._count("robots/fetched")
         ended = Fetch(duration_s=monotonic() - started, status=answer.status)
         known = await self._keep(fetch, self._rules_of(answer), answer.headers)
-        asked_s = 0.0
-        if known is not None:
-            if isinstance(known.rules, Unreachable):
-                logger.info(
-                    "No rules from %s (%s): its URLs wait %.0f s",
-                    fetch.authority,
-                    known.rules.reason,
-                    known.left_s,
-                )
-                scheduler.hand_back(lease, round(known.left_s * 1000) + 1)
-                return None
-            asked_s = known.rules.crawl_delay_s
+        if isinstance(known.rules, Unreachable):
+            logger.info(
+                "No rules from %s (%s): its URLs wait %.0f s",
+                fetch.authority,
+                known.rules.reason,
+                known.left_s,
+            )
+            scheduler.hand_back(lease, round(known.left_s * 1000) + 1)
+            return None
+        asked_s = known.rules.crawl_delay_s
         rest = await self._manners.rest(lease.entry.host, ended, crawl_delay_s=asked_s)
         if rest.ms == 0:
-            return known or fetch.old
+            return known
         scheduler.hand_back(lease, rest.ms)
         return None
 
@@ -198,16 +196,14 @@ class Robots:
             scheduler.release(lease, 0)
             raise
 
-    async def _keep(
-        self, fetch: _Fetch, rules: bytes | Unreachable, headers: Headers
-    ) -> Known | None:
-        """Let the fleet know the rules; None if the old ones hold on, for there are no others."""
+    async def _keep(self, fetch: _Fetch, rules: bytes | Unreachable, headers: Headers) -> Known:
+        """Let the fleet know the rules; returns those that hold, the old ones if there are none."""
         asked_s = 0.0
         if isinstance(rules, Unreachable):
             self._count("robots/unreachable")
-            if fetch.old is not None:
+            if fetch.old is not None and not isinstance(fetch.old.rules, Unreachable):
                 self._cache.put_off(fetch.authority)
-                return None
+                return fetch.old
             asked_s = retry_after_s(headers.get("Retry-After")) or 0.0
         known = await self._cache.put(
             fetch.authority,

@@ -317,10 +317,15 @@ async def test_too_many_redirects_are_no_rules() -> None:
     assert await world.meets(FORBIDDEN) is None
 
 
-@pytest.mark.parametrize("location", ["/robots.txt", "ftp://h.test/robots.txt", ""])
+@pytest.mark.parametrize(
+    "location",
+    ["/robots.txt", "ftp://h.test/robots.txt", "", "http://[h.test/", "http://h.test:x/"],
+)
 async def test_a_redirect_to_itself_or_to_nowhere_is_no_rules(location: str) -> None:
     world = World(Response(ROBOTS, status=301, headers={"Location": location}))
     await world.meets(FORBIDDEN)
+    # It was contacted, and rests.
+    assert world.scheduler.calls == [("hand_back", FORBIDDEN, 1_000)]
     assert await world.meets(FORBIDDEN) is None
 
 
@@ -381,6 +386,22 @@ async def test_rules_that_end_soon_are_fetched_ahead_of_time_and_hold_meanwhile(
     with pytest.raises(IgnoreRequest):
         await world.meets(FORBIDDEN)
     assert len(world.asked) == 2
+
+
+async def test_old_rules_that_hold_on_ask_for_their_delay_too() -> None:
+    world = World(answer(), DELAY_MIN=0)
+    await world.meets(ALLOWED)
+    known = world.robots._cache.recent("http://h.test")
+    assert known is not None
+    known.refresh_from = 0.0
+    key = "robots:http://h.test"
+    world.redis._values[key] = (world.redis._values[key][0], 10_000)
+    world.answer = DownloadTimeoutError()
+    world.scheduler.calls.clear()
+    # Its robots.txt was asked for a moment ago: the page does not follow at once.
+    assert isinstance(await world.meets(ALLOWED), Request)
+    assert len(world.asked) == 2
+    assert world.scheduler.calls == [("hand_back", ALLOWED, 7_000)]
 
 
 async def test_rules_that_another_process_fetched_ahead_of_time_are_taken_over() -> None:
