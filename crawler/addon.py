@@ -48,6 +48,13 @@ _KEPT = frozenset(
         "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware",
     }
 )
+# Do what Scrapy's own does, faster: of no use where the project decided about Scrapy's.
+_IN_PLACE_OF = {
+    "crawler.middlewares.decompression.Decompression": (
+        "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware"
+    ),
+    "crawler.middlewares.traffic.Traffic": "scrapy.downloadermiddlewares.stats.DownloaderStats",
+}
 
 
 class FrontierAddon:
@@ -62,10 +69,18 @@ class FrontierAddon:
             if name.isupper() and name not in _OWN and name not in _COMPONENTS:
                 settings.set(name, getattr(ours, name), priority="addon")
         for name in _COMPONENTS:
+            decided = set(map(_path_of, settings[name]))
             for component, order in getattr(ours, name).items():
-                if component not in _KEPT:
+                if component not in _KEPT and _IN_PLACE_OF.get(component) not in decided:
                     cls = load_object(component)
                     settings.setdefault_in_component_priority_dict(name, cls, order)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Lean, -10)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Servers, 0)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", VitalsExtension, 100)
+
+
+def _path_of(component: object) -> str:
+    """A component's name, which a project may give as its class."""
+    if isinstance(component, type):
+        return f"{component.__module__}.{component.__qualname__}"
+    return str(component)

@@ -10,6 +10,7 @@ from scrapy.utils.defer import aiter_errback, iter_errback
 from twisted.python.failure import Failure
 
 from crawler.demand import Demand
+from crawler.errors import ConfigurationError
 from crawler.requests import LEASE
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ class Engine:
     """What the engine has room for, and what it is busy with."""
 
     def __init__(self, crawler: Crawler, concurrency: int) -> None:
+        if concurrency < 1:
+            raise ConfigurationError(
+                f"CONCURRENT_REQUESTS is {concurrency}; give 1 or more: so many URLs are claimed."
+            )
         self._crawler = crawler
         self._concurrency = concurrency
 

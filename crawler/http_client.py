@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -42,8 +43,8 @@ class HttpClient:
         self._dialler = Dialler(resolver, guard, make_tls)
         self._resolver = resolver
         self._bind = normalize_bind_address(settings.get("DOWNLOAD_BIND_ADDRESS"))
-        # Connections in use; others wait for one of these to end.
-        self._in_use = asyncio.Semaphore(settings.getint("CONCURRENT_REQUESTS"))
+        # Connections in use; others wait for one of these to end. As in Scrapy, 0 is no limit.
+        self._in_use = asyncio.Semaphore(settings.getint("CONCURRENT_REQUESTS") or sys.maxsize)
         self._users = 0
 
     @classmethod

@@ -71,6 +71,14 @@ async def test_a_certificate_is_not_verified_unless_asked_for(tls: ssl.SSLContex
                 await fetch(strict, url)
 
 
+async def test_no_limit_of_fetches_is_none() -> None:
+    async with (
+        handler_with(CONCURRENT_REQUESTS=0) as handler,
+        serving(then_silent(ok(b"abc"))) as server,
+    ):
+        assert (await fetch(handler, server.url)).body == b"abc"
+
+
 async def test_both_schemes_share_their_connections(tls: ssl.SSLContext) -> None:
     async with serving(ok(b"a")) as plain, serving(ok(b"b"), tls=tls) as secure:
         crawler = project_crawler(ALLOW_NETWORKS=["127.0.0.0/8"])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from crawler.engine import Engine
+from crawler.errors import ConfigurationError
 
 
 class Scraper:
@@ -57,3 +58,9 @@ async def test_where_items_may_be_handled_at_the_same_time_scrapy_does_it() -> N
     scraper = taken(Scraper(2))
     await scraper.handle_spider_output_async(listed(), "request", "response")
     assert scraper.done == ["Scrapy's own"]
+
+
+def test_without_a_number_of_fetches_there_would_be_none() -> None:
+    crawler: Any = SimpleNamespace()
+    with pytest.raises(ConfigurationError, match="CONCURRENT_REQUESTS is 0; give 1 or more"):
+        Engine(crawler, 0)

@@ -1,0 +1,40 @@
+"""The add-on leaves to a project what the project decided itself."""
+
+from typing import Any
+
+import pytest
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.downloadermiddlewares.stats import DownloaderStats
+from scrapy.settings import Settings
+from scrapy.utils.conf import build_component_list
+
+from crawler.addon import FrontierAddon
+from crawler.middlewares.decompression import Decompression
+from crawler.middlewares.traffic import Traffic
+
+
+def downloader_middlewares(project: dict[Any, int | None]) -> list[Any]:
+    settings = Settings({"DOWNLOADER_MIDDLEWARES": project})
+    FrontierAddon().update_settings(settings)
+    return build_component_list(settings.getwithbase("DOWNLOADER_MIDDLEWARES"))
+
+
+def test_ours_stand_in_the_place_of_scrapys() -> None:
+    found = downloader_middlewares({})
+    assert {Decompression, Traffic} <= set(found)
+    assert not {HttpCompressionMiddleware, DownloaderStats} & set(found)
+
+
+@pytest.mark.parametrize(
+    ("ours", "scrapys"), [(Decompression, HttpCompressionMiddleware), (Traffic, DownloaderStats)]
+)
+def test_what_a_project_does_without_does_not_come_back_by_another_name(
+    ours: type, scrapys: type
+) -> None:
+    for name in (scrapys, f"{scrapys.__module__}.{scrapys.__name__}"):
+        found = downloader_middlewares({name: None})
+        assert ours not in found
+        assert not {name, scrapys} & set(found)
+        found = downloader_middlewares({name: 123})
+        assert ours not in found
+        assert name in found
