@@ -25,6 +25,10 @@ logger = logging.getLogger(__name__)
 _LIKENESS = 0.85
 # Seconds, of which our default is a whole number.
 _FRACTIONS = frozenset({"DOWNLOAD_DELAY", "DOWNLOAD_TIMEOUT"})
+# With none of these a crawl would wait for ever.
+_ONE_OR_MORE = frozenset(
+    {"CONCURRENT_ITEMS", "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN"}
+)
 
 
 def check(settings: BaseSettings) -> None:
@@ -61,6 +65,8 @@ def _wanted(name: str, default: Any) -> str:
     """What a value must be, as the default shows."""
     if isinstance(default, bool):
         return "True or False"
+    if name in _ONE_OR_MORE:
+        return "a whole number, 1 or more"
     if isinstance(default, int) and name not in _FRACTIONS:
         return "a whole number, 0 or more"
     if isinstance(default, int | float):
@@ -75,5 +81,5 @@ def _read(settings: BaseSettings, name: str, wanted: str) -> None:
         settings.getdict(name)
     elif wanted:
         value = settings.getint(name) if "whole" in wanted else settings.getfloat(name)
-        if not math.isfinite(value) or value < 0:
+        if not math.isfinite(value) or value < (1 if name in _ONE_OR_MORE else 0):
             raise ValueError

@@ -47,6 +47,8 @@ def test_values_from_a_command_line_are_taken(name: str, value: str) -> None:
         ("DELAY_MIN", "", "a number"),
         ("RETRY_TIMES", "1.5", "a whole number"),
         ("RETRY_TIMES", "-1", "a whole number, 0 or more"),
+        ("CONCURRENT_REQUESTS", "0", "a whole number, 1 or more"),
+        ("CONCURRENT_REQUESTS_PER_DOMAIN", "0", "a whole number, 1 or more"),
         ("MAX_OUTLINKS", "x", "a whole number"),
         ("DOWNLOAD_TIMEOUT", "soon", "a number"),
         ("AUTOTHROTTLE_ENABLED", "perhaps", "True or False"),

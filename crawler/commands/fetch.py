@@ -1,0 +1,18 @@
+"""`scrapy fetch`, as Scrapy has it: without the frontier and its servers."""
+
+from __future__ import annotations
+
+import argparse
+
+from scrapy.commands.fetch import Command as ScrapyFetch
+
+from crawler.one_off import leave_crawl
+
+
+class Command(ScrapyFetch):
+    """Asks for single pages, by no crawl."""
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        leave_crawl(self.settings)
