@@ -126,7 +126,7 @@ class Answer:
             self._refuse("a header has a zero byte in it")
         # What follows a body is for nobody.
         if not self._has_head:
-            # In the form in which Scrapy's Headers keep them; some servers write "Name : value".
+            # In the form in which Scrapy's Headers keep them; "Content-Length : 3" is taken too.
             key = name.rstrip(b" \t").title()
             self._fields.setdefault(key, []).append(value.rstrip(b" \t"))
 
