@@ -10,6 +10,7 @@ import json
 import os
 import resource
 from collections.abc import Callable
+from cProfile import Profile
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # The environment variable with the file that the measurement goes to.
 METER_FILE = "BENCH_METER_FILE"
+# The same for a profile; without it none is made.
+PROFILE_FILE = "BENCH_PROFILE_FILE"
 
 
 def cpu_s() -> float:
@@ -42,7 +45,10 @@ class Stopwatch:
 
 
 class Meter:
-    """The same as a Scrapy extension."""
+    """The same as a Scrapy extension; makes a profile too, where one is asked for."""
+
+    def __init__(self) -> None:
+        self._profile = Profile()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -53,6 +59,11 @@ class Meter:
 
     def engine_started(self) -> None:
         self._watch = Stopwatch()
+        if PROFILE_FILE in os.environ:
+            self._profile.enable()
 
     def spider_closed(self) -> None:
         self._watch.stop()
+        if PROFILE_FILE in os.environ:
+            self._profile.disable()
+            self._profile.dump_stats(os.environ[PROFILE_FILE])

@@ -1,6 +1,7 @@
 """Print where the CPU time of our crawl goes: `python -m benchmarks.crawl.profile`.
 
-By cProfile, which makes functions that are called often look more expensive than they are.
+By cProfile, which makes functions that are called often look more expensive than they are; from
+the start of the engine to its end.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from benchmarks.crawl.contenders import OURS
 from benchmarks.crawl.ground import ground
+from benchmarks.crawl.meter import PROFILE_FILE
 from benchmarks.crawl.pages import Size
 
 _SIZE = Size(seeds=2000, hosts=250)
@@ -26,8 +28,7 @@ def main() -> int:
     """Crawl under the profiler, and print the functions with the most time of their own."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         found = Path(folder, "profile")
-        python, *arguments = OURS.command
-        profiled = replace(OURS, command=(python, "-m", "cProfile", "-o", str(found), *arguments))
+        profiled = replace(OURS, environment={**OURS.environment, PROFILE_FILE: str(found)})
         with ground(_SIZE) as place:
             place.crawl(profiled)
         for line in table(pstats.Stats(str(found)), _SIZE.seeds):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from statistics import median
 
+from benchmarks.cores import Cores, running_on
 from benchmarks.figures import Figure, Skipped, at_most
 from benchmarks.frontier.client import BATCH, Stopwatch, add_all, batched, fill, open_frontier
 from benchmarks.frontier.cycle import cycle_all
@@ -62,7 +63,8 @@ def _short(urls: int) -> str:
 
 
 def _cost(size: Size) -> Cost:
-    with private_redis() as server:
+    cores = Cores.found()
+    with private_redis(cores=cores.servers) as server, running_on(cores.client):
         return asyncio.run(_measure(server, size))
 
 
