@@ -16,10 +16,9 @@ URL = "http://s0.test/"
     ("command", "seen"),
     [
         (("fetch", URL), "<title>"),
-        (("shell", URL, "-c", "f'{response.status} {response.url}'"), f"200 {URL}"),
         (("parse", "--spider", "web", URL), f"'url': '{URL}'"),
     ],
-    ids=["fetch", "shell", "parse"],
+    ids=["fetch", "parse"],
 )
 def test_a_page_is_shown(command: tuple[str, ...], seen: str, tmp_path: Path) -> None:
     with DemoServer(WebOptions(hosts=2, pages=2, seed=3, zoo="none"), tmp_path / "log") as web:
