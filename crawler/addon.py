@@ -38,6 +38,7 @@ _OWN = frozenset(
         "USER_AGENT",
     }
 )
+_STORE = "crawler.pipelines.store.Store"
 _COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
 # Scrapy's own, of use to spiders that the generic one is not.
 _KEPT = frozenset(
@@ -68,6 +69,9 @@ class FrontierAddon:
         for name in dir(ours):
             if name.isupper() and name not in _OWN and name not in _COMPONENTS:
                 settings.set(name, getattr(ours, name), priority="addon")
+        if not settings["MONGO_URI"] and _STORE not in map(_path_of, settings["ITEM_PIPELINES"]):
+            # It would be for links only that Redis has no room for: no reason to demand a server.
+            settings.set("PAGES_STORE", "none", priority="addon")
         for name in _COMPONENTS:
             decided = set(map(_path_of, settings[name]))
             for component, order in getattr(ours, name).items():

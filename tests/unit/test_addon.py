@@ -11,6 +11,7 @@ from scrapy.utils.conf import build_component_list
 from crawler.addon import FrontierAddon
 from crawler.middlewares.decompression import Decompression
 from crawler.middlewares.traffic import Traffic
+from crawler.pipelines.store import Store
 
 
 def downloader_middlewares(project: dict[Any, int | None]) -> list[Any]:
@@ -38,3 +39,22 @@ def test_what_a_project_does_without_does_not_come_back_by_another_name(
         found = downloader_middlewares({name: 123})
         assert ours not in found
         assert name in found
+
+
+@pytest.mark.parametrize(
+    ("project", "store"),
+    [
+        ({}, "none"),
+        ({"MONGO_URI": "mongodb://localhost/"}, "mongo"),
+        ({"PAGES_STORE": "mongo"}, "mongo"),
+        ({"ITEM_PIPELINES": {"crawler.pipelines.store.Store": 900}}, "mongo"),
+        ({"ITEM_PIPELINES": {Store: 900}}, "mongo"),
+    ],
+)
+def test_a_project_that_stores_no_pages_here_needs_no_mongodb(
+    monkeypatch: pytest.MonkeyPatch, project: dict[str, Any], store: str
+) -> None:
+    monkeypatch.setattr("crawler.settings.MONGO_URI", None)
+    settings = Settings(project)
+    FrontierAddon().update_settings(settings)
+    assert settings["PAGES_STORE"] == store
