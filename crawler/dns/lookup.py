@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 from collections.abc import Iterable
 from contextlib import closing, suppress
@@ -36,6 +37,8 @@ _PORT = 53
 _TRY_S = 2.0
 _LIFETIME_S = 6.0
 _ANSWER_MAX = 4096
+# The last part of what is an address in some spelling, or nothing: never a name.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII | re.IGNORECASE)
 # Documentation's address: connecting a UDP socket sends nothing, but needs a route.
 _SOMEWHERE = ("2001:db8::1", 9)
 
@@ -92,6 +95,8 @@ class Lookup:
 
     async def ask(self, host: str) -> Answer:
         """The addresses of a name, or NoSuchHost, or DnsFailed."""
+        if _NUMBER.fullmatch(host.rpartition(".")[2]):
+            raise NoSuchHost(f"{host} is a number, not a name")
         if len(self._kinds) == 1:
             return await self._ask(host, self._kinds[0])
         asked = [self._ask(host, kind) for kind in self._kinds]

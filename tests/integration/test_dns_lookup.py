@@ -64,6 +64,14 @@ async def test_a_name_that_cannot_be_is_none(server: DnsServer, name: str) -> No
         await lookup_at(server).ask(name)
 
 
+@pytest.mark.parametrize("number", ["4294967296", "127.0.0.256", "0x7f.1", "a.test.0xF", "a.0x"])
+async def test_what_ends_in_a_number_is_never_asked_for(server: DnsServer, number: str) -> None:
+    server.set(number, "192.0.2.1")
+    with pytest.raises(NoSuchHost, match="is a number, not a name"):
+        await lookup_at(server).ask(number)
+    assert server.questions() == 0
+
+
 async def test_a_name_without_addresses_is_none(server: DnsServer) -> None:
     server.set("a.test")
     with pytest.raises(NoSuchHost, match=r"a\.test has no address"):

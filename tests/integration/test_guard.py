@@ -91,7 +91,7 @@ def test_there_are_spellings_enough() -> None:
 async def test_no_spelling_of_a_private_address_leads_to_a_connection(
     listener: Listener, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with handler_with() as handler:
+    async with DnsServer() as dns, handler_with(DNS_SERVERS=[dns.address]) as handler:
         for spelling in SPELLINGS:
             for url in (
                 f"http://{spelling}:{listener.port}/",
@@ -104,6 +104,7 @@ async def test_no_spelling_of_a_private_address_leads_to_a_connection(
                     ):
                         await handler.fetch(url)
         refused = handler.refused
+        assert not any(name.isdecimal() for name, _ in dns.asked)
     assert listener.connections == 0
     assert refused >= len(SPELLINGS)
     # One line for each host, as its canonical URL spells it.
