@@ -69,12 +69,16 @@ class Failures:
     def decide(self, lease: Lease, reason: str, *, at_least_s: float = 0.0) -> Retry | Bury:
         """Repeat this URL later, or give up on it?"""
         return self._policy.decide(
-            reason, lease.entry.attempts, chance=random.random(), at_least_s=at_least_s
+            reason,
+            lease.entry.attempts,
+            chance=random.random(),
+            at_least_s=at_least_s,
+            times=_retry_times(lease),
         )
 
     def is_last(self, lease: Lease) -> bool:
         """Is this the last attempt at a URL?"""
-        return self._policy.is_last(lease.entry.attempts)
+        return self._policy.is_last(lease.entry.attempts, _retry_times(lease))
 
     def errback(self, lease: Lease, wrapped: Callable[[Failure], Any] | None) -> SettlingErrback:
         """The errback of a leased request, around the user's own."""
@@ -173,6 +177,15 @@ class SettlingErrback:
                 yield part
         finally:
             self._failures.settle(self._lease, failure)
+
+
+def _retry_times(lease: Lease) -> int | None:
+    """How often its request wants to be tried again, in Scrapy's words; None: as all others."""
+    meta = lease.entry.tail.get("meta", {})
+    if meta.get("dont_retry"):
+        return 0
+    times: int | None = meta.get("max_retry_times")
+    return times
 
 
 def _page_without_answer(lease: Lease, reason: str) -> Page:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LEASE = "lease"
 # A function: may the request be sent, or has its lease passed to another process?
 MAY_FETCH = "may_fetch"
+# Set by Scrapy's proxy middleware: its proxy is the environment's; whom its credentials are for.
+_OF_ENVIRONMENT, _TRUSTED_PROXY = "_scheme_proxy", "_auth_proxy"
+_PROXY_SECRET = "Proxy-Authorization"  # noqa: S105 - a header
 # Set by Scrapy or by us on the way; they mean nothing to the next process.
 _LOCAL_META = frozenset(
     {
@@ -38,8 +41,8 @@ _LOCAL_META = frozenset(
         "crawl_delay",
         "redirect_ttl",
         "is_start_request",
-        "_auth_proxy",
-        "_scheme_proxy",
+        _OF_ENVIRONMENT,
+        _TRUSTED_PROXY,
     }
 )
 
@@ -104,6 +107,26 @@ def to_request(entry: Entry, spider: Spider) -> Request:
         encoding=tail.get("encoding", "utf-8"),
         meta=meta,
     )
+
+
+def as_given(request: Request, source: Entry) -> Request:
+    """A request in the place of that of `source`, as a redirect, with no more than users gave.
+
+    Of the headers it has the user's, not Scrapy's defaults. Its proxy has the credentials that
+    Scrapy took out of its address; that of the environment is chosen anew.
+    """
+    given = source.tail.get("headers", {})
+    headers = {name: values for name, values in given.items() if name in request.headers}
+    meta = request.meta
+    if _OF_ENVIRONMENT in meta:
+        meta = {key: value for key, value in meta.items() if key != "proxy"}
+    elif _TRUSTED_PROXY in meta and meta[_TRUSTED_PROXY] == meta.get("proxy"):
+        if proxy := source.tail.get("meta", {}).get("proxy"):
+            meta = {**meta, "proxy": proxy}
+        else:
+            # Chosen by a middleware.
+            headers[_PROXY_SECRET] = request.headers.getlist(_PROXY_SECRET)
+    return request.replace(headers=headers, meta=meta)
 
 
 def _plain_request(url: str, meta: dict[str, Any]) -> Request:

@@ -42,7 +42,8 @@ class RobotsFetch:
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
         self._crawler = crawler
-        self._timeout_s = min(TIMEOUT_S, settings.getfloat("DOWNLOAD_TIMEOUT"))
+        # No limit for pages, 0, is none for this: all URLs of its host wait for it.
+        self._timeout_s = min(TIMEOUT_S, settings.getfloat("DOWNLOAD_TIMEOUT") or TIMEOUT_S)
         # Then Scrapy's downloader has a say in when a host is contacted.
         self._is_paced = (
             settings.getbool("AUTOTHROTTLE_ENABLED")

@@ -31,7 +31,7 @@ from crawler.orders import Orders
 from crawler.outside import Outside
 from crawler.policy.retry import Bury, Retry
 from crawler.recrawls import Recrawls
-from crawler.requests import LEASE, NotCarried, to_entry, to_request
+from crawler.requests import LEASE, NotCarried, as_given, to_entry, to_request
 from crawler.urls import Rejected, Urls
 from crawler.vitals import Vitals
 from crawler.workbench import Workbench
@@ -264,10 +264,7 @@ class Scheduler(BaseScheduler):
 
     def _replacement(self, request: Request, lease: Lease) -> Entry | None:
         """The entry of a request that a middleware put in the leased one's place, as a redirect."""
-        # Of the headers it has those the user gave, not Scrapy's defaults.
-        given = lease.entry.tail.get("headers", {})
-        kept = {name: values for name, values in given.items() if name in request.headers}
-        request = request.replace(headers=kept)
+        request = as_given(request, lease.entry)
         entry = self.entry_of(request, depth=lease.entry.depth, parent=lease.entry.id)
         if entry is None or not getattr(self._spider, "is_scoped", False):
             return entry

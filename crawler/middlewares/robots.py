@@ -188,6 +188,8 @@ class Robots:
             "download_slot": lease.entry.host,
             MAY_FETCH: partial(scheduler.may_fetch, lease),
         }
+        if proxy := lease.entry.tail.get("meta", {}).get("proxy"):
+            meta["proxy"] = proxy
         lock_on = partial(self._cache.lock_on, fetch.authority, fetch.token, _LOCK_S)
         try:
             return await self._robots_fetch.answer(fetch.authority, meta, lock_on)

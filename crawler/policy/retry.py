@@ -31,15 +31,21 @@ class RetryPolicy:
     max_s: float = 3600.0
     jitter: float = 0.1
 
-    def is_last(self, attempts: int) -> bool:
-        """Is the attempt that follows so many earlier ones the last?"""
-        return attempts >= self.times
+    def is_last(self, attempts: int, times: int | None = None) -> bool:
+        """Is the attempt that follows so many earlier ones the last? Some URLs have other times."""
+        return attempts >= (self.times if times is None else times)
 
     def decide(
-        self, reason: str, attempts: int, *, chance: float, at_least_s: float = 0.0
+        self,
+        reason: str,
+        attempts: int,
+        *,
+        chance: float,
+        at_least_s: float = 0.0,
+        times: int | None = None,
     ) -> Retry | Bury:
         """Next step after so many earlier attempts; `chance` in [0, 1) spreads the waits."""
-        if self.is_last(attempts):
+        if self.is_last(attempts, times):
             return Bury(reason)
         wait = min(self.max_s, self.base_s * 2**attempts)
         wait = max(wait * (1 + self.jitter * chance), at_least_s)

@@ -78,7 +78,8 @@ def judge(status: int, body: bytes, *, forbidden_allows: bool = True) -> bytes |
     `forbidden_allows` is for 401 and 403: the standard takes them for no rules, some take them for
     a closed door.
     """
-    if status == 429 or status >= 500:
+    # 407 is the word of a proxy, and says nothing of the host.
+    if status in (407, 429) or status >= 500:
         return Unreachable(f"status {status}")
     if 200 <= status < 300:
         return body

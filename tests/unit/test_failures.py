@@ -117,3 +117,28 @@ async def test_sitemaps_are_no_pages_and_without_a_store_nothing_waits(
     failed(scheduler, DownloadTimeoutError(), lease_of())
     assert scheduler.calls == [("fail", URL, Bury("timeout"))] * 2
     assert recorder.pages == []
+
+
+@pytest.mark.parametrize(
+    ("meta", "attempts", "is_last"),
+    [
+        ({}, 0, False),
+        ({"dont_retry": True}, 0, True),
+        ({"dont_retry": False}, 0, False),
+        ({"max_retry_times": 0}, 0, True),
+        ({"max_retry_times": 1}, 0, False),
+        ({"max_retry_times": 1}, 1, True),
+        ({"max_retry_times": 5}, 4, False),
+        ({"max_retry_times": 5, "dont_retry": True}, 0, True),
+        ({"max_retry_times": None}, 2, False),
+        ({"max_retry_times": None}, 3, True),
+    ],
+)
+def test_a_request_may_say_how_often_it_is_retried(
+    scheduler: WritingScheduler, meta: dict[str, Any], attempts: int, is_last: bool
+) -> None:
+    lease = lease_of(attempts=attempts, tail={"meta": meta})
+    failures = scheduler.failures
+    assert failures.is_last(lease) is is_last
+    assert failures.retry(lease, Failure(DownloadTimeoutError())) is not is_last
+    assert isinstance(failures.decide(lease, "status_503"), Bury if is_last else Retry)

@@ -77,6 +77,19 @@ async def test_middlewares_of_the_user_see_it_and_the_downloader_has_no_place_fo
     assert crawler.engine.downloader.slots == {}
 
 
+@pytest.mark.parametrize(("setting", "limit"), [(30, 10), (5, 5), (0, 10)])
+async def test_it_has_a_time_limit_even_where_pages_have_none(setting: int, limit: int) -> None:
+    crawler = crawler_of(DOWNLOAD_TIMEOUT=setting)
+    limits: list[float] = []
+
+    def hear(request: Request) -> None:
+        limits.append(request.meta["download_timeout"])
+
+    crawler.signals.connect(hear, signals.request_reached_downloader)
+    await answer(crawler)
+    assert limits == [limit]
+
+
 async def test_a_middleware_may_send_it_elsewhere_or_forbid_it() -> None:
     assert (await answer(crawler_of(), "moved.test")).body == b"user"
     assert (await answer(crawler_of(), "forbidden.test")).error == "IgnoreRequest"

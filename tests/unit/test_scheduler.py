@@ -1,22 +1,29 @@
-"""Redirects between URLs that are folded into one."""
+"""Redirects: between URLs that are folded into one, and through proxies."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from scrapy import Request, Spider
+from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
+from scrapy.http import Response
 
 from crawler.frontier import Entry, Lease
-from crawler.requests import LEASE
-from crawler.urls import UrlRules, Urls
-from tests.unit.schedulers import WritingScheduler
+from crawler.middlewares.redirects import Redirects
+from crawler.requests import LEASE, to_request
+from crawler.urls import DEFAULT, UrlRules, Urls
+from tests.crawlers import project_crawler
+from tests.unit.schedulers import WritingScheduler, lease_of
 
 
 class _Discoveries:
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
+        self.entries: list[Entry] = []
 
     def send(self, entry: Entry, mode: str, wake: Callable[[], None]) -> None:
         self.sent.append((entry.url, mode))
+        self.entries.append(entry)
 
 
 class _Engine:
@@ -55,3 +62,73 @@ def test_a_redirect_that_folds_into_its_source_is_followed(target: str, mode: st
     assert scheduler.enqueue_request(Request(target, meta={LEASE: lease}))
     assert scheduler.sent.sent == [(target, mode)]
     assert scheduler.calls == [("done", source, False)]
+
+
+# --- proxies -------------------------------------------------------------------------------------
+
+
+def redirected(
+    target: str, tail: dict[str, Any], chosen: str | None = None
+) -> tuple[Entry, Request]:
+    """The entry of a redirect's target, and its request as it is sent in the end.
+
+    `chosen` is the proxy that a middleware gives to requests without one.
+    """
+    crawler = project_crawler()
+    crawler.spider = Spider(name="any")
+    proxies = HttpProxyMiddleware.from_crawler(crawler)
+    scheduler = RedirectedScheduler(DEFAULT)
+    lease = lease_of("http://h.test/a", tail=tail)
+    request = to_request(lease.entry, crawler.spider)
+    request.meta[LEASE] = lease
+    if chosen is not None:
+        request.meta.setdefault("proxy", chosen)
+    proxies.process_request(request)
+    answer = Response(request.url, status=302, headers={"Location": target})
+    again = Redirects.from_crawler(crawler).process_response(request, answer)
+    assert isinstance(again, Request)
+    scheduler.enqueue_request(again)
+    (entry,) = scheduler.sent.entries
+    sent = to_request(entry, crawler.spider)
+    proxies.process_request(sent)
+    return entry, sent
+
+
+@pytest.mark.parametrize("target", ["http://h.test/b", "https://other.test/b"])
+def test_a_redirect_goes_through_the_same_proxy_with_its_credentials(target: str) -> None:
+    tail: dict[str, Any] = {"meta": {"proxy": "http://user:secret@proxy.test:3128"}}
+    tail["headers"] = {"X": [b"1"]}
+    entry, sent = redirected(target, tail)
+    # As it was given: its robots.txt goes the same way.
+    assert entry.tail["meta"]["proxy"] == tail["meta"]["proxy"]
+    assert sent.meta["proxy"] == "http://proxy.test:3128"
+    assert sent.headers["Proxy-Authorization"] == b"Basic dXNlcjpzZWNyZXQ="
+    assert sent.headers["X"] == b"1"
+
+
+def test_a_redirect_keeps_the_proxy_that_a_middleware_chose() -> None:
+    _, sent = redirected("http://h.test/b", {}, chosen="http://user:secret@proxy.test:3128")
+    assert sent.meta["proxy"] == "http://proxy.test:3128"
+    assert sent.headers["Proxy-Authorization"] == b"Basic dXNlcjpzZWNyZXQ="
+
+
+@pytest.mark.parametrize(
+    ("target", "proxy", "secret"),
+    [
+        ("http://h.test/b", "http://proxy.test:3128", b"Basic dXNlcjpzZWNyZXQ="),
+        ("https://h.test/b", "http://secure.test:3128", b"Basic dTpw"),
+        ("http://near.test/b", None, None),
+    ],
+)
+def test_of_the_environments_proxies_a_redirect_gets_its_own(
+    monkeypatch: pytest.MonkeyPatch, target: str, proxy: str | None, secret: bytes | None
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://user:secret@proxy.test:3128")
+    monkeypatch.setenv("https_proxy", "http://u:p@secure.test:3128")
+    monkeypatch.setenv("no_proxy", "near.test")
+    entry, sent = redirected(target, {})
+    assert sent.meta.get("proxy") == proxy
+    assert sent.headers.get("Proxy-Authorization") == secret
+    # What the environment of a process says is no business of others.
+    assert "proxy" not in entry.tail["meta"]
+    assert "headers" not in entry.tail

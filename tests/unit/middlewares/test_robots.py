@@ -136,6 +136,17 @@ async def test_unknown_rules_are_fetched_and_the_url_handed_back() -> None:
     assert world.scheduler.calls == [("hand_back", ALLOWED, 7_000)]
 
 
+async def test_rules_come_by_the_proxy_of_the_page_that_needs_them() -> None:
+    world = World(answer())
+    proxy = "http://user:secret@proxy.test:3128"
+    lease = lease_of(ALLOWED, tail={"meta": {"proxy": proxy}})
+    await world.meets(ALLOWED, **{LEASE: lease, "proxy": proxy})
+    assert world.asked[0].meta["proxy"] == proxy
+    other = World(answer())
+    await other.meets(ALLOWED)
+    assert "proxy" not in other.asked[0].meta
+
+
 async def test_where_hosts_need_no_rest_the_page_comes_next() -> None:
     world = World(answer(body=b"User-agent: *\nDisallow: /private\n"), DELAY_MIN=0)
     heard = hearing(world)

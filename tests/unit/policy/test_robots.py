@@ -27,7 +27,7 @@ def test_an_answer_without_rules_allows_everything(status: int) -> None:
     assert allows(b"", "/private")
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
+@pytest.mark.parametrize("status", [407, 429, 500, 502, 503, 504, 599])
 def test_a_server_in_trouble_allows_nothing(status: int) -> None:
     assert judge(status, b"") == Unreachable(f"status {status}")
 
