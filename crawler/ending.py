@@ -78,6 +78,20 @@ class Ending:
         """Redis is away for too long."""
         self.reason = "redis_lost"
 
+    async def allowance(self, round_: Round, room: int) -> tuple[int, int]:
+        """How many leases may be claimed now, and the limit of pages that a shard is to keep.
+
+        A shard cannot count the others' pages, so a fleet on a cluster may pass the limit by what
+        its processes claim at the same moment.
+        """
+        limit = self._limits.max_pages
+        if not limit or self._frontier.shards == 1:
+            return room, limit
+        sizes = await self._frontier.sizes()
+        if sizes.pages >= limit:
+            round_.states.add("limit")
+        return min(room, limit - sizes.pages - sizes.leased), 0
+
     async def look(self, round_: Round) -> Verdict:
         """Look for the end after a round that brought nothing, while this process holds nothing."""
         if await self._look_outside() or round_.states & {"paused", "grace"}:

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from crawler.frontier import Frontier, OwnerDead, RedisAway
-from crawler.frontier.health import GaveUp, Health
+from crawler.frontier.health import LEASES, GaveUp, Health
 from crawler.frontier.shards import preferred
 from crawler.tasks import end
 from crawler.workbench import Workbench
@@ -83,12 +83,12 @@ class Heartbeat:
             await asyncio.sleep(self._pulse.beat_s)
             try:
                 await self._beat_or_start_over()
-                self._health.worked()
+                self._health.worked(LEASES)
             except RedisAway as error:
                 # The others could not beat either: they get the time to do it before a reclaim.
                 self._turn = 0
                 with suppress(GaveUp):
-                    self._health.failed(error)
+                    self._health.failed(LEASES, error)
             except Exception:
                 # A process that stops beating is taken for dead with all that it holds.
                 logger.exception("A beat failed; trying again")
@@ -157,7 +157,7 @@ class Heartbeat:
                 break
             except RedisAway as error:
                 with suppress(GaveUp):
-                    self._health.failed(error)
+                    self._health.failed(LEASES, error)
                 await asyncio.sleep(self._pulse.beat_s)
         self._epoch = epoch
         self._workbench.beaten(until)

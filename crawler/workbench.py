@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import random
 import uuid
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from time import monotonic
 
+from crawler.absences import Absences
 from crawler.demand import Demand
 from crawler.ending import Ending, Limits, Round, Verdict
 from crawler.frontier import Claim, Frontier, Lease, OwnerDead, RedisAway
-from crawler.frontier.health import GaveUp, Health
+from crawler.frontier.health import LEASES, GaveUp, Health
 from crawler.frontier.outbox import Outbox
 from crawler.frontier.pace import Pace
 from crawler.options import Options
@@ -34,7 +34,7 @@ _CLAIM_GAP_S = 0.01
 _IDLE_MAX_S = 1.0
 # Time for another process to move a URL, between two looks for the end.
 _LOOK_AGAIN_S = 0.05
-_BACKOFF_MAX_S = 5.0
+_FAILED_S = 5.0
 
 
 class Workbench:
@@ -64,6 +64,7 @@ class Workbench:
         # And those whose fetch may have begun.
         self._started: set[tuple[int, bytes]] = set()
         self._request_ids: dict[int, str] = {}
+        self._absences = Absences()
         self._paused = False
         self._task: asyncio.Task[None] | None = None
 
@@ -193,26 +194,20 @@ class Workbench:
     # --- claiming ------------------------------------------------------------------------------
 
     async def _claim_forever(self) -> None:
-        backoff = _CLAIM_GAP_S
         while True:
             try:
                 pause = await self._claim_once()
-                backoff = _CLAIM_GAP_S
             except OwnerDead:
                 # The heartbeat takes a new name.
                 pause = _IDLE_MAX_S
-            except RedisAway as error:
-                try:
-                    self._health.failed(error)
-                except GaveUp:
-                    self.ending.give_up()
-                    self._demand.wake()
-                    return
-                pause = backoff = min(backoff * 2 * (1 + random.random()), _BACKOFF_MAX_S)
+            except GaveUp:
+                self.ending.give_up()
+                self._demand.wake()
+                return
             except Exception:
                 # Whatever it is, a process that stops claiming without a word helps nobody.
                 logger.exception("A claim failed; trying again")
-                pause = _BACKOFF_MAX_S
+                pause = _FAILED_S
             await self._sleep(pause)
 
     async def _claim_once(self) -> float:
@@ -226,15 +221,21 @@ class Workbench:
         room = wanted - len(self._ready)
         if room <= 0 or self._paused or self.ending.reason is not None:
             return _IDLE_MAX_S
+        try:
+            return await self._claim_or_end(room)
+        except RedisAway as error:
+            self._health.failed(LEASES, error)
+            return _IDLE_MAX_S
+
+    async def _claim_or_end(self, room: int) -> float:
         round_ = await self._claim_round(room)
-        self._health.worked()
         if round_.leases:
             self.ending.not_yet()
         if round_.due:
             await self._frontier.promote()
         if round_.due or round_.more:
             return 0
-        if not round_.leases and self._idle:
+        if not round_.leases and self._idle and not self._absences:
             verdict = await self.ending.look(round_)
             if verdict is Verdict.LOOK_AGAIN:
                 return _LOOK_AGAIN_S
@@ -254,20 +255,19 @@ class Workbench:
 
     async def _claim_round(self, room: int) -> Round:
         round_ = Round()
-        max_pages = self.limits.max_pages
-        if max_pages and self._frontier.shards > 1:
-            # A shard cannot count the others' pages, so a fleet on a cluster may pass the limit
-            # by what its processes claim at the same moment.
-            sizes = await self._frontier.sizes()
-            if sizes.pages >= max_pages:
-                round_.states.add("limit")
-                return round_
-            room, max_pages = min(room, max_pages - sizes.pages - sizes.leased), 0
-        for shard in self.shard_order:
+        room, max_pages = await self.ending.allowance(round_, room)
+        for shard in self._absences.without(self.shard_order):
             if round_.leases >= room:
                 break
             async with self.lock:
-                claim = await self._claim(shard, room - round_.leases, max_pages)
+                try:
+                    claim = await self._claim(shard, room - round_.leases, max_pages)
+                except RedisAway as error:
+                    # The others may be there.
+                    self._absences.failed(shard)
+                    self._health.failed(LEASES, error)
+                    continue
+                self._absences.worked(shard)
                 for lease in claim.leases:
                     self._held[lease.key] = self._in_flight[lease.key] = lease
                 self._ready.extend(claim.leases)

@@ -170,11 +170,15 @@ def redis_cluster_url(redis_cluster_nodes: list[RedisProcess]) -> str:
     return redis_cluster_nodes[0].url
 
 
-def cluster_node(folder: Path, *, timeout_ms: int = 2000) -> RedisProcess:
-    """A node of a cluster to be; one that is silent for so long is taken for dead."""
+def cluster_node(folder: Path, *, timeout_ms: int = 2000, whole: bool = True) -> RedisProcess:
+    """A node of a cluster to be; one that is silent for so long is taken for dead.
+
+    `whole`: the others serve nothing while nobody has its slots.
+    """
     return RedisProcess(
         folder,
         *("--cluster-enabled", "yes", "--cluster-node-timeout", str(timeout_ms)),
+        *("--cluster-require-full-coverage", "yes" if whole else "no"),
         *("--cluster-replica-validity-factor", "0", "--appendfsync", "no"),
         bus=True,
     )

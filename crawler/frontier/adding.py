@@ -5,8 +5,10 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
+from crawler.frontier.each_shard import each_shard
 from crawler.frontier.entry import Entry, encode, host_in
 from crawler.frontier.records import Added
 from crawler.frontier.shards import shard_of
@@ -49,8 +51,12 @@ async def add(
         # As in most crawls: nobody needs to know the hosts.
         return Added((await send(tags[0], encoded)).decode())
     answers = bytearray(len(encoded))
-    for shard, places in _by_shard(encoded, len(tags)).items():
-        answer = await send(tags[shard], [encoded[place] for place in places])
+    by_shard = _by_shard(encoded, len(tags))
+    found = await each_shard(
+        partial(send, tags[shard], [encoded[place] for place in places])
+        for shard, places in by_shard.items()
+    )
+    for places, answer in zip(by_shard.values(), found, strict=True):
         for place, character in zip(places, answer, strict=True):
             answers[place] = character
     return Added(answers.decode())

@@ -56,7 +56,8 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
         _check_version(str(info["redis_version"]), where)
         if server_mode(info) == "cluster":
             await client.aclose()
-            options.pop("retry")
+            # Without retries here too: with them a pipeline that fails at one node closes the
+            # connections to all of them, under the hands of whoever uses those.
             return await RedisCluster.from_url(url, **options)
     except (RedisError, OSError) as error:
         await client.aclose()

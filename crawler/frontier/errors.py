@@ -6,8 +6,11 @@ import re
 from typing import Any
 
 from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
     ClusterDownError,
     MasterDownError,
+    NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisClusterException,
@@ -29,6 +32,8 @@ RedisAway = (
     ClusterDownError,
     TryAgainError,
     OutOfMemoryError,
+    # Of a user whose rights somebody changed.
+    NoPermissionError,
     # No node of a cluster answers.
     RedisClusterException,
     OSError,
@@ -49,6 +54,23 @@ def translated(error: ResponseError) -> Exception:
     if found is None:
         return error
     return _REFUSALS.get(found[1], RedisConnectionError)(str(error))
+
+
+_ADVICE: tuple[tuple[type[BaseException], str], ...] = (
+    (OutOfMemoryError, "it is full: give it more maxmemory; pages wait with their links"),
+    (ReadOnlyError, "it is a replica now; nothing new is started until it is a master again"),
+    (AuthenticationError, "it refuses this process: correct user and password there, or REDIS_URL"),
+    (NoPermissionError, "it refuses this process: give its user the rights for all commands"),
+    (BusyLoadingError, "it is loading its data; nothing new is started meanwhile"),
+)
+
+
+def advice(error: BaseException) -> str:
+    """What somebody can do about one of RedisAway, or what happens meanwhile."""
+    if "MISCONF" in str(error):
+        return "its disk is full or broken, see its log; nothing new is started until it writes"
+    found = (text for kind, text in _ADVICE if isinstance(error, kind))
+    return next(found, "fetches in flight finish, nothing new is started")
 
 
 async def executed(pipeline: Any) -> list[Any]:

@@ -6,11 +6,13 @@ import json
 import uuid
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from crawler.frontier import adding, keys, meta
 from crawler.frontier.connection import Client
+from crawler.frontier.each_shard import each_shard
 from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
 from crawler.frontier.errors import OwnerDead
 from crawler.frontier.records import RETRY, Added, Claim, Lease, Sizes
@@ -71,7 +73,7 @@ class Frontier:
         """Take a new name; an instance that was declared dead must not use its old one."""
         self.owner = uuid.uuid4().hex[:16]
         args = (self.owner, 0, 1, json.dumps(about or {}), self.tuning.grace_ms, b"")
-        return sum([(await self._run("beat", tag, *args))[1] for tag in self._tags])
+        return sum([answer[1] for answer in await self._on_all("beat", *args)])
 
     async def beat(
         self,
@@ -84,19 +86,17 @@ class Frontier:
         """Say that this instance is alive and what it holds, and what of it nobody fetched yet.
 
         Returns the epoch and the leases that Redis knows and the instance does not, as after a lost
-        reply; raises OwnerDead when it was declared dead.
+        reply; raises OwnerDead when it was declared dead. All shards hear of it that can.
         """
         named: dict[int, list[bytes]] = defaultdict(list)
         for lease in held:
             mark = b"?" if lease.key in unstarted else b""
             named[lease.shard].append(lease.token + mark)
         epochs, unknown = 0, []
-        said = json.dumps(about or {})
-        for shard, tag in enumerate(self._tags):
-            tokens = b" ".join(named[shard])
-            alive, epoch, strays = await self._run(
-                "beat", tag, self.owner, now_ms, 0, said, self.tuning.grace_ms, tokens
-            )
+        args = (self.owner, now_ms, 0, json.dumps(about or {}), self.tuning.grace_ms)
+        calls = [(tag, (*args, b" ".join(named[n]))) for n, tag in enumerate(self._tags)]
+        answers = await self._run_each("beat", calls)
+        for shard, (alive, epoch, strays) in enumerate(answers):
             if not alive:
                 raise OwnerDead(self.owner)
             epochs += epoch
@@ -112,15 +112,16 @@ class Frontier:
             per_shard[lease.shard][0].extend((lease.entry.host, lease.token))
         for host, rest_ms in rests.items():
             per_shard[shard_of(host, self.shards)][1].extend((host, rest_ms))
-        for shard, (in_flight, resting) in per_shard.items():
-            count = len(in_flight) // 2
-            args = (now_ms, self.tuning.parallelism, self.owner, count, *in_flight, *resting)
-            await self._run("reassert", self._tags[shard], *args)
+        args = (now_ms, self.tuning.parallelism, self.owner)
+        calls = (
+            (self._tags[shard], (*args, len(in_flight) // 2, *in_flight, *resting))
+            for shard, (in_flight, resting) in per_shard.items()
+        )
+        await self._run_each("reassert", calls)
 
     async def leave(self) -> None:
         """Sign off. Leases that are still held come back when this instance is found dead."""
-        for tag in self._tags:
-            await self._run("leave", tag, self.owner)
+        await self._on_all("leave", self.owner)
 
     async def live(self) -> list[str]:
         """Names of the instances that beat."""
@@ -149,8 +150,7 @@ class Frontier:
 
     async def promote(self, limit: int = 1000, *, now_ms: int = 0) -> int:
         """Move delayed URLs that are due to their front queues; says how many."""
-        args = (now_ms, limit, self.tuning.dead_max)
-        return sum([await self._run("promote", tag, *args) for tag in self._tags])
+        return sum(await self._on_all("promote", now_ms, limit, self.tuning.dead_max))
 
     # --- URLs out ------------------------------------------------------------------------------
 
@@ -198,10 +198,8 @@ class Frontier:
         self, fetches: Sequence[tuple[Lease, int]], *, usual: bool = True, now_ms: int = 0
     ) -> None:
         """Fetches ended; their hosts rest for so many milliseconds, as they usually do or not."""
-        for tag, args in self._batches(
-            (lease.shard, (lease.entry.host, lease.token, rest_ms)) for lease, rest_ms in fetches
-        ):
-            await self._run("release", tag, now_ms, int(usual), *args)
+        ended = ((lease.shard, (lease.entry.host, lease.token, rest)) for lease, rest in fetches)
+        await self._settle("release", (now_ms, int(usual)), ended)
 
     async def done(self, leases: Sequence[tuple[Lease, bool]], *, guarded: bool = False) -> None:
         """Settle leases for good; the flag says whether the URL gave a page.
@@ -209,10 +207,8 @@ class Frontier:
         Guarded: not those claimed before a restart of the server, which may have lost their links.
         """
         grace = self.tuning.grace_ms if guarded else ""
-        for tag, args in self._batches(
-            (lease.shard, (lease.token, int(page))) for lease, page in leases
-        ):
-            await self._run("done", tag, self.owner, grace, *args)
+        finished = ((lease.shard, (lease.token, int(page))) for lease, page in leases)
+        await self._settle("done", (self.owner, grace), finished)
 
     async def retry(
         self,
@@ -227,25 +223,20 @@ class Frontier:
         A retry still has to be crawled, a recrawl was; that one may be guarded as done() is.
         """
         grace = self.tuning.grace_ms if guarded else ""
-        for tag, args in self._batches(
-            (lease.shard, (lease.token, wait_ms, encode(entry)))
-            for lease, wait_ms, entry in retries
-        ):
-            await self._run("retry", tag, self.owner, now_ms, kind, grace, *args)
+        put_off = (
+            (lease.shard, (lease.token, wait, encode(entry))) for lease, wait, entry in retries
+        )
+        await self._settle("retry", (self.owner, now_ms, kind, grace), put_off)
 
     async def bury(self, leases: Sequence[tuple[Lease, str]], *, now_ms: int = 0) -> None:
         """Move leased URLs to the dead-letter queue, with the reason."""
-        for tag, args in self._batches(
-            (lease.shard, (lease.token, reason)) for lease, reason in leases
-        ):
-            await self._run("bury", tag, self.owner, now_ms, self.tuning.dead_max, *args)
+        dead = ((lease.shard, (lease.token, reason)) for lease, reason in leases)
+        await self._settle("bury", (self.owner, now_ms, self.tuning.dead_max), dead)
 
     async def hand_back(self, leases: Sequence[tuple[Lease, int]], *, now_ms: int = 0) -> None:
         """Give leases back unfetched; their hosts rest for so many milliseconds."""
-        for tag, args in self._batches(
-            (lease.shard, (lease.token, rest_ms)) for lease, rest_ms in leases
-        ):
-            await self._run("hand_back", tag, self.owner, now_ms, *args)
+        unfetched = ((lease.shard, (lease.token, rest_ms)) for lease, rest_ms in leases)
+        await self._settle("hand_back", (self.owner, now_ms), unfetched)
 
     async def reclaim(
         self,
@@ -258,16 +249,16 @@ class Frontier:
     ) -> int:
         """Take back leases of instances silent for so long; says how many."""
         args = (now_ms, silence_ms, limit, poison, rest_ms, self.tuning.dead_max)
-        return sum([await self._run("reclaim", tag, *args) for tag in self._tags])
+        return sum(await self._on_all("reclaim", *args))
 
     async def sizes(self) -> Sizes:
         """How many URLs are in each state, over all shards."""
-        parts = [Sizes.of(await self._run("sizes", tag)) for tag in self._tags]
+        parts = [Sizes.of(answer) for answer in await self._on_all("sizes")]
         return sum(parts[1:], parts[0])
 
     async def waiting_by_shard(self) -> list[int]:
         """How many URLs wait in each shard."""
-        return [Sizes.of(await self._run("sizes", tag)).waiting for tag in self._tags]
+        return [Sizes.of(answer).waiting for answer in await self._on_all("sizes")]
 
     def start_urls(self, spider: str) -> StartUrls:
         """Seeds that others push for a spider."""
@@ -276,16 +267,25 @@ class Frontier:
     async def _run(self, verb: str, tag: str, *args: Any) -> Any:
         return await self._scripts.run(verb, tag, *args)
 
-    def _batches(self, items: Iterable[tuple[int, tuple[Any, ...]]]) -> list[tuple[str, list[Any]]]:
-        """Arguments of script calls per shard, so that one call serves many leases."""
+    async def _on_all(self, verb: str, *args: Any) -> list[Any]:
+        return await self._run_each(verb, ((tag, args) for tag in self._tags))
+
+    async def _run_each(self, verb: str, calls: Iterable[tuple[str, Iterable[Any]]]) -> list[Any]:
+        return await each_shard(partial(self._run, verb, tag, *args) for tag, args in calls)
+
+    async def _settle(
+        self, verb: str, first: tuple[Any, ...], items: Iterable[tuple[int, tuple[Any, ...]]]
+    ) -> None:
+        """Run a verb on leases of any shards; one call serves many of them."""
         by_shard: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         for shard, values in items:
             by_shard[shard].append(values)
-        return [
-            (self._tags[shard], list(chain.from_iterable(leases[start : start + BATCH_MAX])))
+        batches = (
+            (self._tags[shard], chain(first, *leases[start : start + BATCH_MAX]))
             for shard, leases in by_shard.items()
             for start in range(0, len(leases), BATCH_MAX)
-        ]
+        )
+        await self._run_each(verb, batches)
 
     async def _leases(self, shard: int, records: Iterable[bytes]) -> list[Lease]:
         """Read leases; one whose entry is damaged is buried with its bytes and stops nothing."""

@@ -6,12 +6,16 @@ import logging
 from time import monotonic
 
 from crawler.errors import NotStored
+from crawler.frontier.errors import advice
 
 logger = logging.getLogger(__name__)
 
 # A process that closes waits no longer for a Redis that is away: whoever stopped it waits too, and
 # what it held comes back to the others when it is found dead.
 _CLOSING_S = 10.0
+# Who finds out: the outbox, and beats and claims. A full server takes what these send and refuses
+# links, and of a cluster a part may be away: so neither can say that the other's calls work.
+OUTBOX, LEASES = "outbox", "leases"
 
 
 class GaveUp(NotStored):
@@ -24,6 +28,8 @@ class Health:
     def __init__(self, give_up_s: float = 0.0) -> None:
         self._give_up_s = give_up_s
         self._away_since: float | None = None
+        # Whose calls fail at the moment.
+        self._failing: set[str] = set()
 
     @property
     def away(self) -> bool:
@@ -40,19 +46,19 @@ class Health:
         """The process ends: nobody waits for long any more."""
         self._give_up_s = min(self._give_up_s or _CLOSING_S, _CLOSING_S)
 
-    def failed(self, error: BaseException) -> None:
+    def failed(self, who: str, error: BaseException) -> None:
         """A call got no answer. Raises GaveUp when that lasts too long."""
         now = monotonic()
+        self._failing.add(who)
         if self._away_since is None:
             self._away_since = now
-            logger.warning(
-                "Redis is away (%s); fetches in flight finish, nothing new is started", error
-            )
+            logger.warning("Redis is away (%s); %s", error, advice(error))
         elif self.given_up:
             raise GaveUp(f"Redis was away for {now - self._away_since:.0f} s")
 
-    def worked(self) -> None:
-        """A call was answered."""
-        if self._away_since is not None:
+    def worked(self, who: str) -> None:
+        """All calls of this kind were answered."""
+        self._failing.discard(who)
+        if self._away_since is not None and not self._failing:
             logger.warning("Redis is back after %.1f s", monotonic() - self._away_since)
             self._away_since = None

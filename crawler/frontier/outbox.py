@@ -18,7 +18,7 @@ from time import monotonic
 from crawler.frontier.entry import Entry
 from crawler.frontier.errors import RedisAway
 from crawler.frontier.frontier import Frontier
-from crawler.frontier.health import GaveUp, Health
+from crawler.frontier.health import OUTBOX, GaveUp, Health
 from crawler.frontier.pace import Pace
 from crawler.frontier.recent_adds import Add, RecentAdds
 from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Again, Lease
@@ -283,7 +283,7 @@ class Outbox:
             try:
                 await call()
             except RedisAway as error:
-                self._health.failed(error)
+                self._health.failed(OUTBOX, error)
                 await asyncio.sleep(backoff * (1 + random.random()))
                 backoff = min(backoff * 2, _BACKOFF_MAX_S)
             except Exception:
@@ -291,5 +291,5 @@ class Outbox:
                 logger.exception("The frontier did not understand what was sent")
                 return
             else:
-                self._health.worked()
+                self._health.worked(OUTBOX)
                 return

@@ -1,7 +1,8 @@
 """Share round trips to Redis: what many tasks ask for at the same time is sent as one pipeline.
 
 A round trip costs a client ten times as much as a command does. One pipeline is on its way, the
-next takes all that was asked meanwhile; whoever asks alone is answered at once.
+next takes all that was asked meanwhile; whoever asks alone is answered at once. Each master of a
+cluster has pipelines of its own: one that is away or slow keeps nobody waiting who asks another.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import asyncio
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisClusterException, ResponseError
 
 from crawler.frontier.connection import Client
 from crawler.frontier.errors import translated
 
 # A name and its arguments. Each has the keys of one slot, so that a cluster takes them too.
 Command = tuple[Any, ...]
+# Some of them, and who waits for the answers.
+_Asked = tuple[asyncio.Future[list[Any]], tuple[Command, ...]]
 
 
 class RoundTrips:
@@ -27,8 +30,10 @@ class RoundTrips:
 
     def __init__(self, redis: Client) -> None:
         self._redis = redis
-        self._asked: list[tuple[asyncio.Future[list[Any]], tuple[Command, ...]]] = []
-        self._task: asyncio.Task[None] | None = None
+        self._is_cluster = hasattr(redis, "get_node_from_key")
+        # By server, of those that are being asked: what waits, and who sends it.
+        self._asked: dict[str, list[_Asked]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @classmethod
     def of(cls, redis: Client) -> RoundTrips:
@@ -44,25 +49,34 @@ class RoundTrips:
         Raises what Redis refuses, as one of RedisAway if it does so only for a while.
         """
         answered: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        self._asked.append((answered, commands))
-        if self._task is None:
-            self._task = asyncio.create_task(self._send_all())
+        server = self._server(commands[0])
+        self._asked.setdefault(server, []).append((answered, commands))
+        if server not in self._tasks:
+            self._tasks[server] = asyncio.create_task(self._send_all(server))
         return await answered
 
-    async def _send_all(self) -> None:
+    def _server(self, command: Command) -> str:
+        """Which of a cluster's servers a command is for, as far as the client knows by now."""
+        if not self._is_cluster:
+            return ""
+        key = command[3] if command[0] == "EVAL" else command[1]
         try:
-            while self._asked:
-                asked, self._asked = self._asked, []
+            return str(self._redis.get_node_from_key(key).name)
+        except RedisClusterException:
+            # None has its slot: the answer says so.
+            return ""
+
+    async def _send_all(self, server: str) -> None:
+        try:
+            while asked := self._asked.pop(server, None):
                 await self._send(asked)
         finally:
-            self._task = None
+            del self._tasks[server]
             # Only if this task was ended.
-            for answered, _ in self._asked:
+            for answered, _ in self._asked.pop(server, ()):
                 answered.cancel()
 
-    async def _send(
-        self, asked: list[tuple[asyncio.Future[list[Any]], tuple[Command, ...]]]
-    ) -> None:
+    async def _send(self, asked: list[_Asked]) -> None:
         try:
             pipeline = self._redis.pipeline(transaction=False)
             for _, commands in asked:

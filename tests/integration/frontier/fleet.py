@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from crawler.ending import Limits
 from crawler.frontier import Entry, Frontier, Lease, Steering, Tuning
 from crawler.frontier.connection import Client
+from crawler.frontier.health import Health
 from crawler.frontier.shards import shard_of, tags
+from crawler.heartbeat import Heartbeat, Pulse
 from crawler.urls import fingerprint, host_of
-from crawler.workbench import Workbench
+from crawler.workbench import Demand, Workbench
 
 # Far in the future, so that the server's own clock never gets ahead of a test's.
 T0 = 4_000_000_000_000
@@ -111,6 +114,35 @@ async def crawl(frontier: Frontier, lease: Lease, *, rest_ms: int = 0, now_ms: i
 
 def host(url: str) -> str:
     return host_of(url)
+
+
+class Process:
+    """One without Scrapy: a workbench with room, and a heart that beats."""
+
+    def __init__(self, frontier: Frontier, limits: Limits | None = None) -> None:
+        self.health = Health()
+        demand = Demand(lambda: 20, lambda: None, self._nothing)
+        self.bench = Workbench(frontier, self.health, limits or Limits(), demand)
+        self.heart = Heartbeat(
+            frontier,
+            self.bench,
+            self.health,
+            Pulse(beat_s=0.05),
+            about=dict,
+            on_beat=self._nothing,
+            on_epoch=lambda: None,
+        )
+
+    async def _nothing(self) -> int:
+        return 0
+
+
+def hosts_of_master(number: int, count: int, shards: int) -> list[str]:
+    """Hosts whose shards lie on one of three masters."""
+    first = shards // 3 * number
+    names = (f"h{i}.test" for i in range(10_000))
+    found = [name for name in names if first <= shard_of(name, shards) < first + shards // 3]
+    return found[:count]
 
 
 async def crawl_all(bench: Workbench) -> list[str]:

@@ -9,16 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from crawler.ending import Limits
 from crawler.frontier import Frontier, Tuning
 from crawler.frontier.connection import connect
-from crawler.frontier.health import Health
 from crawler.frontier.shards import shard_of
-from crawler.heartbeat import Heartbeat, Pulse
 from crawler.tasks import end
-from crawler.workbench import Demand, Workbench
 from tests.cluster import RedisProcess, add_replica, cluster_node, form_cluster, poll
-from tests.integration.frontier.fleet import CRAWL, crawl_all, entry
+from tests.integration.frontier.fleet import CRAWL, Process, crawl_all, entry, hosts_of_master
 
 SHARDS = 12
 TIMEOUT_MS = 500
@@ -54,31 +50,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
             node.kill()
 
 
-class Process:
-    """One without Scrapy."""
-
-    def __init__(self, frontier: Frontier) -> None:
-        health = Health()
-        demand = Demand(lambda: 20, lambda: None, self._nothing)
-        self.bench = Workbench(frontier, health, Limits(), demand)
-        self.heart = Heartbeat(
-            frontier,
-            self.bench,
-            health,
-            Pulse(beat_s=0.05),
-            about=dict,
-            on_beat=self._nothing,
-            on_epoch=lambda: None,
-        )
-
-    async def _nothing(self) -> int:
-        return 0
-
-    async def crawl(self) -> list[str]:
-        """Fetch and settle until the crawl is over."""
-        return await crawl_all(self.bench)
-
-
 @pytest.fixture
 async def process(cluster: Cluster) -> AsyncIterator[Process]:
     client = await connect(cluster.masters[1].url)
@@ -91,20 +62,12 @@ async def process(cluster: Cluster) -> AsyncIterator[Process]:
     await client.aclose()
 
 
-def hosts_of_master(number: int, count: int) -> list[str]:
-    """Hosts whose shards lie on one of the three masters."""
-    first = SHARDS // 3 * number
-    names = (f"h{i}.test" for i in range(10_000))
-    found = [name for name in names if first <= shard_of(name, SHARDS) < first + SHARDS // 3]
-    return found[:count]
-
-
 async def test_links_that_a_dying_master_had_acknowledged_are_not_lost(
     cluster: Cluster, process: Process
 ) -> None:
     bench = process.bench
-    [parent] = [entry(f"http://{host}/") for host in hosts_of_master(1, 1)]
-    links = [entry(f"http://{host}/") for host in hosts_of_master(0, 5)]
+    [parent] = [entry(f"http://{host}/") for host in hosts_of_master(1, 1, SHARDS)]
+    links = [entry(f"http://{host}/") for host in hosts_of_master(0, 5, SHARDS)]
     await bench.outbox.add([parent])
     [lease] = (await bench._frontier.claim(1, "r", shard=shard_of(parent.host, SHARDS))).leases
     bench._held[lease.key] = lease
@@ -122,7 +85,7 @@ async def test_links_that_a_dying_master_had_acknowledged_are_not_lost(
 
     process.heart._task = asyncio.get_running_loop().create_task(process.heart._beat_forever())
     bench.open()
-    fetched = await process.crawl()
+    fetched = await crawl_all(bench)
     assert set(fetched) - {parent.url} == {link.url for link in links}
     sizes = await bench._frontier.sizes()
     assert (sizes.unfinished, sizes.done) == (0, 1 + len(links))

@@ -16,7 +16,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawler.frontier import Again, Frontier, Lease, Tuning
 from crawler.frontier.connection import connect
-from crawler.frontier.health import GaveUp, Health
+from crawler.frontier.health import LEASES, GaveUp, Health
 from crawler.frontier.outbox import Outbox
 from crawler.frontier.recent_adds import SAFE_AFTER_S
 from crawler.frontier.shards import tags
@@ -287,7 +287,7 @@ async def test_a_drain_ends_when_redis_is_given_up_on(
     outbox.done(lease, page=True)
     await future
     redis_process.kill()
-    health.failed(RedisConnectionError("gone"))
+    health.failed(LEASES, RedisConnectionError("gone"))
     async with asyncio.timeout(20):
         await outbox.drain()
     assert outbox.empty

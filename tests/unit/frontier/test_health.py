@@ -1,9 +1,17 @@
 """How long an absence of Redis is borne."""
 
 import pytest
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawler.frontier import health
-from crawler.frontier.health import GaveUp, Health
+from crawler.frontier.health import LEASES, OUTBOX, GaveUp, Health
 
 AWAY = ConnectionError("nobody there")
 
@@ -17,7 +25,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def away(found: Health) -> bool:
     try:
-        found.failed(AWAY)
+        found.failed(LEASES, AWAY)
     except GaveUp:
         return False
     return True
@@ -49,3 +57,43 @@ def test_closing_makes_nobody_more_patient(clock: list[float]) -> None:
     assert away(found)
     clock[0] += 3
     assert not away(found)
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [" ".join(record.getMessage().split()[:3]) for record in caplog.records]
+
+
+def test_who_is_answered_does_not_speak_for_who_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    found = Health()
+    for _ in range(3):
+        # A full server refuses links and takes beats.
+        found.failed(OUTBOX, OutOfMemoryError("OOM command not allowed"))
+        found.worked(LEASES)
+    assert found.away
+    found.failed(LEASES, AWAY)
+    found.worked(OUTBOX)
+    assert said(caplog) == ["Redis is away"]
+    found.worked(LEASES)
+    assert not found.away
+    assert said(caplog) == ["Redis is away", "Redis is back"]
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (OutOfMemoryError("OOM command not allowed"), "more maxmemory"),
+        (RedisConnectionError("MISCONF Errors writing to the AOF file"), "disk is full"),
+        (ReadOnlyError("You can't write against a read only replica."), "replica"),
+        (AuthenticationError("WRONGPASS invalid username-password pair"), "password"),
+        (NoPermissionError("this user has no permissions"), "rights"),
+        (BusyLoadingError("Redis is loading the dataset in memory"), "loading its data"),
+        (AWAY, "nothing new is started"),
+    ],
+)
+def test_the_line_says_what_to_do(
+    caplog: pytest.LogCaptureFixture, error: Exception, word: str
+) -> None:
+    Health().failed(OUTBOX, error)
+    [record] = caplog.records
+    assert str(error) in record.getMessage()
+    assert word in record.getMessage()

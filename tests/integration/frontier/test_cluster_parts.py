@@ -1,0 +1,120 @@
+"""One master of a cluster is away: what the others have goes on, and the log says it once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.ending import Limits
+from crawler.frontier import Frontier, RedisAway, Tuning
+from crawler.frontier.connection import Client, connect
+from crawler.frontier.round_trips import RoundTrips
+from tests.cluster import RedisProcess, cluster_node, form_cluster
+from tests.integration.frontier.fleet import CRAWL, Process, entry, hosts_of_master
+
+SHARDS = 12
+
+
+@pytest.fixture(scope="module")
+def masters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RedisProcess]]:
+    """Three, of which two serve their slots while the third is away."""
+    folder: Path = tmp_path_factory.mktemp("parts")
+    nodes = [cluster_node(folder / str(i), timeout_ms=500, whole=False) for i in range(3)]
+    try:
+        form_cluster(nodes)
+        yield nodes
+    finally:
+        for node in nodes:
+            node.kill()
+
+
+@pytest.fixture
+async def client(masters: list[RedisProcess]) -> AsyncIterator[Client]:
+    client = await connect(masters[1].url)
+    await client.flushall(target_nodes=client.PRIMARIES)
+    yield client
+    await client.aclose()
+
+
+async def until(condition: Callable[[], Awaitable[Any]], what: str) -> None:
+    """Wait for other processes."""
+    deadline = time.monotonic() + 30
+    while not await condition():
+        assert time.monotonic() < deadline, f"still not: {what}"
+        await asyncio.sleep(0.02)
+
+
+async def test_each_command_has_an_outcome_of_its_own(
+    masters: list[RedisProcess], client: Client
+) -> None:
+    trips = RoundTrips.of(client)
+    keys = [f"k{n}" for n in range(30)]
+    gone = {key for key in keys if client.get_node_from_key(key).port == masters[0].port}
+    assert 0 < len(gone) < len(keys)
+    masters[0].kill()
+    # With the connection that broke, and with none.
+    for _ in range(2):
+        asked = [trips.ask(("SET", key, key), ("GET", key)) for key in keys]
+        found = dict(zip(keys, await asyncio.gather(*asked, return_exceptions=True), strict=True))
+        assert {key for key in keys if isinstance(found[key], RedisAway)} == gone
+        assert all(found[key] == [True, key.encode()] for key in keys if key not in gone)
+
+    masters[0].start()
+
+    async def all_answer() -> bool:
+        asked = [trips.ask(("SET", key, key)) for key in keys]
+        return await asyncio.gather(*asked, return_exceptions=True) == [[True]] * len(keys)
+
+    await until(all_answer, "all are there again")
+    assert not trips._asked
+    assert not trips._tasks
+
+
+async def test_hosts_of_the_other_masters_are_crawled_on(
+    masters: list[RedisProcess], client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    frontier = Frontier(client, CRAWL, shards=SHARDS, tuning=Tuning(grace_ms=200))
+    process = Process(frontier, Limits(close_when_done=False))
+    await process.heart.open()
+    bench = process.bench
+    away = [entry(f"http://{host}/") for host in hosts_of_master(0, 4, SHARDS)]
+    there = [entry(f"http://{host}/") for n in (1, 2) for host in hosts_of_master(n, 4, SHARDS)]
+    await bench.outbox.add([*away, *there])
+    masters[0].kill()
+    bench.open()
+    fetched: list[str] = []
+
+    async def crawled(what: list[Any]) -> bool:
+        while (lease := bench.take()) is not None:
+            fetched.append(lease.entry.url)
+            bench.release(lease, 0)
+            bench.outbox.done(lease, page=True)
+            bench.settled(lease)
+        return {each.url for each in what} <= set(fetched)
+
+    await until(lambda: crawled(there), "the others are crawled")
+    # A link to a host that is away is kept, and the ones beside it are taken at once.
+    more = entry("http://" + hosts_of_master(1, 5, SHARDS)[-1] + "/")
+    late = entry("http://" + hosts_of_master(0, 5, SHARDS)[-1] + "/")
+    added = bench.outbox.add([late, more])
+    await until(lambda: crawled([more]), "a new one is crawled")
+    assert not added.done()
+    assert process.health.away
+
+    masters[0].start()
+    await until(lambda: crawled([*away, late]), "all are crawled")
+    assert sorted(fetched) == sorted(each.url for each in [*away, *there, late, more])
+    await bench.close()
+    await process.heart.close()
+    sizes = await frontier.sizes()
+    assert (sizes.unfinished, sizes.done) == (0, len(fetched))
+    said = [r.getMessage() for r in caplog.records if r.name == "crawler.frontier.health"]
+    assert [text.split(" (")[0].split(" after")[0] for text in said] == [
+        "Redis is away",
+        "Redis is back",
+    ]
