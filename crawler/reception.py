@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 # Its type is not one of ACCEPT_TYPES: the response has headers only.
 TYPE_NOT_ACCEPTED = "type_not_accepted"
+# They have no body: a length is that of the page.
+_WITHOUT_BODY = frozenset({204, 304})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ class Reception:
         request.meta["download_latency"] = monotonic() - self._started
         self.status, self.version, self.headers = status, version, headers
         length = None
-        if request.method != "HEAD" and (lengths := dict.get(headers, b"Content-Length")):
+        has_body = request.method != "HEAD" and status not in _WITHOUT_BODY
+        if has_body and (lengths := dict.get(headers, b"Content-Length")):
             length = int(lengths[-1])
         if _is_listened_to(crawler, signals.headers_received):
             self.stop = check_stop_download(

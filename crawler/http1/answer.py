@@ -87,7 +87,9 @@ class Answer:
 
     def closed(self, error: BaseException | None) -> None:
         """There is no more: the connection was closed."""
-        if self._has_head and self._until_close:
+        # A reset is no end. TLS that is not ended in form is one: servers often leave it out.
+        broke = isinstance(error, ConnectionError)
+        if self._has_head and self._until_close and not broke:
             self._end(None)
         else:
             self._broken(f"the connection broke: {error}" if error else "the server closed it")
@@ -156,6 +158,8 @@ class Answer:
 
     def on_body(self, body: bytes) -> None:
         self._between = 0
+        if not self._has_head:
+            self._refuse("there is a body before it")
         if self.done.done() or not self._reception.body(body):
             raise _Enough
 

@@ -83,8 +83,6 @@ def write(request: Request) -> Written:
         raise DownloadFailedError(
             f"{request.url}: a header, or the method, has a line break or a zero byte in it"
         )
-    if not head.isascii():
-        head = head.decode(errors="replace").encode()
     keeps = not any(b"close" in value.lower() for value in dict.get(headers, b"Connection") or ())
     return Written(origin, b"%b\r\n%b" % (head, body), keeps)
 

@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.exceptions import DownloadFailedError, ResponseDataLossError
 
 from crawler.download import DownloadHandler
-from tests.http_server import Answer, handler_with, ok, serving, then_closed, then_silent
+from tests.http_server import Answer, handler_with, ok, reset, serving, then_closed, then_silent
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -36,11 +36,12 @@ def in_bits(data: bytes, size: int = 1) -> Answer:
         CHUNKED + b"3 \r\nabc\r\n0\r\n\r\n",
         HEAD + b"Transfer-Encoding: gzip, Chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         b"HTTP/1.1 100 Continue\r\n\r\n" + ok(b"abc"),
+        b"HTTP/1.1 100 Continue\r\nContent-Length: 0\r\n\r\n" + ok(b"abc"),
         b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 3 + ok(b"abc"),
         b"HTTP/1.1 200\nContent-Length: 3\n\nabc",
         b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 3\r\n\r\nabc",
     ],
-    ids=["length", "chunk", "chunks", "trailers", "space", "codings", "100", "103", "lf", "1.0"],
+    ids="length chunk chunks trailers space codings 100 100:0 103 lf 1.0".split(),
 )
 async def test_an_answer_that_ends_is_taken_and_its_connection_kept(
     handler: DownloadHandler, answer: bytes
@@ -78,10 +79,10 @@ async def test_an_answer_without_an_end_ends_with_its_connection(
 @pytest.mark.parametrize(
     ("method", "answer"),
     [
-        ("HEAD", HEAD + b"Content-Length: 99\r\n\r\n"),
+        ("HEAD", HEAD + b"Content-Length: 99999999999\r\n\r\n"),
         ("HEAD", CHUNKED),
         ("GET", b"HTTP/1.1 204 No Content\r\n\r\n"),
-        ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n"),
+        ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99999999999\r\n\r\n"),
         ("GET", HEAD + b"Content-Length: 0\r\n\r\n"),
     ],
     ids=["head", "chunked head", "204", "304", "0"],
@@ -146,6 +147,31 @@ async def test_a_body_in_bad_chunks_is_data_loss(answer: bytes, at_once: bool) -
                 Request(server.url, meta={"download_fail_on_dataloss": True})
             )
     assert server.connections == 2
+
+
+async def test_what_has_no_end_and_breaks_is_data_loss() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + b"\r\nabc")
+        await writer.drain()
+        await seen.wait()
+        await reset(writer)
+
+    seen = asyncio.Event()
+    async with (
+        handler_with(DOWNLOAD_FAIL_ON_DATALOSS=False) as handler,
+        serving(answer) as server,
+    ):
+        # A reset may take with it what came before and was not read.
+        handler.crawler.signals.connect(seen.set, signals.bytes_received)
+        response = await handler.download_request(Request(server.url))
+    assert (response.body, response.flags) == (b"abc", ["dataloss"])
+
+
+async def test_a_body_before_the_answer_is_no_part_of_it(handler: DownloadHandler) -> None:
+    interim = b"HTTP/1.1 150 Odd\r\nContent-Length: 5\r\n\r\nother"
+    async with serving(then_silent(interim + ok(b"abc"))) as server:
+        with pytest.raises(DownloadFailedError):
+            await handler.download_request(Request(server.url))
 
 
 @pytest.mark.parametrize(

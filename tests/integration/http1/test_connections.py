@@ -428,6 +428,17 @@ async def test_a_secure_answer_ends_with_its_connection(tmp_path: Path) -> None:
         assert await fetch(handler, f"https://127.0.0.1:{server.port}/") == b"abc"
 
 
+async def test_a_secure_answer_may_end_without_a_word(tmp_path: Path) -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.0 200 OK\r\n\r\nabc")
+        await writer.drain()
+        # Of TLS: the connection below it ends.
+        writer.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+
+    async with handler_with() as handler, serving(answer, tls=server_context(tmp_path)) as server:
+        assert await fetch(handler, f"https://127.0.0.1:{server.port}/") == b"abc"
+
+
 async def test_a_name_that_a_certificate_does_not_have_is_refused(tmp_path: Path) -> None:
     tls: ssl.SSLContext = server_context(tmp_path)
     async with (
