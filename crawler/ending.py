@@ -13,6 +13,10 @@ from enum import Enum, auto
 
 from crawler.frontier import Claim, Frontier, Sizes
 
+# Why a crawl closes that has no URL to begin with, or not all that it should.
+NO_SEEDS = "no_seeds"
+BAD_SEEDS = "bad_seeds"
+
 
 class Verdict(Enum):
     """What a look for the end found."""
@@ -63,6 +67,8 @@ class Ending:
         self.reason: str | None = None
         # Seconds to the earliest waiting URL when the reason is "waiting".
         self.waits_s: float | None = None
+        # It is over, and no URL was ever added to the crawl.
+        self.never_began = False
         self._frontier = frontier
         self._limits = limits
         self._look_outside = look_outside
@@ -71,6 +77,7 @@ class Ending:
     def not_yet(self) -> None:
         """There is work: an earlier reading means nothing any more, nor an end that was found."""
         self._last = None
+        self.never_began = False
         if self.reason == "finished":
             self.reason = None
 
@@ -106,6 +113,7 @@ class Ending:
             # Two readings, since another process may move a URL between two parts of one.
             if before is None or before.unfinished or before.added != sizes.added:
                 return Verdict.LOOK_AGAIN
+            self.never_began = sizes.added == 0
             return self._end("finished")
         earliest_s = min(round_.waits_s, default=0.0)
         if sizes.leased == 0 and earliest_s > self._limits.max_wait_s:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import re
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 from crawler.errors import ConfigurationError
 from crawler.frontier.entry import Entry
@@ -20,6 +25,12 @@ _WHY = {
     "too_long": "it is too long",
     "excluded": "its domain is excluded from this crawl",
 }
+_GZIP = b"\x1f\x8b"
+# Enough to tell text from other data.
+_PEEKED_BYTES = 1024
+# Columns, or several URLs: the parser would take all of it for one strange URL.
+_NOT_ALONE = re.compile(r"""["\t]|[,;\s]https?://""", re.IGNORECASE)
+_ONE_A_LINE = "a line must have one URL and nothing else"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +76,11 @@ def read(seeds: str, urls: Urls = DEFAULT) -> Iterator[Entry | BadSeed]:
             yield seed_entry(part, urls)
         else:
             try:
-                with Path(part).open(encoding="utf-8-sig", errors="replace") as file:
-                    yield from _lines(part, file, urls)
-            except OSError as error:
-                raise ConfigurationError(
-                    f"seeds: {part} cannot be read: {error.strerror}."
-                ) from error
+                with Path(part).open("rb") as file, _text(part, file) as text:
+                    yield from _lines(part, text, urls)
+            except (OSError, EOFError, zlib.error) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise ConfigurationError(f"seeds: {part} cannot be read: {reason}.") from error
 
 
 def seed_entry(url: str, urls: Urls = DEFAULT, *, argument: str = "seeds") -> Entry:
@@ -111,10 +121,24 @@ def _is_file(name: str) -> bool:
         return False
 
 
+def _text(name: str, file: IO[bytes]) -> io.TextIOWrapper:
+    """The text of a file, unpacked if need be."""
+    if cast(io.BufferedReader, file).peek(len(_GZIP)).startswith(_GZIP):
+        file = cast(IO[bytes], io.BufferedReader(gzip.GzipFile(fileobj=file)))
+    if b"\0" in cast(io.BufferedReader, file).peek(_PEEKED_BYTES)[:_PEEKED_BYTES]:
+        raise ConfigurationError(
+            f"seeds: {name} is no text in UTF-8; give a file with one URL a line, gzipped or not."
+        )
+    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace")
+
+
 def _lines(where: str, lines: Iterable[str], urls: Urls) -> Iterator[Entry | BadSeed]:
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         if not text or text.startswith("#"):
+            continue
+        if _NOT_ALONE.search(text):
+            yield BadSeed(f"{where}, line {number}", text, _ONE_A_LINE)
             continue
         found = urls.canonical(text)
         if isinstance(found, Rejected):

@@ -12,6 +12,7 @@ from importlib import import_module
 from scrapy.commands import ScrapyCommand
 
 from crawler import assembly, logs, setting_values
+from crawler.command_settings import completed
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.frontier_verbs.asking import check_folder, crawl_of
@@ -46,8 +47,8 @@ class Command(ScrapyCommand):
         parser.add_argument("--json", action="store_true", help="print where it is as JSON")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.settings is not None
         try:
+            self.settings = completed(self.settings)
             logs.install(self.settings)
             setting_values.check(self.settings)
             check_folder(self.settings)

@@ -14,6 +14,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 
 from crawler import last_exit, logs, setting_values
+from crawler.command_settings import check_spider, completed, use_frontier
+from crawler.ending import BAD_SEEDS, NO_SEEDS
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.pipelines.feeds import FEED_FAILED
@@ -22,7 +24,7 @@ from crawler.progress.startup_lines import hide_listings
 _USAGE = 2
 _INTERRUPTED = 130
 # Reasons to finish that are no success.
-_FAILED = frozenset({"no_seeds", "redis_lost", "start_error", FEED_FAILED})
+_FAILED = frozenset({"redis_lost", "start_error", FEED_FAILED})
 # For what is left when the spider is closed: an embedded MongoDB may take minutes to stop …
 _CLOSE_S = 240.0
 # … and when the servers are left, nothing is.
@@ -49,31 +51,35 @@ class Command(ScrapyCrawl):
             raise UsageError("give the name of one spider: scrapy crawl web -a seeds=…")
         assert self.crawler_process is not None
         assert self.settings is not None
+        if not use_frontier(self.settings):
+            super().run(args, opts)
+            return
         hide_listings(self.settings["LOG_LEVEL"])
         try:
-            setting_values.check(self.settings)
+            settings = completed(self.settings)
+            setting_values.check(settings)
+            # Before servers are started for it.
+            check_spider(settings, args[0])
         except CrawlerError as error:
             self._say(error)
             return
-        servers = Servers.from_settings(self.settings)
+        servers = Servers.from_settings(settings)
         try:
             # In a thread: asyncio.run() would take the loop away from Scrapy's reactor.
             with ThreadPoolExecutor(1) as executor:
-                executor.submit(asyncio.run, servers.check(self.settings["PAGES_STORE"])).result()
+                executor.submit(asyncio.run, servers.check(settings["PAGES_STORE"])).result()
             crawler = self._create_crawler(args[0])
             crawler.signals.connect(self._opened, signals.spider_opened)
             crawler.signals.connect(self._closed, signals.spider_closed)
             task: Any = self.crawler_process.crawl(crawler, **opts.spargs)
             task.add_done_callback(self._report)
             self.crawler_process.start()
-            if crawler.spider is not None and self._has_failed(crawler):
-                self.exitcode = 1
+            if crawler.spider is not None:
+                self.exitcode = self._outcome(crawler)
             if not self.exitcode and not self.crawler_process.bootstrap_failed:
                 self._tell_an_early_end()
         except CrawlerError as error:
             self._say(error)
-        except KeyError as error:
-            self._say(CrawlerError(str(error.args[0])))
         except KeyboardInterrupt:
             self._say_stopped()
         finally:
@@ -83,11 +89,15 @@ class Command(ScrapyCrawl):
             self.exitcode = 1
 
     @staticmethod
-    def _has_failed(crawler: Crawler) -> bool:
+    def _outcome(crawler: Crawler) -> int:
+        """The exit code that a crawl which ended by itself deserves."""
         stats = crawler.stats.get_stats()
+        reason = stats.get("finish_reason")
+        if reason in (NO_SEEDS, BAD_SEEDS):
+            return _USAGE
         # A feed that is sent away at the end, as to S3, may fail there.
         lost_feed = any(name.startswith("feedexport/failed_count/") for name in stats)
-        return stats.get("finish_reason") in _FAILED or lost_feed
+        return int(reason in _FAILED or lost_feed)
 
     def _report(self, task: asyncio.Task[None]) -> None:
         """Say what ended the crawl; other errors keep their traceback."""

@@ -12,8 +12,10 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
+from crawler.command_settings import completed
 from crawler.doctor.checks import Doctor
 from crawler.doctor.findings import FAILURE, Finding, verdict
+from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 
 _FAILED = 1
@@ -42,8 +44,12 @@ class Command(ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.settings is not None
-        settings = self.settings.copy()
+        try:
+            settings = completed(self.settings).copy()
+        except CrawlerError as error:
+            print(f"scrapy doctor: {error}", file=sys.stderr)
+            self.exitcode = _FAILED
+            return
         # It is a finding here, no reason to stop.
         settings.set("REQUIRE_PERSISTENCE", False, "cmdline")
         crawl_dir = Path(settings["CRAWL_DIR"])

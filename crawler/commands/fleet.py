@@ -16,6 +16,7 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler import setting_values
+from crawler.command_settings import check_spider, completed
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.fleet.commands import FleetCommands
@@ -64,9 +65,10 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
             raise UsageError("give the name of one spider: scrapy fleet web -n 4 -a seeds=…")
-        assert self.settings is not None
         try:
+            self.settings = completed(self.settings)
             setting_values.check(self.settings)
+            check_spider(self.settings, args[0])
             asyncio.run(self._crawl(args[0], opts))
         except CrawlerError as error:
             print(f"scrapy fleet: {error}", file=sys.stderr)
@@ -78,6 +80,12 @@ class Command(ScrapyCommand):
         for argument in opts.arguments:
             if "=" not in argument:
                 raise CrawlerError(f"-a {argument} has no value; write it as -a NAME=VALUE.")
+        seeds = _given(opts).get("seeds", "")
+        if "-" in seeds.replace(",", " ").split():
+            raise CrawlerError(
+                "seeds=- is standard input, which the processes of a fleet do not share; write "
+                "the seeds to a file and name that."
+            )
         servers = Servers.from_settings(settings)
         try:
             redis = await servers.redis()
@@ -91,8 +99,7 @@ class Command(ScrapyCommand):
     async def _supervise(self, spider: str, opts: argparse.Namespace, redis: Client) -> None:
         settings = self.settings
         assert settings is not None
-        given = dict(argument.split("=", 1) for argument in opts.arguments)
-        crawl = given.get("crawl") or settings["CRAWL"] or spider
+        crawl = _given(opts).get("crawl") or settings["CRAWL"] or spider
         folder = Path(settings["CRAWL_DIR"], "fleet")
         port = settings.getint("ADMIN_PORT")
         commands = FleetCommands(spider, opts.arguments, opts.set or [], port)
@@ -119,6 +126,10 @@ class Command(ScrapyCommand):
                 screen.say(line)
         if supervisor.failed:
             self.exitcode = _FAILED
+
+
+def _given(opts: argparse.Namespace) -> dict[str, str]:
+    return dict(argument.split("=", 1) for argument in opts.arguments)
 
 
 def _member(name: str, command: list[str], folder: Path) -> Member:

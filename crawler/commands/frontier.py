@@ -11,6 +11,7 @@ import sys
 from scrapy.commands import ScrapyCommand
 
 from crawler import setting_values
+from crawler.command_settings import completed
 from crawler.errors import CrawlerError, NotFound
 from crawler.frontier import RedisAway
 from crawler.frontier_verbs import crawls, dead, explain, hosts, urls
@@ -54,10 +55,10 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         run, arguments = VERBS.parse(args, wants_help=getattr(opts, "help", False))
-        assert self.settings is not None
         try:
-            setting_values.check(self.settings)
-            run(self.settings, arguments)
+            settings = completed(self.settings)
+            setting_values.check(settings)
+            run(settings, arguments)
             sys.stdout.flush()
         except NotFound as error:
             self._say(error, _NOT_FOUND)

@@ -13,6 +13,7 @@ from pymongo.errors import PyMongoError
 from scrapy.commands import ScrapyCommand
 
 from crawler import setting_values
+from crawler.command_settings import completed
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.page_verbs import export, find, get, repair, stats
@@ -85,7 +86,7 @@ class Command(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         run, arguments = VERBS.parse(args, wants_help=getattr(opts, "help", False))
         try:
-            assert self.settings is not None
+            self.settings = completed(self.settings)
             setting_values.check(self.settings)
             self._check_folder()
             asyncio.run(self._run(run, arguments))

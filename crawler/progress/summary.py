@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.text import Text
 
+from crawler.ending import BAD_SEEDS, NO_SEEDS
 from crawler.frontier import Sizes
 from crawler.progress.figures import Process
 from crawler.progress.no_page import why_no_page
@@ -85,6 +86,13 @@ class Summary:
                 f"nothing left to crawl: {seeds} {known} known, {pages} crawled; "
                 f"`{self.commands.forget}` forgets{self._to_visit_again()}"
             )
+        if self.reason == NO_SEEDS:
+            return (
+                "there are no seeds to begin with; give URLs, or a file with one URL a line: "
+                "-a seeds=https://example.com"
+            )
+        if self.reason == BAD_SEEDS:
+            return f"the seeds cannot be read, as the error above says; {waits}"
         if self.reason == "finished":
             return f"finished: nothing is left to crawl{self._to_visit_again()}"
         if self.reason == "max_pages":
@@ -205,5 +213,5 @@ def _closing_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if summary.commands.look:
         yield "look at a page", summary.commands.look
     yield "dashboard", summary.commands.dashboard
-    if not summary.finished:
+    if not summary.finished and summary.reason not in (NO_SEEDS, BAD_SEEDS):
         yield "resume", summary.commands.resume

@@ -16,6 +16,8 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from crawler import assembly, seeds, sitemaps, spider_arguments
+from crawler.ending import BAD_SEEDS, NO_SEEDS
+from crawler.errors import ConfigurationError
 from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.items import Page
 from crawler.links import Document, HtmlReader, Reader, is_light
@@ -99,13 +101,22 @@ class WebSpider(Spider):
         if self.arguments.sitemaps:
             await self._outlinks.add_sitemaps(self.arguments.sitemaps, site="", level=0, given=True)
         if self.arguments.seeds is not None:
-            reader = seeds.read(self.arguments.seeds, self.urls)
-            while batch := await in_daemon_thread(partial(_next_batch, reader)):
-                await self._plant(batch)
+            await self._plant_all(self.arguments.seeds)
             self._check_planted()
+        elif not self.arguments.sitemaps:
+            self.crawler.signals.connect(self._idle, signals.spider_idle)
         nothing: tuple[Request, ...] = ()
         for request in nothing:
             yield request  # an async generator, as Scrapy wants it
+
+    async def _plant_all(self, given: str) -> None:
+        reader = seeds.read(given, self.urls)
+        try:
+            while batch := await in_daemon_thread(partial(_next_batch, reader)):
+                await self._plant(batch)
+        except ConfigurationError as error:
+            logger.error("%s", error)
+            raise CloseSpider(BAD_SEEDS) from error
 
     async def _plant(self, batch: list[Entry | seeds.BadSeed]) -> None:
         good = [seed for seed in batch if isinstance(seed, Entry)]
@@ -127,7 +138,18 @@ class WebSpider(Spider):
             logger.warning("%d lines of the seeds were left out in all", rejected)
         if not stats.get_value("seeds/added", 0) and not stats.get_value("seeds/known", 0):
             logger.error("There is no URL in seeds=%s", self.arguments.seeds)
-            raise CloseSpider("no_seeds")
+            raise CloseSpider(NO_SEEDS)
+
+    def _idle(self) -> None:
+        """Nothing is left. If nothing ever was, somebody forgot the seeds."""
+        scheduler = Scheduler.of(self.crawler)
+        if scheduler.workbench.ending.never_began:
+            logger.error(
+                "There is nothing to crawl: no seeds are given, and the crawl %r has no URLs. Give "
+                "some: -a seeds=https://example.com",
+                scheduler.crawl,
+            )
+            raise CloseSpider(NO_SEEDS)
 
     async def parse(self, response: Response) -> AsyncIterator[Page]:
         """One response, one page."""

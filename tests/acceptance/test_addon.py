@@ -136,6 +136,22 @@ def test_robots_are_obeyed_and_a_run_that_was_cut_short_goes_on(
     assert sizes(redis_url, "mine").unfinished == 0
 
 
+def test_the_commands_of_this_project_work_in_another_one(tmp_path: Path, redis_url: str) -> None:
+    project = Project(tmp_path / "project", FOLLOWER, redis_url=redis_url, address="127.0.0.1:9")
+    with (project.folder / "shop" / "settings.py").open("a") as settings:
+        settings.write('COMMANDS_MODULE = "crawler.commands"\n')
+    run = scrapy("frontier", "status", "--crawl", "mine", cwd=project.folder)
+    assert (run.code, run.stdout) == (1, "")
+    assert run.stderr.startswith("scrapy frontier: There is no crawl 'mine' in this Redis.")
+    run = scrapy("crawl", "mien", cwd=project.folder)
+    assert run.code == 2
+    assert "scrapy crawl: There is no spider 'mien'; there are: mine.\n" in run.stderr
+    run = scrapy("crawl", "mine", "-s", "REDIS_URL=redis://127.0.0.1:9/0", cwd=project.folder)
+    assert run.code == 2
+    assert "scrapy crawl: Redis at redis://127.0.0.1:9/0 does not answer" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
 # --- all that a request may carry ---------------------------------------------------------------
 
 CARRIER = """

@@ -44,9 +44,25 @@ def test_a_file_without_a_single_url_is_no_success(crawls: Crawls, tmp_path: Pat
     file = tmp_path / "seeds.txt"
     file.write_text("# nothing\nnonsense\n")
     run = crawls.run(str(file), timeout_s=SECONDS)
-    assert run.code == 1
+    assert run.code == 2
     assert "Traceback" not in run.stderr
     assert f"There is no URL in seeds={file}" in run.stderr
+
+
+def test_a_crawl_that_has_no_urls_and_gets_no_seeds_is_no_success(crawls: Crawls) -> None:
+    run = crawls.run(None, timeout_s=SECONDS)
+    assert run.code == 2
+    assert "Traceback" not in run.stderr
+    assert "no seeds are given, and the crawl 'web' has no URLs" in run.stderr
+
+
+def test_seeds_that_cannot_be_read_end_the_crawl(crawls: Crawls, tmp_path: Path) -> None:
+    file = tmp_path / "seeds.bin"
+    file.write_bytes(b"http://s0.test/\n\0\0")
+    run = crawls.run(str(file), timeout_s=SECONDS)
+    assert run.code == 2
+    assert "Traceback" not in run.stderr
+    assert f"seeds: {file} is no text" in run.stderr
 
 
 @pytest.mark.parametrize(
@@ -112,4 +128,4 @@ def test_a_crawl_dir_below_a_file_is_named(tmp_path: Path) -> None:
 def test_an_unknown_spider_is_named(crawls: Crawls) -> None:
     command = crawls.command("http://s0.test/")
     command[1] = "wbe"
-    assert_told(scrapy(*command, timeout_s=SECONDS), "Spider not found: wbe")
+    assert_told(scrapy(*command, timeout_s=SECONDS), "There is no spider 'wbe'; there are: web.")

@@ -72,7 +72,9 @@ def test_mistakes_are_told_before_anything_starts(tmp_path: Path, redis_url: str
     for arguments, text in (
         ((), "give the name of one spider"),
         (("web", "-n", "0"), "'0' is no number from 1 to 256"),
+        (("wbe",), "There is no spider 'wbe'; there are: web."),
         (("web", "-a", "seeds"), "-a seeds has no value"),
+        (("web", "-a", "seeds=-"), "seeds=- is standard input"),
         (("web", "-s", "DELAY_MIN=x"), "DELAY_MIN is 'x'"),
     ):
         run = scrapy("fleet", *arguments, "-s", f"REDIS_URL={redis_url}")

@@ -1,9 +1,11 @@
 """Seeds: URLs, files, standard input, pushed ones, and every mistake told in one line."""
 
+import gzip
 import io
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -149,3 +151,51 @@ def test_what_others_push_is_a_url_or_json_with_one(raw: bytes, found: str) -> N
 @given(st.one_of(st.binary(), st.binary().map(lambda tail: b"{" + tail)))
 def test_anything_may_be_pushed(raw: bytes) -> None:
     assert isinstance(parse_pushed(raw), Entry | Rejected)
+
+
+# --- files that are not what they should be -----------------------------------------------------
+
+
+def test_a_gzipped_file_is_unpacked(tmp_path: Path) -> None:
+    file = tmp_path / "seeds.txt.gz"
+    file.write_bytes(gzip.compress(b"\xef\xbb\xbfhttp://a.test/\n# no\nhttp://b.test/\n"))
+    assert urls(str(file)) == ["http://a.test/", "http://b.test/"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x7fELF\x02\0\0", "http://a.test/\n".encode("utf-16"), gzip.compress(b"\0\0\0")],
+    ids=["binary", "UTF-16", "binary, gzipped"],
+)
+def test_a_file_that_is_no_text_is_a_mistake(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "seeds"
+    file.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=f"{file} is no text in UTF-8; give a file"):
+        urls(str(file))
+
+
+@pytest.mark.parametrize("change", [lambda packed: packed[:-9], lambda packed: packed[:10] + b"?"])
+def test_a_gzipped_file_that_is_damaged_is_a_mistake(tmp_path: Path, change: Any) -> None:
+    file = tmp_path / "seeds.gz"
+    file.write_bytes(change(gzip.compress(b"http://a.test/\n" * 100)))
+    with pytest.raises(ConfigurationError, match=f"seeds: {file} cannot be read: "):
+        urls(str(file))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'http://a.test/,"A title"',
+        "http://a.test/\tA title",
+        "1,http://a.test/",
+        "http://a.test/,http://b.test/",
+        "http://a.test/ HTTPS://b.test/",
+    ],
+)
+def test_a_line_with_more_than_a_url_is_left_out(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "seeds.csv"
+    file.write_text(f"{line}\nhttp://c.test/a,b;c?d=http://e.test/\n")
+    (found,) = bad(str(file))
+    assert "line 1: " in str(found)
+    assert "a line must have one URL and nothing else" in str(found)
+    assert urls(str(file)) == ["http://c.test/a,b;c?d=http://e.test/"]

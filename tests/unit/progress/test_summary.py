@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from crawler.ending import BAD_SEEDS, NO_SEEDS
 from crawler.extensions.progress import write_summary
 from crawler.progress.figures import Process, process_figures
 from crawler.progress.summary import summary_text
@@ -86,6 +87,13 @@ def test_a_run_without_a_page_says_why(process: Process, text: str) -> None:
 )
 def test_a_run_that_read_something_needs_no_such_reason(process: Process) -> None:
     assert "no page" not in summary_text(summary(process=process)).plain
+
+
+@pytest.mark.parametrize("reason", [NO_SEEDS, BAD_SEEDS])
+def test_who_has_no_seeds_is_told_so_and_not_to_do_the_same_again(reason: str) -> None:
+    found = summary(reason=reason, sizes=EMPTY)
+    assert "seeds" in found.why()
+    assert "resume" not in summary_text(found).plain
 
 
 def test_max_pages_says_what_is_left() -> None:

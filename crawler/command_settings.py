@@ -1,0 +1,48 @@
+"""The settings of a command, also in a project that only uses the add-on.
+
+Scrapy applies add-ons when it makes a crawl: a command has the settings from before that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import NotConfigured
+from scrapy.spiderloader import get_spider_loader
+from scrapy.utils.misc import load_object
+
+from crawler import settings as ours
+from crawler.addon import FrontierAddon
+from crawler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings, Settings
+
+
+def use_frontier(settings: BaseSettings) -> bool:
+    """Do crawls with these settings use the frontier?"""
+    addons = settings.getdict("ADDONS")
+    return settings["SCHEDULER"] == ours.SCHEDULER or any(
+        load_object(addon) is FrontierAddon for addon, order in addons.items() if order is not None
+    )
+
+
+def completed(settings: Settings | None) -> Settings:
+    """These settings with all of ours, as a crawl has them."""
+    assert settings is not None
+    if settings["SCHEDULER"] == ours.SCHEDULER:
+        return settings
+    whole = settings.copy()
+    try:
+        FrontierAddon().update_settings(whole)
+    except NotConfigured as error:
+        raise ConfigurationError(str(error)) from error
+    return whole
+
+
+def check_spider(settings: BaseSettings, name: str) -> None:
+    """Raise ConfigurationError if the project has no such spider."""
+    names = sorted(get_spider_loader(settings).list())
+    if name not in names:
+        there = f"there are: {', '.join(names)}" if names else "there are none in SPIDER_MODULES"
+        raise ConfigurationError(f"There is no spider {name!r}; {there}.")
