@@ -61,6 +61,12 @@ async def within(limit_s: float, *work: Coroutine[Any, Any, Any]) -> bool:
     return not pending
 
 
+def is_ended() -> bool:
+    """Is the running task itself cancelled, and not just something that it waits for?"""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def abandon(task: asyncio.Task[Any]) -> None:
     """Cancel a task without waiting for its end; what becomes of it is of no interest."""
     task.cancel()

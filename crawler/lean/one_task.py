@@ -20,6 +20,8 @@ from scrapy.http import Response
 from scrapy.utils.log import logformatter_adapter
 from twisted.python.failure import Failure
 
+from crawler.tasks import is_ended
+
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
@@ -138,6 +140,12 @@ class OneTask:
         slot.active_size += max(size, slot.MIN_RESPONSE_SIZE)
         try:
             await scraper._scrape(result, request)  # noqa: SLF001
+        except asyncio.CancelledError:
+            if is_ended():
+                raise
+            # What the callback waited for was cancelled. In Scrapy the crawl would never end.
+            failure = Failure()  # type: ignore[no-untyped-call]
+            scraper.handle_spider_error(failure, request, result)
         except Exception:  # noqa: BLE001 - nobody else would say so
             _scraper_log.exception(
                 "%(request)s could not be scraped",

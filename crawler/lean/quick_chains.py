@@ -7,6 +7,7 @@ in which order, and what their answers mean is as in Scrapy.
 
 from __future__ import annotations
 
+import asyncio
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from scrapy.utils.python import MutableAsyncChain, global_object_name
 
 from crawler.lean.request_defaults import merged
 from crawler.middlewares.leases import Leases
+from crawler.tasks import is_ended
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
@@ -91,10 +93,17 @@ class QuickItemPipelines(ItemPipelineManager):
         for method in self.methods["process_item"]:
             assert method is not None
             answer = method(item, self._spider) if method in with_spider else method(item)
-            if isinstance(answer, CoroutineType):
-                item = await answer
-            elif answer is not item:
-                item = await _slowly(answer, method)
+            try:
+                if isinstance(answer, CoroutineType):
+                    item = await answer
+                elif answer is not item:
+                    item = await _slowly(answer, method)
+            except asyncio.CancelledError as error:
+                if is_ended():
+                    raise
+                # In Scrapy the crawl would never end.
+                name = global_object_name(method)
+                raise RuntimeError(f"{name} waited for what was cancelled") from error
         return item
 
 

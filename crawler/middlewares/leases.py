@@ -8,6 +8,7 @@ of a pipeline costs no attempt.
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import AsyncIterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydispatch.dispatcher import getAllReceivers  # type: ignore[import-untyped]
 from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider, IgnoreRequest
+from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from crawler import sitemaps
@@ -27,7 +29,6 @@ from crawler.vitals import Vitals
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
     from scrapy.spidermiddlewares.depth import DepthMiddleware
 
 
@@ -69,6 +70,7 @@ class Leases:
         crawler.signals.connect(leases._item_finished, signals.item_scraped)
         crawler.signals.connect(leases._item_finished, signals.item_dropped)
         crawler.signals.connect(leases._item_failed, signals.item_error)
+        crawler.signals.connect(leases._cancelled, signals.spider_error)
         return leases
 
     async def process_spider_output(
@@ -117,6 +119,11 @@ class Leases:
         account = self._open_account(response)
         if account is None or not account.iterating:
             self._fail(account, exception)
+
+    def _cancelled(self, failure: Failure, response: Response | Failure | None) -> None:
+        """What a callback waited for was cancelled, which middlewares are not told of."""
+        if isinstance(failure.value, CancelledError) and isinstance(response, Response):
+            self._fail(self._open_account(response), failure.value)
 
     def _open_account(self, response: Response) -> _Account | None:
         lease: Lease | None = response.meta.get(LEASE)
@@ -188,7 +195,7 @@ class Leases:
 
     # --- settlement ----------------------------------------------------------------------------
 
-    def _fail(self, account: _Account | None, error: Exception) -> None:
+    def _fail(self, account: _Account | None, error: BaseException) -> None:
         if account is None:
             return
         account.exhausted = True

@@ -1,5 +1,6 @@
 """A crawl in which each request has one task is the crawl that Scrapy would make."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any, Self
@@ -142,9 +143,9 @@ class Recorder:
         self.met[response.url].append(("spider_error", type(failure.value).__name__))
 
 
-async def crawled(*, ours: bool, **settings: Any) -> Crawler:
+async def crawled(spider: type[Spider] = Pages, *, ours: bool, **settings: Any) -> Crawler:
     crawler = get_crawler(
-        Pages,
+        spider,
         {
             "OURS": ours,
             "TWISTED_REACTOR_ENABLED": False,
@@ -193,6 +194,41 @@ async def test_requests_have_one_task_and_leave_nothing_behind() -> None:
     start: Any = crawler.engine._start_scheduled_request  # type: ignore[union-attr]
     assert isinstance(start.__self__, OneTask)
     assert start.__self__._tasks == {}
+
+
+class Waiting(Pages):
+    """Waits for what others have cancelled."""
+
+    paths = ("in-callback", "in-pipeline", "in-both")
+
+    async def parse(self, response: Response) -> AsyncIterator[Any]:
+        yield {"url": response.url}
+        if not response.url.endswith("pipeline"):
+            await cancelled()
+
+
+class WaitingPipeline:
+    async def process_item(self, item: Any) -> Any:
+        if not item["url"].endswith("callback"):
+            await cancelled()
+        return item
+
+
+async def cancelled() -> None:
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    await future
+
+
+async def test_waiting_for_what_was_cancelled_is_an_error_as_any_other() -> None:
+    async with asyncio.timeout(60):
+        crawler = await crawled(Waiting, ours=True, ITEM_PIPELINES={WaitingPipeline: 1})
+    met = met_of(crawler)
+    assert met[f"{SITE}/in-pipeline"][-1] == ("item_error", None, None)
+    assert met[f"{SITE}/in-both"][-2] == ("item_error", None, None)
+    assert met[f"{SITE}/in-callback"][-2] == ("item_scraped", None, None)
+    for path in ("in-callback", "in-both"):
+        assert met[f"{SITE}/{path}"][-1] == ("spider_error", "CancelledError")
 
 
 class OwnDownloader(Downloader):

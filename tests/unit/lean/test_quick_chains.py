@@ -1,13 +1,16 @@
 """Output of callbacks goes the short way where nobody else is in it, and means the same."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from inspect import isawaitable
 from typing import Any
 
 import pytest
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.http import Response
 from scrapy.spidermiddlewares.httperror import HttpError
+from twisted.python.failure import Failure
 
 from crawler.lean.quick_chains import QuickSpiderMiddlewares
 from crawler.requests import LEASE
@@ -44,6 +47,7 @@ class Chain:
         )
         crawler.spider = self.scheduler._spider = crawler._create_spider("a")
         self.stats: Any = crawler.stats
+        self._signals = crawler.signals
         self._manager = SpiderMiddlewareManager.from_crawler(crawler)
         QuickSpiderMiddlewares.take_over(self._manager)
         self.is_quick = isinstance(self._manager, QuickSpiderMiddlewares)
@@ -52,12 +56,19 @@ class Chain:
         request = Request(URL, meta={LEASE: lease_of(URL), "depth": depth})
         response = Response(URL, request=request)
 
-        async def call(*_: Any) -> AsyncIterator[Any]:
-            found: AsyncIterator[Any] = callback()
-            return found
+        async def call(*_: Any) -> Any:
+            found = callback()
+            return await found if isawaitable(found) else found
 
-        found = await self._manager.scrape_response_async(call, response, request)
-        return [output async for output in found]
+        try:
+            found = await self._manager.scrape_response_async(call, response, request)
+            return [output async for output in found]
+        except asyncio.CancelledError as error:
+            # As OneTask does.
+            self._signals.send_catch_log(
+                signals.spider_error, failure=Failure(error), response=response
+            )
+            raise
 
 
 NO_OTHERS: dict[Any, Any] = {
@@ -123,6 +134,24 @@ async def test_an_error_in_a_callback_is_raised_and_fails_the_lease(
     with pytest.raises(ValueError, match="in the callback"):
         await chain.outputs(failing)
     assert [call[0] for call in chain.scheduler.calls] == ["fail"]
+
+
+async def waiting_in_vain() -> AsyncIterator[Any]:
+    yield Request("http://h.test/b")
+    raise asyncio.CancelledError
+
+
+async def waiting_in_vain_at_once() -> list[Any]:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("callback", [waiting_in_vain, waiting_in_vain_at_once])
+async def test_a_callback_that_waited_for_what_was_cancelled_fails_the_lease(callback: Any) -> None:
+    chain = Chain(middlewares=NO_OTHERS)
+    with pytest.raises(asyncio.CancelledError):
+        await chain.outputs(callback)
+    ((verb, url, decision),) = chain.scheduler.calls
+    assert (verb, url, decision.reason) == ("fail", URL, "callback_error_CancelledError")
 
 
 @pytest.mark.parametrize("middlewares", [NO_OTHERS, {**NO_OTHERS, Watching: 500}])
