@@ -35,10 +35,14 @@ class Redirects(RedirectMiddleware):
             found = super().process_response(request, response)
         except IgnoreRequest:
             return self._end(response, TOO_MANY)
+        except ValueError:
+            # To no URL: brackets or a port that none has, "javascript:void(0)".
+            return response
         if not isinstance(found, Request):
             return found
         # Unfiltered requests may pass a URL twice on purpose, as for a cookie.
-        if not request.dont_filter and found.url in found.meta["redirect_urls"]:
+        target = found.url.partition("#")[0]
+        if not request.dont_filter and target in found.meta["redirect_urls"]:
             return self._end(response, LOOP)
         self._count(f"redirects/{response.status}")
         return found

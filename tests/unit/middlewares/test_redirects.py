@@ -46,6 +46,19 @@ def test_a_redirect_without_a_target_is_an_answer(redirects: Redirects) -> None:
     assert redirects.process_response(Request(URL), response) is response
 
 
+@pytest.mark.parametrize(
+    "location",
+    [
+        *(b"http://[bad", b"http://[::1]x/", b"http://h.test:99999/", b"http://h.test:x/"),
+        *(b"javascript:void(0)", b"mailto:a@h.test", b"x:y", b"ftp://h.test/"),
+    ],
+)
+def test_a_redirect_to_nowhere_is_an_answer(redirects: Redirects, location: bytes) -> None:
+    request = Request(URL, headers={"Authorization": "x"})
+    response = redirect(302, location)
+    assert redirects.process_response(request, response) is response
+
+
 def test_there_is_an_end_to_redirects(redirects: Redirects) -> None:
     request: Request | Response = Request(URL)
     for step in range(2):
@@ -60,7 +73,7 @@ def test_there_is_an_end_to_redirects(redirects: Redirects) -> None:
     assert redirects.crawler.stats.get_value("redirects/302") == 2
 
 
-@pytest.mark.parametrize("way", [["/a"], ["/b", "/a"]])
+@pytest.mark.parametrize("way", [["/a"], ["/b", "/a"], ["/a#part"]])
 def test_a_loop_ends_as_the_answer_it_is(redirects: Redirects, way: list[str]) -> None:
     found: Request | Response = Request(URL)
     for location in way:
