@@ -31,7 +31,7 @@ from twisted.python.failure import Failure
 
 from crawler import sitemaps
 from crawler.errors import NotStored
-from crawler.fetch_errors import Forbidden, NoSuchHost, PrivateAddress, TooBig
+from crawler.fetch_errors import Forbidden, NoSuchHost, PrivateAddress, TooBig, TooBigUnpacked
 from crawler.frontier import Lease
 from crawler.items import Page, parent_of
 from crawler.policy.retry import Bury, Retry, RetryPolicy
@@ -45,6 +45,7 @@ _REASONS: dict[type[BaseException], str] = {
     NoSuchHost: "dns_nxdomain",
     CannotResolveHostError: "dns",
     ResponseDataLossError: "truncated",
+    TooBigUnpacked: "too_big",
 }
 # Asking again would get the same answer.
 _FINAL: dict[type[BaseException], str] = {

@@ -26,6 +26,10 @@ class TooBig(DownloadCancelledError):
     """The body has more bytes than DOWNLOAD_MAXSIZE."""
 
 
+class TooBigUnpacked(IgnoreRequest):
+    """The same of a body that was sent compressed."""
+
+
 class StoppedTooLong(DownloadFailedError):
     """The process stood still while it connected; the host may be another process's by now."""
 

@@ -49,8 +49,11 @@ class Verbs(Generic[Run]):
         if wants_help and not args:
             print(self._overview())
             raise SystemExit(0)
-        if not args or args[0] not in self._verbs:
-            raise UsageError(f"say what to do: {', '.join(self._verbs)}", print_help=False)
+        verbs = ", ".join(self._verbs)
+        if not args:
+            raise UsageError(f"say what to do: {verbs}", print_help=False)
+        if args[0] not in self._verbs:
+            raise UsageError(f"there is no {args[0]!r}; use one of {verbs}", print_help=False)
         name, *rest = args
         if wants_help:
             rest = ["--help"]

@@ -25,6 +25,7 @@ from crawler.frontier.outbox import Outbox
 from crawler.frontier.pace import Pace
 from crawler.options import Options
 from crawler.rests import Rests
+from crawler.standstill import Standstill
 from crawler.tasks import end
 
 logger = logging.getLogger(__name__)
@@ -51,8 +52,7 @@ class Workbench:
         self._changed = asyncio.Event()
         self._held: dict[tuple[int, bytes], Lease] = {}
         several, pace = frontier.shards > 1, Pace(self._held.__len__)
-        on_flushed = self._changed.set
-        self.outbox = Outbox(frontier, health, on_flushed, several_masters=several, pace=pace)
+        self.outbox = Outbox(frontier, health, self.news, several_masters=several, pace=pace)
         self._frontier = frontier
         self._health = health
         self._demand = demand
@@ -64,7 +64,7 @@ class Workbench:
         # And those whose fetch may have begun.
         self._started: set[tuple[int, bytes]] = set()
         self._request_ids: dict[int, str] = {}
-        self._absences = Absences()
+        self._absences, self._standstill = Absences(), Standstill()
         self._paused = False
         self._task: asyncio.Task[None] | None = None
 
@@ -229,6 +229,7 @@ class Workbench:
 
     async def _claim_or_end(self, room: int) -> float:
         round_ = await self._claim_round(room)
+        self._standstill.tell(round_)
         if round_.leases:
             self.ending.not_yet()
         if round_.due:

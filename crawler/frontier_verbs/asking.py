@@ -83,7 +83,10 @@ async def _ask(settings: BaseSettings, arguments: argparse.Namespace, work: Work
     crawl, urls = crawl_of(settings, arguments.crawl), Urls(assembly.url_rules(settings))
     servers = Servers.from_settings(settings)
     try:
-        steering = await Steering.of(await servers.redis(), crawl, urls)
+        try:
+            steering = await Steering.of(await servers.redis(), crawl, urls)
+        except NotFound as error:
+            raise NotFound(f"{error} `scrapy frontier crawls` lists those that are.") from error
         spill = partial(assembly.spill_of, crawl, servers, settings)
         await work(Asked(crawl, steering, urls, arguments, spill))
     finally:

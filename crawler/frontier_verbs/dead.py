@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from crawler.frontier_verbs.asking import Asked, asks, common, number
 from crawler.frontier_verbs.output import moment, print_json
@@ -36,6 +37,8 @@ async def _dead(asked: Asked) -> None:
             ]
         )
         return
+    if not letters:
+        print("There is no dead letter like that.", file=sys.stderr)
     for letter in letters:
         url = letter.entry.url if letter.entry is not None else repr(letter.data[:80])
         print(f"{moment(letter.at_ms):%Y-%m-%d %H:%M:%S}  {letter.reason:20}  {url}")

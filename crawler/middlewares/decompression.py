@@ -13,12 +13,14 @@ from typing import Any
 import brotli  # type: ignore[import-untyped]
 from scrapy import Request
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 # Which module it is depends on the version of Python.
 from scrapy.utils._compression import zstd  # type: ignore[attr-defined]
 
 from crawler import responses
+from crawler.fetch_errors import TooBigUnpacked
 
 _AS_GZIP = 16 + zlib.MAX_WBITS
 
@@ -39,7 +41,11 @@ class Decompression(HttpCompressionMiddleware):
         if request.method != "HEAD" and len(names) == 1 and max_bytes:
             body = unpacked(names[0], response.body, max_bytes)
         if body is None or (warn_bytes and len(body) >= warn_bytes):
-            return super().process_response(request, response)
+            try:
+                return super().process_response(request, response)
+            except IgnoreRequest as error:
+                # Its only reason, which is recorded with the URL.
+                raise TooBigUnpacked(str(error)) from error
         if self.stats is not None:
             self.stats.inc_value("httpcompression/response_bytes", len(body))
             self.stats.inc_value("httpcompression/response_count")

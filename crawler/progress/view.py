@@ -46,6 +46,7 @@ def plain_line(snapshot: Snapshot) -> str:
     parts = [
         f"{plural(process.pages, 'page')} in {duration(process.elapsed_s)} ({speed})",
         f"{process.in_flight:,} in flight",
+        f"{process.not_kept:,} not kept",
         f"{process.duplicates_exact:,} + {process.duplicates_near:,} duplicates (exact + near)",
         f"{process.robots_denied:,} denied by robots.txt",
         f"{sum(process.retries.values()):,} retries",
@@ -57,8 +58,9 @@ def plain_line(snapshot: Snapshot) -> str:
     front = " ".join(f"F{number} {count:,}" for number, count in enumerate(crawl.front, start=1))
     return (
         f"{line}; whole crawl: {crawl.pages:,} pages, waiting {front} back {crawl.back:,}, "
-        f"{plural(crawl.hosts, 'host')} waiting, {crawl.retries:,} to retry, "
-        f"{_processes(snapshot.processes)}"
+        f"{plural(crawl.hosts, 'host')} waiting, {crawl.leased:,} leased, "
+        f"{crawl.retries:,} to retry, {_processes(snapshot.processes)}"
+        f"{', paused' if crawl.paused else ''}"
     )
 
 
@@ -69,6 +71,7 @@ def _process_table(process: Process) -> Table:
         "pages/s", f"[bold]{rate(process.recent_s)}[/] now · {rate(process.average_s)} on average"
     )
     table.add_row("in flight", f"{process.in_flight:,}")
+    table.add_row("not kept", f"{process.not_kept:,}")
     table.add_row(
         "duplicates", f"{process.duplicates_exact:,} exact · {process.duplicates_near:,} near"
     )

@@ -50,7 +50,7 @@ def minute_line(figures: Mapping[str, Any]) -> str:
     """The same for people."""
     fetch = figures["fetch_ms"]
     parts = [
-        f"{plural(figures['pages'], 'page')} ({rate(figures['pages_per_s'])}/s)",
+        f"{plural(figures['pages'], 'item')} ({rate(figures['pages_per_s'])}/s)",
         size(figures["bytes"]),
         f"{plural(figures['links_new'], 'new link')}",
         f"{figures['duplicates']:,} duplicates",

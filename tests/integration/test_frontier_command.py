@@ -55,4 +55,7 @@ def test_dead_letters_are_listed_and_get_another_life(redis_url: str) -> None:
 def test_a_crawl_that_does_not_exist_is_named(redis_url: str) -> None:
     answer = scrapy_frontier(redis_url, "dead", "--crawl", "nothing")
     assert answer.returncode == 1
-    assert answer.stderr.strip() == "scrapy frontier: There is no crawl 'nothing' in this Redis."
+    assert answer.stderr.strip() == (
+        "scrapy frontier: There is no crawl 'nothing' in this Redis. "
+        "`scrapy frontier crawls` lists those that are."
+    )

@@ -218,6 +218,10 @@ def test_a_url_in_flight_is_not_forgotten(verbs: Verbs) -> None:
     assert "is being fetched" in error
 
 
+def test_no_dead_letters_are_told_and_no_mistake(verbs: Verbs) -> None:
+    assert verbs("dead", "--reason", "x") == (0, "", "There is no dead letter like that.\n")
+
+
 def test_dead_letters_as_json(verbs: Verbs) -> None:
     [letter] = verbs.json("dead")
     assert (letter["url"], letter["reason"]) == ("http://c.test/", "timeout")
@@ -321,7 +325,7 @@ def test_a_crawl_at_work_is_not_deleted(verbs: Verbs) -> None:
 def test_these_are_the_verbs() -> None:
     with pytest.raises(UsageError) as error:
         VERBS.parse(["nonsense"])
-    assert str(error.value) == f"say what to do: {', '.join(ALL)}"
+    assert str(error.value) == f"there is no 'nonsense'; use one of {', '.join(ALL)}"
 
 
 @pytest.mark.parametrize("verb", ALL)
@@ -365,7 +369,8 @@ def test_a_crawl_that_is_not_there_is_not_found_and_not_made(
 ) -> None:
     verbs = Verbs(capsys, redis_url)
     code, _, error = verbs(verb, "--crawl", "other")
-    assert (code, error) == (1, "scrapy frontier: There is no crawl 'other' in this Redis.\n")
+    assert code == 1
+    assert error.startswith("scrapy frontier: There is no crawl 'other' in this Redis. `scrapy fr")
     assert keys_of(redis_url, "other") == 0
     folder = tmp_path / "nothing"
     assert run_verb(verb, REDIS_URL=None, CRAWL_DIR=str(folder)) == 1

@@ -382,7 +382,7 @@ def test_orphans_are_found_and_mended(mongo_uri: str, mongo_db_name: str, pages:
         (["export"], "the following arguments are required: -o/--output"),
         (["export", "-o", "x", "--format", "xml"], "invalid choice: 'xml'"),
         (["repair", "--older", "1"], "'1' is no time"),
-        (["drop"], "say what to do: get, find, export, stats, repair"),
+        (["drop"], "there is no 'drop'; use one of get, find, export, stats, repair"),
     ],
 )
 def test_a_mistake_is_named(pages: Run, arguments: list[str], text: str) -> None:

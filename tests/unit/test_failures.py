@@ -9,7 +9,7 @@ from twisted.python.failure import Failure
 
 from crawler import sitemaps
 from crawler.errors import NotStored
-from crawler.fetch_errors import Forbidden
+from crawler.fetch_errors import Forbidden, TooBigUnpacked
 from crawler.frontier import Lease
 from crawler.items import Page
 from crawler.policy.retry import Bury, Retry
@@ -53,6 +53,7 @@ def failed(scheduler: WritingScheduler, error: Exception, lease: Lease) -> None:
         (Forbidden("robots", "no"), ("done", URL, False), ("robots", 3, False)),
         (Forbidden("host_rules", "no"), ("done", URL, False), ("host_rules", 3, True)),
         (IgnoreRequest(), ("done", URL, False), ("IgnoreRequest", 4, True)),
+        (TooBigUnpacked(), ("done", URL, False), ("too_big", 4, True)),
     ],
 )
 async def test_a_url_is_settled_when_its_record_is_durable(

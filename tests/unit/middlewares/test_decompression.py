@@ -9,9 +9,9 @@ import pytest
 import zstandard
 from scrapy import Request
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 
+from crawler.fetch_errors import TooBigUnpacked
 from crawler.middlewares.decompression import Decompression, unpacked
 from tests.crawlers import project_crawler
 
@@ -104,7 +104,7 @@ def test_sizes_are_bounded_as_with_scrapy(
     ours = outcome(Decompression, encoding, PACKED[encoding], **options)
     assert (ours[0] is HtmlResponse) is fits
     if not fits:
-        assert ours[0] is IgnoreRequest
+        assert ours[0] is TooBigUnpacked
         assert "DOWNLOAD_MAXSIZE" in ours[1]
 
 

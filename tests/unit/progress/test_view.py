@@ -78,5 +78,14 @@ def test_the_plain_line_labels_both_kinds_of_figures() -> None:
     assert "waiting F1 1 F2 20 F3 300 F4 0 F5 5 back 1,234" in crawl
 
 
+def test_the_plain_line_says_what_else_there_may_be_to_wait_for() -> None:
+    process = replace(PROCESS, records=PROCESS.pages + PROCESS.duplicates + 5)
+    line = plain_line(Snapshot("web", process, replace(SIZES, leased=3, paused=1)))
+    assert ", 5 not kept, " in line
+    assert ", 3 leased, " in line
+    assert line.endswith(", paused")
+    assert "paused" not in plain_line(SNAPSHOT)
+
+
 def test_the_plain_line_does_without_the_frontier() -> None:
     assert "whole crawl" not in plain_line(Snapshot("web", PROCESS))

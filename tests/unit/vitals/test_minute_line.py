@@ -42,7 +42,7 @@ def test_the_line_has_the_vital_figures() -> None:
     }
     figures = minute_figures(counted, 60.0, {"held": 7, "store": "away"}, sizes())
     line = minute_line(figures)
-    assert line.startswith("last 60 s: 120 pages (2.0/s), 3.4 MB, 1 new link, 0 duplicates, ")
+    assert line.startswith("last 60 s: 120 items (2.0/s), 3.4 MB, 1 new link, 0 duplicates, ")
     assert "retries 4 (timeout 4)" in line
     assert "fetches p50 " in line
     assert "store away" in line
@@ -52,7 +52,7 @@ def test_the_line_has_the_vital_figures() -> None:
 
 def test_without_redis_and_without_fetches_there_is_a_line_too() -> None:
     line = minute_line(minute_figures({}, 60.0, {}, None))
-    assert line.startswith("last 60 s: 0 pages (0.0/s), 0 B")
+    assert line.startswith("last 60 s: 0 items (0.0/s), 0 B")
     assert "crawl" not in line
 
 
