@@ -6,8 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Self
 
 from scrapy.utils._download_handlers import normalize_bind_address
 from scrapy.utils.ssl import _make_ssl_context
@@ -21,6 +20,7 @@ from crawler.http1.proxied import Proxied
 from crawler.reception import Reception
 from crawler.requests import MAY_FETCH
 from crawler.resolver import Resolver
+from crawler.shared import shared
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 class HttpClient:
     """Shared by the handlers of a crawl; the last one to leave closes it."""
-
-    _of_crawlers: ClassVar[WeakKeyDictionary[Crawler, HttpClient]] = WeakKeyDictionary()
 
     def __init__(self, settings: BaseSettings, resolver: Resolver, guard: Guard) -> None:
         hosts_max = settings.getint("DOWNLOAD_KEEPALIVE_HOSTS")
@@ -50,15 +48,16 @@ class HttpClient:
     @classmethod
     def join(cls, crawler: Crawler) -> HttpClient:
         """The client of this crawl; each who joins leaves again."""
-        client = cls._of_crawlers.get(crawler)
-        if client is None:
-            settings = crawler.settings
-            assert crawler.stats is not None
-            guard = Guard(settings.getlist("ALLOW_NETWORKS"), crawler.stats.inc_value)
-            client = cls(settings, Resolver.of(crawler), guard)
-            cls._of_crawlers[crawler] = client
-        client._users += 1
+        client = shared(cls, crawler, lambda: cls._from_crawler(crawler))
+        client._users += 1  # noqa: SLF001 - of this class
         return client
+
+    @classmethod
+    def _from_crawler(cls, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        assert crawler.stats is not None
+        guard = Guard(settings.getlist("ALLOW_NETWORKS"), crawler.stats.inc_value)
+        return cls(settings, Resolver.of(crawler), guard)
 
     async def leave(self) -> None:
         """Close it, if nobody else uses it."""

@@ -10,8 +10,7 @@ import logging
 import random
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
@@ -19,6 +18,7 @@ from crawler.host_health import FAILURES, OVERLOAD, HostHealth
 from crawler.policy.breaker import Breaker
 from crawler.policy.host_rules import HostRules
 from crawler.policy.politeness import Fetch, Host, Politeness, Rest, usual_s
+from crawler.shared import shared
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -31,8 +31,6 @@ _HOSTS_MAX = 20_000
 
 class Manners:
     """Shared by the components that contact hosts."""
-
-    _of_crawlers: ClassVar[WeakKeyDictionary[Crawler, Manners]] = WeakKeyDictionary()
 
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
@@ -58,10 +56,7 @@ class Manners:
     @classmethod
     def of(cls, crawler: Crawler) -> Manners:
         """Those of this crawl."""
-        found = cls._of_crawlers.get(crawler)
-        if found is None:
-            found = cls._of_crawlers[crawler] = cls(crawler)
-        return found
+        return shared(cls, crawler, lambda: cls(crawler))
 
     async def open(self) -> None:
         """Share what goes wrong with the fleet."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, Self
 
 from crawler import assembly
 from crawler.frontier import ADD_MAX, Entry
@@ -18,6 +17,7 @@ from crawler.policy.priority import NEW_HOST_URLS, Facts, Scorer, front_queue
 from crawler.policy.traps import Traps
 from crawler.scheduler import Scheduler
 from crawler.selection import Rules, Selection, Source
+from crawler.shared import shared
 from crawler.sitemaps import CALLBACK, MAX_BYTES
 from crawler.urls import host_of
 
@@ -36,8 +36,6 @@ class Outlinks:
     These counts are the fleet's, a few seconds old; those of the traps are the process's own.
     """
 
-    _of_crawlers: ClassVar[WeakKeyDictionary[Crawler, Outlinks]] = WeakKeyDictionary()
-
     def __init__(self, crawler: Crawler, scorer: Scorer, traps: Traps) -> None:
         self._crawler = crawler
         self._scorer = scorer
@@ -53,10 +51,7 @@ class Outlinks:
     @classmethod
     def of(cls, crawler: Crawler) -> Outlinks:
         """The one that all components of a crawl share."""
-        found = cls._of_crawlers.get(crawler)
-        if found is None:
-            found = cls._of_crawlers[crawler] = cls.from_crawler(crawler)
-        return found
+        return shared(cls, crawler, lambda: cls.from_crawler(crawler))
 
     async def follow(
         self,

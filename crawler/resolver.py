@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Self
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Self
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
@@ -13,6 +12,7 @@ from crawler import targets
 from crawler.dns.cache import DnsCache, Ttl
 from crawler.dns.lookup import Lookup
 from crawler.policy.addresses import literal
+from crawler.shared import shared
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 class Resolver(AbstractResolver):
     """The source of addresses for all connections of a crawl, and for whoever asks before."""
-
-    _of_crawlers: ClassVar[WeakKeyDictionary[Crawler, Resolver]] = WeakKeyDictionary()
 
     def __init__(
         self,
@@ -36,10 +34,7 @@ class Resolver(AbstractResolver):
     @classmethod
     def of(cls, crawler: Crawler) -> Resolver:
         """The resolver that all components of a crawl share."""
-        found = cls._of_crawlers.get(crawler)
-        if found is None:
-            found = cls._of_crawlers[crawler] = cls.from_crawler(crawler)
-        return found
+        return shared(cls, crawler, lambda: cls.from_crawler(crawler))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

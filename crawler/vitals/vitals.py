@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any
 
 from crawler.progress.figures import RecentRate
+from crawler.shared import shared
 from crawler.vitals.histogram import FETCH_S, LAG_S, PARSE_S, REDIS_S, Histogram
 from crawler.vitals.names import figures_of
 
@@ -23,8 +23,6 @@ STORE_WORKS = frozenset({"ok", "off"})
 
 class Vitals:
     """The figures of one process. Components observe durations, Scrapy's stats have the rest."""
-
-    _of_crawlers: ClassVar[WeakKeyDictionary[Crawler, Vitals]] = WeakKeyDictionary()
 
     def __init__(self, stats: Mapping[str, Any]) -> None:
         self.fetch = Histogram(FETCH_S)
@@ -43,11 +41,9 @@ class Vitals:
     @classmethod
     def of(cls, crawler: Crawler) -> Vitals:
         """Those of this crawl's process."""
-        found = cls._of_crawlers.get(crawler)
-        if found is None:
-            assert crawler.stats is not None
-            found = cls._of_crawlers[crawler] = cls(crawler.stats.get_stats())
-        return found
+        assert crawler.stats is not None
+        stats = crawler.stats
+        return shared(cls, crawler, lambda: cls(stats.get_stats()))
 
     def late(self, lag_s: float) -> None:
         """The event loop came back so much later than it was asked to."""
