@@ -143,7 +143,8 @@ class Reception:
         if meta.get("download_any_type"):
             return False
         kinds = dict.get(headers, b"Content-Type")
-        return kinds is not None and kinds[0].decode("latin-1") not in self._limits.types
+        # Of several the last, as for Scrapy and for the page's record.
+        return kinds is not None and kinds[-1].decode("latin-1") not in self._limits.types
 
 
 def _is_listened_to(crawler: Crawler, signal: object) -> bool:

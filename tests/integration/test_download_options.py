@@ -281,7 +281,8 @@ async def test_a_type_that_is_not_accepted_is_not_downloaded(handler: DownloadHa
 @pytest.mark.parametrize(
     "header",
     [HTML, b"Content-Type: text/html; charset=utf-8", b"Content-Type: TEXT/HTML", b"X: y",
-     b"Content-Type: application/rss+xml", b"Content-Type: application/json", b"Content-Type:"],
+     b"Content-Type: application/rss+xml", b"Content-Type: application/json", b"Content-Type:",
+     b"Content-Type: image/png\r\nContent-Type: text/html"],
 )  # fmt: skip
 async def test_a_page_is_downloaded(handler: DownloadHandler, header: bytes) -> None:
     async with serving(ok(b"page", header)) as server:
