@@ -40,6 +40,7 @@ _OWN = frozenset(
 )
 _STORE = "crawler.pipelines.store.Store"
 _COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
+_HANDLERS = "DOWNLOAD_HANDLERS"
 # Scrapy's own, of use to spiders that the generic one is not.
 _KEPT = frozenset(
     {
@@ -67,8 +68,13 @@ class FrontierAddon:
                 f"SCHEDULER is {settings['SCHEDULER']!r}; remove it to use the frontier."
             )
         for name in dir(ours):
-            if name.isupper() and name not in _OWN and name not in _COMPONENTS:
+            if name.isupper() and name not in (*_OWN, *_COMPONENTS, _HANDLERS):
                 settings.set(name, getattr(ours, name), priority="addon")
+        for scheme, handler in ours.DOWNLOAD_HANDLERS.items():
+            if scheme not in settings[_HANDLERS]:
+                # Not by an add-on's priority: for programs with an event loop of their own Scrapy
+                # sets handlers by this one, and they do not keep out of private networks.
+                settings[_HANDLERS].set(scheme, handler, "project")
         if not settings["MONGO_URI"] and _STORE not in map(_path_of, settings["ITEM_PIPELINES"]):
             # It would be for links only that Redis has no room for: no reason to demand a server.
             settings.set("PAGES_STORE", "none", priority="addon")

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from scrapy import Spider
+from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.stats import DownloaderStats
 from scrapy.settings import Settings
@@ -58,3 +60,28 @@ def test_a_project_that_stores_no_pages_here_needs_no_mongodb(
     settings = Settings(project)
     FrontierAddon().update_settings(settings)
     assert settings["PAGES_STORE"] == store
+
+
+def handlers(project: dict[str, Any]) -> dict[str, Any]:
+    """Those of a project with the add-on, in a program that has an event loop of its own."""
+    settings = {"DOWNLOAD_HANDLERS": project, "TWISTED_REACTOR_ENABLED": False}
+    crawler = Crawler(Spider, {"ADDONS": {FrontierAddon: 0}, "EXTENSIONS": {}, **settings})
+    crawler._apply_settings()
+    return dict(crawler.settings.getwithbase("DOWNLOAD_HANDLERS"))
+
+
+OURS, OTHER = "crawler.download.DownloadHandler", "project.handlers.Own"
+
+
+@pytest.mark.parametrize(
+    ("project", "found"),
+    [
+        ({}, {"http": OURS, "https": OURS, "file": None, "data": None}),
+        ({"ftp": OTHER}, {"http": OURS, "https": OURS, "ftp": OTHER, "file": None}),
+        ({"https": OTHER, "data": OTHER}, {"http": OURS, "https": OTHER, "data": OTHER}),
+    ],
+)
+def test_what_a_project_does_not_fetch_by_itself_is_fetched_by_ours(
+    project: dict[str, Any], found: dict[str, Any]
+) -> None:
+    assert found.items() <= handlers(project).items()
