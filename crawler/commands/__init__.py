@@ -2,6 +2,7 @@
 
 import sys
 
-from crawler.interrupts import tell_in_one_line
+from crawler import interrupts
 
-sys.excepthook = tell_in_one_line
+sys.excepthook = interrupts.tell_in_one_line
+interrupts.watch()

@@ -13,7 +13,7 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 
-from crawler import last_exit, logs, setting_values
+from crawler import interrupts, last_exit, logs, setting_values
 from crawler.command_settings import check_spider, completed, use_frontier
 from crawler.ending import BAD_SEEDS, NO_SEEDS
 from crawler.errors import CrawlerError
@@ -65,6 +65,7 @@ class Command(ScrapyCrawl):
             return
         servers = Servers.from_settings(settings)
         try:
+            interrupts.check()
             # In a thread: asyncio.run() would take the loop away from Scrapy's reactor.
             with ThreadPoolExecutor(1) as executor:
                 executor.submit(asyncio.run, servers.check(settings["PAGES_STORE"])).result()
@@ -73,6 +74,7 @@ class Command(ScrapyCrawl):
             crawler.signals.connect(self._closed, signals.spider_closed)
             task: Any = self.crawler_process.crawl(crawler, **opts.spargs)
             task.add_done_callback(self._report)
+            interrupts.check()
             self.crawler_process.start()
             if crawler.spider is not None:
                 self.exitcode = self._outcome(crawler)

@@ -73,6 +73,12 @@ class WebSpider(Spider):
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         settings = crawler.settings
+        if "MAX_OUTLINKS" not in settings:
+            # Add-ons come too late for a spider, and leave its pipelines to the project.
+            raise ConfigurationError(
+                f"The spider {spider.name!r} is a WebSpider and needs all settings of its project; "
+                "begin yours with: from crawler.settings import *"
+            )
         if spider.arguments.user_agent is not None:
             settings.set("USER_AGENT", spider.arguments.user_agent, "cmdline")
         if spider.arguments.max_time_s:

@@ -152,6 +152,27 @@ def test_the_commands_of_this_project_work_in_another_one(tmp_path: Path, redis_
     assert "Traceback" not in run.stderr
 
 
+def test_the_generic_spider_is_told_from_others_and_works_with_all_settings(
+    tmp_path: Path, redis_url: str
+) -> None:
+    readme = Path(__file__).resolve().parents[2] / "README.md"
+    spider = readme.read_text().partition("```python\nfrom crawler.spiders.web")[2]
+    spider = "from crawler.spiders.web" + spider.partition("```")[0].replace("prices", "mine")
+    with DemoServer(WebOptions(hosts=2, pages=4, seed=3, zoo="none")) as served:
+        values = {"redis_url": redis_url, "address": served.address, "delay_s": 0}
+        project = Project(tmp_path / "project", spider, **values)
+        seeds = "-aseeds=http://s0.test/"
+        run = scrapy("crawl", "mine", seeds, cwd=project.folder)
+        assert "'mine' is a WebSpider and needs all settings of its project" in run.stderr
+        assert not project.items
+        settings = project.folder / "shop" / "settings.py"
+        own = settings.read_text().replace("ADDONS", "UNUSED")
+        settings.write_text(f"from crawler.settings import *\n{own}")
+        project.crawl(seeds)
+    assert len(project.items) > 1
+    assert all(item["extra"] == {"price": None} for item in project.items)
+
+
 # --- all that a request may carry ---------------------------------------------------------------
 
 CARRIER = """
