@@ -9,6 +9,7 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.downloadermiddlewares.stats import DownloaderStats
 from scrapy.settings import Settings
 from scrapy.utils.conf import build_component_list
+from scrapy.utils.misc import load_object
 
 from crawler.addon import FrontierAddon
 from crawler.middlewares.decompression import Decompression
@@ -26,6 +27,17 @@ def test_ours_stand_in_the_place_of_scrapys() -> None:
     found = downloader_middlewares({})
     assert {Decompression, Traffic} <= set(found)
     assert not {HttpCompressionMiddleware, DownloaderStats} & set(found)
+
+
+def test_what_spiders_are_used_to_stays() -> None:
+    found = set(downloader_middlewares({}))
+    middlewares = "scrapy.downloadermiddlewares"
+    for name in (
+        *("cookies.CookiesMiddleware", "httpauth.HttpAuthMiddleware"),
+        *("httpcache.HttpCacheMiddleware", "httpproxy.HttpProxyMiddleware"),
+        *("offsite.OffsiteMiddleware", "redirect.MetaRefreshMiddleware"),
+    ):
+        assert {f"{middlewares}.{name}", load_object(f"{middlewares}.{name}")} & found, name
 
 
 @pytest.mark.parametrize(
