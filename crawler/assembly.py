@@ -17,6 +17,7 @@ from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.frontier import Frontier, Tuning
 from crawler.frontier.connection import Client
+from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.frontier.meta import stored_shards
 from crawler.frontier.seen import Bloom, Intset, UrlSeen
 from crawler.heartbeat import STRATEGIES, Pulse
@@ -220,7 +221,8 @@ def recrawl_tuning(settings: BaseSettings) -> recrawl.Tuning:
 def retry_policy(settings: BaseSettings) -> RetryPolicy:
     """How failed fetches are repeated."""
     return RetryPolicy(
-        times=settings.getint("RETRY_TIMES"),
+        # An entry counts no further: with more a URL that fails would never end.
+        times=min(settings.getint("RETRY_TIMES"), MAX_ATTEMPTS),
         base_s=settings.getfloat("RETRY_BASE"),
         max_s=settings.getfloat("RETRY_MAX"),
     )

@@ -33,6 +33,7 @@ from crawler import sitemaps
 from crawler.errors import NotStored
 from crawler.fetch_errors import Forbidden, NoSuchHost, PrivateAddress, TooBig, TooBigUnpacked
 from crawler.frontier import Lease
+from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.items import Page, parent_of
 from crawler.policy.retry import Bury, Retry, RetryPolicy
 
@@ -185,8 +186,9 @@ def _retry_times(lease: Lease) -> int | None:
     meta = lease.entry.tail.get("meta", {})
     if meta.get("dont_retry"):
         return 0
-    times: int | None = meta.get("max_retry_times")
-    return times
+    times = meta.get("max_retry_times")
+    # An entry counts no further.
+    return None if times is None else min(times, MAX_ATTEMPTS)
 
 
 def _page_without_answer(lease: Lease, reason: str) -> Page:

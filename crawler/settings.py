@@ -140,7 +140,8 @@ ROBOTS_FORBIDDEN_IS = "allow"
 REQUIRE_CONTACT = False
 # Rules kept in memory.
 ROBOTS_CACHE_SIZE = 10_000
-# Failed fetches are repeated after RETRY_BASE seconds, doubled each time up to RETRY_MAX.
+# Failed fetches are repeated so many times, 31 at the most: after RETRY_BASE seconds, doubled each
+# time up to RETRY_MAX.
 RETRY_TIMES = 3
 RETRY_BASE = 30.0
 RETRY_MAX = 3600.0

@@ -7,7 +7,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler import settings as ours
-from crawler.assembly import given_options
+from crawler.assembly import given_options, retry_policy
 from crawler.errors import ConfigurationError
 from tests.crawlers import project_crawler
 
@@ -39,3 +39,10 @@ def test_weights_that_were_set_to_their_defaults_on_the_command_line_count_too()
 def test_wrong_weights_are_told_by_the_settings_name(weights: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"FRONTIER_WEIGHTS is .*; give 5 whole numbers"):
         given(FRONTIER_WEIGHTS=weights)
+
+
+@pytest.mark.parametrize(("setting", "last"), [(0, 0), (3, 3), (31, 31), (99, 31)])
+def test_retries_have_an_end_that_an_entry_can_count_to(setting: int, last: int) -> None:
+    policy = retry_policy(Settings({**vars(ours), "RETRY_TIMES": setting}))
+    assert policy.is_last(last)
+    assert not policy.is_last(last - 1)

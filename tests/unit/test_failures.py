@@ -131,6 +131,8 @@ async def test_sitemaps_are_no_pages_and_without_a_store_nothing_waits(
         ({"max_retry_times": 1}, 1, True),
         ({"max_retry_times": 5}, 4, False),
         ({"max_retry_times": 5, "dont_retry": True}, 0, True),
+        ({"max_retry_times": 99}, 30, False),
+        ({"max_retry_times": 99}, 31, True),
         ({"max_retry_times": None}, 2, False),
         ({"max_retry_times": None}, 3, True),
     ],

@@ -26,6 +26,8 @@ def test_only_an_interrupt_is_told_without_a_traceback(error: str, text: str) ->
 def test_an_interrupt_that_was_dropped_is_raised_again() -> None:
     code = (
         "import signal\n"
+        # What is started in the background of a shell ignores it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from crawler import commands, interrupts\n"
         "interrupts.check()\n"
         "try:\n"
