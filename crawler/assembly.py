@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pymongo.errors import PyMongoError
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler import options, trusted_domains
@@ -27,6 +28,7 @@ from crawler.policy.retry import RetryPolicy
 from crawler.policy.traps import TrapRules
 from crawler.policy.url_filter import MEDIA, SKIPPED_EXTENSIONS
 from crawler.spill import Spill
+from crawler.storage.trouble import explain
 from crawler.urls import FOLDS, GROUPS, UrlRules, dropped_parameters
 
 if TYPE_CHECKING:
@@ -83,7 +85,10 @@ async def spill_of(crawl: str, servers: Servers, settings: BaseSettings) -> Spil
     if settings["PAGES_STORE"] != "mongo":
         return None
     collection = (await servers.mongo())[settings["MONGO_DATABASE"]]["spilled"]
-    await collection.create_index("crawl")
+    try:
+        await collection.create_index("crawl")
+    except PyMongoError as error:
+        raise ConfigurationError(f"MongoDB: {explain(error)}.") from error
     return Spill(collection, crawl)
 
 

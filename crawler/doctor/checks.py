@@ -22,6 +22,7 @@ from crawler.fetch_errors import DnsFailed, NoSuchHost
 from crawler.frontier import RedisAway, server_facts
 from crawler.frontier.connection import masked
 from crawler.progress.text import size
+from crawler.storage.trouble import explain
 
 _MONGO_VERSION = (5, 0)
 _DISK_SHARE = 0.9
@@ -92,8 +93,7 @@ class Doctor:
             yield failure("MongoDB", str(error))
             return
         except PyMongoError as error:
-            advice = "Give the user of MONGO_URI the role readWrite."
-            yield failure("MongoDB", f"it refuses: {error}", advice)
+            yield failure("MongoDB", explain(error))
             return
         where = masked(uri) if uri else EMBEDDED
         text = f"{version} at {where}, {spent_ms:.1f} ms a round trip"

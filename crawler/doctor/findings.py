@@ -51,5 +51,6 @@ def verdict(findings: Iterable[Finding]) -> str:
     if failures:
         return f"{failures} of {len(levels)} checks failed: a crawl would not start, or lose pages."
     if warnings:
-        return f"A crawl can start; {warnings} of {len(levels)} checks have a warning."
+        have = "has" if warnings == 1 else "have"
+        return f"A crawl can start; {warnings} of {len(levels)} checks {have} a warning."
     return "All is well."

@@ -11,7 +11,7 @@ from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 
 from crawler.errors import ConfigurationError
 from crawler.frontier.quick_sends import quick
@@ -22,6 +22,8 @@ Client = Any
 
 MIN_VERSION = (6, 2)
 _CONNECTIONS = 32
+# It is there, and does not want us.
+_REFUSALS = (AuthenticationError, AuthorizationError, ResponseError)
 _SENTINEL = "redis+sentinel"
 _WAYS = (
     "Use redis://host:6379/0, rediss://…, unix:///path or "
@@ -61,6 +63,11 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
             return await RedisCluster.from_url(url, **options)
     except (RedisError, OSError) as error:
         await client.aclose()
+        if isinstance(error, _REFUSALS):
+            raise ConfigurationError(
+                f"Redis at {where} refuses ({error}). Correct REDIS_URL: user, password and number "
+                "are written as redis://user:password@host:6379/0."
+            ) from error
         raise ConfigurationError(
             f"Redis at {where} does not answer ({error}). "
             "Start it, or correct REDIS_URL; without REDIS_URL an embedded server is started."

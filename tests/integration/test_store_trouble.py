@@ -10,6 +10,7 @@ import pytest
 from pymongo import AsyncMongoClient
 from scrapy.crawler import Crawler
 
+from crawler.assembly import spill_of
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from tests.crawlers import project_crawler
@@ -40,6 +41,9 @@ async def test_wrong_credentials_and_missing_rights_are_told_at_the_start() -> N
         async with crawler_of(f"mongodb://reader:good@{address}/admin") as crawler:
             with pytest.raises(ConfigurationError, match="role readWrite on MONGO_DATABASE"):
                 await opened(crawler)
+            # The scheduler opens before the store.
+            with pytest.raises(ConfigurationError, match="role readWrite on MONGO_DATABASE"):
+                await spill_of("web", Servers.of(crawler), crawler.settings)
 
 
 async def test_a_server_that_takes_no_writes_is_told_at_the_start() -> None:

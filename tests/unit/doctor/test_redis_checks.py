@@ -60,6 +60,6 @@ def test_an_embedded_server_needs_no_limit() -> None:
 def test_a_verdict_counts() -> None:
     good, bad, worse = ok("a", "b"), warning("c", "d", "e"), failure("f", "g")
     assert verdict([good]) == "All is well."
-    assert "1 of 2 checks have a warning" in verdict([good, bad])
+    assert "1 of 2 checks has a warning" in verdict([good, bad])
     assert "1 of 3 checks failed" in verdict([good, bad, worse])
     assert bad.lines() == ["warn  c             d", "                    → e"]
