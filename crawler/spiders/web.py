@@ -83,6 +83,9 @@ class WebSpider(Spider):
             settings.set("USER_AGENT", spider.arguments.user_agent, "cmdline")
         if spider.arguments.max_time_s:
             settings.set("CLOSESPIDER_TIMEOUT", spider.arguments.max_time_s, "cmdline")
+        if settings.getint("DEPTH_LIMIT"):
+            # Scrapy's own way with it does not see the links of pages.
+            spider.options = {"max_depth": settings.getint("DEPTH_LIMIT"), **spider.options}
         if settings.getbool("FOLLOW_SITEMAPS"):
             crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         spider.urls = Urls(assembly.url_rules(settings))

@@ -62,6 +62,23 @@ async def test_other_types_are_kept_without_links(scheduler: WritingScheduler) -
     assert (page.links, page.text, page.title) == ([], "", "")
 
 
+@pytest.mark.parametrize(
+    ("setting", "arguments", "depth"),
+    [
+        (0, {}, None),
+        ("2", {}, 2),
+        (2, {"max_depth": "5"}, 5),
+        (2, {"max_depth": "0"}, 0),
+        (0, {"max_depth": "5"}, 5),
+    ],
+)
+def test_scrapys_limit_of_depth_counts_unless_an_argument_says_otherwise(
+    scheduler: WritingScheduler, setting: Any, arguments: dict[str, str], depth: int | None
+) -> None:
+    crawler = crawler_with(scheduler, DEPTH_LIMIT=setting)
+    assert WebSpider.from_crawler(crawler, **arguments).options.get("max_depth") == depth
+
+
 async def test_elements_are_left_out_of_the_text_by_a_setting(scheduler: WritingScheduler) -> None:
     html = HtmlResponse(URL, body=b"<nav>Menu</nav><p>Text</p><footer>End</footer>")
     spider = WebSpider.from_crawler(crawler_with(scheduler, TEXT_WITHOUT="nav, Footer"))
