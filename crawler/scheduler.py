@@ -24,6 +24,7 @@ from crawler.errors import ConfigurationError
 from crawler.failures import Failures
 from crawler.frontier import Added, Again, Entry, Frontier, Lease, Steering
 from crawler.frontier.health import Health
+from crawler.frontier.persistence import taken
 from crawler.heartbeat import Heartbeat
 from crawler.known import Known
 from crawler.options import Options
@@ -92,7 +93,7 @@ class Scheduler(BaseScheduler):
     # --- Scrapy's contract ---------------------------------------------------------------------
 
     def open(self, spider: Spider) -> Deferred[None]:
-        return deferred_from_coro(self._open())
+        return deferred_from_coro(taken(self._open()))
 
     def close(self, reason: str) -> Deferred[None]:
         return deferred_from_coro(self._close())

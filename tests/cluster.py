@@ -111,6 +111,25 @@ class RedisProcess:
                 return "answers"
         return ""
 
+    def fill_disk(self) -> None:
+        """Let it find no place for its data, so that it takes no writes (MISCONF)."""
+        with self.client as client:
+            # A folder with this name cannot be written as a file, whatever rights a test has.
+            (self._folder / "in_the_way" / "x").mkdir(parents=True)
+            client.config_set("dbfilename", "in_the_way")
+            client.config_set("save", "3600 1")
+            client.bgsave()
+            said = "rdb_last_bgsave_status"
+            poll(lambda: client.info("persistence")[said] == "err", "it could not save")
+
+    def clear_disk(self) -> None:
+        """Let it save again."""
+        with self.client as client:
+            client.config_set("dbfilename", "dump.rdb")
+            client.bgsave()
+            said = "rdb_last_bgsave_status"
+            poll(lambda: client.info("persistence")[said] == "ok", "it saved")
+
     def kill(self) -> None:
         """End it as kill -9 does."""
         if self._process is not None:

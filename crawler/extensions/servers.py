@@ -102,10 +102,12 @@ class Servers:
 
     async def check(self, pages_store: str) -> None:
         """Make sure that the servers answer, starting embedded ones, which stay until release()."""
-        await self.redis()
-        if pages_store == "mongo":
-            await self.mongo()
-        await self._disconnect()
+        try:
+            await persistence.check_writes(await self.redis())
+            if pages_store == "mongo":
+                await self.mongo()
+        finally:
+            await self._disconnect()
 
     def release(self) -> None:
         """Give up the embedded servers; their last user stops them. Blocking."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable
 from typing import Any
 
 from redis.exceptions import (
     AuthenticationError,
-    BusyLoadingError,
     ClusterDownError,
     MasterDownError,
     NoPermissionError,
@@ -49,36 +49,44 @@ _REFUSALS: dict[str, type[Exception]] = {"OOM": OutOfMemoryError, "READONLY": Re
 
 
 def translated(error: ResponseError) -> Exception:
-    """The error of a script or a pipeline as the kind of error it is."""
+    """The error of a command, a script or a pipeline as the kind of error it is."""
     found = _REFUSED.search(str(error)) if type(error) is ResponseError else None
     if found is None:
         return error
-    return _REFUSALS.get(found[1], RedisConnectionError)(str(error))
+    # Without the place in the script, which tells people nothing.
+    return _REFUSALS.get(found[1], RedisConnectionError)(str(error)[found.start(1) :])
 
 
-_ADVICE: tuple[tuple[type[BaseException], str], ...] = (
-    (OutOfMemoryError, "it is full: give it more maxmemory; pages wait with their links"),
-    (ReadOnlyError, "it is a replica now; nothing new is started until it is a master again"),
-    (AuthenticationError, "it refuses this process: correct user and password there, or REDIS_URL"),
-    (NoPermissionError, "it refuses this process: give its user the rights for all commands"),
-    (BusyLoadingError, "it is loading its data; nothing new is started meanwhile"),
+_REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
+    (OutOfMemoryError, "it is full, give it more maxmemory"),
+    (AuthenticationError, "correct user and password, there or in REDIS_URL"),
+    (NoPermissionError, "give its user the rights for all commands"),
 )
 
 
-def advice(error: BaseException) -> str:
-    """What somebody can do about one of RedisAway, or what happens meanwhile."""
+def remedy(error: BaseException) -> str:
+    """What somebody has to do about one of RedisAway; empty if that passes by itself."""
     if "MISCONF" in str(error):
-        return "its disk is full or broken, see its log; nothing new is started until it writes"
-    found = (text for kind, text in _ADVICE if isinstance(error, kind))
-    return next(found, "fetches in flight finish, nothing new is started")
+        return "its disk is full or broken, see its log"
+    return next((text for kind, text in _REMEDIES if isinstance(error, kind)), "")
+
+
+def told(error: BaseException) -> str:
+    """One of RedisAway for people, in brackets, and what they have to do."""
+    return f"({error}): {remedy(error)}" if remedy(error) else f"({error})"
+
+
+async def answered(command: Awaitable[Any]) -> Any:
+    """The answer to a command; a server that refuses it for a while is one of RedisAway."""
+    try:
+        return await command
+    except ResponseError as error:
+        raise translated(error) from error
 
 
 async def executed(pipeline: Any) -> list[Any]:
-    """The answers to a pipeline; a server that refuses it for a while is one of RedisAway."""
-    try:
-        answers: list[Any] = await pipeline.execute()
-    except ResponseError as error:
-        raise translated(error) from error
+    """The same for those of a pipeline."""
+    answers: list[Any] = await answered(pipeline.execute())
     return answers
 
 

@@ -6,7 +6,7 @@ import logging
 from time import monotonic
 
 from crawler.errors import NotStored
-from crawler.frontier.errors import advice
+from crawler.frontier.errors import remedy, told
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +28,9 @@ class Health:
     def __init__(self, give_up_s: float = 0.0) -> None:
         self._give_up_s = give_up_s
         self._away_since: float | None = None
-        # Whose calls fail at the moment.
+        # Whose calls fail at the moment, and what somebody was told to do about it.
         self._failing: set[str] = set()
+        self._told: set[str] = set()
 
     @property
     def away(self) -> bool:
@@ -52,7 +53,14 @@ class Health:
         self._failing.add(who)
         if self._away_since is None:
             self._away_since = now
-            logger.warning("Redis is away (%s); %s", error, advice(error))
+            self._told = {remedy(error)}
+            logger.warning(
+                "Redis is away %s; fetches in flight finish, nothing new is started", told(error)
+            )
+        elif remedy(error) and remedy(error) not in self._told:
+            # As when it comes back with another password.
+            self._told.add(remedy(error))
+            logger.warning("Redis is not back %s", told(error))
         elif self.given_up:
             raise GaveUp(f"Redis was away for {now - self._away_since:.0f} s")
 

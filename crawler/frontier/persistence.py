@@ -1,15 +1,21 @@
-"""Refuse to crawl on a Redis that would lose or evict the frontier."""
+"""Refuse to crawl on a Redis that would lose or evict the frontier, or takes nothing now."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from redis.exceptions import ResponseError
 
 from crawler.errors import ConfigurationError
+from crawler.frontier import keys
 from crawler.frontier.connection import Client
+from crawler.frontier.errors import RedisAway, answered, told
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # Setting of the server, the value it needs, and what happens without.
 NEEDED = (
@@ -37,6 +43,22 @@ async def check(redis: Client) -> None:
                     f"Redis has {name} {found}: {risk}. Run `redis-cli config set {name} {needed}` "
                     "and put it into redis.conf, or accept it with REQUIRE_PERSISTENCE=0."
                 )
+
+
+async def check_writes(redis: Client) -> None:
+    """Make sure that the server takes what a crawl writes at this moment."""
+    await taken(redis.eval("return redis.call('SET', KEYS[1], 1, 'PX', 1)", 1, keys.write_probe()))
+
+
+async def taken(writing: Awaitable[T]) -> T:
+    """Await what a start writes, or ConfigurationError with what to do."""
+    try:
+        answer: T = await answered(writing)
+    except RedisAway as error:
+        raise ConfigurationError(
+            f"Redis takes nothing now {told(error)}. Start the crawl again when it does."
+        ) from error
+    return answer
 
 
 def _values(answer: dict[object, object], name: str) -> set[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from crawler.frontier import keys
 from crawler.frontier.connection import Client
+from crawler.frontier.errors import executed
 
 _READ_MAX = 1000
 
@@ -26,4 +27,4 @@ class StartUrls:
         pipeline = self._redis.pipeline()
         for url in urls:
             pipeline.lrem(self._key, 1, url)
-        await pipeline.execute()
+        await executed(pipeline)

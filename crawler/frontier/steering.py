@@ -16,6 +16,7 @@ from crawler.frontier.adding import add
 from crawler.frontier.connection import Client
 from crawler.frontier.dead_letters import DeadLetters
 from crawler.frontier.entry import Entry, decode
+from crawler.frontier.errors import answered, executed
 from crawler.frontier.host_orders import HostOrders
 from crawler.frontier.meta import Meta, read
 from crawler.frontier.records import Added, HostPage, HostState, Letter, Sizes, UrlStatus
@@ -103,9 +104,9 @@ class Steering:
         key = keys.options(self._crawl)
         for name, value in values.items():
             if value is None:
-                await self._redis.hdel(key, name)
+                await answered(self._redis.hdel(key, name))
             else:
-                await self._redis.hset(key, name, json.dumps(value))
+                await answered(self._redis.hset(key, name, json.dumps(value)))
 
     async def seed_domains(self) -> set[str]:
         """Registered domains of the seeds."""
@@ -118,7 +119,7 @@ class Steering:
 
     async def add_seed_domains(self, domains: Sequence[str]) -> None:
         """Add some more."""
-        await self._redis.sadd(keys.seed_domains(self._crawl), *domains)
+        await answered(self._redis.sadd(keys.seed_domains(self._crawl), *domains))
 
     async def delete(self, *, silence_ms: int = 30_000) -> AsyncIterator[int]:
         """Delete the crawl, in batches; yields how many keys are gone so far.
@@ -148,7 +149,7 @@ class Steering:
         for name in names:
             # Not unlink(): a cluster's client splits that by slots, outside the pipeline.
             pipeline.execute_command("UNLINK", name)
-        return sum(await pipeline.execute()) if names else 0
+        return sum(await executed(pipeline)) if names else 0
 
     # --- hosts ---------------------------------------------------------------------------------
 
@@ -200,7 +201,7 @@ class Steering:
                 break
         # A full server forgets all the same; processes then remember for a while longer.
         with suppress(OutOfMemoryError):
-            await self._redis.hincrby(keys.options(self._crawl), "forgotten", 1)
+            await answered(self._redis.hincrby(keys.options(self._crawl), "forgotten", 1))
         return True
 
     async def status(self, url: str) -> UrlStatus:

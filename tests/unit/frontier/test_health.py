@@ -1,13 +1,7 @@
 """How long an absence of Redis is borne."""
 
 import pytest
-from redis.exceptions import (
-    AuthenticationError,
-    BusyLoadingError,
-    NoPermissionError,
-    OutOfMemoryError,
-    ReadOnlyError,
-)
+from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawler.frontier import health
@@ -83,10 +77,8 @@ def test_who_is_answered_does_not_speak_for_who_is_not(caplog: pytest.LogCapture
     [
         (OutOfMemoryError("OOM command not allowed"), "more maxmemory"),
         (RedisConnectionError("MISCONF Errors writing to the AOF file"), "disk is full"),
-        (ReadOnlyError("You can't write against a read only replica."), "replica"),
         (AuthenticationError("WRONGPASS invalid username-password pair"), "password"),
         (NoPermissionError("this user has no permissions"), "rights"),
-        (BusyLoadingError("Redis is loading the dataset in memory"), "loading its data"),
         (AWAY, "nothing new is started"),
     ],
 )
@@ -97,3 +89,14 @@ def test_the_line_says_what_to_do(
     [record] = caplog.records
     assert str(error) in record.getMessage()
     assert word in record.getMessage()
+
+
+def test_what_somebody_has_to_do_is_told_when_it_turns_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = Health()
+    for _ in range(3):
+        found.failed(LEASES, AWAY)
+        found.failed(OUTBOX, AuthenticationError("Authentication required."))
+    assert said(caplog) == ["Redis is away", "Redis is not"]
+    assert "password" in caplog.records[-1].getMessage()

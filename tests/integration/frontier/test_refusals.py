@@ -1,0 +1,204 @@
+"""A Redis that answers and takes nothing for a while: no URL is lost, and the log says it once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import redis
+
+from crawler.dns.cache import DnsCache
+from crawler.dns.lookup import Lookup
+from crawler.errors import ConfigurationError
+from crawler.frontier import Frontier, RedisAway, Steering, Tuning
+from crawler.frontier.connection import Client, connect
+from crawler.frontier.persistence import check_writes
+from crawler.host_health import OVERLOAD, HostHealth
+from crawler.robots_cache import RobotsCache
+from crawler.vitals.ledger import Ledger
+from tests.cluster import RedisProcess
+from tests.dns_server import DnsServer
+from tests.integration.frontier.fleet import CRAWL, Process, crawl_all, entries, hosts
+
+
+@dataclass(frozen=True)
+class Fault:
+    """How a server comes to refuse commands, how it is mended, and what people are told."""
+
+    begin: Callable[[RedisProcess], Any]
+    mend: Callable[[RedisProcess], Any]
+    told: str
+
+
+def say(*words: Any, password: str | None = None) -> Callable[[RedisProcess], None]:
+    """What somebody tells a server."""
+
+    def tell(server: RedisProcess) -> None:
+        with redis.Redis(port=server.port, password=password) as client:
+            client.execute_command(*words)
+
+    return tell
+
+
+def set_password(server: RedisProcess) -> None:
+    with server.client as client:
+        client.config_set("requirepass", "new")
+        client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+FAULTS = {
+    "full": Fault(
+        say("CONFIG SET", "maxmemory", 1),
+        say("CONFIG SET", "maxmemory", 0),
+        "it is full, give it more maxmemory",
+    ),
+    "disk": Fault(RedisProcess.fill_disk, RedisProcess.clear_disk, "its disk is full or broken"),
+    "replica": Fault(
+        say("REPLICAOF", "127.0.0.1", 1),
+        say("REPLICAOF", "NO", "ONE"),
+        "read only replica",
+    ),
+    "password": Fault(
+        set_password,
+        say("CONFIG SET", "requirepass", "", password="new"),
+        "correct user and password",
+    ),
+    "rights": Fault(
+        say("ACL SETUSER", "default", "-@scripting"),
+        say("ACL SETUSER", "default", "+@all"),
+        "give its user the rights",
+    ),
+}
+
+
+@pytest.fixture(params=FAULTS)
+def fault(request: pytest.FixtureRequest) -> Fault:
+    return FAULTS[request.param]
+
+
+@pytest.fixture
+async def client(redis_process: RedisProcess) -> AsyncIterator[Client]:
+    client = await connect(redis_process.url)
+    yield client
+    await client.aclose()
+
+
+async def until(condition: Callable[[], Any], what: str) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, f"still not: {what}"
+        await asyncio.sleep(0.01)
+
+
+async def test_a_process_waits_and_goes_on(
+    redis_process: RedisProcess, client: Client, fault: Fault, caplog: pytest.LogCaptureFixture
+) -> None:
+    frontier = Frontier(client, CRAWL, tuning=Tuning(grace_ms=200))
+    process = Process(frontier)
+    await process.heart.open()
+    bench = process.bench
+    await bench.outbox.add(hosts(6))
+    bench.open()
+    await until(lambda: bench.held == 6, "leases are here")
+    fault.begin(redis_process)
+    added = bench.outbox.add(entries(4))
+    await until(lambda: fault.told in caplog.text, "it was told")
+    fault.mend(redis_process)
+    fetched = await crawl_all(bench)
+    assert (await added).answers == "1111"
+    await bench.close()
+    await process.heart.close()
+    assert sorted(fetched) == sorted(each.url for each in [*hosts(6), *entries(4)])
+    assert (await frontier.sizes()).unfinished == 0
+    assert not [record for record in caplog.records if record.exc_info]
+    lines = [record.getMessage() for record in caplog.records if fault.told in record.getMessage()]
+    assert len(lines) == 1
+
+
+async def test_a_process_that_is_stopped_meanwhile_waits_for_seconds_only(
+    redis_process: RedisProcess, client: Client, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.frontier.health._CLOSING_S", 0.5)
+    frontier = Frontier(client, CRAWL, tuning=Tuning(grace_ms=200))
+    process = Process(frontier)
+    await process.heart.open()
+    await process.bench.outbox.add(hosts(6))
+    process.bench.open()
+    await until(lambda: process.bench.held == 6, "leases are here")
+    fault.begin(redis_process)
+    process.bench.outbox.add(entries(4)).add_done_callback(lambda done: done.exception())
+    await until(lambda: process.health.away, "it was noticed")
+    process.health.closing()
+    async with asyncio.timeout(30):
+        await process.bench.close()
+        await process.heart.close()
+    fault.mend(redis_process)
+    # What it held comes back to others.
+    other = Frontier(client, CRAWL, tuning=Tuning(grace_ms=200))
+    await other.open()
+    await other.reclaim(silence_ms=0, rest_ms=0)
+    sizes = await other.sizes()
+    assert (sizes.waiting, sizes.leased, sizes.dead) == (6, 0, 0)
+
+
+async def test_a_start_is_refused_in_one_line(
+    redis_process: RedisProcess, client: Client, fault: Fault
+) -> None:
+    await check_writes(client)
+    fault.begin(redis_process)
+    with pytest.raises(
+        ConfigurationError, match=r"^Redis takes nothing now \(.+\. Start the crawl"
+    ):
+        await check_writes(client)
+    fault.mend(redis_process)
+    await check_writes(client)
+
+
+async def test_records_beside_the_frontier_wait_for_a_disk(
+    redis_process: RedisProcess, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    frontier = Frontier(client, CRAWL)
+    await frontier.open()
+    steering = await Steering.of(client, CRAWL)
+    async with DnsServer() as dns:
+        dns.set("h.test", "192.0.2.1")
+        names = DnsCache(Lookup([dns.address], ipv6=False), size=10)
+        names.redis = client
+        robots = RobotsCache(client, "crawler", ttl_s=100.0, error_ttl_s=100.0, size=10)
+        health = HostHealth(client, quiet_s=10)
+        redis_process.fill_disk()
+        for writing in (
+            steering.set_options({"max_depth": 3}),
+            steering.set_options({"max_depth": None}),
+            steering.add_seed_domains(["a.test"]),
+            frontier.start_urls("web").drop([b"http://a.test/"]),
+            Ledger(client, CRAWL).add({"pages": 1}, now_s=time.time()),
+            robots.lock("http://h.test", 10),
+            robots.put("http://h.test", b"User-agent: *\nDisallow: /private"),
+        ):
+            with pytest.raises(RedisAway, match="MISCONF"):
+                await writing
+        # What a process knows by itself it uses.
+        known = robots.recent("http://h.test")
+        assert known is not None
+        assert await names.get("h.test") == ("192.0.2.1",)
+        assert await health.count(OVERLOAD, "h.test") == 1
+        assert await health.worked("h.test") == 0
+    assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
+    redis_process.clear_disk()
+    await steering.set_options({"max_depth": 3})
+
+
+async def test_a_disk_that_is_full_keeps_nobody_from_looking(
+    redis_process: RedisProcess, client: Client
+) -> None:
+    frontier = Frontier(client, CRAWL)
+    await frontier.open()
+    await frontier.add(hosts(3))
+    redis_process.fill_disk()
+    assert (await frontier.sizes()).waiting == 3
+    assert (await (await Steering.of(client, CRAWL)).sizes()).waiting == 3
