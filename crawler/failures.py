@@ -19,6 +19,7 @@ from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
     DownloadConnectionRefusedError,
+    DownloadFailedError,
     DownloadTimeoutError,
     IgnoreRequest,
     ResponseDataLossError,
@@ -31,7 +32,14 @@ from twisted.python.failure import Failure
 
 from crawler import sitemaps
 from crawler.errors import NotStored
-from crawler.fetch_errors import Forbidden, NoSuchHost, PrivateAddress, TooBig, TooBigUnpacked
+from crawler.fetch_errors import (
+    Forbidden,
+    NoSuchHost,
+    PrivateAddress,
+    StoppedTooLong,
+    TooBig,
+    TooBigUnpacked,
+)
 from crawler.frontier import Lease
 from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.items import Page, parent_of
@@ -47,6 +55,10 @@ _REASONS: dict[type[BaseException], str] = {
     CannotResolveHostError: "dns",
     ResponseDataLossError: "truncated",
     TooBigUnpacked: "too_big",
+    # The process did, so that nothing is known of the host.
+    StoppedTooLong: "stood_still",
+    # A connection that broke.
+    DownloadFailedError: "connection",
 }
 # Asking again would get the same answer.
 _FINAL: dict[type[BaseException], str] = {

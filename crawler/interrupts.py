@@ -31,7 +31,7 @@ def tell_in_one_line(
 ) -> None:
     """For sys.excepthook: all but KeyboardInterrupt are shown as ever."""
     if issubclass(kind, KeyboardInterrupt):
-        sys.stderr.write("stopped by Ctrl-C before it began\n")
+        sys.stderr.write("stopped by Ctrl-C\n")
     else:
         sys.__excepthook__(kind, error, traceback)
 

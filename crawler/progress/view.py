@@ -88,7 +88,7 @@ def _crawl_table(crawl: Sizes, processes: int) -> Table:
     for number, count in enumerate(crawl.front, start=1):
         table.add_row(f"F{number}", _bar(count, most, "cyan"))
     table.add_row("back", _bar(crawl.back, most, "blue"))
-    table.add_row("hosts", f"{crawl.hosts:,} waiting · {crawl.leased:,} URLs leased")
+    table.add_row("hosts", f"{crawl.hosts:,} waiting · {plural(crawl.leased, 'URL')} leased")
     urls = f"{crawl.pages:,} pages · {crawl.retries:,} to retry · {crawl.dead:,} dead"
     table.add_row("URLs", urls)
     return table

@@ -22,8 +22,6 @@ CAUSES = frozenset(
     "scheme stood_still callback_error item_error unreadable damaged poison status_408 "
     "status_429 status_500 status_502 status_503 status_504".split()
 )
-# A connection that broke; and a process that stood still, so that nothing is known of the host.
-_SAME_CAUSE = {"DownloadFailedError": "connection", "StoppedTooLong": "stood_still"}
 _LINK_REASONS = frozenset(
     "depth too_long extension excluded scope include exclude trap_growing trap_repeated "
     "trap_duplicates trap_deep trap_calendar trap_template trap_combinations trap_filters "
@@ -44,7 +42,7 @@ def code_of(text: str) -> str:
 
 def cause_of(text: str) -> str:
     """Why a fetch failed, without the names of classes and the texts that follow a colon."""
-    text = _SAME_CAUSE.get(text, text).partition(":")[0]
+    text = text.partition(":")[0]
     for kind in ("callback_error", "item_error"):
         if text.startswith(kind):
             return kind

@@ -4,12 +4,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
+from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, IgnoreRequest
 from twisted.python.failure import Failure
 
 from crawler import sitemaps
 from crawler.errors import NotStored
-from crawler.fetch_errors import Forbidden, TooBigUnpacked
+from crawler.fetch_errors import Forbidden, StoppedTooLong, TooBigUnpacked
 from crawler.frontier import Lease
 from crawler.items import Page
 from crawler.policy.retry import Bury, Retry
@@ -50,6 +50,8 @@ def failed(scheduler: WritingScheduler, error: Exception, lease: Lease) -> None:
     ("error", "settled", "known"),
     [
         (DownloadTimeoutError(), ("fail", URL, Bury("timeout")), ("timeout", 4, True)),
+        (DownloadFailedError(), ("fail", URL, Bury("connection")), ("connection", 4, True)),
+        (StoppedTooLong(), ("fail", URL, Bury("stood_still")), ("stood_still", 4, True)),
         (Forbidden("robots", "no"), ("done", URL, False), ("robots", 3, False)),
         (Forbidden("host_rules", "no"), ("done", URL, False), ("host_rules", 3, True)),
         (IgnoreRequest(), ("done", URL, False), ("IgnoreRequest", 4, True)),

@@ -53,7 +53,6 @@ def test_the_list_of_names_is_short() -> None:
     ("text", "cause"),
     [
         ("timeout", "timeout"),
-        ("DownloadFailedError", "connection"),
         ("item_error_WriteError", "item_error"),
         ("unreadable: no such callback", "unreadable"),
         ("SomethingElse", "other"),
@@ -91,7 +90,6 @@ def test_causes_of_failures_are_told_apart() -> None:
         assert cause_of(cause) == cause
     for status in RETRIED_STATUSES:
         assert cause_of(f"status_{status}") == f"status_{status}"
-    assert cause_of("StoppedTooLong") == "stood_still"
 
 
 def test_causes_of_rests_are_told_apart() -> None:
