@@ -225,12 +225,24 @@ def recrawl_tuning(settings: BaseSettings) -> recrawl.Tuning:
 
 def retry_policy(settings: BaseSettings) -> RetryPolicy:
     """How failed fetches are repeated."""
+    times = settings.getint("RETRY_TIMES") if settings.getbool("RETRY_ENABLED") else 0
     return RetryPolicy(
         # An entry counts no further: with more a URL that fails would never end.
-        times=min(settings.getint("RETRY_TIMES"), MAX_ATTEMPTS),
+        times=min(times, MAX_ATTEMPTS),
         base_s=settings.getfloat("RETRY_BASE"),
         max_s=settings.getfloat("RETRY_MAX"),
     )
+
+
+def retried_statuses(settings: BaseSettings) -> frozenset[int]:
+    """Statuses of answers that are worth another attempt."""
+    codes = settings.getlist("RETRY_HTTP_CODES")
+    try:
+        return frozenset(map(int, codes))
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"RETRY_HTTP_CODES is {codes!r}; give numbers such as 503."
+        ) from error
 
 
 def numbers(settings: BaseSettings, name: str, count: int = 4) -> list[int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from crawler.policy.retry import RETRIED_STATUSES, Retry
+from crawler import assembly
+from crawler.policy.retry import Retry
 from crawler.policy.retry_after import retry_after_s
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
@@ -20,6 +21,7 @@ class Retries:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._statuses = assembly.retried_statuses(crawler.settings)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -33,7 +35,7 @@ class Retries:
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
         lease = request.meta.get(LEASE)
-        if lease is None or response.status not in RETRIED_STATUSES:
+        if lease is None or response.status not in self._statuses:
             return response
         meta = request.meta
         if meta.get("dont_retry") or meta.get("handle_httpstatus_all"):

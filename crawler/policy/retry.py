@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
-
 
 @dataclass(frozen=True, slots=True)
 class Retry:

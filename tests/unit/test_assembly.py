@@ -46,3 +46,8 @@ def test_retries_have_an_end_that_an_entry_can_count_to(setting: int, last: int)
     policy = retry_policy(Settings({**vars(ours), "RETRY_TIMES": setting}))
     assert policy.is_last(last)
     assert not policy.is_last(last - 1)
+
+
+def test_retries_may_be_switched_off() -> None:
+    assert retry_policy(project_crawler(RETRY_ENABLED="0").settings).is_last(0)
+    assert not retry_policy(project_crawler().settings).is_last(0)

@@ -6,6 +6,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
+from crawler.errors import ConfigurationError
 from crawler.middlewares.retries import Retries
 from crawler.policy.retry import Bury, Retry
 from crawler.requests import LEASE
@@ -41,6 +42,17 @@ def test_any_other_answer_is_the_spiders(status: int) -> None:
     found, calls = after(status)
     assert isinstance(found, Response)
     assert calls == []
+
+
+def test_the_settings_say_which_statuses_are_tried_again() -> None:
+    crawler = crawler_with(WritingScheduler(), RETRY_HTTP_CODES="403, 599")
+    retries = Retries.from_crawler(crawler)
+    for status, kind in ((403, Request), (599, Request), (503, Response)):
+        request = Request(URL, meta={LEASE: lease_of(URL)})
+        found = retries.process_response(request, Response(URL, status=status))
+        assert isinstance(found, kind)
+    with pytest.raises(ConfigurationError, match=r"RETRY_HTTP_CODES is \['5xx'\]; give numbers"):
+        Retries.from_crawler(crawler_with(WritingScheduler(), RETRY_HTTP_CODES="5xx"))
 
 
 def test_after_the_last_attempt_the_url_is_buried_and_the_spider_sees_the_answer() -> None:

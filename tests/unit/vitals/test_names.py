@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler import failures
-from crawler.policy.retry import RETRIED_STATUSES
+from crawler.settings import RETRY_HTTP_CODES
 from crawler.vitals.names import FAMILIES, PLAIN, cause_of, code_of, figures_of, part
 
 CRAWLER = Path(__file__).resolve().parents[3] / "crawler"
@@ -88,7 +88,7 @@ def test_reasons_of_the_policies_are_told_apart() -> None:
 def test_causes_of_failures_are_told_apart() -> None:
     for cause in {*failures._REASONS.values(), *failures._FINAL.values()}:
         assert cause_of(cause) == cause
-    for status in RETRIED_STATUSES:
+    for status in RETRY_HTTP_CODES:
         assert cause_of(f"status_{status}") == f"status_{status}"
 
 
