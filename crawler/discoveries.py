@@ -11,6 +11,9 @@ from crawler.known import Known
 
 Count = Callable[[str, int], None]
 
+# Single URLs that wait for Redis; then start() waits too.
+_SENT_MAX = 1000
+
 
 class Discoveries:
     """Adds URLs through the outbox."""
@@ -19,6 +22,9 @@ class Discoveries:
         self._outbox = outbox
         self._known = known
         self._count = count
+        # Single URLs that Redis has not acknowledged.
+        self._sent = 0
+        self._some_room = asyncio.Event()
 
     def known_among(self, fingerprints: Sequence[int]) -> set[int]:
         """Which of these URLs are surely in the frontier? Then there is no need to add them."""
@@ -53,7 +59,19 @@ class Discoveries:
     def send(self, entry: Entry, mode: str, done: Callable[[], None]) -> None:
         """Pass one URL to the outbox; calls `done` when Redis has it."""
         if self._unknown([entry], mode):
-            self._send([entry.id], [entry], mode).add_done_callback(lambda _: done())
+            self._sent += 1
+            self._send([entry.id], [entry], mode).add_done_callback(lambda _: self._arrived(done))
+
+    def _arrived(self, done: Callable[[], None]) -> None:
+        self._sent -= 1
+        self._some_room.set()
+        done()
+
+    async def room(self) -> None:
+        """Return when not too many URLs that were sent wait for Redis."""
+        while self._sent >= _SENT_MAX:
+            self._some_room.clear()
+            await self._some_room.wait()
 
     def _unknown(self, entries: Sequence[Entry], mode: str) -> list[int]:
         self._count("frontier/discovered", len(entries))

@@ -73,6 +73,13 @@ class Leases:
         crawler.signals.connect(leases._cancelled, signals.spider_error)
         return leases
 
+    async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        # The engine takes what start() gives as fast as it comes, whether Redis is there or not.
+        discoveries = Scheduler.of(self._crawler).discoveries
+        async for output in start:
+            await discoveries.room()
+            yield output
+
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
