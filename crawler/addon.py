@@ -46,7 +46,6 @@ _KEPT = frozenset(
     {
         "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware",
         "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware",
-        "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware",
         "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware",
         "scrapy.spidermiddlewares.referer.RefererMiddleware",
         "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware",

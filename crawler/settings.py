@@ -300,7 +300,6 @@ DOWNLOADER_MIDDLEWARES = {
     # The frontier and the links pipeline decide on scope.
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
-    "scrapy.downloadermiddlewares.httpcache.HttpCacheMiddleware": None,
 }
 SPIDER_MIDDLEWARES = {
     "crawler.middlewares.leases.Leases": 10,
