@@ -51,6 +51,8 @@ _KEPT = frozenset(
         "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware",
     }
 )
+# In the place of one of these.
+_FOR_THE_GENERIC_SPIDER = frozenset({"crawler.middlewares.http_auth.HttpAuth"})
 # Do what Scrapy's own does, faster: of no use where the project decided about Scrapy's.
 _IN_PLACE_OF = {
     "crawler.middlewares.decompression.Decompression": (
@@ -82,7 +84,9 @@ class FrontierAddon:
         for name in _COMPONENTS:
             decided = set(map(_path_of, settings[name]))
             for component, order in getattr(ours, name).items():
-                if component not in _KEPT and _IN_PLACE_OF.get(component) not in decided:
+                if component in _KEPT or component in _FOR_THE_GENERIC_SPIDER:
+                    continue
+                if _IN_PLACE_OF.get(component) not in decided:
                     cls = load_object(component)
                     settings.setdefault_in_component_priority_dict(name, cls, order)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Lean, -10)

@@ -299,7 +299,9 @@ DOWNLOADER_MIDDLEWARES = {
     "crawler.middlewares.decompression.Decompression": 590,
     # The frontier and the links pipeline decide on scope.
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+    # Replaced by one that is there only if HTTPAUTH_USER is set.
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+    "crawler.middlewares.http_auth.HttpAuth": 300,
 }
 SPIDER_MIDDLEWARES = {
     "crawler.middlewares.leases.Leases": 10,

@@ -13,6 +13,7 @@ from scrapy.utils.misc import load_object
 
 from crawler.addon import FrontierAddon
 from crawler.middlewares.decompression import Decompression
+from crawler.middlewares.http_auth import HttpAuth
 from crawler.middlewares.traffic import Traffic
 from crawler.pipelines.store import Store
 
@@ -38,6 +39,7 @@ def test_what_spiders_are_used_to_stays() -> None:
         *("offsite.OffsiteMiddleware", "redirect.MetaRefreshMiddleware"),
     ):
         assert {f"{middlewares}.{name}", load_object(f"{middlewares}.{name}")} & found, name
+    assert HttpAuth not in found
 
 
 @pytest.mark.parametrize(
