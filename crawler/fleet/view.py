@@ -120,7 +120,7 @@ def summary_lines(view: FleetView) -> list[str]:
         left = view.sizes.unfinished
         state = "finished: nothing is left to crawl" if not left else f"{plural(left, 'URL')} left"
         lines.append(
-            f"The whole crawl: {view.sizes.pages:,} pages, {view.sizes.dead:,} given up; {state}"
+            f"The whole crawl: {view.sizes.pages:,} pages crawled, {view.sizes.dead:,} given up; {state}"
         )
     return lines
 
@@ -135,7 +135,7 @@ def _crawl_lines(view: FleetView) -> list[str]:
         sizes = view.sizes
         front = " ".join(f"F{number} {count:,}" for number, count in enumerate(sizes.front, 1))
         lines.append(
-            f"whole crawl: {sizes.pages:,} pages, waiting {front} back {sizes.back:,}, "
+            f"whole crawl: {sizes.pages:,} pages crawled, waiting {front} back {sizes.back:,}, "
             f"{sizes.retries:,} to retry, {plural(sizes.hosts, 'host')} waiting"
             + (", paused" if sizes.paused else "")
         )

@@ -57,7 +57,7 @@ def plain_line(snapshot: Snapshot) -> str:
         return line
     front = " ".join(f"F{number} {count:,}" for number, count in enumerate(crawl.front, start=1))
     return (
-        f"{line}; whole crawl: {crawl.pages:,} pages, waiting {front} back {crawl.back:,}, "
+        f"{line}; whole crawl: {crawl.pages:,} pages crawled, waiting {front} back {crawl.back:,}, "
         f"{plural(crawl.hosts, 'host')} waiting, {crawl.leased:,} leased, "
         f"{crawl.retries:,} to retry, {_processes(snapshot.processes)}"
         f"{', paused' if crawl.paused else ''}"
@@ -89,7 +89,7 @@ def _crawl_table(crawl: Sizes, processes: int) -> Table:
         table.add_row(f"F{number}", _bar(count, most, "cyan"))
     table.add_row("back", _bar(crawl.back, most, "blue"))
     table.add_row("hosts", f"{crawl.hosts:,} waiting · {plural(crawl.leased, 'URL')} leased")
-    urls = f"{crawl.pages:,} pages · {crawl.retries:,} to retry · {crawl.dead:,} dead"
+    urls = f"{crawl.pages:,} crawled · {crawl.retries:,} to retry · {crawl.dead:,} dead"
     table.add_row("URLs", urls)
     return table
 

@@ -67,6 +67,6 @@ def minute_line(figures: Mapping[str, Any]) -> str:
     if crawl is None:
         return line
     return (
-        f"{line}; whole crawl: {crawl['pages']:,} pages, {crawl['waiting']:,} waiting, "
+        f"{line}; whole crawl: {crawl['pages']:,} pages crawled, {crawl['waiting']:,} waiting, "
         f"{crawl['retries']:,} to retry, {crawl['dead']:,} dead"
     )

@@ -32,7 +32,7 @@ def test_the_live_view_shows_both_kinds_of_figures_under_their_names() -> None:
         "The whole crawl, 2 processes",
         "1,234",
         "64 waiting · 7 URLs leased",
-        "7,000 pages · 3 to retry · 9 dead",
+        "7,000 crawled · 3 to retry · 9 dead",
     ):
         assert part in text
 
