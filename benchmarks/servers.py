@@ -46,11 +46,12 @@ class PrivateRedis:
 
 @contextmanager
 def private_redis(
-    *, persistent: bool = True, compressed: bool = True, cores: str | None = None
+    *, persistent: bool = True, compressed: bool | None = None, cores: str | None = None
 ) -> Iterator[PrivateRedis]:
     """Serve inside the block, on these cores if any are given.
 
-    `persistent`: with an append-only file, as a crawl's server has.
+    `persistent`: with an append-only file, as a crawl's server has. `compressed`: the middle parts
+    of lists, or as the embedded server has them.
 
     Over TCP, as a fleet's server is reached; a unix socket would flatter clients that send one
     command at a time.
@@ -69,8 +70,8 @@ def private_redis(
             # A rewrite in the background would disturb the measurement at a random moment.
             "auto-aof-rewrite-percentage": "0",
         }
-        if not compressed:
-            options["list-compress-depth"] = "0"
+        if compressed is not None:
+            options["list-compress-depth"] = str(int(compressed))
         embedded = RedisServer(Path(folder), Path(folder))
         embedded.data.mkdir()
         # Of an option given twice the server takes the last.

@@ -24,7 +24,7 @@ def measure(quick: bool) -> Iterator[Figure | Skipped]:
     peer_requests = 5_000 if quick else 50_000
     with private_redis(persistent=False, compressed=False) as server:
         seen, waiting = (size / _KNOWN for size in asyncio.run(_bytes(server, _KNOWN)))
-    with private_redis(persistent=False) as server:
+    with private_redis(persistent=False, compressed=True) as server:
         compressed = asyncio.run(_bytes(server, few))[1] / few
     with private_redis(persistent=False) as server:
         peer_seen = _peer_seen_bytes(server, _KNOWN)

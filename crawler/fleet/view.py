@@ -120,7 +120,8 @@ def summary_lines(view: FleetView) -> list[str]:
         left = view.sizes.unfinished
         state = "finished: nothing is left to crawl" if not left else f"{plural(left, 'URL')} left"
         lines.append(
-            f"The whole crawl: {view.sizes.pages:,} pages crawled, {view.sizes.dead:,} given up; {state}"
+            f"The whole crawl: {view.sizes.pages:,} pages crawled, {view.sizes.dead:,} given up; "
+            f"{state}"
         )
     return lines
 

@@ -1,48 +1,65 @@
-"""Refuse to crawl on a Redis that would lose or evict the frontier, or takes nothing now."""
+"""Refuse to crawl on a Redis that would lose, evict or damage the frontier, or is not writable."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
-from typing import TypeVar
-
-from redis.exceptions import ResponseError
+from typing import NamedTuple, TypeVar
 
 from crawler.errors import ConfigurationError
 from crawler.frontier import keys
 from crawler.frontier.connection import Client
 from crawler.frontier.errors import RedisAway, answered, told
+from crawler.frontier.server_facts import ServerFacts, facts
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Setting of the server, the value it needs, and what happens without.
+# The first version that compresses lists and does them no harm.
+_COMPRESSES_WELL = 7
+
+
+class Needed(NamedTuple):
+    """A setting, where the server's facts have it, the value it needs, and the risk without."""
+
+    name: str
+    fact: str
+    value: str
+    risk: str
+
+
 NEEDED = (
-    ("appendonly", "yes", "a restart would lose the frontier"),
-    ("maxmemory-policy", "noeviction", "URLs and host clocks could be evicted"),
+    Needed("appendonly", "appendonly", "yes", "a restart would lose the frontier"),
+    Needed("maxmemory-policy", "policy", "noeviction", "URLs and host clocks could be evicted"),
 )
 
 
 async def check(redis: Client) -> None:
-    """Make sure that the server keeps what it acknowledges."""
-    for name, needed, risk in NEEDED:
-        try:
-            answer = await redis.config_get(name)
-        except ResponseError:
+    """Make sure that the server keeps what it acknowledges, every node of a cluster."""
+    nodes = await facts(redis)
+    for name, fact, needed, risk in NEEDED:
+        values = {getattr(node, fact) for node in nodes}
+        for found in sorted(values - {None, needed}):
+            raise ConfigurationError(
+                f"Redis has {name} {found}: {risk}. Run `redis-cli config set {name} {needed}` "
+                "and put it into redis.conf, or accept it with REQUIRE_PERSISTENCE=0."
+            )
+        if None in values:
             logger.warning(
                 "This Redis does not tell its %s; make sure that it is %s, or %s",
                 name,
                 needed,
                 risk,
             )
-            continue
-        for found in _values(answer, name):
-            if found != needed:
-                raise ConfigurationError(
-                    f"Redis has {name} {found}: {risk}. Run `redis-cli config set {name} {needed}` "
-                    "and put it into redis.conf, or accept it with REQUIRE_PERSISTENCE=0."
-                )
+    for node in nodes:
+        if damages_lists(node):
+            raise ConfigurationError(
+                f"Redis {node.version} with list-compress-depth {node.compress_depth} damages "
+                f"lists and crashes: versions before {_COMPRESSES_WELL} write into parts that they "
+                "have compressed. Set list-compress-depth to 0 in redis.conf and restart it, or "
+                "use a later version."
+            )
 
 
 async def check_writes(redis: Client) -> None:
@@ -61,17 +78,15 @@ async def taken(writing: Awaitable[T]) -> T:
     return answer
 
 
-def _values(answer: dict[object, object], name: str) -> set[str]:
-    """The setting's values: one of a server, one of each node of a cluster."""
-    nodes = answer.values() if any(isinstance(v, dict) for v in answer.values()) else [answer]
-    found = set()
-    for node in nodes:
-        assert isinstance(node, dict)
-        for key, value in node.items():
-            if _text(key) == name:
-                found.add(_text(value))
-    return found
+def compresses_well(version: str) -> bool:
+    """May lists be compressed by this version?
+
+    Redis 6.2 forgets to compress a part again that LRANGE ended in, and does so later, when the
+    part has become an end of the list, where LPUSH and RPUSH then write into compressed bytes.
+    """
+    return int(version.partition(".")[0]) >= _COMPRESSES_WELL
 
 
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+def damages_lists(node: ServerFacts) -> bool:
+    """Does this server compress lists, and harm them?"""
+    return bool(node.compress_depth) and not compresses_well(node.version)

@@ -60,7 +60,7 @@ def test_servers_are_named_as_the_settings_read_them(service: str) -> None:
 
 def test_the_redis_keeps_what_it_acknowledges() -> None:
     given = words("redis")
-    for name, needed, _risk in NEEDED:
+    for name, _fact, needed, _risk in NEEDED:
         assert given[given.index(f"--{name}") + 1] == needed
 
 

@@ -115,6 +115,26 @@ async def test_a_server_that_would_lose_urls_is_refused(
     await client.aclose()
 
 
+async def test_a_server_that_damages_compressed_lists_is_refused(
+    redis_process: RedisProcess,
+) -> None:
+    with redis_process.client as admin:
+        version = admin.info("server")["redis_version"]
+        admin.config_set("list-compress-depth", 1)
+    client = await connect(redis_process.url)
+    if persistence.compresses_well(version):
+        await persistence.check(client)
+    else:
+        with pytest.raises(ConfigurationError, match="list-compress-depth 1 damages lists"):
+            await persistence.check(client)
+    await client.aclose()
+
+
+@pytest.mark.parametrize(("version", "well"), [("6.2.21", False), ("7.0.0", True), ("10.1", True)])
+def test_lists_are_compressed_well_since_redis_7(version: str, well: bool) -> None:
+    assert persistence.compresses_well(version) is well
+
+
 async def test_a_server_that_tells_nothing_is_warned_about(
     redis_process: RedisProcess, caplog: pytest.LogCaptureFixture
 ) -> None:

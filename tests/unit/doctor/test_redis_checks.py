@@ -40,6 +40,7 @@ def test_a_good_server_has_no_advice() -> None:
         ({"used_bytes": 80}, "Redis memory", WARNING, "Raise maxmemory"),
         ({"max_bytes": 0}, "Redis memory", WARNING, "Set maxmemory"),
         ({"compress_depth": 0}, "Redis lists", WARNING, "list-compress-depth 1"),
+        ({"version": "6.2.14"}, "Redis lists", FAILURE, "list-compress-depth to 0"),
         ({"round_trip_ms": 50.0}, "Redis speed", WARNING, "nearer"),
         ({"ahead_s": -60.0}, "clocks", WARNING, "NTP"),
     ],
@@ -51,6 +52,10 @@ def test_what_is_wrong_is_said_with_what_to_do(
     found = findings(GOOD, replace(GOOD, **change))  # type: ignore[arg-type]
     assert found[subject].level == level
     assert advice in found[subject].advice
+
+
+def test_nobody_is_told_to_compress_lists_where_that_harms_them() -> None:
+    assert "Redis lists" not in findings(replace(GOOD, version="6.2.14", compress_depth=0))
 
 
 def test_an_embedded_server_needs_no_limit() -> None:

@@ -46,7 +46,8 @@ def test_each_process_has_a_row() -> None:
 def test_a_line_has_the_fleet_and_the_crawl() -> None:
     assert plain_line(VIEW) == (
         "1 of 2 processes run; this run: 1,500 pages, 12/s now, 2.0 MB read, 0 given up; whole "
-        "crawl: 2,000 pages crawled, waiting F1 1 F2 2 F3 3 F4 4 F5 5 back 9, 0 to retry, 3 hosts waiting"
+        "crawl: 2,000 pages crawled, waiting F1 1 F2 2 F3 3 F4 4 F5 5 back 9, 0 to retry, 3 hosts "
+        "waiting"
     )
 
 
