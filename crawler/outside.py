@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from pymongo.errors import PyMongoError
 
 from crawler.frontier import ADD_MAX, Added, Entry, Frontier, RedisAway
 from crawler.frontier.entry import decode
 from crawler.frontier.health import GaveUp
+from crawler.pipelines.patience import Patience
 from crawler.seeds import parse_pushed
 from crawler.spill import Spill
 from crawler.storage.trouble import explain
@@ -34,12 +36,14 @@ class Outside:
         urls: Urls = DEFAULT,
         *,
         count: Callable[[str, int], None] = lambda _name, _by: None,
+        is_closing: Callable[[], bool] = lambda: False,
     ) -> None:
         self._frontier = frontier
         self._pushed = frontier.start_urls(name)
         self._name = name
         self._add = add
         self._spill = spill
+        self._patience = Patience(is_closing)
         self._urls = urls
         self._count = count
         self._warned = False
@@ -69,11 +73,15 @@ class Outside:
             logger.exception("What waits outside the frontier could not be taken in")
 
     async def keep(self, entries: Sequence[Entry | bytes], added: Added) -> Added:
-        """Keep those URLs that the frontier refused; without MongoDB they are only counted."""
+        """Keep those URLs that the frontier refused; without MongoDB they are only counted.
+
+        Waits for a MongoDB that is away; NotStored if the crawl ends first.
+        """
         self._count("frontier/refused", added.refused)
         if self._spill is not None:
             refused = [entry for i, entry in enumerate(entries) if added.is_refused(i)]
-            await self._spill.put([decode(e) if isinstance(e, bytes) else e for e in refused])
+            decoded = [decode(e) if isinstance(e, bytes) else e for e in refused]
+            await self._patience.write(partial(self._spill.put, decoded))
         elif not self._warned:
             self._warned = True
             logger.warning(

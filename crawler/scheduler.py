@@ -217,8 +217,11 @@ class Scheduler(BaseScheduler):
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self.discoveries = Discoveries(self.workbench.outbox, known, self._count)
-        frontier, name, add = self.frontier, self._spider.name, self.discoveries.add
-        self._outside = Outside(frontier, name, add, parts.spill, self.urls, count=self._count)
+        self._outside = Outside(
+            *(self.frontier, self._spider.name, self.discoveries.add, parts.spill, self.urls),
+            count=self._count,
+            is_closing=lambda: Engine.is_closing(self._crawler),
+        )
         heartbeat = Heartbeat(
             self.frontier,
             self.workbench,

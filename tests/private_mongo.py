@@ -12,20 +12,29 @@ from crawler.embedded.mongo_server import MongoServer
 
 class _Server(MongoServer):
     more: tuple[str, ...] = ()
+    port = 0
 
     def arguments(self) -> list[str]:
-        return [*super().arguments(), *self.more]
+        arguments = [*super().arguments(), *self.more]
+        if self.port:
+            arguments[arguments.index("--bind_ip") + 1] += ",127.0.0.1"
+            arguments += ["--port", str(self.port)]
+        return arguments
 
 
 class PrivateMongo:
-    """A context manager; its data live in a temporary folder. Takes more arguments of mongod."""
+    """A context manager; its data live in a temporary folder. Takes more arguments of mongod.
 
-    def __init__(self, *arguments: str) -> None:
+    With a port it listens on loopback too, as members of a replica set have to.
+    """
+
+    def __init__(self, *arguments: str, port: int = 0) -> None:
         # Short: a socket's path may have about 100 characters.
         self._folder = tempfile.TemporaryDirectory(prefix="mongo-")
         folder = Path(self._folder.name)
         self._server = _Server(folder, folder)
         self._server.more = arguments
+        self._server.port = port
         self._lock = folder / "mongo.lock"
 
     @property

@@ -12,6 +12,7 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from crawler.commands.frontier import Command
+from crawler.errors import NotStored
 from crawler.frontier import Added, Entry, Frontier, Tuning
 from crawler.frontier.connection import connect
 from crawler.frontier.entry import encode
@@ -50,11 +51,11 @@ async def away() -> AsyncIterator[Any]:
             yield client["pages"]["spilled"]
 
 
-def outside(frontier: Frontier, spill: Spill | None) -> Outside:
+def outside(frontier: Frontier, spill: Spill | None, *, closing: bool = False) -> Outside:
     async def add(found: Sequence[Entry], mode: str) -> Added:
         return await frontier.add(found, mode=mode)
 
-    return Outside(frontier, "web", add, spill)
+    return Outside(frontier, "web", add, spill, is_closing=lambda: closing)
 
 
 async def fill_and_spill(frontier: Frontier, spill: Spill) -> list[Entry]:
@@ -156,6 +157,37 @@ async def test_a_crawl_that_spilled_is_not_over_while_mongodb_is_away(
     await frontier.add(entries(3))
     assert (await frontier.add([entry("http://low.test/", 5)])).answers == "2"
     assert await found.take_in() > 0
+
+
+async def test_what_is_refused_waits_for_a_mongodb_that_is_away(
+    frontier: Frontier, caplog: pytest.LogCaptureFixture
+) -> None:
+    with PrivateMongo() as mongo:
+        uri = f"{mongo.uri}/?serverSelectionTimeoutMS=100"
+        async with AsyncMongoClient[dict[str, Any]](uri) as client:
+            spill = Spill(client["pages"]["spilled"], CRAWL)
+            mongo.kill()
+            keeping = asyncio.create_task(outside(frontier, spill).keep(entries(2), Added("22")))
+            for _ in range(3000):
+                if "MongoDB is away" in caplog.text:
+                    break
+                await asyncio.sleep(0.02)
+            assert "MongoDB is away" in caplog.text
+            assert not keeping.done()
+            mongo.start()
+            async with asyncio.timeout(60):
+                await keeping
+            assert await spill.some(10) == entries(2)
+
+
+async def test_a_crawl_that_ends_while_mongodb_is_away_gives_its_pages_back(
+    frontier: Frontier, away: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.pipelines.patience._GIVE_UP_S", 0.1)
+    found = outside(frontier, Spill(away, CRAWL), closing=True)
+    # Which costs the page no attempt.
+    with pytest.raises(NotStored):
+        await found.keep(entries(2), Added("22"))
 
 
 async def test_nobody_who_looks_in_the_background_waits_for_a_mongodb_that_hangs(

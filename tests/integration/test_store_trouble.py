@@ -1,7 +1,7 @@
 """A MongoDB that answers, and takes no pages: people are told what to do."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,7 @@ from scrapy.crawler import Crawler
 from crawler.assembly import spill_of
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
+from tests.cluster import free_port
 from tests.crawlers import project_crawler
 from tests.integration.test_store import opened, page
 from tests.private_mongo import PrivateMongo
@@ -79,3 +80,74 @@ async def test_pages_wait_for_a_server_whose_disk_is_full(
     told = [record.getMessage() for record in caplog.records if record.name.startswith("crawler")]
     assert "its disk is full: make room there" in told[0]
     assert "MongoDB is back" in told[-1]
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was said about MongoDB going away and coming back."""
+    of = "crawler.pipelines.patience"
+    return [record.getMessage() for record in caplog.records if record.name == of]
+
+
+async def until(condition: Callable[[], Any], what: str) -> None:
+    """Wait for other tasks and processes."""
+    async with asyncio.timeout(60):
+        while True:
+            found = condition()
+            if asyncio.iscoroutine(found):
+                found = await found
+            if found:
+                return
+            await asyncio.sleep(0.02)
+
+
+async def test_pages_wait_while_a_user_has_no_rights(caplog: pytest.LogCaptureFixture) -> None:
+    with PrivateMongo("--auth") as mongo:
+        address = mongo.uri.removeprefix("mongodb://")
+        async with AsyncMongoClient[dict[str, Any]](mongo.uri) as client:
+            await client.admin.command("createUser", "root", pwd="r", roles=["root"])
+        async with AsyncMongoClient[dict[str, Any]](f"mongodb://root:r@{address}/admin") as root:
+            role = {"role": "readWrite", "db": "test"}
+            await root.admin.command("createUser", "user", pwd="u", roles=[role])
+            async with crawler_of(f"mongodb://user:u@{address}/admin") as crawler:
+                store = await opened(crawler)
+                await store.process_item(page(0))
+                await root.admin.command("revokeRolesFromUser", "user", roles=[role])
+                waiting = [asyncio.create_task(store.process_item(page(n))) for n in range(1, 5)]
+                await until(lambda: told(caplog), "it was noticed")
+                assert not any(task.done() for task in waiting)
+                await root.admin.command("grantRolesToUser", "user", roles=[role])
+                async with asyncio.timeout(60):
+                    await asyncio.gather(*waiting)
+            assert await root["test"]["pages_metadata"].count_documents({}) == 5
+    away, back = told(caplog)
+    assert "give it the role readWrite on MONGO_DATABASE" in away
+    assert "MongoDB is back" in back
+
+
+async def test_pages_wait_while_a_set_has_no_primary(caplog: pytest.LogCaptureFixture) -> None:
+    port = free_port()
+    with PrivateMongo("--replSet", "set", port=port) as mongo:
+        direct = f"{mongo.uri}/?directConnection=true"
+        async with AsyncMongoClient[dict[str, Any]](direct) as client:
+            member = {"_id": 0, "host": f"127.0.0.1:{port}"}
+            await client.admin.command("replSetInitiate", {"_id": "set", "members": [member]})
+
+            async def is_primary() -> bool:
+                return bool((await client.admin.command("hello"))["isWritablePrimary"])
+
+            await until(is_primary, "it is elected")
+            async with crawler_of(direct) as crawler:
+                store = await opened(crawler)
+                await store.process_item(page(0))
+                # For long, but a test need not wait for the end of it.
+                await client.admin.command("replSetStepDown", 600, force=True)
+                waiting = [asyncio.create_task(store.process_item(page(n))) for n in range(1, 5)]
+                await until(lambda: told(caplog), "it was noticed")
+                assert not any(task.done() for task in waiting)
+                await client.admin.command("replSetFreeze", 0)
+                async with asyncio.timeout(60):
+                    await asyncio.gather(*waiting)
+            assert await client["test"]["pages_metadata"].count_documents({}) == 5
+    away, back = told(caplog)
+    assert "it takes no writes now" in away
+    assert "MongoDB is back" in back
