@@ -20,7 +20,8 @@ class Standstill:
 
     def tell(self, round_: Round) -> None:
         """What a round of claims found, if that is news."""
-        if ("paused" in round_.states) != self._paused:
+        # Without a state no shard was asked: Redis is away.
+        if round_.states and ("paused" in round_.states) != self._paused:
             self._paused = not self._paused
             if self._paused:
                 logger.info(

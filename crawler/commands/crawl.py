@@ -76,7 +76,7 @@ class Command(ScrapyCrawl):
             task.add_done_callback(self._report)
             interrupts.check()
             self.crawler_process.start()
-            if crawler.spider is not None:
+            if crawler.spider is not None and not self.exitcode:
                 self.exitcode = self._outcome(crawler)
             if not self.exitcode and not self.crawler_process.bootstrap_failed:
                 self._tell_an_early_end()

@@ -57,11 +57,12 @@ class FileLock:
             except OSError:
                 self.free()
                 raise
-            if self._is_current():
+            if self.is_current():
                 return True
             self.free()
 
-    def _is_current(self) -> bool:
+    def is_current(self) -> bool:
+        """Is the locked file still the one of this name?"""
         # Whoever removes the data folder removes the lock file with it: a lock on that is no lock.
         try:
             return os.path.samestat(os.fstat(self._fd), self._path.stat())

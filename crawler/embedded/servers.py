@@ -39,6 +39,7 @@ class EmbeddedServers:
         self._folder = Path(folder).resolve()
         self._users = FileLock(self._folder / "users.lock")
         self._threads = threading.Lock()
+        self._used: set[type[Server]] = set()
 
     def redis_url(self) -> str:
         """Start redis-server unless it runs, and return its URL."""
@@ -47,6 +48,20 @@ class EmbeddedServers:
     def mongo_uri(self) -> str:
         """Start mongod unless it runs, and return its URI."""
         return self._use(MongoServer)
+
+    def revive(self) -> list[str]:
+        """Start those again that are used here and have ended; returns their programs."""
+        revived = []
+        with self._threads:
+            # Not in a folder that somebody deleted under a crawl: that one has its data no more.
+            if self._users.held and self._users.is_current():
+                with self._alone():
+                    for server_type in self._used:
+                        server = server_type(self._folder, self._socket_folder())
+                        if not server.alive():
+                            server.ensure_running()
+                            revived.append(server.program)
+        return revived
 
     def release(self) -> None:
         """Use the servers no more; the last user stops them. Never raises: it logs instead."""
@@ -61,6 +76,7 @@ class EmbeddedServers:
                 logger.warning("%s", error)
             finally:
                 self._users.free()
+                self._used.clear()
 
     def remove(self) -> None:
         """Delete the folder, unless a crawl uses it. Servers left by a killed crawl are stopped."""
@@ -99,6 +115,7 @@ class EmbeddedServers:
                 if is_new_user:
                     self._users.free()
                 raise
+            self._used.add(server_type)
             return server.url
 
     def _stop_servers(self) -> None:

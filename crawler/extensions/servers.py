@@ -17,6 +17,7 @@ from pymongo.errors import InvalidURI, OperationFailure, PyMongoError
 from scrapy import signals
 
 from crawler.embedded import EmbeddedServers
+from crawler.embedded.keeper import Keeper
 from crawler.errors import ConfigurationError
 from crawler.frontier import RedisAway, persistence
 from crawler.frontier.connection import Client, connect, masked
@@ -48,6 +49,7 @@ class Servers:
         require_persistence: bool = True,
     ) -> None:
         self._embedded = EmbeddedServers(folder)
+        self._keeper = Keeper(self._embedded)
         self._redis_url = redis_url
         self._redis_params = redis_params
         self._mongo_uri = mongo_uri
@@ -120,6 +122,7 @@ class Servers:
 
     async def _disconnect(self) -> None:
         """In bounded time: clients say goodbye to their servers, which may be away."""
+        await self._keeper.stop()
         redis, mongo, self._redis, self._mongo = self._redis, self._mongo, None, None
         try:
             hung_up = await within(_CLOSE_S, *([] if redis is None else [redis.aclose()]))
@@ -135,7 +138,9 @@ class Servers:
     async def _start(self, start: Any) -> str:
         # A crawl that fails while it opens never stops the engine; release() may be repeated.
         atexit.register(self._embedded.release)
-        return str(await asyncio.to_thread(start))
+        url = str(await asyncio.to_thread(start))
+        self._keeper.start()
+        return url
 
 
 async def _connect_mongo(uri: str) -> AsyncMongoClient[dict[str, Any]]:

@@ -10,7 +10,7 @@ SECONDS = 90.0  # on a very busy machine; the mistakes themselves take two, a si
 
 
 def assert_told(run: Run, *texts: str) -> None:
-    assert run.code != 0
+    assert run.code == 2
     assert "Traceback" not in run.stderr
     told = [line for line in run.stderr.splitlines() if line.startswith("scrapy crawl: ")]
     assert len(told) == 1, run.stderr

@@ -20,7 +20,7 @@ def test_a_crawl_that_is_served_needs_no_word(caplog: pytest.LogCaptureFixture) 
 
 def test_a_pause_is_told_and_its_end(caplog: pytest.LogCaptureFixture) -> None:
     standstill = Standstill()
-    for states in ({"ok"}, {"paused"}, {"paused"}, {"ok"}, {"ok"}):
+    for states in ({"ok"}, {"paused"}, set[str](), {"paused"}, {"ok"}, {"ok"}):
         standstill.tell(Round(states=states))
     paused, resumed = caplog.messages
     assert "paused: nothing new is fetched until it is resumed, by `scrapy frontier res" in paused
