@@ -11,6 +11,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
 from crawler import settings as ours
+from crawler.components import path_of, undecided
 from crawler.extensions.lean import Lean
 from crawler.extensions.servers import Servers
 from crawler.extensions.vitals import VitalsExtension
@@ -53,13 +54,6 @@ _KEPT = frozenset(
 )
 # In the place of one of these.
 _FOR_THE_GENERIC_SPIDER = frozenset({"crawler.middlewares.http_auth.HttpAuth"})
-# Do what Scrapy's own does, faster: of no use where the project decided about Scrapy's.
-_IN_PLACE_OF = {
-    "crawler.middlewares.decompression.Decompression": (
-        "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware"
-    ),
-    "crawler.middlewares.traffic.Traffic": "scrapy.downloadermiddlewares.stats.DownloaderStats",
-}
 
 
 class FrontierAddon:
@@ -78,24 +72,14 @@ class FrontierAddon:
                 # Not by an add-on's priority: for programs with an event loop of their own Scrapy
                 # sets handlers by this one, and they do not keep out of private networks.
                 settings[_HANDLERS].set(scheme, handler, "project")
-        if not settings["MONGO_URI"] and _STORE not in map(_path_of, settings["ITEM_PIPELINES"]):
+        if not settings["MONGO_URI"] and _STORE not in map(path_of, settings["ITEM_PIPELINES"]):
             # It would be for links only that Redis has no room for: no reason to demand a server.
             settings.set("PAGES_STORE", "none", priority="addon")
         for name in _COMPONENTS:
-            decided = set(map(_path_of, settings[name]))
-            for component, order in getattr(ours, name).items():
-                if component in _KEPT or component in _FOR_THE_GENERIC_SPIDER:
-                    continue
-                if _IN_PLACE_OF.get(component) not in decided:
+            for component, order in undecided(name, settings[name]):
+                if component not in _KEPT and component not in _FOR_THE_GENERIC_SPIDER:
                     cls = load_object(component)
                     settings.setdefault_in_component_priority_dict(name, cls, order)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Lean, -10)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Servers, 0)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", VitalsExtension, 100)
-
-
-def _path_of(component: object) -> str:
-    """A component's name, which a project may give as its class."""
-    if isinstance(component, type):
-        return f"{component.__module__}.{component.__qualname__}"
-    return str(component)

@@ -15,7 +15,8 @@ from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
-from crawler import assembly, seeds, sitemaps, spider_arguments
+from crawler import assembly, components, seeds, sitemaps, spider_arguments
+from crawler import settings as ours
 from crawler.ending import BAD_SEEDS, NO_SEEDS
 from crawler.errors import ConfigurationError
 from crawler.frontier import ADD_MAX, Entry, Lease
@@ -33,6 +34,7 @@ from crawler.urls import DEFAULT, Urls, authority_of, fingerprint
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +70,12 @@ class WebSpider(Spider):
         self.reader = Reader(HtmlReader(max_links=0), max_links=0)
         self.obey_noindex = True
         self.robots_name = ""
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        super().update_settings(settings)
+        if settings["SCHEDULER"] == ours.SCHEDULER:
+            components.keep(settings)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
