@@ -219,7 +219,7 @@ class Workbench:
             self._hand_back_unstarted()
             return _IDLE_MAX_S
         room = wanted - len(self._ready)
-        if room <= 0 or self._paused or self.ending.reason is not None:
+        if room <= 0 or self._paused or self.outbox.full or self.ending.reason is not None:
             return _IDLE_MAX_S
         try:
             return await self._claim_or_end(room)

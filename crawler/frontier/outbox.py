@@ -2,8 +2,8 @@
 
 Group commit: one flush is in flight, the next takes all that waits (when it begins: pace.py). Every
 verb may be repeated, so a flush that failed is sent again as it was; while Redis is away everything
-waits here. What waits is bounded by the leases a process holds, since nothing new is claimed
-meanwhile. Adds of the last moments are kept, and made once more when a server lost its last second.
+waits here. What waits is bounded: nothing is claimed while it is much. Adds of the last moments are
+kept, and made once more when a server lost its last second.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 _BACKOFF_S = 0.1
 _BACKOFF_MAX_S = 5.0
+# Settlements that wait; on a cluster those of some seconds do.
+_FULL = 10_000
 # Between two looks whether what ripens is ripe.
 _LOOK_S = 0.05
 
@@ -80,6 +82,11 @@ class Outbox:
     def empty(self) -> bool:
         """Nothing waits and nothing is on its way."""
         return self._task is None and not self._ripening
+
+    @property
+    def full(self) -> bool:
+        """Does so much wait that nothing should be added to it?"""
+        return len(self._unsettled) >= _FULL
 
     @property
     def unsettled(self) -> Iterable[Lease]:
@@ -215,12 +222,8 @@ class Outbox:
             calls.append(partial(frontier.bury, self._buried))
         if self._handed_back:
             calls.append(partial(frontier.hand_back, self._handed_back))
-        settled: list[Lease] = [
-            *(lease for lease, _, _ in self._done),
-            *(lease for lease, _, _ in self._retries),
-            *(lease for lease, _ in self._buried),
-            *(lease for lease, _ in self._handed_back),
-        ]
+        kinds = (self._done, self._retries, self._buried, self._handed_back)
+        settled = [item[0] for kind in kinds for item in kind]
         if settled:
             calls.append(partial(self._forget, settled))
         self._clear()
