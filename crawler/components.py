@@ -37,7 +37,9 @@ def keep(settings: BaseSettings) -> None:
         given = settings.getdict(name)
         missing = dict(undecided(name, given))
         if missing:
-            settings.set(name, {**missing, **given}, settings.getpriority(name) or 0)
+            # Above what it was: `scrapy crawl` applies its own settings once more, by theirs.
+            priority = (settings.getpriority(name) or 0) + 1
+            settings.set(name, {**missing, **given}, priority)
 
 
 def undecided(name: str, given: Iterable[object]) -> list[tuple[str, Any]]:

@@ -29,7 +29,10 @@ def settings_of(given: dict[str, Any], priority: str, **project: Any) -> Setting
     settings.setdict(project, "project")
     if priority != "spider":
         settings.setdict(given, priority)
-    return Crawler(Prices, settings).settings
+    crawler = Crawler(Prices, settings)
+    # As `scrapy crawl` does it, by way of its runner.
+    crawler.settings.update(settings)
+    return crawler.settings
 
 
 @pytest.mark.parametrize("priority", ["project", "spider", "cmdline"])
