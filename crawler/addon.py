@@ -53,7 +53,9 @@ _KEPT = frozenset(
     }
 )
 # In the place of one of these.
-_FOR_THE_GENERIC_SPIDER = frozenset({"crawler.middlewares.http_auth.HttpAuth"})
+_FOR_THE_GENERIC_SPIDER = frozenset(
+    {"crawler.middlewares.http_auth.HttpAuth", "crawler.middlewares.offsite.Offsite"}
+)
 
 
 class FrontierAddon:

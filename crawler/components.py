@@ -27,6 +27,7 @@ _IN_PLACE_OF = {
     "crawler.middlewares.http_auth.HttpAuth": (
         "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware"
     ),
+    "crawler.middlewares.offsite.Offsite": "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware",
     "crawler.middlewares.traffic.Traffic": "scrapy.downloadermiddlewares.stats.DownloaderStats",
 }
 

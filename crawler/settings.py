@@ -297,8 +297,9 @@ DOWNLOADER_MIDDLEWARES = {
     # Replaced by one that does the same in half of the time.
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "crawler.middlewares.decompression.Decompression": 590,
-    # The frontier and the links pipeline decide on scope.
+    # Replaced by one that leaves the generic spider out: the links pipeline decides on its scope.
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+    "crawler.middlewares.offsite.Offsite": 50,
     # Replaced by one that is there only if HTTPAUTH_USER is set.
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
     "crawler.middlewares.http_auth.HttpAuth": 300,

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
@@ -64,6 +65,7 @@ class Progress:
         self._rate = RecentRate()
         self._sizes: Sizes | None = None
         self._hosts: set[str] = set()
+        self._items = 0
         self._page_url: str | None = None
 
     @classmethod
@@ -130,12 +132,11 @@ class Progress:
         now_s = monotonic()
         stats = self._crawler.stats.get_stats()
         elapsed_s = now_s - self._started_s
-        process = process_figures(stats, elapsed_s=elapsed_s)
-        process = process_figures(
-            stats,
-            elapsed_s=elapsed_s,
+        process = process_figures(stats, elapsed_s=elapsed_s, items=self._items)
+        process = replace(
+            process,
             in_flight=len(self._crawler.engine.downloader.active),
-            recent_s=self._rate.add(now_s, process.pages),
+            recent_s=self._rate.add(now_s, process.pages + process.items),
         )
         scheduler = Scheduler.of(self._crawler)
         dashboard = Vitals.of(self._crawler).extra.get("admin", "")
@@ -149,6 +150,7 @@ class Progress:
 
     def _scraped(self, item: Any) -> None:
         if not isinstance(item, Page):
+            self._items += 1
             return
         if len(self._hosts) < _HOSTS_MAX:
             self._hosts.add(host_of(item.url))
@@ -182,7 +184,9 @@ class Progress:
             crawl=scheduler.crawl,
             reason=reason,
             ended_at=datetime.now().astimezone(),
-            process=process_figures(stats.get_stats(), elapsed_s=monotonic() - self._started_s),
+            process=process_figures(
+                stats.get_stats(), elapsed_s=monotonic() - self._started_s, items=self._items
+            ),
             hosts=len(self._hosts),
             hosts_cut=len(self._hosts) >= _HOSTS_MAX,
             seeds_added=stats.get_value("seeds/added", 0) + stats.get_value("seeds/pushed", 0),

@@ -21,8 +21,10 @@ class Process:
     """What this process did in this run."""
 
     elapsed_s: float = 0.0
-    # Pages whose content was kept, or, without a store of ours, items that were scraped.
+    # Pages whose content was kept, or, without a store of ours, that were scraped.
     pages: int = 0
+    # Items of other kinds that were scraped: those of spiders that are not the generic one.
+    items: int = 0
     # Pages that were read: kept, duplicate, or not to be kept (noindex, an error status).
     records: int = 0
     duplicates_exact: int = 0
@@ -41,8 +43,8 @@ class Process:
 
     @property
     def average_s(self) -> float:
-        """Pages a second since the start."""
-        return self.pages / self.elapsed_s if self.elapsed_s > 0 else 0.0
+        """Pages and other items a second since the start."""
+        return (self.pages + self.items) / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     @property
     def duplicates(self) -> int:
@@ -71,14 +73,13 @@ class Snapshot:
         return self.crawl.owners // self.shards if self.crawl is not None else 0
 
 
-def process_figures(
-    stats: Mapping[str, Any], *, elapsed_s: float, in_flight: int = 0, recent_s: float | None = None
-) -> Process:
-    """The figures of this process from Scrapy's stats."""
-    scraped = stats.get("item_scraped_count", 0)
+def process_figures(stats: Mapping[str, Any], *, elapsed_s: float, items: int = 0) -> Process:
+    """The figures of this process from Scrapy's stats; `items` of them are no pages of ours."""
+    scraped = stats.get("item_scraped_count", 0) - items
     return Process(
         elapsed_s=elapsed_s,
         pages=stats.get("store/pages", 0) if "store/records" in stats else scraped,
+        items=items,
         records=stats.get("store/records", scraped),
         duplicates_exact=stats.get("duplicates/exact", 0),
         duplicates_near=stats.get("duplicates/near", 0),
@@ -89,8 +90,6 @@ def process_figures(
         dead=_by_reason(stats, "dead/"),
         errors=stats.get("log_count/ERROR", 0) + stats.get("log_count/CRITICAL", 0),
         size_bytes=stats.get("store/bytes", stats.get("downloader/response_bytes", 0)),
-        in_flight=in_flight,
-        recent_s=recent_s,
     )
 
 

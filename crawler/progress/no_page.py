@@ -26,7 +26,8 @@ _ADVICE = {
 
 def why_no_page(process: Process) -> str:
     """The most frequent cause, with advice; empty if something was read, or nothing failed."""
-    if process.pages or process.records > sum(process.dead.values()) + process.robots_denied:
+    without_answer = sum(process.dead.values()) + process.robots_denied
+    if process.pages or process.items or process.records > without_answer:
         return ""
     causes = Counter(process.retries)
     causes.update(process.dead)

@@ -71,7 +71,8 @@ class Summary:
     def nothing_to_do(self) -> bool:
         """Whether this run found the crawl finished already."""
         process = self.process
-        worked = process.records or process.retries or process.dead or process.robots_denied
+        found = process.records or process.items or process.robots_denied
+        worked = found or process.retries or process.dead
         return self.finished and not worked and not self.seeds_added
 
     def why(self) -> str:
@@ -173,6 +174,8 @@ def _run_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     more = "+" if summary.hosts_cut else ""
     pages = "pages stored" if summary.has_store else "pages scraped"
     yield pages, f"{process.pages:,} ({size(process.size_bytes)} read)"
+    if process.items:
+        yield "items scraped", f"{process.items:,}"
     yield "hosts", f"{summary.hosts:,}{more}"
     yield "duplicates", f"{process.duplicates_exact:,} exact, {process.duplicates_near:,} near"
     if process.not_kept:

@@ -43,8 +43,9 @@ def plain_line(snapshot: Snapshot) -> str:
     """What a log shows every few seconds."""
     process, crawl = snapshot.process, snapshot.crawl
     speed = f"{rate(process.recent_s)}/s now, {rate(process.average_s)}/s on average"
+    items = f" and {plural(process.items, 'item')}" if process.items else ""
     parts = [
-        f"{plural(process.pages, 'page')} in {duration(process.elapsed_s)} ({speed})",
+        f"{plural(process.pages, 'page')}{items} in {duration(process.elapsed_s)} ({speed})",
         f"{process.in_flight:,} in flight",
         f"{process.not_kept:,} not kept",
         f"{process.duplicates_exact:,} + {process.duplicates_near:,} duplicates (exact + near)",
@@ -66,7 +67,8 @@ def plain_line(snapshot: Snapshot) -> str:
 
 def _process_table(process: Process) -> Table:
     table = _table("This process, this run", names=10)
-    table.add_row("pages", f"[bold green]{process.pages:,}[/]")
+    items = f" and {plural(process.items, 'item')}" if process.items else ""
+    table.add_row("pages", f"[bold green]{process.pages:,}[/]{items}")
     table.add_row(
         "pages/s", f"[bold]{rate(process.recent_s)}[/] now · {rate(process.average_s)} on average"
     )

@@ -62,6 +62,9 @@ class WebSpider(Spider):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__()
+        if domains := getattr(self, "allowed_domains", None):
+            # As other spiders have them, in their class.
+            arguments.setdefault("allowed_domains", " ".join(domains))
         self.arguments = spider_arguments.read(arguments)
         # Those the user gave; the others stay as the crawl has them.
         self.options = self.arguments.options

@@ -19,7 +19,7 @@ STATS = {
 
 
 def test_figures_come_from_the_stats() -> None:
-    process = process_figures(STATS, elapsed_s=5.0, in_flight=6)
+    process = process_figures(STATS, elapsed_s=5.0)
     assert (process.pages, process.duplicates, process.not_kept) == (10, 3, 2)
     assert (process.robots_denied, process.errors, process.size_bytes) == (4, 3, 1_000)
     assert process.average_s == 2.0
@@ -35,6 +35,15 @@ def test_without_a_store_of_ours_items_count() -> None:
     process = process_figures({"item_scraped_count": 8}, elapsed_s=1.0)
     assert process.pages == 8
     assert process.not_kept == 0
+
+
+def test_items_of_other_spiders_are_no_pages() -> None:
+    # A URL that robots.txt denies is recorded, whatever the spider makes of the others.
+    stats = {"item_scraped_count": 8, "store/records": 1, "robots/denied": 1}
+    process = process_figures(stats, elapsed_s=2.0, items=8)
+    assert (process.pages, process.items, process.average_s) == (0, 8, 4.0)
+    process = process_figures({"item_scraped_count": 8}, elapsed_s=2.0, items=8)
+    assert (process.pages, process.items, process.not_kept) == (0, 8, 0)
 
 
 def test_before_the_first_page_all_is_zero() -> None:

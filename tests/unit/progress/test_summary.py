@@ -89,6 +89,15 @@ def test_a_run_that_read_something_needs_no_such_reason(process: Process) -> Non
     assert "no page" not in summary_text(summary(process=process)).plain
 
 
+def test_items_of_other_spiders_have_a_line_of_their_own() -> None:
+    process = Process(items=2_759, records=62, robots_denied=62)
+    text = summary_text(summary(process=process)).plain
+    assert "items scraped     2,759" in text
+    assert "no page" not in text
+    assert "items" not in summary_text(summary()).plain
+    assert not summary(process=Process(items=1), seeds_added=0).nothing_to_do
+
+
 @pytest.mark.parametrize("reason", [NO_SEEDS, BAD_SEEDS])
 def test_who_has_no_seeds_is_told_so_and_not_to_do_the_same_again(reason: str) -> None:
     found = summary(reason=reason, sizes=EMPTY)
