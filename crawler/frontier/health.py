@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from time import monotonic
 
@@ -13,6 +14,8 @@ logger = logging.getLogger(__name__)
 # A process that closes waits no longer for a Redis that is away: whoever stopped it waits too, and
 # what it held comes back to the others when it is found dead.
 _CLOSING_S = 10.0
+# Between two looks whether a process closes.
+_LOOK_S = 0.5
 # Who finds out: the outbox, and beats and claims. A full server takes what these send and refuses
 # links, and of a cluster a part may be away: so neither can say that the other's calls work.
 OUTBOX, LEASES = "outbox", "leases"
@@ -63,6 +66,15 @@ class Health:
             logger.warning("Redis is not back %s", told(error))
         elif self.given_up:
             raise GaveUp(f"Redis was away for {now - self._away_since:.0f} s")
+
+    async def wait(self, seconds: float) -> None:
+        """Let so much time pass before the next try; less if nobody waits for it any more."""
+        until = monotonic() + seconds
+        while not self.given_up:
+            left_s = until - monotonic()
+            if left_s <= 0:
+                break
+            await asyncio.sleep(min(left_s, _LOOK_S))
 
     def worked(self, who: str) -> None:
         """All calls of this kind were answered."""

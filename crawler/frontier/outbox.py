@@ -287,7 +287,7 @@ class Outbox:
                 await call()
             except RedisAway as error:
                 self._health.failed(OUTBOX, error)
-                await asyncio.sleep(backoff * (1 + random.random()))
+                await self._health.wait(backoff * (1 + random.random()))
                 backoff = min(backoff * 2, _BACKOFF_MAX_S)
             except Exception:
                 # The leases in it are not known to be settled; the next beat hands them back.

@@ -183,7 +183,9 @@ class Steering:
 
         Fetched again it is no duplicate of its own past, and meanwhile nobody's original. One that
         waits for its retry or recrawl waits no more: else it would come twice when it is added
-        again. Running processes forget what they remember of URLs with their next beat.
+        again. Nothing says where it waits, so all delayed URLs of its shard are looked at, in small
+        calls: 2 s a million. Running processes forget what they remember of URLs with their next
+        beat.
         """
         tag, id_ = self._place(url)
         answer = await self._scripts.run("forget", tag, id_, self._seen_argument)

@@ -1,5 +1,7 @@
 """How long an absence of Redis is borne."""
 
+import asyncio
+
 import pytest
 from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -100,3 +102,18 @@ def test_what_somebody_has_to_do_is_told_when_it_turns_out(
         found.failed(OUTBOX, AuthenticationError("Authentication required."))
     assert said(caplog) == ["Redis is away", "Redis is not"]
     assert "password" in caplog.records[-1].getMessage()
+
+
+async def test_whoever_waits_for_the_next_try_hears_of_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(health, "_CLOSING_S", 0.01)
+    found = Health()
+    assert away(found)
+    waiting = asyncio.create_task(found.wait(3600))
+    await asyncio.sleep(0.02)
+    assert not waiting.done()
+    found.closing()
+    async with asyncio.timeout(60):
+        await waiting
+    assert found.given_up
