@@ -59,6 +59,7 @@ class Summary:
     frontier_at: str
     pages_at: str
     commands: Commands
+    sitemaps_added: int = 0
     # False where only feeds and users' own pipelines have the pages.
     has_store: bool = True
 
@@ -73,7 +74,8 @@ class Summary:
         process = self.process
         found = process.records or process.items or process.robots_denied
         worked = found or process.retries or process.dead
-        return self.finished and not worked and not self.seeds_added
+        began = self.seeds_added or self.sitemaps_added
+        return self.finished and not worked and not began
 
     def why(self) -> str:
         """Why the run ended, in a sentence."""

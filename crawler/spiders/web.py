@@ -211,12 +211,18 @@ class WebSpider(Spider):
         if lease is not None:
             recrawls.visited_sitemap(lease, response)
         if response.status != 200:
-            stats.inc_value("sitemaps/missing" if response.status != 304 else "sitemaps/unchanged")
+            if response.status == 304:
+                stats.inc_value("sitemaps/unchanged")
+            else:
+                stats.inc_value("sitemaps/missing")
+                self._tell_of_given(site, f"is not there (status {response.status})")
             return
         read = partial(sitemaps.read, response.body, response.url, self.urls)
         found = read() if len(response.body) < _SITEMAP_INLINE_BYTES else await to_thread(read)
         stats.inc_value("sitemaps/read")
         stats.inc_value("sitemaps/urls", len(found.pages))
+        if not found.pages and not found.sitemaps:
+            self._tell_of_given(site, "has no URLs in it")
         if found.cut:
             stats.inc_value("sitemaps/cut")
             logger.debug("%s could be read in part only", response.url)
@@ -237,6 +243,11 @@ class WebSpider(Spider):
         nothing: tuple[Page, ...] = ()
         for page in nothing:
             yield page  # an async generator, as `parse` is
+
+    def _tell_of_given(self, site: str, what: str) -> None:
+        """Of a sitemap that the user named; sites are free to name others that are not there."""
+        if site in self.arguments.sitemaps:
+            logger.warning("sitemaps: %s %s", site, what)
 
     async def robots_parsed(self, robotparser: Any, request: Request) -> None:
         """A robots.txt was fetched: go on with the sitemaps that it names."""

@@ -91,6 +91,30 @@ async def parsed(scheduler: WritingScheduler, body: bytes, **more: Any) -> WebSp
     return spider
 
 
+@pytest.mark.parametrize(
+    ("given", "answer", "told"),
+    [
+        ("sitemap.xml", (404, b""), "sitemap.xml is not there (status 404)"),
+        ("sitemap.xml", (200, b"<html>no map</html>"), "sitemap.xml has no URLs in it"),
+        ("sitemap.xml", (200, MAP), ""),
+        ("sitemap.xml", (304, b""), ""),
+        ("other.xml", (404, b""), ""),
+    ],
+)
+async def test_a_sitemap_that_the_user_named_is_missed(
+    scheduler: WritingScheduler,
+    caplog: pytest.LogCaptureFixture,
+    given: str,
+    answer: tuple[int, bytes],
+    told: str,
+) -> None:
+    spider = WebSpider.from_crawler(crawler_with(scheduler), sitemaps=SITE + given)
+    response, _ = response_of(answer[1], status=answer[0])
+    site = SITE + "sitemap.xml"
+    assert [page async for page in spider.parse_sitemap(response, site=site, level=0)] == []
+    assert caplog.messages == ([f"sitemaps: {SITE}{told}"] if told else [])
+
+
 async def test_the_urls_of_a_sitemap_are_judged_like_links(scheduler: WritingScheduler) -> None:
     spider = await parsed(scheduler, MAP)
     assert [(entry.url, entry.depth) for entry in scheduler.added] == [(SITE + "a", 1)]

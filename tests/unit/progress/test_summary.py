@@ -98,6 +98,10 @@ def test_items_of_other_spiders_have_a_line_of_their_own() -> None:
     assert not summary(process=Process(items=1), seeds_added=0).nothing_to_do
 
 
+def test_a_run_that_read_a_sitemap_had_something_to_do() -> None:
+    assert not summary(process=Process(), seeds_added=0, sitemaps_added=1).nothing_to_do
+
+
 @pytest.mark.parametrize("reason", [NO_SEEDS, BAD_SEEDS])
 def test_who_has_no_seeds_is_told_so_and_not_to_do_the_same_again(reason: str) -> None:
     found = summary(reason=reason, sizes=EMPTY)
