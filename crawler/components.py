@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings
 
-_SETTINGS = (
-    *("DOWNLOAD_HANDLERS", "DOWNLOADER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES"),
-    "SPIDER_MIDDLEWARES",
-)
+# No spider is polite, and loses no URL, without these.
+OF_EVERY_SPIDER = ("DOWNLOAD_HANDLERS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
+# And the generic one makes, and follows, no pages without these.
+OF_THE_GENERIC_SPIDER = (*OF_EVERY_SPIDER, "EXTENSIONS", "ITEM_PIPELINES")
 # Do what Scrapy's own does: of no use where somebody decided about Scrapy's.
 _IN_PLACE_OF = {
     "crawler.middlewares.decompression.Decompression": (
@@ -32,9 +32,11 @@ _IN_PLACE_OF = {
 }
 
 
-def keep(settings: BaseSettings) -> None:
-    """Add what is missing of ours. What is switched off by None stays off."""
-    for name in _SETTINGS:
+def keep(settings: BaseSettings, names: Iterable[str]) -> None:
+    """Add what is missing of ours to these settings. What is switched off by None stays off."""
+    if settings["SCHEDULER"] != ours.SCHEDULER:
+        return
+    for name in names:
         given = settings.getdict(name)
         missing = dict(undecided(name, given))
         if missing:

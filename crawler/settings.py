@@ -322,6 +322,7 @@ ITEM_PIPELINES = {
     "crawler.pipelines.feeds.Feeds": 10_000,
 }
 EXTENSIONS = {
+    "crawler.extensions.components.Components": -20,
     "crawler.extensions.lean.Lean": -10,
     "crawler.extensions.servers.Servers": 0,
     "crawler.extensions.vitals.VitalsExtension": 100,

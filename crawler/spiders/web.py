@@ -16,7 +16,6 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from crawler import assembly, components, seeds, sitemaps, spider_arguments
-from crawler import settings as ours
 from crawler.ending import BAD_SEEDS, NO_SEEDS
 from crawler.errors import ConfigurationError
 from crawler.frontier import ADD_MAX, Entry, Lease
@@ -77,8 +76,7 @@ class WebSpider(Spider):
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
         super().update_settings(settings)
-        if settings["SCHEDULER"] == ours.SCHEDULER:
-            components.keep(settings)
+        components.keep(settings, components.OF_THE_GENERIC_SPIDER)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:

@@ -10,6 +10,7 @@ from scrapy.settings import Settings
 from crawler import settings as ours
 from crawler.middlewares.robots import Robots
 from crawler.spiders.web import WebSpider
+from tests.crawlers import project_crawler
 
 ROBOTS, TRAFFIC = "crawler.middlewares.robots.Robots", "crawler.middlewares.traffic.Traffic"
 NAMES = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
@@ -62,6 +63,18 @@ def test_what_is_decided_stays(given: dict[Any, Any], found: dict[Any, Any]) -> 
 def test_a_handler_for_one_scheme_leaves_the_others() -> None:
     found = settings_of({"DOWNLOAD_HANDLERS": {"https": Own}}, "spider")["DOWNLOAD_HANDLERS"]
     assert dict(found) == {**ours.DOWNLOAD_HANDLERS, "https": Own}
+
+
+@pytest.mark.parametrize("name", ["DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"])
+def test_any_spider_of_the_project_keeps_ours(name: str) -> None:
+    crawler = project_crawler(
+        **{name: {Own: 543}, "ITEM_PIPELINES": {Own: 1}},
+        EXTENSIONS={"crawler.extensions.components.Components": -20},
+    )
+    assert crawler.settings.getdict(name) == {**getattr(ours, name), Own: 543}
+    # What is done with its items is its own affair.
+    assert crawler.settings.getdict("ITEM_PIPELINES") == {Own: 1}
+    assert "crawler.extensions.components.Components" in ours.EXTENSIONS
 
 
 def test_where_the_frontier_is_not_used_nothing_is_added() -> None:
