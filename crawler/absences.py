@@ -34,3 +34,7 @@ class Absences:
     def worked(self, shard: int) -> None:
         """It did."""
         self._away.pop(shard, None)
+
+    def clear(self) -> None:
+        """All servers answered."""
+        self._away.clear()

@@ -162,6 +162,7 @@ class Workbench:
     def beaten(self, until: float) -> None:
         """Redis heard of this process; nobody declares it dead before this (monotonic) time."""
         self._alive_until = until
+        self._absences.clear()
         if self._ready:
             self._demand.wake()
 
@@ -264,8 +265,7 @@ class Workbench:
                 try:
                     claim = await self._claim(shard, room - round_.leases, max_pages)
                 except RedisAway as error:
-                    # The others may be there.
-                    self._absences.failed(shard)
+                    self._absences.failed(shard)  # the others may be there
                     self._health.failed(LEASES, error)
                     continue
                 self._absences.worked(shard)

@@ -34,3 +34,12 @@ def test_it_is_asked_again_ever_more_rarely(clock: list[float]) -> None:
             clock[0] += 0.01
         waits.append(clock[0] - since)
     assert waits == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0], abs=0.02)
+
+
+def test_when_all_answer_all_are_asked(clock: list[float]) -> None:
+    found = Absences()
+    found.failed(0)
+    found.failed(1)
+    found.clear()
+    assert not found
+    assert found.without([0, 1]) == [0, 1]
