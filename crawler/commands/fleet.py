@@ -69,6 +69,7 @@ class Command(ScrapyCommand):
             self.settings = completed(self.settings)
             setting_values.check(self.settings)
             check_spider(self.settings, args[0])
+            _check_arguments(opts)
             asyncio.run(self._crawl(args[0], opts))
         except CrawlerError as error:
             print(f"scrapy fleet: {error}", file=sys.stderr)
@@ -77,15 +78,6 @@ class Command(ScrapyCommand):
     async def _crawl(self, spider: str, opts: argparse.Namespace) -> None:
         settings = self.settings
         assert settings is not None
-        for argument in opts.arguments:
-            if "=" not in argument:
-                raise CrawlerError(f"-a {argument} has no value; write it as -a NAME=VALUE.")
-        seeds = _given(opts).get("seeds", "")
-        if "-" in seeds.replace(",", " ").split():
-            raise CrawlerError(
-                "seeds=- is standard input, which the processes of a fleet do not share; write "
-                "the seeds to a file and name that."
-            )
         servers = Servers.from_settings(settings)
         try:
             redis = await servers.redis()
@@ -126,6 +118,18 @@ class Command(ScrapyCommand):
                 screen.say(line)
         if supervisor.failed:
             self.exitcode = _FAILED
+
+
+def _check_arguments(opts: argparse.Namespace) -> None:
+    for argument in opts.arguments:
+        if "=" not in argument:
+            raise CrawlerError(f"-a {argument} has no value; write it as -a NAME=VALUE.")
+    seeds = _given(opts).get("seeds", "")
+    if "-" in seeds.replace(",", " ").split() and not Path(seeds).exists():
+        raise CrawlerError(
+            "seeds=- is standard input, which the processes of a fleet do not share; write the "
+            "seeds to a file and name that."
+        )
 
 
 def _given(opts: argparse.Namespace) -> dict[str, str]:
