@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 from pymongo.errors import PyMongoError
-from scrapy.settings import BaseSettings
+from scrapy.settings import BaseSettings, default_settings
 
 from crawler import assembly, setting_values
 from crawler import settings as ours
@@ -56,7 +56,8 @@ class Doctor:
 
     async def _machine(self) -> AsyncIterator[Finding]:
         settings = self._settings
-        yield machine.user_agent(settings["USER_AGENT"] or "", ours.USER_AGENT)
+        defaults = (ours.USER_AGENT, default_settings.USER_AGENT)
+        yield machine.user_agent(settings["USER_AGENT"] or "", defaults)
         yield machine.file_limit(
             resource.getrlimit(resource.RLIMIT_NOFILE)[0],
             fetches=settings.getint("CONCURRENT_REQUESTS"),

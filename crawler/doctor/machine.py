@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 from crawler.doctor.findings import Finding, failure, ok, warning
@@ -28,9 +29,9 @@ def file_limit(limit: int, *, fetches: int, kept_connections: int) -> Finding:
     return failure("file limit", text, advice)
 
 
-def user_agent(value: str, default: str) -> Finding:
-    """Site owners must find out who crawls them."""
-    if value == default:
+def user_agent(value: str, defaults: Collection[str]) -> Finding:
+    """Site owners must find out who crawls them; `defaults` are ours and Scrapy's."""
+    if value in defaults:
         return warning(
             "user agent",
             f"{value!r} is the default",

@@ -21,6 +21,7 @@ def test_a_file_for_each_fetch_and_each_kept_connection() -> None:
     ("value", "level"),
     [
         ("default/1.0 (+https://example.org)", WARNING),
+        ("Scrapy/2 (+https://scrapy.org)", WARNING),
         ("mine/1.0", WARNING),
         ("", WARNING),
         ("mine/1.0 (+https://mine.org/bot)", OK),
@@ -28,7 +29,8 @@ def test_a_file_for_each_fetch_and_each_kept_connection() -> None:
     ],
 )
 def test_a_user_agent_is_ones_own_and_names_somebody(value: str, level: str) -> None:
-    found = machine.user_agent(value, "default/1.0 (+https://example.org)")
+    defaults = ("default/1.0 (+https://example.org)", "Scrapy/2 (+https://scrapy.org)")
+    found = machine.user_agent(value, defaults)
     assert found.level == level
     assert bool(found.advice) == (level != OK)
 
