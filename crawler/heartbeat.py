@@ -19,6 +19,9 @@ from crawler.workbench import Workbench
 logger = logging.getLogger(__name__)
 
 STRATEGIES = ("sticky", "balanced", "any")
+# Calls in a row that take back leases: each is short, and a process may have died with thousands,
+# of pages that waited for their store.
+_RECLAIMS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +136,15 @@ class Heartbeat:
         )
 
     async def _reclaim(self) -> None:
-        taken = await self._frontier.reclaim(
-            silence_ms=round(self._pulse.lease_ttl_s * 1000),
-            rest_ms=round(self._pulse.reclaim_rest_s * 1000),
-        )
+        taken = 0
+        for _ in range(_RECLAIMS):
+            part = await self._frontier.reclaim(
+                silence_ms=round(self._pulse.lease_ttl_s * 1000),
+                rest_ms=round(self._pulse.reclaim_rest_s * 1000),
+            )
+            if not part:
+                break
+            taken += part
         if taken:
             logger.info("Took back %d leases of processes that died", taken)
             self._workbench.news()

@@ -506,6 +506,20 @@ async def test_the_leases_of_the_dead_are_taken_back(frontier: LostReplies, plac
         assert len(await process.crawl()) == 3
 
 
+async def test_many_leases_of_the_dead_are_taken_back_at_once(
+    frontier: LostReplies, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    dead = await _instance(place)
+    await dead.add(hosts(350))
+    await dead.claim(350, "r")
+    caplog.set_level(logging.INFO)
+    process = Process(frontier, pulse=Pulse(beat_s=0.05, lease_ttl_s=0.5, reclaim_rest_s=0))
+    process.room = 0
+    async with running(process):
+        await until(lambda: "Took back" in caplog.text, "the dead one was found")
+    assert "Took back 350 leases" in caplog.text
+
+
 async def test_after_an_absence_of_redis_the_others_may_beat_first(
     frontier: LostReplies, place: Place
 ) -> None:
