@@ -23,9 +23,13 @@ def servers(tmp_path: Path) -> Iterator[EmbeddedServers]:
     servers.release()
 
 
-def kill_redis(url: str) -> None:
+def pid_of(url: str) -> int:
     with redis.Redis.from_url(url) as client:
-        os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
+        return int(client.info("server")["process_id"])
+
+
+def kill_redis(url: str) -> None:
+    os.kill(pid_of(url), signal.SIGKILL)
 
 
 def answers(url: str) -> bool:
@@ -63,12 +67,14 @@ async def test_a_crawl_that_has_left_revives_nothing(servers: EmbeddedServers) -
 async def test_a_folder_that_was_deleted_is_not_made_again(
     servers: EmbeddedServers, tmp_path: Path
 ) -> None:
-    url = servers.redis_url()
-    with redis.Redis.from_url(url) as client:
+    pid = pid_of(servers.redis_url())
+    try:
         shutil.rmtree(tmp_path / "crawl")
         assert servers.revive() == []
         assert not (tmp_path / "crawl").exists()
-        client.shutdown(nosave=True)
+    finally:
+        # Nobody reaches it any more.
+        os.kill(pid, signal.SIGKILL)
 
 
 async def test_a_keeper_looks_by_itself_until_it_is_stopped(
