@@ -38,6 +38,7 @@ class Scene:
     """Two processes crawl the synthetic web."""
 
     redis: PrivateRedis
+    web: DemoServer
     fleet: Fleet
     log: Path
     mongo_uri: str
@@ -92,10 +93,13 @@ class Scene:
         return judge(self.log, self.expected, min_delay_s=DELAY_S, allow_repeats=repeats)
 
     def check(self, repeats: int) -> None:
+        # First: what still waits is not lost.
+        left = sizes(self.redis.url)
+        assert (left.unfinished, left.leased, left.owners) == (0, 0, 0), self.processes[-1].log
+        # Its log is complete when it has ended.
+        self.web.stop()
         verdict = self.verdict(repeats)
         assert verdict.ok, "\n".join(verdict.lines())
-        left = sizes(self.redis.url)
-        assert (left.unfinished, left.leased, left.owners) == (0, 0, 0)
         with pymongo.MongoClient[dict[str, Any]](self.mongo_uri) as client:
             pages = client[self.mongo_db_name]
             kept = {page["page_id"] for page in pages["pages_content"].find()}
@@ -117,7 +121,7 @@ def scene(tmp_path: Path, mongo_uri: str, mongo_db_name: str) -> Iterator[Scene]
             "CONCURRENT_REQUESTS": CONCURRENCY,
         }
         with Fleet(crawls, web, **settings) as fleet:
-            yield Scene(redis, fleet, log, mongo_uri, mongo_db_name, [])
+            yield Scene(redis, web, fleet, log, mongo_uri, mongo_db_name, [])
 
 
 def test_processes_that_are_killed_again_and_again(scene: Scene) -> None:
