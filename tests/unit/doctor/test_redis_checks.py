@@ -10,6 +10,7 @@ from crawler.frontier.server_facts import ServerFacts
 
 GOOD = ServerFacts(
     version="7.2.0",
+    product="Redis 7.2.0",
     mode="standalone",
     appendonly="yes",
     policy="noeviction",
