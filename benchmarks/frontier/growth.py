@@ -1,6 +1,7 @@
 """Does an operation cost more when the crawl is a hundred times larger?
 
-Costs are Redis' CPU time, which a busy machine disturbs least.
+Costs are Redis' CPU time, which a busy machine disturbs least. Both crawls are measured in turns:
+the speed of a machine changes by more, from one minute to the next, than what is measured here.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from statistics import median
@@ -49,7 +51,7 @@ def measure(quick: bool) -> Iterator[Figure | Skipped]:
     small, large = Size(100_000, 10_000), Size(10_000_000, 1_000_000)
     if quick:
         small, large = Size(20_000, 2_000), Size(200_000, 20_000)
-    before, after = _cost(small), _cost(large)
+    before, after = _costs(small, large)
     add, cycle = after.add_us / before.add_us, after.cycle_us / before.cycle_us
     yield Figure("frontier.add_growth_ratio", add, "×")
     yield Figure("frontier.cycle_growth_ratio", cycle, "×")
@@ -62,13 +64,35 @@ def _short(urls: int) -> str:
     return f"{urls // 1_000_000}m" if urls >= 1_000_000 else f"{urls // 1000}k"
 
 
-def _cost(size: Size) -> Cost:
+def _costs(*sizes: Size) -> list[Cost]:
     cores = Cores.found()
-    with private_redis(cores=cores.servers) as server, running_on(cores.client):
-        return asyncio.run(_measure(server, size))
+    with ExitStack() as stack:
+        servers = [stack.enter_context(private_redis(cores=cores.servers)) for _ in sizes]
+        stack.enter_context(running_on(cores.client))
+        return asyncio.run(_measure([*zip(servers, sizes, strict=True)]))
 
 
-async def _measure(server: PrivateRedis, size: Size) -> Cost:
+async def _measure(crawls: list[tuple[PrivateRedis, Size]]) -> list[Cost]:
+    sizes_ms = [await _prepare(server, size) for server, size in crawls]
+    adds = [
+        [await _add_us(server, size, number) for server, size in crawls]
+        for number in range(_ROUNDS)
+    ]
+    cycles = [[await _cycle_us(server, _CYCLES) for server, _ in crawls] for _ in range(_ROUNDS)]
+    # The best round of each: whatever else the machine does can only make one slower.
+    return [
+        Cost(add_us, cycle_us, many_ms, few_ms)
+        for add_us, cycle_us, (few_ms, many_ms) in zip(
+            map(min, zip(*adds, strict=True)),
+            map(min, zip(*cycles, strict=True)),
+            sizes_ms,
+            strict=True,
+        )
+    ]
+
+
+async def _prepare(server: PrivateRedis, size: Size) -> tuple[float, float]:
+    """Fill a crawl and contact its hosts; what `sizes` takes with few and with all URLs waiting."""
     # Each host has one run of links, so that URLs of fresh hosts are left for the measurement.
     hosts = size.urls * 2
     async with open_frontier(server) as frontier:
@@ -77,9 +101,7 @@ async def _measure(server: PrivateRedis, size: Size) -> Cost:
         await fill(frontier, _FEW_WAITING, size.urls, hosts)
     many_ms = await _sizes_ms(server)
     await cycle_all(server, size.hosts, delay_ms=_REST_MS)
-    add_us = min([await _add_us(server, size, number) for number in range(_ROUNDS)])
-    cycle_us = min([await _cycle_us(server, _CYCLES) for _ in range(_ROUNDS)])
-    return Cost(add_us, cycle_us, many_ms, few_ms)
+    return few_ms, many_ms
 
 
 async def _sizes_ms(server: PrivateRedis) -> float:
