@@ -21,12 +21,14 @@ from crawler.frontier.connection import Client
 from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.frontier.meta import stored_shards
 from crawler.frontier.seen import Bloom, Intset, UrlSeen
+from crawler.frontier.start_urls import StartUrls
 from crawler.heartbeat import STRATEGIES, Pulse
 from crawler.policy import recrawl
 from crawler.policy.priority import Scorer
 from crawler.policy.retry import RetryPolicy
 from crawler.policy.traps import TrapRules
 from crawler.policy.url_filter import MEDIA, SKIPPED_EXTENSIONS
+from crawler.scrapy_redis_settings import start_urls_key
 from crawler.spill import Spill
 from crawler.storage.trouble import explain
 from crawler.urls import FOLDS, GROUPS, UrlRules, dropped_parameters
@@ -64,6 +66,7 @@ class Parts:
     redis: Client
     frontier: Frontier
     spill: Spill | None
+    pushed: StartUrls
 
 
 async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
@@ -77,7 +80,8 @@ async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
         or _default_shards(redis)
     )
     spill = await spill_of(crawl, servers, settings)
-    return Parts(redis, Frontier(redis, crawl, shards=shards, tuning=tuning), spill)
+    pushed = StartUrls(redis, start_urls_key(settings, crawler.spider))
+    return Parts(redis, Frontier(redis, crawl, shards=shards, tuning=tuning), spill, pushed)
 
 
 async def spill_of(crawl: str, servers: Servers, settings: BaseSettings) -> Spill | None:

@@ -12,6 +12,7 @@ from pymongo.errors import PyMongoError
 from crawler.frontier import ADD_MAX, Added, Entry, Frontier, RedisAway
 from crawler.frontier.entry import decode
 from crawler.frontier.health import GaveUp
+from crawler.frontier.start_urls import StartUrls
 from crawler.pipelines.patience import Patience
 from crawler.seeds import parse_pushed
 from crawler.spill import Spill
@@ -30,7 +31,7 @@ class Outside:
     def __init__(
         self,
         frontier: Frontier,
-        name: str,
+        pushed: StartUrls,
         add: Add,
         spill: Spill | None,
         urls: Urls = DEFAULT,
@@ -39,8 +40,7 @@ class Outside:
         is_closing: Callable[[], bool] = lambda: False,
     ) -> None:
         self._frontier = frontier
-        self._pushed = frontier.start_urls(name)
-        self._name = name
+        self._pushed = pushed
         self._add = add
         self._spill = spill
         self._patience = Patience(is_closing)
@@ -96,9 +96,7 @@ class Outside:
         for raw in pushed:
             found = parse_pushed(raw, self._urls)
             if isinstance(found, Rejected):
-                logger.warning(
-                    "%s:start_urls: %r is no URL (%s)", self._name, raw[:200], found.reason
-                )
+                logger.warning("%s: %r is no URL (%s)", self._pushed.key, raw[:200], found.reason)
             else:
                 entries.append(found)
         if entries:

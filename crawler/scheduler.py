@@ -218,7 +218,7 @@ class Scheduler(BaseScheduler):
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self.discoveries = Discoveries(self.workbench.outbox, known, self._count)
         self._outside = Outside(
-            *(self.frontier, self._spider.name, self.discoveries.add, parts.spill, self.urls),
+            *(self.frontier, parts.pushed, self.discoveries.add, parts.spill, self.urls),
             count=self._count,
             is_closing=lambda: Engine.is_closing(self._crawler),
         )

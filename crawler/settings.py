@@ -17,10 +17,17 @@ USER_AGENT = "crawler/0.1 (+https://example.org/crawler)"
 # --- Servers ------------------------------------------------------------------------------------
 # Unset: an embedded redis-server and mongod are started with their data in CRAWL_DIR.
 REDIS_URL = os.environ.get("REDIS_URL") or None
+# Without REDIS_URL, the same by the names that scrapy-redis has for them.
+REDIS_HOST: str | None = None
+REDIS_PORT = 6379
+REDIS_DB = 0
 # More arguments for the Redis client, by the names redis-py has for them.
 REDIS_PARAMS: dict[str, object] = {}
 # Seconds without Redis after which a process gives up and exits with an error; 0: never.
 REDIS_GIVE_UP = 0.0
+# List, set or sorted set to which anyone may push seeds, at any time; a spider's own is its
+# attribute `redis_key`.
+REDIS_START_URLS_KEY = "%(name)s:start_urls"
 # Refuse a Redis that would lose or evict the frontier.
 REQUIRE_PERSISTENCE = True
 MONGO_URI = os.environ.get("MONGO_URI") or None

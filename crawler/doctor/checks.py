@@ -22,6 +22,7 @@ from crawler.fetch_errors import DnsFailed, NoSuchHost
 from crawler.frontier import RedisAway, server_facts
 from crawler.frontier.connection import masked
 from crawler.progress.text import size
+from crawler.scrapy_redis_settings import redis_url
 from crawler.storage.trouble import explain
 
 _MONGO_VERSION = (5, 0)
@@ -63,11 +64,11 @@ class Doctor:
             fetches=settings.getint("CONCURRENT_REQUESTS"),
             kept_connections=settings.getint("DOWNLOAD_KEEPALIVE_HOSTS"),
         )
-        if not settings["REDIS_URL"] or not settings["MONGO_URI"]:
+        if not redis_url(settings) or not settings["MONGO_URI"]:
             yield machine.disk(self._crawl_dir)
 
     async def _redis(self) -> AsyncIterator[Finding]:
-        url = self._settings["REDIS_URL"]
+        url = redis_url(self._settings)
         try:
             nodes = await server_facts.facts(await self._servers.redis())
         except CrawlerError as error:

@@ -21,6 +21,7 @@ from crawler.embedded.keeper import Keeper
 from crawler.errors import ConfigurationError
 from crawler.frontier import RedisAway, persistence
 from crawler.frontier.connection import Client, connect, masked
+from crawler.scrapy_redis_settings import redis_url
 from crawler.storage.trouble import explain
 from crawler.tasks import within
 
@@ -62,7 +63,7 @@ class Servers:
     def from_settings(cls, settings: BaseSettings) -> Self:
         return cls(
             Path(settings["CRAWL_DIR"]),
-            redis_url=settings["REDIS_URL"],
+            redis_url=redis_url(settings),
             redis_params=settings.getdict("REDIS_PARAMS"),
             mongo_uri=settings["MONGO_URI"],
             require_persistence=settings.getbool("REQUIRE_PERSISTENCE"),

@@ -18,7 +18,6 @@ from crawler.frontier.errors import OwnerDead
 from crawler.frontier.records import RETRY, Added, Claim, Lease, Sizes
 from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of, tags
-from crawler.frontier.start_urls import StartUrls
 from crawler.frontier.tuning import Tuning
 from crawler.policy.turns import turns
 
@@ -259,10 +258,6 @@ class Frontier:
     async def waiting_by_shard(self) -> list[int]:
         """How many URLs wait in each shard."""
         return [Sizes.of(answer).waiting for answer in await self._on_all("sizes")]
-
-    def start_urls(self, spider: str) -> StartUrls:
-        """Seeds that others push for a spider."""
-        return StartUrls(self._redis, spider)
 
     async def _run(self, verb: str, tag: str, *args: Any) -> Any:
         return await self._scripts.run(verb, tag, *args)

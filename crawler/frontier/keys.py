@@ -62,11 +62,6 @@ def dead(tag: str) -> str:
     return f"{tag}:dead"
 
 
-def start_urls(name: str) -> str:
-    """List of seeds that anyone may push, named as scrapy-redis users know it."""
-    return f"{name}:start_urls"
-
-
 def probe(tag: str) -> str:
     """Set that is made and removed while a crawl is created."""
     return f"{tag}:probe"

@@ -15,6 +15,7 @@ from crawler.errors import ConfigurationError, NotFound
 from crawler.extensions.servers import Servers
 from crawler.frontier import Steering
 from crawler.frontier.connection import Client
+from crawler.scrapy_redis_settings import redis_url
 from crawler.spill import Spill
 from crawler.urls import Rejected, Urls, canonical, host_of
 
@@ -101,7 +102,7 @@ def crawl_of(settings: BaseSettings, named: str) -> str:
 def check_folder(settings: BaseSettings) -> None:
     """Look for no crawl where none ever was: an embedded server would make an empty one."""
     folder = Path(settings["CRAWL_DIR"])
-    if not settings["REDIS_URL"] and not (folder / "redis").is_dir():
+    if not redis_url(settings) and not (folder / "redis").is_dir():
         raise NotFound(
             f"There is no crawl in {str(folder)!r}: crawl first, or name the crawl's folder by "
             "-s CRAWL_DIR=… or its server by -s REDIS_URL=…"

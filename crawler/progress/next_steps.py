@@ -11,6 +11,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler.frontier.connection import masked
 from crawler.progress.summary import Commands
+from crawler.scrapy_redis_settings import redis_url
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -22,7 +23,7 @@ _DEFAULT_DATABASE = "crawler"
 
 def frontier_at(settings: BaseSettings, crawl: str) -> str:
     """Where the frontier is."""
-    where = settings["REDIS_URL"]
+    where = redis_url(settings)
     return f"crawl {crawl!r} of " + (
         masked(where) if where else f"the embedded Redis in {settings['CRAWL_DIR']}"
     )
@@ -81,10 +82,12 @@ def _page_options(settings: BaseSettings) -> list[str]:
 
 def _server_options(settings: BaseSettings, name: str) -> list[str]:
     """What another process would not know of a server by itself."""
-    if settings[name]:
+    where = redis_url(settings) if name == "REDIS_URL" else settings[name]
+    if where:
+        told_by = name if settings[name] else "REDIS_HOST"
         # From the environment it is known there too.
-        given = (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]
-        return [f"{name}={masked(settings[name])}"] if given else []
+        given = (settings.getpriority(told_by) or 0) >= SETTINGS_PRIORITIES["cmdline"]
+        return [f"{name}={masked(where)}"] if given else []
     if settings["CRAWL_DIR"] != _DEFAULT_FOLDER:
         return [f"CRAWL_DIR={settings['CRAWL_DIR']}"]
     return []

@@ -18,6 +18,7 @@ from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import Run, scrapy
 from tests.acceptance.fleets import sizes
+from tests.cluster import RedisProcess
 
 DELAY_S = 0.05
 
@@ -171,6 +172,25 @@ def test_the_generic_spider_is_told_from_others_and_works_with_all_settings(
         project.crawl(seeds)
     assert len(project.items) > 1
     assert all(item["extra"] == {"price": None} for item in project.items)
+
+
+# --- a project that had scrapy-redis ------------------------------------------------------------
+
+
+def test_a_project_that_had_scrapy_redis_keeps_its_settings_and_where_seeds_are_pushed(
+    tmp_path: Path, redis_process: RedisProcess
+) -> None:
+    spider = FOLLOWER.replace('start_urls = ["http://s0.test/"]', 'redis_key = "shop:%(name)s"')
+    options = WebOptions(hosts=4, pages=4, seed=3, zoo="none")
+    with DemoServer(options) as served, redis_process.client as client:
+        project = Project(tmp_path / "project", spider, redis_url=None, address=served.address)
+        with (project.folder / "shop" / "settings.py").open("a") as settings:
+            settings.write(f"REDIS_HOST = '127.0.0.1'\nREDIS_PORT = {redis_process.port}\n")
+            settings.write("DUPEFILTER_CLASS = 'scrapy_redis.dupefilter.RFPDupeFilter'\n")
+        client.sadd("shop:mine", "http://s0.test/", '{"url": "http://s1.test/", "meta": {}}')
+        project.crawl()
+        assert not client.exists("shop:mine")
+    assert {item["url"] for item in project.items} == truth(options).must_fetch
 
 
 # --- all that a request may carry ---------------------------------------------------------------

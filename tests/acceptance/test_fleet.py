@@ -13,6 +13,7 @@ import redis as redis_client
 
 from crawler.frontier import Added, Entry, Frontier
 from crawler.frontier.connection import connect
+from crawler.frontier.start_urls import StartUrls
 from crawler.outside import Outside
 from demo.access_log import read_log
 from demo.judge import judge
@@ -131,7 +132,7 @@ async def test_pushed_seeds_stay_in_their_list_until_the_frontier_has_them(redis
         assert [entry.url for entry in entries] == ["http://a.test/"]
         raise ConnectionError
 
-    outside = Outside(Frontier(redis, "web"), "web", fail, None)
+    outside = Outside(Frontier(redis, "web"), StartUrls(redis, "web:start_urls"), fail, None)
     with pytest.raises(ConnectionError):
         await outside.take_in()
     assert await redis.llen("web:start_urls") == 1

@@ -16,6 +16,7 @@ from crawler.errors import NotStored
 from crawler.frontier import Added, Entry, Frontier, Tuning
 from crawler.frontier.connection import connect
 from crawler.frontier.entry import encode
+from crawler.frontier.start_urls import StartUrls
 from crawler.outside import Outside
 from crawler.spill import Spill
 from tests.crawlers import project_crawler
@@ -55,7 +56,13 @@ def outside(frontier: Frontier, spill: Spill | None, *, closing: bool = False) -
     async def add(found: Sequence[Entry], mode: str) -> Added:
         return await frontier.add(found, mode=mode)
 
-    return Outside(frontier, "web", add, spill, is_closing=lambda: closing)
+    return Outside(
+        frontier,
+        StartUrls(frontier._redis, "web:start_urls"),
+        add,
+        spill,
+        is_closing=lambda: closing,
+    )
 
 
 async def fill_and_spill(frontier: Frontier, spill: Spill) -> list[Entry]:

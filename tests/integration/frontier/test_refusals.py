@@ -17,6 +17,7 @@ from crawler.errors import ConfigurationError
 from crawler.frontier import Frontier, RedisAway, Steering, Tuning
 from crawler.frontier.connection import Client, connect
 from crawler.frontier.persistence import check_writes
+from crawler.frontier.start_urls import StartUrls
 from crawler.host_health import OVERLOAD, HostHealth
 from crawler.robots_cache import RobotsCache
 from crawler.vitals.ledger import Ledger
@@ -205,7 +206,7 @@ async def test_records_beside_the_frontier_wait_for_a_disk(
             steering.set_options({"max_depth": 3}),
             steering.set_options({"max_depth": None}),
             steering.add_seed_domains(["a.test"]),
-            frontier.start_urls("web").drop([b"http://a.test/"]),
+            StartUrls(frontier._redis, "web:start_urls").drop([b"http://a.test/"]),
             Ledger(client, CRAWL).add({"pages": 1}, now_s=time.time()),
             robots.lock("http://h.test", 10),
             robots.put("http://h.test", b"User-agent: *\nDisallow: /private"),

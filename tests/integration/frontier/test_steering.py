@@ -10,7 +10,6 @@ import crawler.frontier.steering
 from crawler.errors import CrawlerError
 from crawler.frontier import Entry, Frontier, Letter, Steering, UrlStatus, host_orders
 from crawler.frontier.entry import encode
-from crawler.frontier.start_urls import StartUrls
 from tests.integration.frontier.fleet import (
     CRAWL,
     T0,
@@ -484,29 +483,6 @@ async def test_a_crawl_is_deleted_in_batches_and_its_neighbours_are_not(
 
 async def test_memory_without_a_limit_is_never_full(steering: Steering) -> None:
     assert await steering.memory_share() == 0.0
-
-
-# --- start_urls ----------------------------------------------------------------------------------
-
-
-async def test_pushed_urls_stay_until_they_are_dropped(place: Place) -> None:
-    name, pushed = "web:start_urls", StartUrls(place.redis, "web")
-    await place.redis.rpush(name, "http://a.test/", "http://b.test/", "http://c.test/")
-    read = await pushed.read(2)
-    assert read == [b"http://a.test/", b"http://b.test/"]
-    assert await pushed.read(2) == read
-    # Another process pushes at the same time, on either side.
-    await place.redis.lpush(name, "http://d.test/")
-    await pushed.drop(read)
-    assert await pushed.read() == [b"http://d.test/", b"http://c.test/"]
-
-
-async def test_of_a_url_pushed_twice_one_is_dropped(place: Place) -> None:
-    pushed = StartUrls(place.redis, "web")
-    await place.redis.rpush("web:start_urls", "http://a.test/", "http://a.test/")
-    await pushed.drop([b"http://a.test/"])
-    assert await pushed.read() == [b"http://a.test/"]
-    await pushed.drop([])
 
 
 async def test_a_letter_of_a_url_with_a_tail_is_read(

@@ -1,0 +1,57 @@
+"""Names of scrapy-redis' settings mean what they mean there."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from crawler import settings as ours
+from crawler.errors import ConfigurationError
+from crawler.scrapy_redis_settings import redis_url, start_urls_key
+
+
+def settings(**given: Any) -> Settings:
+    found = Settings()
+    found.setmodule(ours)
+    found.update({"REDIS_URL": None, **given}, priority="cmdline")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ({}, None),
+        ({"REDIS_HOST": "r"}, "redis://r:6379/0"),
+        ({"REDIS_HOST": "r", "REDIS_PORT": "7000", "REDIS_DB": 2}, "redis://r:7000/2"),
+        ({"REDIS_HOST": "::1"}, "redis://[::1]:6379/0"),
+        ({"REDIS_HOST": "r", "REDIS_URL": "redis://u/1"}, "redis://u/1"),
+        ({"REDIS_PORT": 7000}, None),
+    ],
+)
+def test_redis_is_named_by_url_or_by_host(given: dict[str, Any], url: str | None) -> None:
+    assert redis_url(settings(**given)) == url
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "key"),
+    [
+        ({}, None, "web:start_urls"),
+        ({"REDIS_START_URLS_KEY": "seeds"}, None, "seeds"),
+        ({"REDIS_START_URLS_KEY": "%(name)s:in"}, None, "web:in"),
+        ({"REDIS_START_URLS_KEY": "seeds"}, "mine:%(name)s", "mine:web"),
+    ],
+)
+def test_a_spider_s_key_comes_before_the_setting(
+    given: dict[str, Any], own: str | None, key: str
+) -> None:
+    spider = SimpleNamespace(name="web", redis_key=own)
+    assert start_urls_key(settings(**given), spider) == key
+
+
+@pytest.mark.parametrize("pattern", ["%(spider)s", "100%", "%d"])
+def test_a_pattern_that_is_none_is_told(pattern: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"REDIS_START_URLS_KEY .*%\(name\)s"):
+        start_urls_key(settings(REDIS_START_URLS_KEY=pattern), SimpleNamespace(name="web"))
