@@ -28,6 +28,7 @@ from crawler.policy.priority import Scorer
 from crawler.policy.retry import RetryPolicy
 from crawler.policy.traps import TrapRules
 from crawler.policy.url_filter import MEDIA, SKIPPED_EXTENSIONS
+from crawler.policy.user_agent import product_token
 from crawler.scrapy_redis_settings import start_urls_key
 from crawler.spill import Spill
 from crawler.storage.trouble import explain
@@ -104,6 +105,11 @@ def crawl_name(settings: BaseSettings, spider: Spider) -> str:
             f"CRAWL is {name!r}; use a name without braces, colons and blanks."
         )
     return name
+
+
+def robots_name(settings: BaseSettings) -> str:
+    """Name that robots.txt files, meta tags and headers know the crawler by."""
+    return product_token(settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"] or "")
 
 
 def limits(settings: BaseSettings) -> Limits:

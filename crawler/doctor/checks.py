@@ -58,7 +58,9 @@ class Doctor:
     async def _machine(self) -> AsyncIterator[Finding]:
         settings = self._settings
         defaults = (ours.USER_AGENT, default_settings.USER_AGENT)
-        yield machine.user_agent(settings["USER_AGENT"] or "", defaults)
+        yield machine.user_agent(
+            settings["USER_AGENT"] or "", assembly.robots_name(settings), defaults
+        )
         yield machine.file_limit(
             resource.getrlimit(resource.RLIMIT_NOFILE)[0],
             fetches=settings.getint("CONCURRENT_REQUESTS"),

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from crawler.doctor.findings import Finding, failure, ok, warning
-from crawler.policy.user_agent import has_contact
+from crawler.policy.user_agent import has_contact, tells_apart
 from crawler.progress.text import size
 
 # Beside those of fetches: logs, servers' connections, the interpreter's own.
@@ -29,7 +29,7 @@ def file_limit(limit: int, *, fetches: int, kept_connections: int) -> Finding:
     return failure("file limit", text, advice)
 
 
-def user_agent(value: str, defaults: Collection[str]) -> Finding:
+def user_agent(value: str, robots_name: str, defaults: Collection[str]) -> Finding:
     """Site owners must find out who crawls them; `defaults` are ours and Scrapy's."""
     if value in defaults:
         return warning(
@@ -44,7 +44,13 @@ def user_agent(value: str, defaults: Collection[str]) -> Finding:
             f"{value!r} names nobody to write to",
             "Add a URL or e-mail address to USER_AGENT.",
         )
-    return ok("user agent", repr(value))
+    if not tells_apart(robots_name):
+        return warning(
+            "user agent",
+            f"robots.txt files cannot speak to {robots_name!r}, which is no crawler's name",
+            "Set ROBOTSTXT_USER_AGENT to a name of its own.",
+        )
+    return ok("user agent", f"{value!r}, {robots_name!r} for robots.txt files")
 
 
 def disk(folder: Path) -> Finding:

@@ -77,7 +77,8 @@ class HtmlReader:
         self._urls = urls
         self._obey_nofollow = obey_nofollow
         self._anchors = anchors
-        self._robots_names = frozenset({"robots", crawler_name.lower()})
+        # Without a name it would be spoken to by every tag that has none.
+        self._robots_names = frozenset({"robots", crawler_name.lower()} - {""})
         self._embeddings = _FRAMES + _MEDIA if media else _FRAMES
         self._finder = Finder({*_HEAD, *_ANCHORS, *self._embeddings, *_UNREAD, *FRAME})
         self._unread = list(unread)

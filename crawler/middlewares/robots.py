@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy import Request, signals
 from scrapy.settings import default_settings
 
+from crawler import assembly
 from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
@@ -31,7 +32,7 @@ from crawler.middlewares.adaptive_delay import CRAWL_DELAY
 from crawler.policy.politeness import Fetch
 from crawler.policy.retry_after import retry_after_s
 from crawler.policy.robots import Unreachable, judge
-from crawler.policy.user_agent import has_contact, product_token
+from crawler.policy.user_agent import has_contact, tells_apart
 from crawler.requests import LEASE, MAY_FETCH
 from crawler.robots_cache import Known, RobotsCache
 from crawler.robots_fetch import TIMEOUT_S, Fetched, RobotsFetch
@@ -41,6 +42,8 @@ from crawler.urls import authority_of
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Headers
+
+    from crawler.frontier.connection import Client
 
 logger = logging.getLogger(__name__)
 
@@ -76,10 +79,13 @@ class Robots:
         return robots
 
     async def _spider_opened(self) -> None:
+        self._cache = self._cache_in(await Servers.of(self._crawler).redis())
+
+    def _cache_in(self, redis: Client) -> RobotsCache:
         settings = self._crawler.settings
-        self._cache = RobotsCache(
-            await Servers.of(self._crawler).redis(),
-            settings["ROBOTSTXT_USER_AGENT"] or product_token(settings["USER_AGENT"]),
+        return RobotsCache(
+            redis,
+            assembly.robots_name(settings),
             ttl_s=settings.getfloat("ROBOTS_TTL"),
             error_ttl_s=settings.getfloat("ROBOTS_ERROR_TTL"),
             size=settings.getint("ROBOTS_CACHE_SIZE"),
@@ -251,4 +257,11 @@ def _check_user_agent(crawler: Crawler) -> None:
         logger.warning(
             "USER_AGENT is the default: set it in your settings, or with -s USER_AGENT=…, to your "
             "crawler's name and a URL or e-mail address, so that site owners can reach you"
+        )
+    if not tells_apart(name := assembly.robots_name(crawler.settings)):
+        logger.warning(
+            "robots.txt files cannot speak to this crawler: its name is %r. Set USER_AGENT to one "
+            "with a name of its own, as in 'Mozilla/5.0 (compatible; mybot/1.0; "
+            "+https://example.com/bot)', or ROBOTSTXT_USER_AGENT to that name",
+            name,
         )

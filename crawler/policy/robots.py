@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from protego import Protego
 
+from crawler.policy.user_agent import product_token
+
 # RFC 9309 section 2.5: parse at least 500 KiB.
 MAX_BYTES = 512 * 1024
 # Section 2.3.1.2: follow at least five redirects; after more the file counts as missing.
@@ -17,8 +19,14 @@ _ERROR_WAIT_MAX_S = 86_400.0
 # Whatever Cache-Control says, nobody is asked more often than that.
 _TTL_MIN_S = 3600.0
 _DISALLOW_ALL = b"User-agent: *\nDisallow: /\n"
-_USER_AGENT = re.compile(r"^[ \t]*user-?agent[ \t]*:[ \t]*([^\n#]*)", re.IGNORECASE | re.MULTILINE)
+# All that the parser takes for a user-agent line: also without a colon, with any blanks.
+_USER_AGENT = re.compile(
+    r"^[^\S\n]*user(?:-|[^\S\n]+)?agent(?:[^\S\n]*:|[^\S\n])[^\S\n]*([^\n#]*)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _TOKEN = re.compile(r"\*(?!\S)|[A-Za-z_-]+")
+# What groups are called for the parser.
+_OURS, _EVERYBODYS, _NOBODYS = "ours", "*", "nobody"
 _MAX_AGE = re.compile(
     r"(?:^|,)\s*(?:max-age\s*=\s*\"?(\d{1,9})|(no-cache|no-store))", re.IGNORECASE
 )
@@ -41,28 +49,30 @@ class Rules:
     """The rules of one authority for one user agent, given by its product token."""
 
     def __init__(self, body: bytes, user_agent: str) -> None:
-        self._user_agent = user_agent
-        text = _USER_AGENT.sub(self._group_name, text_of(body))
+        self._name = user_agent.lower()
+        text = _USER_AGENT.sub(self._group, text_of(body))
         self._parser = Protego.parse(text) if text.strip() else None
         # Seconds to rest between two fetches, 0 when nothing is asked for.
         self.crawl_delay_s = 0.0
         if self._parser is not None:
-            self.crawl_delay_s = float(self._parser.crawl_delay(user_agent) or 0.0)
+            self.crawl_delay_s = float(self._parser.crawl_delay(_OURS) or 0.0)
 
-    def _group_name(self, line: re.Match[str]) -> str:
+    def _group(self, line: re.Match[str]) -> str:
         """A user-agent line whose group is ours, everybody's or nobody's.
 
         The standard compares whole product tokens, without what follows them (section 2.2.1); the
-        parser would take "craw" for "crawler", and would not know "crawler/2.0".
+        parser would take "craw" for "crawler", and would not know "crawler/2.0". The tokens of the
+        standard have letters, "-" and "_" only; those of crawlers have digits and dots too.
         """
         token = _TOKEN.match(line[1])
-        name = token[0] if token is not None else ""
-        ours = name.lower() == self._user_agent.lower()
-        return f"User-agent: {self._user_agent if ours else '*' if name == '*' else '?'}"
+        names = {product_token(line[1]).lower(), token[0].lower() if token is not None else ""}
+        if token is not None and token[0] == _EVERYBODYS:
+            return f"User-agent: {_EVERYBODYS}"
+        return f"User-agent: {_OURS if self._name in names - {''} else _NOBODYS}"
 
     def allows(self, url: str) -> bool:
         """May this URL be fetched?"""
-        return self._parser is None or bool(self._parser.can_fetch(url, self._user_agent))
+        return self._parser is None or bool(self._parser.can_fetch(url, _OURS))
 
     @property
     def sitemaps(self) -> list[str]:

@@ -25,7 +25,6 @@ from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.outlinks import SITEMAP_LEVELS, Outlinks
 from crawler.page_records import asked_by_headers, page_of
 from crawler.policy.priority import Facts
-from crawler.policy.user_agent import product_token
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
 from crawler.tasks import in_daemon_thread
@@ -98,7 +97,7 @@ class WebSpider(Spider):
         if settings.getbool("FOLLOW_SITEMAPS"):
             crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         spider.urls = Urls(assembly.url_rules(settings))
-        spider.robots_name = product_token(settings["USER_AGENT"])
+        spider.robots_name = assembly.robots_name(settings)
         spider.obey_noindex = settings.getbool("OBEY_NOINDEX")
         max_links = settings.getint("MAX_OUTLINKS")
         html = HtmlReader(

@@ -187,6 +187,12 @@ def test_a_page_may_speak_to_this_crawler_alone() -> None:
     assert (found.noindex, found.nofollow) == (True, False)
 
 
+def test_a_tag_without_a_name_speaks_to_nobody() -> None:
+    html = "<meta content=none>"
+    found = HtmlReader(max_links=9, crawler_name="").read(html, URL)
+    assert (found.noindex, found.nofollow) == (False, False)
+
+
 def test_a_drawing_has_no_say_in_the_title() -> None:
     assert document("<body><svg><title>Icon</title></svg>").title == ""
     assert document("<div>x</div><title>Late\n title</title>").title == "Late title"

@@ -18,19 +18,21 @@ def test_a_file_for_each_fetch_and_each_kept_connection() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "level"),
+    ("value", "name", "level"),
     [
-        ("default/1.0 (+https://example.org)", WARNING),
-        ("Scrapy/2 (+https://scrapy.org)", WARNING),
-        ("mine/1.0", WARNING),
-        ("", WARNING),
-        ("mine/1.0 (+https://mine.org/bot)", OK),
-        ("mine/1.0 (bot@mine.org)", OK),
+        ("default/1.0 (+https://example.org)", "default", WARNING),
+        ("Scrapy/2 (+https://scrapy.org)", "Scrapy", WARNING),
+        ("mine/1.0", "mine", WARNING),
+        ("", "", WARNING),
+        ("Mozilla/5.0 (+https://mine.org/bot)", "Mozilla", WARNING),
+        ("Mozilla/5.0 (+https://mine.org/bot)", "mine", OK),
+        ("mine/1.0 (+https://mine.org/bot)", "mine", OK),
+        ("mine/1.0 (bot@mine.org)", "mine", OK),
     ],
 )
-def test_a_user_agent_is_ones_own_and_names_somebody(value: str, level: str) -> None:
+def test_a_user_agent_is_ones_own_and_names_somebody(value: str, name: str, level: str) -> None:
     defaults = ("default/1.0 (+https://example.org)", "Scrapy/2 (+https://scrapy.org)")
-    found = machine.user_agent(value, defaults)
+    found = machine.user_agent(value, name, defaults)
     assert found.level == level
     assert bool(found.advice) == (level != OK)
 

@@ -1,11 +1,9 @@
 """robots.txt: fetched once, obeyed always, and never taken for a yes when it is missing."""
 
-import logging
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from redis.exceptions import ConnectionError as RedisConnectionError
 from scrapy import Request, signals
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -15,105 +13,11 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 
-from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
-from crawler.middlewares.robots import Robots
 from crawler.requests import LEASE
-from crawler.robots_cache import RobotsCache
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
-
-ALLOWED, FORBIDDEN = "http://h.test/a", "http://h.test/private"
-RULES = b"User-agent: crawler\nDisallow: /private\nCrawl-delay: 7\n"
-
-
-Answer = Response | Exception
-
-
-class Memory:
-    """As much of a Redis as the cache of rules needs; `away` makes every call fail."""
-
-    def __init__(self) -> None:
-        self.away = False
-        self._values: dict[str, tuple[Any, int]] = {}
-
-    def pipeline(self, transaction: bool) -> "Pipeline":
-        return Pipeline(self)
-
-    def carry_out(self, name: str, *given: Any) -> Any:
-        """One command, as a server would."""
-        if name == "EVAL":
-            return self._eval(*given[2:])
-        key = given[0]
-        value, left_ms = self._values.get(key, (None, -2))
-        if name == "SET":
-            if "NX" in given and value is not None:
-                return None
-            self._values[key] = (given[1], given[-1])
-            return True
-        return {"GET": value, "PTTL": left_ms}[name]
-
-    def _eval(self, key: str, token: str, more_ms: int = 0) -> None:
-        """Unlock, or lock for longer."""
-        value, left_ms = self._values.get(key, (None, 0))
-        if value == token:
-            self._values[key] = (value, left_ms + more_ms)
-            if not more_ms:
-                del self._values[key]
-
-
-class Pipeline:
-    """Commands that are carried out when all are there."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self._commands: list[tuple[Any, ...]] = []
-
-    def execute_command(self, *command: Any) -> None:
-        self._commands.append(command)
-
-    async def execute(self, raise_on_error: bool) -> list[Any]:
-        if self._memory.away:
-            raise RedisConnectionError("away")
-        return [self._memory.carry_out(*command) for command in self._commands]
-
-
-class World:
-    """The middleware, with a host that answers for its robots.txt as it is told."""
-
-    def __init__(self, answer: Answer | dict[str, Answer], **settings: Any) -> None:
-        self.scheduler = WritingScheduler()
-        self.redis = Memory()
-        self.answer = answer
-        self.asked: list[Request] = []
-        settings = {"DELAY_FACTOR": 0, "DELAY_MIN": 1, **settings}
-        crawler = crawler_with(self.scheduler, **settings)
-        crawler.engine.download_async = self._download  # type: ignore[union-attr]
-        self.stats = crawler.stats
-        self.robots = Robots.from_crawler(crawler)
-        self.robots._cache = RobotsCache(
-            self.redis,  # type: ignore[arg-type]
-            "crawler",
-            ttl_s=1000,
-            error_ttl_s=100,
-            size=10,
-        )
-
-    async def _download(self, request: Request) -> Response:
-        self.asked.append(request)
-        given = self.answer
-        if isinstance(given, dict):
-            given = given[request.url]
-        if isinstance(given, Exception):
-            raise given
-        return given
-
-    async def meets(self, url: str, **meta: Any) -> Request | None:
-        request = Request(url, meta={LEASE: lease_of(url), **meta})
-        found = await self.robots.process_request(request)
-        if found is None:
-            assert request.meta[CRAWL_DELAY] >= 0
-        return found
+from tests.unit.middlewares.robots_worlds import ALLOWED, FORBIDDEN, RULES, Answer, World, answer
+from tests.unit.schedulers import lease_of
 
 
 def assert_handed_back(world: World, rest_ms: int) -> None:
@@ -121,10 +25,6 @@ def assert_handed_back(world: World, rest_ms: int) -> None:
     ((verb, url, found_ms),) = world.scheduler.calls
     assert (verb, url) == ("hand_back", ALLOWED)
     assert 0.9 * rest_ms <= found_ms <= rest_ms
-
-
-def answer(status: int = 200, body: bytes = RULES, **headers: Any) -> Response:
-    return Response("http://h.test/robots.txt", status=status, body=body, headers=headers)
 
 
 async def test_unknown_rules_are_fetched_and_the_url_handed_back() -> None:
@@ -472,22 +372,3 @@ async def test_a_file_stays_locked_while_redirects_are_followed() -> None:
     # Once more for each redirect.
     assert locked_ms == [20_000, 40_000]
     assert "robots:lock:http://h.test" not in world.redis._values
-
-
-# --- who we are ---------------------------------------------------------------------------------
-
-
-def test_the_default_user_agent_gets_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    World(answer())
-    (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert "-s USER_AGENT=" in record.message
-    caplog.clear()
-    World(answer(), USER_AGENT="mybot/1.0")
-    assert not [record for record in caplog.records if record.levelno == logging.WARNING]
-
-
-@pytest.mark.parametrize("user_agent", ["mybot/1.0", ours.USER_AGENT, ""])
-def test_a_contact_may_be_required(user_agent: str) -> None:
-    with pytest.raises(ConfigurationError, match="must be your own and have a URL"):
-        World(answer(), REQUIRE_CONTACT=True, USER_AGENT=user_agent)
-    World(answer(), REQUIRE_CONTACT=True, USER_AGENT="mybot/1.0 (me@example.net)")

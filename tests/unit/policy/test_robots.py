@@ -66,6 +66,48 @@ def test_rules_are_read_as_the_standard_says(body: bytes, path: str, allowed: bo
     assert allows(body, path) is allowed
 
 
+@pytest.mark.parametrize(
+    ("agent", "line", "meant"),
+    [
+        ("MJ12bot", b"MJ12bot", True),
+        ("MJ12bot", b"mj12BOT/v1.4.8", True),
+        ("MJ12bot", b"MJ12bot v1.4.8 # all of them", True),
+        ("MJ12bot", b"MJ12bot, others", True),
+        ("MJ12bot", b"Mozilla/5.0 (compatible; MJ12bot/v1.4.8; http://mj12bot.com/)", True),
+        ("MJ12bot", b"MJ", False),
+        ("MJ12bot", b"MJ12", False),
+        ("MJ12bot", b"MJ12bots", False),
+        ("MJ12bot", b"MJ12bot-news", False),
+        ("MJ12bot", b"MJ12bot.net", False),
+        ("bot1", b"bot12", False),
+        ("my.bot", b"My.Bot", True),
+        ("my.bot", b"my", False),
+        ("360Spider", b"360spider", True),
+        # By the standard a name ends where its letters do.
+        ("crawler", b"crawler2", True),
+        ("crawler", b"crawler.example", True),
+        # Names that the parser has a meaning of its own for.
+        ("nobody", b"other", False),
+        ("ours", b"other", False),
+        ("?", b"other", False),
+        ("", b"", False),
+        ("", b"other", False),
+    ],
+)
+def test_a_group_is_ours_by_the_whole_name(agent: str, line: bytes, meant: bool) -> None:
+    body = b"User-agent: " + line + b"\nDisallow: /x\nCrawl-delay: 3\n"
+    assert allows(body, "/x", agent) is not meant
+    assert Rules(body, agent).crawl_delay_s == (3.0 if meant else 0.0)
+
+
+@pytest.mark.parametrize(
+    "field", [b"User-agent ", b"User agent: ", b"useragent:", b"\xc2\xa0User-agent:\xc2\xa0"]
+)
+@pytest.mark.parametrize(("line", "meant"), [(b"My2Bot/1", True), (b"my2", False), (b"*", True)])
+def test_a_line_that_the_parser_understands_is_one(field: bytes, line: bytes, meant: bool) -> None:
+    assert allows(field + line + b"\nDisallow: /x\n", "/x", "my2bot") is not meant
+
+
 @pytest.mark.parametrize("kind", READ_KINDS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("agent", ["crawler", "otherbot", "stranger"])
 def test_every_kind_of_the_synthetic_web_means_what_its_table_says(

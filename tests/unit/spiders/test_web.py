@@ -204,6 +204,21 @@ async def test_a_header_may_speak_to_this_crawler(scheduler: WritingScheduler) -
     assert not (await page_of(response, spider)).stored
 
 
+async def test_pages_speak_to_this_crawler_by_the_name_that_robots_txt_files_have_for_it(
+    scheduler: WritingScheduler,
+) -> None:
+    crawler = crawler_with(
+        scheduler, USER_AGENT="mine/1.0 (+x)", ROBOTSTXT_USER_AGENT="Known2.Bot/3.1"
+    )
+    spider = WebSpider.from_crawler(crawler)
+    told = HtmlResponse(URL, body=HTML, headers={"X-Robots-Tag": "known2.bot: noindex"})
+    assert not (await page_of(told, spider)).stored
+    meta = b"<meta name=KNOWN2.bot content=noindex>"
+    assert not (await page_of(HtmlResponse(URL, body=meta + HTML), spider)).stored
+    other = HtmlResponse(URL, body=HTML, headers={"X-Robots-Tag": "mine: noindex"})
+    assert (await page_of(other, spider)).stored
+
+
 async def test_links_follow_the_url_rules_and_keep_their_texts(
     scheduler: WritingScheduler,
 ) -> None:
