@@ -1,6 +1,6 @@
 """Rules of robots.txt files: in Redis for the fleet, and the recent ones in memory. Bounded.
 
-robots:<authority>       string  body or reason, failures, and for how long; msgpack
+robots:<authority>       string  body, withheld or reason, failures, and for how long; msgpack
 robots:lock:<authority>  string  who fetches it; expires by itself
 """
 
@@ -21,7 +21,15 @@ import zstandard
 
 from crawler.frontier import RedisAway
 from crawler.frontier.round_trips import Command, RoundTrips
-from crawler.policy.robots import MAX_BYTES, Rules, Unreachable, error_wait_s, rules_ttl_s
+from crawler.policy.robots import (
+    MAX_BYTES,
+    WITHHELD_IS,
+    Rules,
+    Unreachable,
+    Withheld,
+    error_wait_s,
+    rules_ttl_s,
+)
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -66,16 +74,28 @@ class Known:
 
 
 class RobotsCache:
-    """Look up and keep the rules of an authority."""
+    """Look up and keep the rules of an authority.
+
+    Redis has what was found, for crawls of any name; what a `withheld` file stands for, as the
+    body of its rules, is for each process to say.
+    """
 
     def __init__(
-        self, redis: Redis, user_agent: str, *, ttl_s: float, error_ttl_s: float, size: int
+        self,
+        redis: Redis,
+        user_agent: str,
+        *,
+        ttl_s: float,
+        error_ttl_s: float,
+        size: int,
+        withheld: bytes = WITHHELD_IS["allow"],
     ) -> None:
         self._trips = RoundTrips.of(redis)
         self._user_agent = user_agent
         self._ttl_s = ttl_s
         self._error_ttl_s = error_ttl_s
         self._size = size
+        self._withheld = withheld
         self._recent: OrderedDict[str, Known] = OrderedDict()
 
     def recent(self, authority: str) -> Known | None:
@@ -100,6 +120,8 @@ class RobotsCache:
             return None
         if record["reason"]:
             rules: Rules | Unreachable = Unreachable(record["reason"])
+        elif record.get("withheld"):
+            rules = await self._parse(self._withheld)
         else:
             text = _UNPACKER.decompress(record["body"], max_output_size=2 * MAX_BYTES)
             rules = await self._parse(text)
@@ -109,7 +131,7 @@ class RobotsCache:
     async def put(
         self,
         authority: str,
-        answer: bytes | Unreachable,
+        answer: bytes | Withheld | Unreachable,
         *,
         at_least_s: float = 0.0,
         cache_control: bytes | None = None,
@@ -131,7 +153,8 @@ class RobotsCache:
             record["failures"] += 1
             ttl_s = error_wait_s(self._error_ttl_s, record["failures"])
         else:
-            body = answer[: MAX_BYTES + 1]
+            record["withheld"] = isinstance(answer, Withheld)
+            body = self._withheld if isinstance(answer, Withheld) else answer[: MAX_BYTES + 1]
             rules, ttl_s = await self._parse(body), rules_ttl_s(self._ttl_s, cache_control)
             record["body"] = _PACKER.compress(body)
         # Spread, so that a fleet does not ask for all of them again at once.

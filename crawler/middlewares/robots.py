@@ -31,7 +31,7 @@ from crawler.manners import Manners
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
 from crawler.policy.politeness import Fetch
 from crawler.policy.retry_after import retry_after_s
-from crawler.policy.robots import Unreachable, judge
+from crawler.policy.robots import WITHHELD_IS, Unreachable, Withheld, judge
 from crawler.policy.user_agent import has_contact, tells_apart
 from crawler.requests import LEASE, MAY_FETCH
 from crawler.robots_cache import Known, RobotsCache
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_FORBIDDEN = ("allow", "deny")
 # For those who find the file being fetched by another.
 _LOCKED_WAIT_S = 1.0
 # Renewed with each redirect; not longer, for the host's URLs wait for it if its holder dies.
@@ -60,13 +59,12 @@ class Robots:
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
         forbidden = settings["ROBOTS_FORBIDDEN_IS"]
-        if forbidden not in _FORBIDDEN:
+        if forbidden not in WITHHELD_IS:
             raise ConfigurationError(
-                f"ROBOTS_FORBIDDEN_IS is {forbidden!r}; use one of {', '.join(_FORBIDDEN)}."
+                f"ROBOTS_FORBIDDEN_IS is {forbidden!r}; use one of {', '.join(WITHHELD_IS)}."
             )
         self._crawler = crawler
         self._manners = Manners.of(crawler)
-        self._forbidden_allows = forbidden == "allow"
         self._crawl_delay_max_s = settings.getfloat("CRAWL_DELAY_MAX")
         self._robots_fetch = RobotsFetch(crawler)
         self._cache: RobotsCache
@@ -89,6 +87,7 @@ class Robots:
             ttl_s=settings.getfloat("ROBOTS_TTL"),
             error_ttl_s=settings.getfloat("ROBOTS_ERROR_TTL"),
             size=settings.getint("ROBOTS_CACHE_SIZE"),
+            withheld=WITHHELD_IS[settings["ROBOTS_FORBIDDEN_IS"]],
         )
 
     async def process_request(self, request: Request) -> Request | None:
@@ -171,7 +170,7 @@ class Robots:
             return None
         self._count("robots/fetched")
         ended = Fetch(duration_s=monotonic() - started, status=answer.status)
-        known = await self._keep(fetch, self._rules_of(answer), answer.headers)
+        known = await self._keep(fetch, _judged(answer), answer.headers)
         if isinstance(known.rules, Unreachable):
             logger.info(
                 "No rules from %s (%s): its URLs wait %.0f s",
@@ -204,10 +203,12 @@ class Robots:
             scheduler.release(lease, 0)
             raise
 
-    async def _keep(self, fetch: _Fetch, rules: bytes | Unreachable, headers: Headers) -> Known:
+    async def _keep(
+        self, fetch: _Fetch, found: bytes | Withheld | Unreachable, headers: Headers
+    ) -> Known:
         """Let the fleet know the rules; returns those that hold, the old ones if there are none."""
         asked_s = 0.0
-        if isinstance(rules, Unreachable):
+        if isinstance(found, Unreachable):
             self._count("robots/unreachable")
             if fetch.old is not None and not isinstance(fetch.old.rules, Unreachable):
                 self._cache.put_off(fetch.authority)
@@ -215,18 +216,13 @@ class Robots:
             asked_s = retry_after_s(headers.get("Retry-After")) or 0.0
         known = await self._cache.put(
             fetch.authority,
-            rules,
+            found,
             at_least_s=asked_s,
             cache_control=headers.get("Cache-Control"),
             token=fetch.token,
         )
         fetch.is_locked = False
         return known
-
-    def _rules_of(self, answer: Fetched) -> bytes | Unreachable:
-        if answer.status is None:
-            return Unreachable(answer.error)
-        return judge(answer.status, answer.body, forbidden_allows=self._forbidden_allows)
 
     def _count(self, name: str) -> None:
         self._crawler.stats.inc_value(name)
@@ -242,6 +238,12 @@ class _Fetch:
     # Rules that hold and end soon.
     old: Known | None
     is_locked: bool = True
+
+
+def _judged(answer: Fetched) -> bytes | Withheld | Unreachable:
+    if answer.status is None:
+        return Unreachable(answer.error)
+    return judge(answer.status, answer.body)
 
 
 def _check_user_agent(crawler: Crawler) -> None:

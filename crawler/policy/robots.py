@@ -18,7 +18,8 @@ _MAX_SITEMAPS = 1000
 _ERROR_WAIT_MAX_S = 86_400.0
 # Whatever Cache-Control says, nobody is asked more often than that.
 _TTL_MIN_S = 3600.0
-_DISALLOW_ALL = b"User-agent: *\nDisallow: /\n"
+# The rules that a withheld file stands for: by the standard none, for some a closed door.
+WITHHELD_IS = {"allow": b"", "deny": b"User-agent: *\nDisallow: /\n"}
 # All that the parser takes for a user-agent line: also without a colon, with any blanks.
 _USER_AGENT = re.compile(
     r"^[^\S\n]*user(?:-|[^\S\n]+)?agent(?:[^\S\n]*:|[^\S\n])[^\S\n]*([^\n#]*)",
@@ -43,6 +44,11 @@ class Unreachable:
     """RFC 9309 section 2.3.1.4: server errors and network errors disallow everything."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A 401 or 403. What it means is each crawl's own choice, so it is kept as what it is."""
 
 
 class Rules:
@@ -82,20 +88,14 @@ class Rules:
         return list(dict.fromkeys(self._parser.sitemaps))[:_MAX_SITEMAPS]
 
 
-def judge(status: int, body: bytes, *, forbidden_allows: bool = True) -> bytes | Unreachable:
-    """Body of the rules that an answer stands for: its own, or none at all for a 4xx.
-
-    `forbidden_allows` is for 401 and 403: the standard takes them for no rules, some take them for
-    a closed door.
-    """
+def judge(status: int, body: bytes) -> bytes | Withheld | Unreachable:
+    """What an answer stands for: rules, which are none at all for most of 4xx, or no rules yet."""
     # 407 is the word of a proxy, and says nothing of the host.
     if status in (407, 429) or status >= 500:
         return Unreachable(f"status {status}")
     if 200 <= status < 300:
         return body
-    if status in (401, 403) and not forbidden_allows:
-        return _DISALLOW_ALL
-    return b""
+    return Withheld() if status in (401, 403) else b""
 
 
 def rules_ttl_s(ttl_s: float, cache_control: bytes | None) -> float:

@@ -3,11 +3,12 @@
 import random
 from collections.abc import AsyncIterator
 
+import msgpack
 import pytest
 import redis.exceptions
 from redis.asyncio import Redis
 
-from crawler.policy.robots import MAX_BYTES, Rules, Unreachable
+from crawler.policy.robots import MAX_BYTES, WITHHELD_IS, Rules, Unreachable, Withheld
 from crawler.robots_cache import Known, RobotsCache
 
 AUTHORITY = "http://h.test"
@@ -22,6 +23,18 @@ async def client(redis_url: str) -> AsyncIterator[Redis]:
 
 def cache_in(redis: Redis, *, ttl_s: float = 1000.0, size: int = 10) -> RobotsCache:
     return RobotsCache(redis, "crawler", ttl_s=ttl_s, error_ttl_s=100.0, size=size)
+
+
+def cache_that(redis: Redis, withheld: str) -> RobotsCache:
+    return RobotsCache(
+        redis, "crawler", ttl_s=1000.0, error_ttl_s=100.0, size=10, withheld=WITHHELD_IS[withheld]
+    )
+
+
+def allows_root(found: Known | None) -> bool:
+    assert found is not None
+    assert isinstance(found.rules, Rules)
+    return found.rules.allows(AUTHORITY + "/")
 
 
 def forbids_private(found: Known | None) -> bool:
@@ -53,6 +66,24 @@ async def test_no_rules_at_all_are_known_to_be_none(client: Redis) -> None:
     assert found is not None
     assert isinstance(found.rules, Rules)
     assert found.rules.allows(AUTHORITY + "/private")
+
+
+@pytest.mark.parametrize("finder", ["allow", "deny"])
+async def test_a_withheld_file_is_for_each_crawl_what_it_takes_it_for(
+    client: Redis, finder: str
+) -> None:
+    known = await cache_that(client, finder).put(AUTHORITY, Withheld())
+    assert allows_root(known) is (finder == "allow")
+    assert allows_root(await cache_that(client, "allow").get(AUTHORITY))
+    assert not allows_root(await cache_that(client, "deny").get(AUTHORITY))
+
+
+async def test_a_record_from_before_files_were_told_to_be_withheld_holds(client: Redis) -> None:
+    await cache_in(client).put(AUTHORITY, BODY)
+    record = msgpack.unpackb(await client.get("robots:" + AUTHORITY))
+    del record["withheld"]
+    await client.set("robots:" + AUTHORITY, msgpack.packb(record), px=10_000)
+    assert forbids_private(await cache_in(client).get(AUTHORITY))
 
 
 async def test_an_unreachable_host_is_so_for_others_too_and_not_as_long(client: Redis) -> None:

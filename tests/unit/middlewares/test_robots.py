@@ -113,6 +113,18 @@ async def test_a_forbidden_robots_txt_may_be_taken_for_a_closed_door(status: int
         await world.meets(ALLOWED)
 
 
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_crawl_on_the_same_redis_with_another_meaning_of_forbidden_keeps_to_its_own(
+    status: int,
+) -> None:
+    other, world = World(answer(status)), World(answer(status), ROBOTS_FORBIDDEN_IS="deny")
+    await other.meets(ALLOWED)
+    world.redis._values = other.redis._values
+    with pytest.raises(IgnoreRequest):
+        await world.meets(ALLOWED)
+    assert world.asked == []
+
+
 def test_another_meaning_of_forbidden_is_a_mistake() -> None:
     with pytest.raises(ConfigurationError, match="ROBOTS_FORBIDDEN_IS is 'ask'; use one of allow"):
         World(answer(), ROBOTS_FORBIDDEN_IS="ask")

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from crawler.policy.robots import (
     MAX_BYTES,
     MAX_REDIRECTS,
+    WITHHELD_IS,
     Rules,
     Unreachable,
+    Withheld,
     error_wait_s,
     judge,
     rules_ttl_s,
@@ -144,8 +146,8 @@ def test_a_rule_of_the_standard(body: bytes, path: str, allowed: bool) -> None:
         ("2.3.1.1", 206, b"rules"),
         ("2.3.1.2", 301, b""),
         ("2.3.1.3", 400, b""),
-        ("2.3.1.3", 401, b""),
-        ("2.3.1.3", 403, b""),
+        ("2.3.1.3", 401, Withheld()),
+        ("2.3.1.3", 403, Withheld()),
         ("2.3.1.3", 404, b""),
         ("2.3.1.3", 410, b""),
         ("2.3.1.3", 499, b""),
@@ -155,15 +157,15 @@ def test_a_rule_of_the_standard(body: bytes, path: str, allowed: bool) -> None:
         ("2.3.1.4", 599, Unreachable("status 599")),
     ],
 )
-def test_what_a_status_means(section: str, status: int, answer: bytes | Unreachable) -> None:
+def test_what_a_status_means(
+    section: str, status: int, answer: bytes | Withheld | Unreachable
+) -> None:
     assert judge(status, b"rules") == answer
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_forbidden_may_be_taken_for_a_closed_door(status: int) -> None:
-    answer = judge(status, b"", forbidden_allows=False)
-    assert isinstance(answer, bytes)
-    assert not allows(answer, "/x")
+def test_2_3_1_3_a_withheld_file_is_no_rules_or_a_closed_door() -> None:
+    assert allows(WITHHELD_IS["allow"], "/x")
+    assert not allows(WITHHELD_IS["deny"], "/x")
 
 
 def test_2_3_1_2_five_redirects_are_followed() -> None:
