@@ -1,12 +1,21 @@
-"""What a page asks of crawlers, by meta tags and X-Robots-Tag headers. Pure."""
+"""What a page asks of crawlers, by meta tags and X-Robots-Tag headers. Pure.
+
+`unavailable_after` is read past: it is for those who show pages, not for those who fetch them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# Directives whose colon belongs to a value and not to the name of a crawler.
-_WITH_VALUE = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
+# A directive and the first word of its value, where "none" has another meaning. The rest of a date
+# asks for nothing.
+_WITH_VALUE = re.compile(
+    r"\b(?:unavailable_after|max-snippet|max-image-preview|max-video-preview)\s*:\s*[^\s,]*"
+)
+# The name of a crawler, "*" for all; a colon before minutes is of a date.
+_NAMED = re.compile(r"([^:]+):(?!\d\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +31,31 @@ class Directives:
 
 def of_meta(content: str) -> Directives:
     """What the content of a meta robots tag asks for."""
-    words = content.lower().replace(",", " ").split()
-    everything = "none" in words
-    return Directives(everything or "noindex" in words, everything or "nofollow" in words)
+    return _asked_by(_parts(content))
 
 
 def of_headers(values: Iterable[str], crawler_name: str) -> Directives:
     """What X-Robots-Tag headers ask of all crawlers, and of the one with this name."""
     found = Directives()
+    names = ("*", crawler_name.lower())
     for value in values:
         meant = True
-        for part in value.lower().split(","):
-            name, colon, rest = part.partition(":")
-            words = part
-            if colon and name.strip() not in _WITH_VALUE:
+        for part in _parts(value):
+            named = _NAMED.match(part)
+            if named is not None:
                 # It holds for all that follow in this header.
-                meant = name.strip() in ("*", crawler_name.lower())
-                words = rest
+                meant = named[1].strip() in names
             if meant:
-                found |= of_meta(words if words is rest or not colon else "")
+                found |= _asked_by([part[named.end() :] if named is not None else part])
     return found
+
+
+def _parts(text: str) -> list[str]:
+    """What is between commas, without the directives that have values."""
+    return _WITH_VALUE.sub(" ", text.lower()).split(",")
+
+
+def _asked_by(parts: Iterable[str]) -> Directives:
+    words = {word for part in parts for word in part.split()}
+    everything = "none" in words
+    return Directives(everything or "noindex" in words, everything or "nofollow" in words)
