@@ -150,8 +150,9 @@ ROBOTS_CACHE_SIZE = 10_000
 # Failed fetches are repeated so many times, 31 at the most: after RETRY_BASE seconds, doubled each
 # time up to RETRY_MAX.
 RETRY_TIMES = 3
-# Statuses that count as failures of a fetch.
-RETRY_HTTP_CODES = [408, 429, 500, 502, 503, 504]
+# Statuses that count as failures of a fetch. From 520 on they are those of proxies in front of a
+# host that does not answer them.
+RETRY_HTTP_CODES = [408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524]
 RETRY_BASE = 30.0
 RETRY_MAX = 3600.0
 

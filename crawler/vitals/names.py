@@ -20,7 +20,8 @@ _CODES = frozenset(
 CAUSES = frozenset(
     "timeout refused connection dns dns_nxdomain truncated private_address too_big cancelled "
     "scheme stood_still callback_error item_error unreadable damaged poison status_408 "
-    "status_429 status_500 status_502 status_503 status_504".split()
+    "status_429 status_500 status_502 status_503 status_504 status_520 status_521 status_522 "
+    "status_523 status_524".split()
 )
 _LINK_REASONS = frozenset(
     "depth too_long extension excluded scope include exclude trap_growing trap_repeated "

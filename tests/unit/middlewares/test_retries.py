@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from scrapy import Request
 from scrapy.http import Response
+from scrapy.settings import default_settings
 
+from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.middlewares.retries import Retries
 from crawler.policy.retry import Bury, Retry
@@ -26,7 +28,7 @@ def after(
     return found, scheduler.calls
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524])
 def test_a_passing_trouble_is_tried_again_later(status: int) -> None:
     found, calls = after(status)
     assert isinstance(found, Request)
@@ -42,6 +44,10 @@ def test_any_other_answer_is_the_spiders(status: int) -> None:
     found, calls = after(status)
     assert isinstance(found, Response)
     assert calls == []
+
+
+def test_what_scrapy_tries_again_is_tried_again() -> None:
+    assert set(default_settings.RETRY_HTTP_CODES) <= set(ours.RETRY_HTTP_CODES)
 
 
 def test_the_settings_say_which_statuses_are_tried_again() -> None:

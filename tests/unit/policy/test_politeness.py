@@ -23,6 +23,9 @@ RULES = Politeness(factor=5.0, min_s=1.0, max_s=60.0)
         # A fast error says nothing about what the host can bear.
         (Fetch(0.01, 500), Host(0.01), Rest(2_000, "minimum")),
         (Fetch(0.01, None), Host(0.01), Rest(2_000, "minimum")),
+        (Fetch(0.01, 521), Host(0.01), Rest(2_000, "minimum")),
+        # A proxy that waited for the host in vain took its time.
+        (Fetch(20.0, 522), Host(20.0), Rest(60_000, "adaptive")),
         (Fetch(0.01, 503), Host(0.01), Rest(60_000, "overload")),
         (Fetch(0.01, 429), Host(0.01), Rest(60_000, "overload")),
         (Fetch(0.01, 429), Host(0.01, overloads=2), Rest(120_000, "overload")),
