@@ -20,6 +20,7 @@ from crawler.command_settings import check_spider, completed
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.fleet.commands import FleetCommands
+from crawler.fleet.logs import folder_of, fresh_log
 from crawler.fleet.member import Member
 from crawler.fleet.screen import Screen
 from crawler.fleet.supervisor import Supervisor
@@ -46,7 +47,8 @@ class Command(ScrapyCommand):
     def long_desc(self) -> str:
         return (
             "Start several processes of one crawl and its admin API. Those that crash start again; "
-            "Ctrl-C lets fetches finish, once more stops at once. Logs are in CRAWL_DIR/fleet."
+            "Ctrl-C lets fetches finish, once more stops at once. Logs are in "
+            "CRAWL_DIR/fleet/CRAWL."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -92,16 +94,16 @@ class Command(ScrapyCommand):
         settings = self.settings
         assert settings is not None
         crawl = _given(opts).get("crawl") or settings["CRAWL"] or spider
-        folder = Path(settings["CRAWL_DIR"], "fleet")
+        folder = folder_of(settings["CRAWL_DIR"], crawl)
         port = settings.getint("ADMIN_PORT")
         commands = FleetCommands(spider, opts.arguments, opts.set or [], port)
         crawlers = [
-            _member(f"process {number}", commands.crawler(first=number == 1), folder)
+            _member(folder, f"process {number}", commands.crawler(first=number == 1))
             for number in range(1, opts.processes + 1)
         ]
         screen = Screen(settings["PROGRESS"], settings.getfloat("PROGRESS_INTERVAL"))
         watch = Watch(redis, crawl)
-        admin = _member("admin", commands.admin(crawl), folder)
+        admin = _member(folder, "admin", commands.admin(crawl))
         supervisor = Supervisor(crawlers, admin, has_work=watch.has_work, say=screen.say)
         await watch.open()
         loop = asyncio.get_running_loop()
@@ -136,11 +138,8 @@ def _given(opts: argparse.Namespace) -> dict[str, str]:
     return dict(argument.split("=", 1) for argument in opts.arguments)
 
 
-def _member(name: str, command: list[str], folder: Path) -> Member:
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / f"{name.replace(' ', '-')}.log"
-    log.unlink(missing_ok=True)
-    return Member(name, command, log)
+def _member(folder: Path, name: str, command: list[str]) -> Member:
+    return Member(name, command, fresh_log(folder, name))
 
 
 def _processes(text: str) -> int:

@@ -57,7 +57,7 @@ def test_a_fleet_that_loses_a_member_starts_it_again_and_completes_the_crawl(
 
 def _pid_of_third(folder: Path) -> int:
     """Of the process that writes the third log: its own children have other files."""
-    wanted = (folder / "crawl" / "fleet" / "process-3.log").resolve()
+    wanted = (folder / "crawl" / "fleet" / "web" / "process-3.log").resolve()
     for process in Path("/proc").iterdir():
         output = process / "fd" / "1"
         try:
@@ -86,8 +86,13 @@ def test_mistakes_are_told_before_anything_starts(tmp_path: Path, redis_url: str
 def test_a_mistake_that_only_the_crawl_finds_ends_the_fleet(tmp_path: Path, redis_url: str) -> None:
     settings = [f"REDIS_URL={redis_url}", f"CRAWL_DIR={tmp_path}", "PAGES_STORE=none"]
     given = [word for setting in settings for word in ("-s", setting)]
+    old = tmp_path / "fleet" / "web" / "process-1.log"
+    old.parent.mkdir(parents=True)
+    old.write_text("why it crashed")
     run = scrapy("fleet", "web", "-n", "2", "-a", "scope=galaxy", "--json", *given)
     assert run.code == 1
     assert "scope is 'galaxy'" in run.stderr
     result = json.loads(run.stdout)
     assert (result["pages"], result["processes"][0]["state"]) == (0, "given up")
+    assert "scope is 'galaxy'" in old.read_text()
+    assert old.with_suffix(".log.1").read_text() == "why it crashed"
