@@ -34,6 +34,7 @@ from crawler import sitemaps
 from crawler.errors import NotStored
 from crawler.fetch_errors import (
     Forbidden,
+    Malformed,
     NoSuchHost,
     PrivateAddress,
     StoppedTooLong,
@@ -57,6 +58,7 @@ _REASONS: dict[type[BaseException], str] = {
     TooBigUnpacked: "too_big",
     # The process did, so that nothing is known of the host.
     StoppedTooLong: "stood_still",
+    Malformed: "malformed",
     # A connection that broke.
     DownloadFailedError: "connection",
 }

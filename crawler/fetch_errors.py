@@ -34,6 +34,10 @@ class StoppedTooLong(DownloadFailedError):
     """The process stood still while it connected; the host may be another process's by now."""
 
 
+class Malformed(DownloadFailedError):
+    """The host answered, but with what is no HTTP."""
+
+
 class Forbidden(IgnoreRequest):
     """The URL is not to be fetched; `reason` says by whose word."""
 

@@ -1,7 +1,8 @@
 """Read one answer out of the bytes of a connection, and hand it over as it comes. No I/O.
 
-llhttp (httptools) reads it, as leniently as the web needs; how much of it is no body is bounded
-here, how much of the body is taken is the reception's affair.
+llhttp (httptools) reads it, as leniently as the web needs; a head that it refuses is mended and
+read once more. How much of an answer is no body is bounded here, how much of the body is taken is
+the reception's affair.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from httptools import (
 from scrapy.exceptions import DownloadFailedError
 from scrapy.http import Headers
 
+from crawler.fetch_errors import Malformed
+from crawler.http1.mending import Unmendable, mended
+
 if TYPE_CHECKING:
     from crawler.reception import Reception
 
@@ -33,6 +37,10 @@ _TIMEOUT = re.compile(rb"timeout=(\d{1,9})", re.IGNORECASE)
 
 class Truncated(Exception):
     """The head of an answer came, and its body did not end as it should."""
+
+
+class NoAnswer(DownloadFailedError):
+    """The connection ended before a byte of an answer came."""
 
 
 class _Enough(Exception):
@@ -54,14 +62,12 @@ class Answer:
         # Bytes since the last header or part of the body.
         self._between = 0
         self._has_head = self._until_close = self._may_keep = False
-        parser = HttpResponseParser(self)
-        # Servers send odd bytes in headers, and lines that end with a line feed only.
-        parser.set_dangerous_leniencies(
-            lenient_headers=True,
-            lenient_optional_cr_before_lf=True,
-            lenient_spaces_after_chunk_size=True,
-        )
-        self._parser = parser
+        # What came so far; None when there is a head, or too much to mend one.
+        self._raw: bytes | None = b""
+        # Why the parser refused the head; then it is mended when all of it is there.
+        self._refusal = ""
+        self._is_mended = False
+        self._parser = self._new_parser()
 
     def feed(self, data: bytes) -> None:
         """The next bytes of the connection."""
@@ -70,6 +76,16 @@ class Answer:
             self.keeps = False
             return
         self._between += len(data)
+        raw = self._raw
+        if raw is not None:
+            # The first part is kept without a copy; most heads have one.
+            self._raw = raw + data if len(raw) <= MAX_BETWEEN_BYTES else None
+            if self._refusal:
+                self._mend(known=len(raw))
+                return
+        self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
         except HttpParserCallbackError as error:
@@ -80,7 +96,8 @@ class Answer:
             else:
                 self._end(cause)
         except (HttpParserError, HttpParserUpgrade) as error:
-            self._broken(f"it is no HTTP: {error}")
+            self._refusal = f"it is no HTTP: {error}"
+            self._mend()
         else:
             if self._between > MAX_BETWEEN_BYTES:
                 self._broken("it has a line without end")
@@ -91,15 +108,45 @@ class Answer:
         broke = isinstance(error, ConnectionError)
         if self._has_head and self._until_close and not broke:
             self._end(None)
+        elif self._refusal:
+            self._broken(self._refusal)
         else:
-            self._broken(f"the connection broke: {error}" if error else "the server closed it")
+            kind = NoAnswer if self._raw == b"" else DownloadFailedError
+            reason = f"the connection broke: {error}" if error else "the server closed it"
+            self._broken(reason, kind)
 
     def leave(self) -> None:
         """Let go of the parser, which knows this object too: no work for the collector."""
         del self._parser
 
-    def _broken(self, reason: str) -> None:
-        kind = Truncated if self._has_head else DownloadFailedError
+    def _new_parser(self) -> HttpResponseParser:
+        parser = HttpResponseParser(self)
+        # Servers send odd bytes in headers, and lines that end with a line feed only.
+        parser.set_dangerous_leniencies(
+            lenient_headers=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
+        )
+        return parser
+
+    def _mend(self, *, known: int = 0) -> None:
+        """Read the head that was refused once more, without what is wrong with it."""
+        try:
+            if self._raw is None:
+                raise Unmendable
+            data = mended(self._raw, known)
+        except Unmendable:
+            self._broken(self._refusal)
+            return
+        if data is not None:
+            self._raw, self._refusal, self._is_mended = None, "", True
+            self._fields, self._count, self._between = {}, 0, 0
+            self._parser = self._new_parser()
+            self._parse(data)
+
+    def _broken(self, reason: str, kind: type[Exception] = Malformed) -> None:
+        if self._has_head:
+            kind = Truncated
         self._end(kind(f"The answer cannot be read: {reason}"))
 
     def _end(self, error: BaseException | None, *, whole: bool = False) -> None:
@@ -139,8 +186,9 @@ class Answer:
             # The answer itself is still to come.
             self._fields, self._count = {}, 0
             return
-        self._has_head = True
-        self._may_keep = parser.should_keep_alive()
+        self._has_head, self._raw = True, None
+        # A server that is wrong about one answer may be wrong about its end.
+        self._may_keep = parser.should_keep_alive() and not self._is_mended
         if promise := fields.get(b"Keep-Alive"):
             self.listens_s = _promised_s(promise[-1])
         codings = fields.get(b"Transfer-Encoding")

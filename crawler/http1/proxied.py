@@ -21,7 +21,7 @@ from scrapy.exceptions import (
 from scrapy.http import Headers
 from scrapy.utils.url import add_http_if_no_scheme
 
-from crawler.fetch_errors import StoppedTooLong
+from crawler.fetch_errors import Malformed, StoppedTooLong
 from crawler.http1.answer import MAX_HEADER_BYTES, MAX_HEADERS, Truncated
 from crawler.http1.pool import BindAddress
 from crawler.reception import Reception
@@ -153,6 +153,10 @@ class Proxied:
             raise DownloadConnectionRefusedError(str(error)) from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
             raise UnsupportedURLSchemeError(str(error)) from error
+        except aiohttp.ClientResponseError as error:
+            # A proxy that makes no tunnel says nothing about the host.
+            is_of_proxy = isinstance(error, aiohttp.ClientHttpProxyError)
+            raise (DownloadFailedError if is_of_proxy else Malformed)(str(error)) from error
         except (aiohttp.ClientError, OSError) as error:
             raise DownloadFailedError(str(error) or type(error).__name__) from error
 

@@ -11,9 +11,10 @@ from scrapy.exceptions import (
     DownloadConnectionRefusedError,
     DownloadFailedError,
     DownloadTimeoutError,
+    ResponseDataLossError,
 )
 
-from crawler.fetch_errors import StoppedTooLong
+from crawler.fetch_errors import Malformed, StoppedTooLong
 from crawler.manners import Manners
 from crawler.options import Options
 from crawler.policy.politeness import Fetch
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 _STARTED = "fetch_started"
 CRAWL_DELAY = "crawl_delay"
 _UNANSWERED = (DownloadConnectionRefusedError, DownloadFailedError, DownloadTimeoutError)
+# The host answered, if not as it should.
+_ANSWERED = (Malformed, ResponseDataLossError)
 
 
 class AdaptiveDelay:
@@ -77,8 +80,11 @@ class AdaptiveDelay:
     async def process_exception(self, request: Request, exception: Exception) -> None:
         # A process that stood still says nothing about the host.
         stood_still = isinstance(exception, StoppedTooLong)
-        unanswered = isinstance(exception, _UNANSWERED) and not stood_still
-        await self._release(request, None, unanswered=unanswered)
+        answered = isinstance(exception, _ANSWERED)
+        unanswered = isinstance(exception, _UNANSWERED) and not (answered or stood_still)
+        lease = await self._release(request, None, unanswered=unanswered)
+        if lease is not None and answered:
+            await self._manners.answered(lease.entry.host)
 
     async def _release(
         self,

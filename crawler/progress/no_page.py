@@ -20,6 +20,7 @@ _ADVICE = {
     "refused": _NO_ANSWER,
     "timeout": _NO_ANSWER,
     "connection": _NO_ANSWER,
+    "malformed": "what the host answers is no HTTP; are the scheme and the port right?",
     "private_address": "the host is in a private network; ALLOW_NETWORKS lets a crawl into it",
 }
 

@@ -18,8 +18,8 @@ _CODES = frozenset(
     "521 522 523 524 525 526 530 999".split()
 )
 CAUSES = frozenset(
-    "timeout refused connection dns dns_nxdomain truncated private_address too_big cancelled "
-    "scheme stood_still callback_error item_error unreadable damaged poison status_408 "
+    "timeout refused connection malformed dns dns_nxdomain truncated private_address too_big "
+    "cancelled scheme stood_still callback_error item_error unreadable damaged poison status_408 "
     "status_429 status_500 status_502 status_503 status_504 status_520 status_521 status_522 "
     "status_523 status_524".split()
 )

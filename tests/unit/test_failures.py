@@ -9,7 +9,7 @@ from twisted.python.failure import Failure
 
 from crawler import sitemaps
 from crawler.errors import NotStored
-from crawler.fetch_errors import Forbidden, StoppedTooLong, TooBigUnpacked
+from crawler.fetch_errors import Forbidden, Malformed, StoppedTooLong, TooBigUnpacked
 from crawler.frontier import Lease
 from crawler.items import Page
 from crawler.policy.retry import Bury, Retry
@@ -51,6 +51,7 @@ def failed(scheduler: WritingScheduler, error: Exception, lease: Lease) -> None:
     [
         (DownloadTimeoutError(), ("fail", URL, Bury("timeout")), ("timeout", 4, True)),
         (DownloadFailedError(), ("fail", URL, Bury("connection")), ("connection", 4, True)),
+        (Malformed(), ("fail", URL, Bury("malformed")), ("malformed", 4, True)),
         (StoppedTooLong(), ("fail", URL, Bury("stood_still")), ("stood_still", 4, True)),
         (Forbidden("robots", "no"), ("done", URL, False), ("robots", 3, False)),
         (Forbidden("host_rules", "no"), ("done", URL, False), ("host_rules", 3, True)),

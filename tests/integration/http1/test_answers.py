@@ -177,15 +177,11 @@ async def test_a_body_before_the_answer_is_no_part_of_it(handler: DownloadHandle
 @pytest.mark.parametrize(
     "fields",
     [
-        b"Content-Length: 3\r\nTransfer-Encoding: chunked",
-        b"Transfer-Encoding: chunked\r\nContent-Length: 3",
         b"Content-Length: 3\r\nContent-Length: 4",
-        b"Content-Length: 3, 3",
+        b"Content-Length: 3, 4",
         b"Content-Length: +3",
         b"Content-Length: 99999999999999999999999",
         b"X: a\0b",
-        b"no colon",
-        b"Na me: x",
     ],
 )
 async def test_a_head_that_can_be_read_in_two_ways_is_no_answer(

@@ -4,8 +4,16 @@ from typing import Any
 
 import pytest
 from scrapy import Request
+from scrapy.exceptions import (
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+)
 from scrapy.http import Response
 
+from crawler.fetch_errors import Malformed, StoppedTooLong
+from crawler.manners import Manners
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY, AdaptiveDelay
 from crawler.requests import LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
@@ -65,6 +73,52 @@ async def test_a_failed_fetch_lets_the_host_rest_too(
     middleware.process_request(request)
     await middleware.process_exception(request, OSError())
     assert scheduler.calls == [("release", URL, 2_000)]
+
+
+class CountedHealth:
+    """Of one host, without Redis."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+
+    async def count(self, kind: str, host: str) -> int:
+        self.failures += 1
+        return self.failures
+
+    async def forgive_after(self, kind: str, host: str, rest_s: float) -> None:
+        pass
+
+    async def worked(self, host: str) -> int:
+        before, self.failures = self.failures, 0
+        return before
+
+
+@pytest.mark.parametrize(
+    ("error", "failures"),
+    [
+        (DownloadFailedError(), 2),
+        (DownloadTimeoutError(), 2),
+        # They say nothing about the host.
+        (StoppedTooLong(), 1),
+        (IgnoreRequest(), 1),
+        # What came was no good, but it came.
+        (Malformed(), 0),
+        (ResponseDataLossError(), 0),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_only_a_host_that_is_silent_is_on_its_way_to_the_breaker(
+    scheduler: WritingScheduler, error: Exception, failures: int
+) -> None:
+    crawler = crawler_with(scheduler)
+    middleware = AdaptiveDelay.from_crawler(crawler)
+    health = CountedHealth()
+    Manners.of(crawler).health = health  # type: ignore[assignment]
+    for met in (DownloadFailedError(), error):
+        request = leased()
+        middleware.process_request(request)
+        await middleware.process_exception(request, met)
+    assert health.failures == failures
 
 
 async def test_a_fetch_is_released_once(

@@ -1,0 +1,85 @@
+"""Heads that the parser refuses: what is made of them, and what nobody can make anything of."""
+
+import pytest
+
+from crawler.http1.mending import Unmendable, mended
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "kept"),
+    [
+        (b"no colon\r\nA: 1", b"A: 1"),
+        (b"A: 1\r\n: x\r\n : y", b"A: 1"),
+        (b"Na me: x\r\nA: 1", b"A: 1"),
+        ("Naïve: x\r\nA: 1".encode(), b"A: 1"),
+        (b"Na me: x\r\n more\r\nA: 1\r\n  2\r\n\t3", b"A: 1 2 3"),
+        (b"A : \xe9\r\r\nB:", b"A: \xe9\r\nB: "),
+        (b"A: 1\rB: 2", b"A: 1 B: 2"),
+        (b"A: 1\nB: 2", b"A: 1\r\nB: 2"),
+        (b"Content-Length: 3\r\nA: 1\r\ncontent-length:3", b"A: 1\r\nContent-Length: 3"),
+        (b"Content-Length: 3, 3,03", b"Content-Length: 3"),
+        (b"Content-Length: 3\r\nTransfer-Encoding: chunked", b"Transfer-Encoding: chunked"),
+        (b"Transfer-Encoding: Chunked\r\nContent-Length: 1, 2", b"Transfer-Encoding: Chunked"),
+        (b"Transfer-Encoding: identity\r\nContent-Length: 3", b"Content-Length: 3"),
+    ],
+)
+def test_lines_that_are_no_headers_are_left_out_and_the_end_is_said_once(
+    lines: bytes, kept: bytes
+) -> None:
+    assert mended(OK + lines + b"\r\n\r\nbody\n\n") == OK + kept + b"\r\n\r\nbody\n\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"HTTP/2 200 OK",
+        b"HTTP/1.2 200 OK",
+        b"http/1.1 200 OK",
+        b"HTTP 200 OK",
+        b"HTTP/1.1  200  OK\r",
+        b"HTTP/1.1 200OK",
+        b"\r\nHTTP/1 200 OK",
+    ],
+)
+def test_the_first_line_needs_a_status(line: bytes) -> None:
+    assert mended(line + b"\r\n\r\nbody") == OK + b"\r\nbody"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"220 mail.test ESMTP\r\n",
+        b"SSH-2.0",
+        b"<html>",
+        b"HTTPS is wanted\r\n",
+        b"HTTP/1.1 OK\r\n\r\n",
+        b"HTTP/1.1 2000 OK\r\n\r\n",
+        b"HTTP/1.1 99 OK\r\n\r\n",
+        OK + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n",
+        OK + b"Content-Length: 3,\r\n\r\n",
+        OK + b"Content-Length: +3\r\n\r\n",
+        OK + b"Content-Length: 3\r\n 4\r\n\r\n",
+    ],
+)
+def test_what_is_no_answer_or_can_be_read_in_two_ways_stays_refused(raw: bytes) -> None:
+    with pytest.raises(Unmendable):
+        mended(raw)
+
+
+def test_a_head_is_waited_for() -> None:
+    raw = b"HTTP/2 200 OK\r\nno colon\r\n\r\nbody"
+    ends = raw.index(b"body")
+    for size in range(1, ends):
+        assert mended(raw[:size], known=size - 1) is None
+    assert mended(raw[:ends], known=ends - 1) == OK + b"\r\n"
+
+
+def test_what_goes_before_an_answer_is_kept() -> None:
+    hints = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+    begun = hints + b"HTTP/1.1 100 \r\n\r\n" + OK + b"no colon\r\n"
+    assert mended(begun) is None
+    known = len(begun)
+    assert mended(begun + b"\r\n", known) == hints + b"HTTP/1.1 100 \r\n\r\n" + OK + b"\r\n"
+    assert mended(b"HTTP/2 101 \r\n\r\nbytes") == b"HTTP/1.1 101 \r\n\r\nbytes"
