@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 TYPE_NOT_ACCEPTED = "type_not_accepted"
 # They have no body: a length is that of the page.
 _WITHOUT_BODY = frozenset({204, 304})
+# A part of a few bytes costs forty more as an object of its own, and a hundred when all are joined.
+_PARTS_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class Reception:
         self._cut: int = meta.get("download_cut") or 0
         self._max = 0 if self._cut else meta.get("download_maxsize", limits.max_bytes)
         self._warn = meta.get("download_warnsize", limits.warn_bytes)
+        # The body is what was gathered and the parts since.
+        self._gathered = bytearray()
         self._parts: list[bytes] = []
         self._size = 0
         self._tells = False
@@ -84,7 +88,9 @@ class Reception:
     def content(self) -> bytes:
         """What came of the body."""
         parts = self._parts
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        if len(parts) == 1 and not self._gathered:
+            return parts[0]
+        return b"".join((self._gathered, *parts))
 
     def head(self, status: int, version: str, headers: Headers) -> bool:
         request, crawler = self._request, self._limits.crawler
@@ -110,7 +116,11 @@ class Reception:
         return True
 
     def body(self, data: bytes) -> bool:
-        self._parts.append(data)
+        parts = self._parts
+        parts.append(data)
+        if len(parts) > _PARTS_MAX:
+            self._gathered += b"".join(parts)
+            parts.clear()
         self._size += len(data)
         if self._tells:
             self.stop = check_stop_download(
