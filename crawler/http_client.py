@@ -14,6 +14,8 @@ from scrapy.utils.ssl import _make_ssl_context
 from crawler.fetch_errors import StoppedTooLong
 from crawler.guard import Guard
 from crawler.http1 import request as requests
+from crawler.http1.answer import NoAnswer
+from crawler.http1.connection import Connection
 from crawler.http1.dialling import Dialler
 from crawler.http1.pool import Pool, Way
 from crawler.http1.proxied import Proxied
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
+
+
+# They may be sent twice (RFC 9110, 9.2.2).
+_REPEATABLE = frozenset({"GET", "HEAD"})
 
 
 class HttpClient:
@@ -69,9 +75,11 @@ class HttpClient:
             await self._resolver.close()
 
     async def fetch(self, request: Request, reception: Reception) -> None:
-        """Send a request once and take its answer.
+        """Send a request and take its answer.
 
-        Raises one of Scrapy's errors, RefusedAddress, Truncated, or what the reception raises.
+        A server may close a kept connection just as the request comes: if no byte of an answer
+        came, it is sent once more, on a new one. Raises one of Scrapy's errors, RefusedAddress,
+        Truncated, or what the reception raises.
         """
         meta = request.meta
         may_send: Callable[[], bool] | None = meta.get(MAY_FETCH)
@@ -84,12 +92,26 @@ class HttpClient:
                 return
             origin, data, keeps = requests.write(request)
             way = Way(origin, bind)
-            connection = self.pool.take(way) or await self._dialler.connect(way)
-            if may_send is not None and not may_send():
-                connection.close()
-                raise StoppedTooLong("this process stood still for too long to fetch it now")
-            is_open = await connection.exchange(data, reception, only_head=request.method == "HEAD")
+            only_head = request.method == "HEAD"
+            kept = self.pool.take(way)
+            connection = kept or await self._dialler.connect(way)
+            _check_may_send(may_send, connection)
+            try:
+                is_open = await connection.exchange(data, reception, only_head=only_head)
+            except NoAnswer:
+                if kept is None or request.method not in _REPEATABLE:
+                    raise
+                connection = await self._dialler.connect(way)
+                _check_may_send(may_send, connection)
+                is_open = await connection.exchange(data, reception, only_head=only_head)
             if is_open and keeps:
                 self.pool.put(way, connection)
             elif is_open:
                 connection.close()
+
+
+def _check_may_send(may_send: Callable[[], bool] | None, connection: Connection) -> None:
+    """Connecting may have taken longer than the lease lasts."""
+    if may_send is not None and not may_send():
+        connection.close()
+        raise StoppedTooLong("this process stood still for too long to fetch it now")

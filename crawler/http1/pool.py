@@ -11,7 +11,8 @@ from crawler.http1.request import Origin
 
 BindAddress = tuple[str, int]
 
-# A request must be there before the server stops listening: else it is lost, and a failure.
+# A request must be there before the server stops listening: else it is lost, and a failure if it
+# may not be sent again.
 _MARGIN_S = 1.0
 # Seconds between two looks at what has waited for too long.
 _SWEEP_GAP_S = 0.05

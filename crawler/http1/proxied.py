@@ -122,7 +122,7 @@ class Proxied:
             max_headers=MAX_HEADERS,
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )
-        # aiohttp would repeat a request at once when a kept connection breaks; when a host is
+        # aiohttp would repeat PUT and DELETE too when a kept connection breaks; when a host is
         # contacted again is the frontier's decision.
         session._retry_connection = False  # noqa: SLF001 - there is no public switch
         return session

@@ -1,6 +1,5 @@
 """The download handler over real sockets: answers, failures, limits and the guard."""
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
@@ -145,21 +144,6 @@ async def test_a_broken_connection_is_no_second_request(
         with pytest.raises(DownloadFailedError):
             await handler.download_request(Request(server.url))
     assert (server.connections, len(server.requests)) == (1, 1)
-
-
-async def test_a_kept_connection_that_breaks_is_no_second_request(
-    handler: DownloadHandler,
-) -> None:
-    answers = [then_silent(ok(b"x")), reset]
-
-    async def in_turn(writer: asyncio.StreamWriter) -> None:
-        await answers.pop(0)(writer)
-
-    async with serving(in_turn) as server:
-        await handler.download_request(Request(server.url))
-        with pytest.raises(DownloadFailedError):
-            await handler.download_request(Request(server.url))
-    assert (server.connections, len(server.requests)) == (1, 2)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Each rule of the judge: a crawl that keeps it, and one that breaks it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -68,6 +69,26 @@ def test_the_order_of_the_log_does_not_matter() -> None:
 )
 def test_a_crawl_that_breaks_one_rule(rule: str, entries: list[Entry]) -> None:
     assert broken(entries) == {rule}
+
+
+LOST = entry(101.9, "/calendar/x", 0, outcome="reset")
+
+
+def test_a_request_that_its_connection_lost_may_be_sent_again_at_once_but_not_twice() -> None:
+    again = LOST._replace(start_s=101.92, end_s=101.93)
+    assert broken([*GOOD, LOST, again, entry(102.1, "/calendar/y")]) == set()
+    assert "too_soon" in broken([*GOOD, LOST, again, entry(101.94, "/calendar/x")])
+    assert broken([*GOOD, LOST, entry(101.92, "/calendar/y")]) == {"too_soon"}
+    assert "too_soon" in broken([*GOOD, LOST._replace(outcome="ok"), again])
+
+
+def test_a_url_that_always_resets_is_not_asked_for_without_end() -> None:
+    resets = [entry(200.0 + number, "/calendar/x", 0, outcome="reset") for number in range(7)]
+    # Three contacts, each with a request that was lost.
+    truth = replace(TRUTH, extra_fetches={**TRUTH.extra_fetches, resets[0].url: 2})
+    for number, rules in ((6, set()), (7, {"repeated"})):
+        verdict = judge_entries([*GOOD, *resets[:number]], truth, min_delay_s=0.1)
+        assert {rule for rule, found in verdict.violations.items() if found} == rules
 
 
 def test_a_second_request_in_flight_overlaps() -> None:
