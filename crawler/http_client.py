@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.utils._download_handlers import normalize_bind_address
 from scrapy.utils.ssl import _make_ssl_context
@@ -17,7 +17,7 @@ from crawler.http1 import request as requests
 from crawler.http1.answer import NoAnswer
 from crawler.http1.connection import Connection
 from crawler.http1.dialling import Dialler
-from crawler.http1.pool import Pool, Way
+from crawler.http1.pool import BindAddress, Pool, Way
 from crawler.http1.proxied import Proxied
 from crawler.reception import Reception
 from crawler.requests import MAY_FETCH
@@ -46,7 +46,7 @@ class HttpClient:
         self.proxied = Proxied(resolver, make_tls, hosts_max=hosts_max, keep_s=keep_s)
         self._dialler = Dialler(resolver, guard, make_tls)
         self._resolver = resolver
-        self._bind = normalize_bind_address(settings.get("DOWNLOAD_BIND_ADDRESS"))
+        self._bind = _bind_address(settings.get("DOWNLOAD_BIND_ADDRESS"))
         # Connections in use; others wait for one of these to end. As in Scrapy, 0 is no limit.
         self._in_use = asyncio.Semaphore(settings.getint("CONCURRENT_REQUESTS") or sys.maxsize)
         self._users = 0
@@ -83,7 +83,7 @@ class HttpClient:
         """
         meta = request.meta
         may_send: Callable[[], bool] | None = meta.get(MAY_FETCH)
-        bind = normalize_bind_address(meta.get("bindaddress")) or self._bind
+        bind = _bind_address(meta.get("bindaddress")) or self._bind
         async with self._in_use:
             if proxy := meta.get("proxy"):
                 # All that can be judged here: the proxy looks names up by itself.
@@ -108,6 +108,11 @@ class HttpClient:
                 self.pool.put(way, connection)
             elif is_open:
                 connection.close()
+
+
+def _bind_address(value: Any) -> BindAddress | None:
+    """A local address as sockets take it; a list is what msgpack and JSON make of a tuple."""
+    return normalize_bind_address(tuple(value) if isinstance(value, list) else value)
 
 
 def _check_may_send(may_send: Callable[[], bool] | None, connection: Connection) -> None:

@@ -2,7 +2,7 @@
 
 A plain GET needs nothing but its URL. What else a request has (method, body, headers, cookies,
 callback and errback by name, cb_kwargs, meta, flags, priority, dont_filter, encoding) travels in
-the tail. Tuples arrive as lists.
+the tail. Tuples arrive as lists, but for the local address of a connection.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ MAY_FETCH = "may_fetch"
 # Set by Scrapy's proxy middleware: its proxy is the environment's; whom its credentials are for.
 _OF_ENVIRONMENT, _TRUSTED_PROXY = "_scheme_proxy", "_auth_proxy"
 _PROXY_SECRET = "Proxy-Authorization"  # noqa: S105 - a header
+_BIND = "bindaddress"
 # Set by Scrapy or by us on the way; they mean nothing to the next process.
 _LOCAL_META = frozenset(
     {
@@ -92,6 +93,9 @@ def to_request(entry: Entry, spider: Spider) -> Request:
     if not tail:
         return _plain_request(entry.url, meta)
     meta.update(tail.get("meta", {}))
+    if isinstance(meta.get(_BIND), list):
+        # Sockets take tuples only.
+        meta[_BIND] = tuple(meta[_BIND])
     return Request(
         entry.url,
         method=tail.get("method", "GET"),

@@ -317,10 +317,12 @@ async def test_a_request_may_name_its_local_address(handler: DownloadHandler) ->
         await fetch(handler, server.url)
         for _ in range(2):
             await fetch(handler, server.url, meta={"bindaddress": "127.0.0.3"})
-        await fetch(handler, server.url, meta={"bindaddress": ("127.0.0.4", 0)})
+        # A list is what JSON makes of a tuple.
+        for address in (("127.0.0.4", 0), ["127.0.0.4", 0]):
+            await fetch(handler, server.url, meta={"bindaddress": address})
         await fetch(handler, server.url)
     # A kept connection is used again only for its own local address.
-    assert peers == ["127.0.0.1", "127.0.0.3", "127.0.0.3", "127.0.0.4", "127.0.0.1"]
+    assert [int(peer[-1]) for peer in peers] == [1, 3, 3, 4, 4, 1]
     assert server.connections == 3
 
 

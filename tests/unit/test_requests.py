@@ -98,6 +98,12 @@ def test_cookies_in_a_list_survive() -> None:
     assert travelled(Request("http://h.test/", cookies=cookies)).cookies == cookies
 
 
+@pytest.mark.parametrize("address", ["127.0.0.3", ("127.0.0.3", 0)])
+def test_the_local_address_of_a_connection_is_one_that_sockets_take(address: Any) -> None:
+    request = travelled(Request("http://h.test/", meta={"bindaddress": address}))
+    assert request.meta["bindaddress"] == address
+
+
 def test_what_a_process_notes_for_itself_stays_behind() -> None:
     meta = {LEASE: object(), "fetch_started": 1.0, "depth": 4, "download_slot": "other"}
     entry = entry_of(Request("http://h.test/", meta=meta))
