@@ -1,55 +1,103 @@
 """Unpack compressed bodies, as Scrapy does, in half of its time. Downloader middleware.
 
-A body that is packed once and unpacks without ado is unpacked in one call, and its response keeps
-its headers. All others, too big ones among them, go to Scrapy's middleware.
+A small body that is packed once and unpacks without ado is unpacked at once. Big ones and odd ones
+are unpacked in a thread, the odd ones by Scrapy's functions; which are big shows in unpacking.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable
+import logging
+from asyncio import to_thread
+from collections.abc import Coroutine
 from typing import Any
 
-import brotli  # type: ignore[import-untyped]
 from scrapy import Request
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
-
-# Which module it is depends on the version of Python.
-from scrapy.utils._compression import zstd  # type: ignore[attr-defined]
+from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 
 from crawler import responses
 from crawler.fetch_errors import TooBigUnpacked
+from crawler.unpacking import NotPacked, Unpacking, unpacking
 
-_AS_GZIP = 16 + zlib.MAX_WBITS
+logger = logging.getLogger(__name__)
+
+# Unpacked in about a millisecond; the way to a thread and back is a tenth of that.
+_INLINE_BYTES = 200_000
 
 
 class Decompression(HttpCompressionMiddleware):
-    """What is asked for, counted, warned of and refused is Scrapy's affair."""
+    """What is asked for, counted, warned of and refused is the same as Scrapy's."""
 
     def process_response(  # type: ignore[override]
         self, request: Request, response: Response
-    ) -> Request | Response:
-        headers = response.headers
-        names = dict.get(headers, b"Content-Encoding")
-        if not names:
+    ) -> Response | Coroutine[Any, Any, Response]:
+        names = dict.get(response.headers, b"Content-Encoding")
+        if not names or request.method == "HEAD":
             return response
-        max_bytes = request.meta.get("download_maxsize", self._max_size)
-        warn_bytes = request.meta.get("download_warnsize", self._warn_size)
-        body = None
-        if request.method != "HEAD" and len(names) == 1 and max_bytes:
-            body = unpacked(names[0], response.body, max_bytes)
-        if body is None or (warn_bytes and len(body) >= warn_bytes):
+        packed, max_bytes = response.body, request.meta.get("download_maxsize", self._max_size)
+        if not packed:
+            return self._made(request, response, *self._handle_encoding(packed, names, max_bytes))
+        begun = unpacking(names[0], packed) if len(names) == 1 and max_bytes else None
+        body = b""
+        if begun is not None and len(packed) <= _INLINE_BYTES:
             try:
-                return super().process_response(request, response)
-            except IgnoreRequest as error:
-                # Its only reason, which is recorded with the URL.
-                raise TooBigUnpacked(str(error)) from error
+                body = begun.more(min(_INLINE_BYTES, max_bytes + 1))
+            except NotPacked:
+                begun = None
+            else:
+                if len(body) > max_bytes:
+                    raise _too_big(response, len(body), max_bytes)
+                if begun.is_whole:
+                    return self._made(request, response, body, [])
+                if len(body) < _INLINE_BYTES:
+                    # It ended early, or something follows it.
+                    begun = None
+        return self._apart(request, response, names, max_bytes, begun=begun, body=body)
+
+    async def _apart(
+        self,
+        request: Request,
+        response: Response,
+        names: list[bytes],
+        max_bytes: int,
+        *,
+        begun: Unpacking | None,
+        body: bytes,
+    ) -> Response:
+        """Unpack the rest of it in a thread, or all of it if it is odd, which is not `begun`."""
+        whole = await to_thread(_whole, begun, body, max_bytes) if begun is not None else None
+        if whole is not None:
+            if len(whole) > max_bytes:
+                raise _too_big(response, len(whole), max_bytes)
+            return self._made(request, response, whole, [])
+        try:
+            unpacked, left = await to_thread(self._handle_encoding, response.body, names, max_bytes)
+        except _DecompressionMaxSizeExceeded as error:
+            raise _too_big(response, error.decompressed_size, max_bytes) from error
+        return self._made(request, response, unpacked, left)
+
+    def _made(
+        self, request: Request, response: Response, body: bytes, left: list[bytes]
+    ) -> Response:
+        """The response with its unpacked body; `left` are encodings that nobody here knows."""
+        headers = response.headers
+        warn_bytes = request.meta.get("download_warnsize", self._warn_size)
+        if len(response.body) < warn_bytes <= len(body):
+            logger.warning(
+                "%s has %d bytes unpacked, more than the download warning size (%d)",
+                response,
+                len(body),
+                warn_bytes,
+            )
         if self.stats is not None:
             self.stats.inc_value("httpcompression/response_bytes", len(body))
             self.stats.inc_value("httpcompression/response_count")
-        del headers["Content-Encoding"]
+        if left:
+            self._warn_unknown_encoding(response, left)
+            headers["Content-Encoding"] = left
+        else:
+            del headers["Content-Encoding"]
         return responses.make(
             response.url,
             headers,
@@ -63,44 +111,20 @@ class Decompression(HttpCompressionMiddleware):
         )
 
 
-def unpacked(encoding: bytes, packed: bytes, max_bytes: int) -> bytes | None:
-    """A body of at most so many bytes; None if it is not, or there is anything odd about it."""
-    unpack = _UNPACK.get(encoding)
-    if unpack is None:
-        return None
+def _whole(begun: Unpacking, body: bytes, max_bytes: int) -> bytes | None:
+    """All of a body whose beginning was unpacked, or more than is allowed; None if it is odd."""
     try:
-        body = unpack(packed, max_bytes + 1)
-    except (zlib.error, brotli.error, zstd.ZstdError):
+        body += begun.more(max_bytes + 1 - len(body))
+    except NotPacked:
         return None
-    return None if body is None or len(body) > max_bytes else body
+    return body if begun.is_whole or len(body) > max_bytes else None
 
 
-def _by_zlib(window_bits: int) -> Callable[[bytes, int], bytes | None]:
-    def unpack(packed: bytes, limit: int) -> bytes | None:
-        unpacker = zlib.decompressobj(window_bits)
-        return _whole(unpacker, unpacker.decompress(packed, limit))
-
-    return unpack
-
-
-def _unzstd(packed: bytes, limit: int) -> bytes | None:
-    unpacker = zstd.ZstdDecompressor()
-    return _whole(unpacker, unpacker.decompress(packed, limit))
-
-
-def _whole(unpacker: Any, body: bytes) -> bytes | None:
-    return body if unpacker.eof and not unpacker.unused_data else None
-
-
-def _unbrotli(packed: bytes, limit: int) -> bytes | None:
-    unpacker = brotli.Decompressor()
-    body: bytes = unpacker.process(packed, output_buffer_limit=limit)
-    return body if unpacker.is_finished() else None
-
-
-_UNPACK: dict[bytes, Callable[[bytes, int], bytes | None]] = {
-    b"gzip": _by_zlib(_AS_GZIP),
-    b"deflate": _by_zlib(zlib.MAX_WBITS),
-    b"br": _unbrotli,
-    b"zstd": _unzstd,
-}
+def _too_big(response: Response, size: int, max_bytes: int) -> TooBigUnpacked:
+    text = (
+        f"Ignored response {response} because its body ({len(response.body)} B compressed, "
+        f"{size} B decompressed so far) exceeded DOWNLOAD_MAXSIZE ({max_bytes} B) during "
+        "decompression."
+    )
+    logger.warning(text)
+    return TooBigUnpacked(text)

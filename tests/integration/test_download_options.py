@@ -23,6 +23,7 @@ from scrapy.exceptions import (
     StopDownload,
 )
 from scrapy.http import Response
+from scrapy.utils.defer import ensure_awaitable
 
 from crawler.download import DownloadHandler
 from crawler.fetch_errors import TooBig
@@ -220,7 +221,7 @@ async def test_a_bomb_does_not_go_off(encoding: str) -> None:
         response = await handler.download_request(request)
         middleware = Decompression.from_crawler(handler.crawler)
         with pytest.raises(IgnoreRequest, match="DOWNLOAD_MAXSIZE"):
-            middleware.process_response(request, response)
+            await ensure_awaitable(middleware.process_response(request, response))
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])

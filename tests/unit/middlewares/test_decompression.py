@@ -1,7 +1,9 @@
 """Compressed bodies: unpacked, counted, warned of and refused as by Scrapy's middleware."""
 
 import gzip
+import threading
 import zlib
+from inspect import iscoroutine
 from typing import Any
 
 import brotli
@@ -12,7 +14,9 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.http import HtmlResponse, Response
 
 from crawler.fetch_errors import TooBigUnpacked
-from crawler.middlewares.decompression import Decompression, unpacked
+from crawler.middlewares import decompression
+from crawler.middlewares.decompression import Decompression
+from crawler.unpacking import unpacking
 from tests.crawlers import project_crawler
 
 PAGE = b"<html><p>" + b"hello " * 5000
@@ -49,7 +53,7 @@ ODD: list[tuple[Any, bytes]] = [
 ]
 
 
-def outcome(kind: Any, encoding: Any, body: bytes, **options: Any) -> tuple[Any, ...]:
+async def outcome(kind: Any, encoding: Any, body: bytes, **options: Any) -> tuple[Any, ...]:
     """All that can be seen of what a middleware does."""
     method, meta = options.pop("method", "GET"), options.pop("meta", {})
     crawler = project_crawler(**{"DOWNLOAD_MAXSIZE": 100_000, **options})
@@ -58,6 +62,7 @@ def outcome(kind: Any, encoding: Any, body: bytes, **options: Any) -> tuple[Any,
     given = Response(request.url, 203, headers, body, ["flag"], request, b"cert", None, "HTTP/1.1")
     try:
         got = kind.from_crawler(crawler).process_response(request, given)
+        got = await got if iscoroutine(got) else got
     except Exception as error:  # noqa: BLE001 - which one it is is compared
         return type(error), str(error)
     assert got.request is request
@@ -67,22 +72,24 @@ def outcome(kind: Any, encoding: Any, body: bytes, **options: Any) -> tuple[Any,
 
 
 @pytest.mark.parametrize("encoding", PACKED)
-def test_a_body_is_unpacked(encoding: bytes) -> None:
-    found = outcome(Decompression, encoding, PACKED[encoding])
+async def test_a_body_is_unpacked(encoding: bytes) -> None:
+    found = await outcome(Decompression, encoding, PACKED[encoding])
     assert found[0] is HtmlResponse
     assert PAGE in found
     assert {
         "httpcompression/response_bytes": len(PAGE),
         "httpcompression/response_count": 1,
     } in found
-    assert found == outcome(HttpCompressionMiddleware, encoding, PACKED[encoding])
+    assert found == await outcome(HttpCompressionMiddleware, encoding, PACKED[encoding])
 
 
 @pytest.mark.parametrize(("encoding", "body"), ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("options", [{}, {"method": "HEAD"}], ids=["GET", "HEAD"])
-def test_what_is_odd_is_as_with_scrapy(encoding: Any, body: bytes, options: dict[str, Any]) -> None:
-    ours = outcome(Decompression, encoding, body, **options)
-    assert ours == outcome(HttpCompressionMiddleware, encoding, body, **options)
+async def test_what_is_odd_is_as_with_scrapy(
+    encoding: Any, body: bytes, options: dict[str, Any]
+) -> None:
+    ours = await outcome(Decompression, encoding, body, **options)
+    assert ours == await outcome(HttpCompressionMiddleware, encoding, body, **options)
 
 
 @pytest.mark.parametrize("encoding", PACKED)
@@ -98,10 +105,10 @@ def test_what_is_odd_is_as_with_scrapy(encoding: Any, body: bytes, options: dict
     ],
     ids=str,
 )
-def test_sizes_are_bounded_as_with_scrapy(
+async def test_sizes_are_bounded_as_with_scrapy(
     encoding: bytes, options: dict[str, Any], fits: bool
 ) -> None:
-    ours = outcome(Decompression, encoding, PACKED[encoding], **options)
+    ours = await outcome(Decompression, encoding, PACKED[encoding], **options)
     assert (ours[0] is HtmlResponse) is fits
     if not fits:
         assert ours[0] is TooBigUnpacked
@@ -109,17 +116,129 @@ def test_sizes_are_bounded_as_with_scrapy(
 
 
 @pytest.mark.parametrize("encoding", PACKED)
-def test_a_big_one_is_warned_of(encoding: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    outcome(Decompression, encoding, PACKED[encoding], DOWNLOAD_WARNSIZE=len(PAGE) + 1)
+async def test_a_big_one_is_warned_of(encoding: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    await outcome(Decompression, encoding, PACKED[encoding], DOWNLOAD_WARNSIZE=len(PAGE) + 1)
     assert not caplog.records
-    outcome(Decompression, encoding, PACKED[encoding], DOWNLOAD_WARNSIZE=len(PAGE))
+    await outcome(Decompression, encoding, PACKED[encoding], DOWNLOAD_WARNSIZE=len(PAGE))
     assert "download warning size" in caplog.text
 
 
+# --- where it is unpacked ------------------------------------------------------------------------
+
+BIG = bytes(range(256)) * 2000
+PACK = {
+    b"gzip": gzip.compress,
+    b"deflate": zlib.compress,
+    b"br": brotli.compress,
+    b"zstd": zstandard.compress,
+}
+
+
+class Watched:
+    """Notes which threads unpack, how much, and how often a body is begun."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.threads: list[threading.Thread] = []
+        self.sizes: list[int] = []
+        self.begun = self.by_scrapy = 0
+        decode = Decompression._decode
+
+        def begin(encoding: bytes, packed: bytes) -> Any:
+            self.begun += 1
+            self._unpacking = unpacking(encoding, packed)
+            return self if self._unpacking else None
+
+        def decoded(*arguments: Any) -> bytes:
+            self.by_scrapy += 1
+            return self._note(decode(*arguments))
+
+        monkeypatch.setattr(decompression, "unpacking", begin)
+        monkeypatch.setattr(Decompression, "_decode", staticmethod(decoded))
+
+    @property
+    def is_whole(self) -> bool:
+        return self._unpacking.is_whole
+
+    def more(self, limit: int) -> bytes:
+        return self._note(self._unpacking.more(limit))
+
+    def _note(self, body: bytes) -> bytes:
+        self.threads.append(threading.current_thread())
+        self.sizes.append(len(body))
+        return body
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(monkeypatch)
+
+
 @pytest.mark.parametrize("encoding", PACKED)
-def test_a_bomb_is_not_unpacked_beyond_its_limit(encoding: bytes) -> None:
-    assert unpacked(encoding, PACKED[encoding], len(PAGE)) == PAGE
-    assert unpacked(encoding, PACKED[encoding], len(PAGE) - 1) is None
+async def test_a_small_body_is_unpacked_at_once(encoding: bytes, watched: Watched) -> None:
+    assert PAGE in await outcome(Decompression, encoding, PACKED[encoding])
+    assert watched.threads == [threading.current_thread()]
+
+
+@pytest.mark.parametrize("encoding", PACKED)
+async def test_the_rest_of_a_big_body_is_unpacked_in_a_thread(
+    encoding: bytes, watched: Watched
+) -> None:
+    found = await outcome(Decompression, encoding, PACK[encoding](BIG), DOWNLOAD_MAXSIZE=10**6)
+    assert BIG in found
+    assert (watched.begun, watched.by_scrapy, sum(watched.sizes)) == (1, 0, len(BIG))
+    first, *others = watched.threads
+    assert first is threading.current_thread()
+    assert others
+    assert first not in others
+
+
+async def test_what_is_big_before_it_is_unpacked_is_not_begun_here(watched: Watched) -> None:
+    packed = gzip.compress(BIG, compresslevel=0)
+    assert BIG in await outcome(Decompression, b"gzip", packed, DOWNLOAD_MAXSIZE=10**6)
+    assert threading.current_thread() not in watched.threads
+
+
+@pytest.mark.parametrize("encoding", PACKED)
+@pytest.mark.parametrize("max_bytes", [1000, len(BIG) - 1])
+async def test_a_bomb_is_unpacked_once_and_not_beyond_its_limit(
+    encoding: bytes, max_bytes: int, watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    packed = PACK[encoding](BIG)
+    found = await outcome(Decompression, encoding, packed, DOWNLOAD_MAXSIZE=max_bytes)
+    assert found[0] is TooBigUnpacked
+    assert "exceeded DOWNLOAD_MAXSIZE" in caplog.text
+    assert (watched.begun, watched.by_scrapy) == (1, 0)
+    # brotli gives a block more.
+    assert max_bytes < sum(watched.sizes) <= max_bytes + 2**16
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        (b"x-gzip", gzip.compress(BIG)),
+        (b"gzip", gzip.compress(BIG)[:-4]),
+        (b"gzip", gzip.compress(BIG) * 2),
+        (b"gzip, br", brotli.compress(gzip.compress(BIG))),
+        (b"gzip", b"no gzip"),
+    ],
+    ids=["name", "early", "two", "twice", "none"],
+)
+async def test_what_is_odd_is_unpacked_in_a_thread(
+    encoding: bytes, body: bytes, watched: Watched
+) -> None:
+    options = {"DOWNLOAD_MAXSIZE": 10**7}
+    ours = await outcome(Decompression, encoding, body, **options)
+    here = [thread is threading.current_thread() for thread in watched.threads]
+    # Here it is only found to be odd.
+    assert sum(here) <= 1
+    assert watched.by_scrapy
+    assert ours == await outcome(HttpCompressionMiddleware, encoding, body, **options)
+
+
+async def test_an_empty_body_needs_no_thread(watched: Watched) -> None:
+    found = await outcome(Decompression, b"gzip", b"")
+    assert found == await outcome(HttpCompressionMiddleware, b"gzip", b"")
+    assert set(watched.threads) == {threading.current_thread()}
 
 
 def test_what_is_not_packed_passes_by() -> None:
