@@ -75,7 +75,8 @@ class DownloadHandler(BaseDownloadHandler):
 
 def _response(request: Request, reception: Reception) -> Response:
     response = responses.make(
-        request.url,
+        # Without its fragment, as Scrapy's own handlers give it.
+        request.url.partition("#")[0],
         reception.headers,
         reception.content,
         status=reception.status,

@@ -36,6 +36,7 @@ class Outside:
         spill: Spill | None,
         urls: Urls = DEFAULT,
         *,
+        as_given: bool = False,
         count: Callable[[str, int], None] = lambda _name, _by: None,
         is_closing: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -45,6 +46,7 @@ class Outside:
         self._spill = spill
         self._patience = Patience(is_closing)
         self._urls = urls
+        self._as_given = as_given
         self._count = count
         self._warned = False
         self._task: asyncio.Task[None] | None = None
@@ -94,7 +96,7 @@ class Outside:
         pushed = await self._pushed.read()
         entries = []
         for raw in pushed:
-            found = parse_pushed(raw, self._urls)
+            found = parse_pushed(raw, self._urls, as_given=self._as_given)
             if isinstance(found, Rejected):
                 logger.warning("%s: %r is no URL (%s)", self._pushed.key, raw[:200], found.reason)
             else:

@@ -2,7 +2,8 @@
 
 A plain GET needs nothing but its URL. What else a request has (method, body, headers, cookies,
 callback and errback by name, cb_kwargs, meta, flags, priority, dont_filter, encoding) travels in
-the tail. Tuples arrive as lists, but for the local address of a connection.
+the tail, and so does its URL where the canonical one, by which it is known, is another. Tuples
+arrive as lists, but for the local address of a connection.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import msgpack
 from scrapy import Request
 
 from crawler.errors import CrawlerError
-from crawler.frontier.entry import MAX_DEPTH, Entry
+from crawler.frontier.entry import GIVEN_URL, MAX_DEPTH, Entry
 from crawler.policy.priority import clamp, front_queue, score
-from crawler.urls import DEFAULT, Rejected, Urls
+from crawler.urls import DEFAULT, Rejected, Urls, given
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -75,6 +76,10 @@ def to_entry(
         return url
     if depth is None:
         depth = request.meta.get("depth", 0)
+    tail = _tail(request, spider)
+    if (spelled := given(request.url, url)) != url:
+        # Signatures may be of a query's order, and sessions are the spider's own.
+        tail[GIVEN_URL] = spelled
     return Entry(
         id=urls.fingerprint(url, request.method, request.body),
         url=url,
@@ -82,7 +87,7 @@ def to_entry(
         depth=max(0, min(depth, MAX_DEPTH)),
         parent=parent,
         group_skip=urls.group_skip(url),
-        tail=_tail(request, spider),
+        tail=tail,
     )
 
 
@@ -97,7 +102,7 @@ def to_request(entry: Entry, spider: Spider) -> Request:
         # Sockets take tuples only.
         meta[_BIND] = tuple(meta[_BIND])
     return Request(
-        entry.url,
+        entry.given_url,
         method=tail.get("method", "GET"),
         body=tail.get("body"),
         headers=tail.get("headers"),

@@ -32,6 +32,7 @@ from crawler.orders import Orders
 from crawler.outside import Outside
 from crawler.policy.retry import Bury, Retry
 from crawler.recrawls import Recrawls
+from crawler.rejections import Rejections
 from crawler.requests import LEASE, NotCarried, as_given, to_entry, to_request
 from crawler.urls import Rejected, Urls
 from crawler.vitals import Vitals
@@ -67,6 +68,7 @@ class Scheduler(BaseScheduler):
         self.discoveries: Discoveries
         self.recrawls = Recrawls(assembly.recrawl_tuning(settings))
         self.orders = Orders(assembly.skipped_extensions(settings), self._limit, self.recrawls)
+        self._rejections = Rejections(self._count)
         self._steering: Steering
         self._outside: Outside
         self._heartbeat: Heartbeat | None = None
@@ -132,7 +134,7 @@ class Scheduler(BaseScheduler):
             forced = request.dont_filter and not request.meta.get("is_start_request")
             if lease is not None and entry.id == lease.entry.id:
                 # Folded into its source, and still the only way to the page.
-                forced = forced or entry.url != lease.entry.url
+                forced = forced or entry.given_url != lease.entry.given_url
             self.discoveries.send(entry, "force" if forced else "all", self._engine.wake)
         if lease is not None:
             # After the new URL: the outbox keeps this order.
@@ -147,18 +149,17 @@ class Scheduler(BaseScheduler):
     def entry_of(
         self, request: Request, *, depth: int | None = None, parent: int = 0
     ) -> Entry | None:
-        """The entry of a request, or None for one that cannot be crawled: it is counted."""
+        """The entry of a request, or None for one that cannot be crawled: it is told."""
+        spider, thresholds, urls = self._spider, self.thresholds, self.urls
+        found: Entry | Rejected | NotCarried
         try:
-            entry = to_entry(
-                request, self._spider, self.thresholds, depth=depth, parent=parent, urls=self.urls
-            )
+            found = to_entry(request, spider, thresholds, depth=depth, parent=parent, urls=urls)
         except NotCarried as error:
-            logger.error("%s", error)
-            entry = Rejected("not_carried")
-        if isinstance(entry, Rejected):
-            self._count(f"scheduler/rejected/{entry.reason}")
-            return None
-        return entry
+            found = error
+        if isinstance(found, Entry):
+            return found
+        self._rejections.add(request, found)
+        return None
 
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
         """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or spilled."""
@@ -213,12 +214,14 @@ class Scheduler(BaseScheduler):
     async def _open(self) -> None:
         parts = await assembly.connect(self._crawler, self.crawl, self._tuning)
         self.frontier = parts.frontier
-        demand = self._engine.demand(self._look_outside)
+        # What is outside is known further down.
+        demand = self._engine.demand(lambda: self._outside.take_in())  # noqa: PLW0108
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self.discoveries = Discoveries(self.workbench.outbox, known, self._count)
         self._outside = Outside(
             *(self.frontier, parts.pushed, self.discoveries.add, parts.spill, self.urls),
+            as_given=not getattr(self._spider, "is_scoped", False),
             count=self._count,
             is_closing=lambda: Engine.is_closing(self._crawler),
         )
@@ -272,10 +275,9 @@ class Scheduler(BaseScheduler):
         entry = self.entry_of(request, depth=lease.entry.depth, parent=lease.entry.id)
         if entry is None or not getattr(self._spider, "is_scoped", False):
             return entry
-        reason = self.orders.refuses_redirect(entry, lease.entry)
-        if reason is not None:
+        if reason := self.orders.refuses_redirect(entry, lease.entry):
             self._count(f"redirects/refused/{reason}")
-        return entry if reason is None else None
+        return None if reason else entry
 
     def _settle_lost(self) -> None:
         """Settle leases whose requests left the engine without a word.
@@ -287,9 +289,6 @@ class Scheduler(BaseScheduler):
             if lease.key not in self.failures.recording:
                 self._count("scheduler/lost")
                 self.done(lease, page=False)
-
-    async def _look_outside(self) -> int:
-        return await self._outside.take_in()
 
     def _spider_idle(self) -> None:
         reason = self.workbench.ending.reason

@@ -9,13 +9,13 @@ import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, cast
 
 from crawler.errors import ConfigurationError
-from crawler.frontier.entry import Entry
-from crawler.urls import DEFAULT, Rejected, Urls
+from crawler.frontier.entry import GIVEN_URL, Entry
+from crawler.urls import DEFAULT, Rejected, Urls, given
 
 _WHY = {
     "no_scheme": "it is no URL; write it with http:// or https://",
@@ -91,15 +91,22 @@ def seed_entry(url: str, urls: Urls = DEFAULT, *, argument: str = "seeds") -> En
     return _entry(found, urls)
 
 
-def parse_pushed(raw: bytes, urls: Urls = DEFAULT) -> Entry | Rejected:
-    """An element of `<spider>:start_urls`: a URL, or JSON with a `url`, as scrapy-redis takes."""
+def parse_pushed(raw: bytes, urls: Urls = DEFAULT, *, as_given: bool = False) -> Entry | Rejected:
+    """An element of `<spider>:start_urls`: a URL, or JSON with a `url`, as scrapy-redis takes.
+
+    `as_given` it is fetched as it is spelled, as a request of a spider would be.
+    """
     text = raw.decode("utf-8", "replace").strip()
     if text.startswith("{"):
         try:
             text = str(json.loads(text)["url"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return Rejected("malformed")
-    return parse_seed(text, urls)
+    found = parse_seed(text, urls)
+    if as_given and isinstance(found, Entry):
+        spelled = given(text, found.url)
+        return replace(found, tail={GIVEN_URL: spelled}) if spelled != found.url else found
+    return found
 
 
 def parse_seed(text: str, urls: Urls = DEFAULT) -> Entry | Rejected:

@@ -74,7 +74,8 @@ KNOWN_CACHE_SIZE = 200_000
 # --- URLs (the same in all processes of a crawl, from its start: they make the fingerprints) ------
 # Characters a URL may have; longer ones are not followed.
 URL_LENGTH_LIMIT = 2048
-# Whether query parameters are put in order of their names: ?b=2&a=1 is then fetched as ?a=1&b=2.
+# Whether query parameters are put in order of their names: ?b=2&a=1 is then known as ?a=1&b=2, and
+# fetched so by the generic spider.
 URL_SORT_QUERY = True
 # Query parameters to leave out of URLs, beside crawler/urls/dropped_parameters.txt: "name",
 # "prefix*", or "name=id" for one that is left out if its value looks like a session id.

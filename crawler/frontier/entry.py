@@ -26,6 +26,8 @@ MAX_ATTEMPTS = 31
 # Failures that an entry remembers, in its tail as [reason, unix time].
 HISTORY = 8
 QUEUES = 5
+# In the tail of an entry that is fetched by another spelling than its canonical one.
+GIVEN_URL = "url"
 
 _HEADER = struct.Struct(">BBBBBQQ")
 _HTTPS = 1
@@ -56,6 +58,11 @@ class Entry:
     group_skip: int = 0
     # What a plain GET of the URL does not need: method, body, callback, validators, redirects …
     tail: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def given_url(self) -> str:
+        """What is fetched: the URL as a spider's request spelled it, if that is another way."""
+        return str(self.tail.get(GIVEN_URL, self.url))
 
     @property
     def host(self) -> str:

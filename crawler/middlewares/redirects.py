@@ -42,7 +42,8 @@ class Redirects(RedirectMiddleware):
             return found
         # Unfiltered requests may pass a URL twice on purpose, as for a cookie.
         target = found.url.partition("#")[0]
-        if not request.dont_filter and target in found.meta["redirect_urls"]:
+        passed = (url.partition("#")[0] for url in found.meta["redirect_urls"])
+        if not request.dont_filter and target in passed:
             return self._end(response, LOOP)
         self._count(f"redirects/{response.status}")
         return found

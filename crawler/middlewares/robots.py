@@ -115,11 +115,11 @@ class Robots:
                 signals.robots_parsed, robotparser=known.rules, request=request
             )
             known.is_told = True
-        if not known.rules.allows(lease.entry.url):
+        if not known.rules.allows(lease.entry.given_url):
             self._count("robots/denied")
             # The host was not contacted, so it need not rest.
             Scheduler.of(self._crawler).release(lease, 0)
-            raise Forbidden(Forbidden.BY_ROBOTS, f"robots.txt forbids {lease.entry.url}")
+            raise Forbidden(Forbidden.BY_ROBOTS, f"robots.txt forbids {lease.entry.given_url}")
         request.meta[CRAWL_DELAY] = known.rules.crawl_delay_s
         return None
 

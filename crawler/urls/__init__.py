@@ -5,6 +5,7 @@ another canonical form is another fingerprint. `canonical` and `fingerprint` fol
 """
 
 from crawler.urls.canonical import Rejected, Urls
+from crawler.urls.given import given
 from crawler.urls.hosts import authority_of, host_of, registered_domain
 from crawler.urls.joining import Base, join
 from crawler.urls.rules import FOLDS, GROUPS, UrlRules, dropped_parameters
@@ -26,6 +27,7 @@ __all__ = [
     "dropped_parameters",
     "fingerprint",
     "folded",
+    "given",
     "host_of",
     "join",
     "registered_domain",

@@ -119,7 +119,7 @@ class Urls:
             start = f"{parsed.protocol}//{host}{port}"
             found, path_at = start + found[path_at:], len(start)
         if "/." in found or "/%2" in found:
-            found = _undotted(found, path_at)
+            found = undotted(found, path_at)
         # A search for each is faster than one regular expression for all.
         if (
             "?" in found
@@ -257,7 +257,7 @@ def _plain_host(name: str) -> str | None:
     return name if len(name) <= _MAX_HOST and "" not in name.split(".") else None
 
 
-def _undotted(url: str, path_at: int) -> str:
+def undotted(url: str, path_at: int) -> str:
     """A URL without dot segments; the parser leaves them behind a segment such as ".well-known"."""
     path, mark, query = url[path_at:].partition("?")
     if _DOTS.search(path) is None:

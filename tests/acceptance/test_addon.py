@@ -11,8 +11,9 @@ from typing import Any
 
 from aiohttp import web
 
-from demo.access_log import read_log
-from demo.judge import judge
+from crawler.urls import canonical
+from demo.access_log import Entry, read_log
+from demo.judge import judge_entries
 from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
@@ -88,6 +89,16 @@ FOLLOWER = """
 """
 
 
+def known_as(log: Path) -> list[Entry]:
+    """Requests by their canonical URLs: a plain spider's are fetched as it found them."""
+    entries = []
+    for entry in read_log(log):
+        url = canonical(entry.url)
+        assert isinstance(url, str)
+        entries.append(entry._replace(target=url.partition(entry.host)[2]))
+    return entries
+
+
 def test_a_plain_spider_crawls_a_web_once_and_politely_and_a_second_run_finds_nothing(
     tmp_path: Path, redis_url: str
 ) -> None:
@@ -104,11 +115,12 @@ def test_a_plain_spider_crawls_a_web_once_and_politely_and_a_second_run_finds_no
         project.crawl()
         project.crawl()
     expected = truth(options)
-    verdict = judge(log, expected, min_delay_s=DELAY_S)
+    verdict = judge_entries(known_as(log), expected, min_delay_s=DELAY_S)
     assert verdict.ok, "\n".join(verdict.lines())
-    assert Counter(item["url"] for item in project.items) == dict.fromkeys(expected.must_fetch, 1)
+    items = Counter(canonical(item["url"]) for item in project.items)
+    assert items == dict.fromkeys(expected.must_fetch, 1)
     # The first run fetched all of it, so the second nothing: not even a robots.txt.
-    assert set(Counter(entry.url for entry in read_log(log)).values()) == {1}
+    assert set(Counter(entry.url for entry in known_as(log)).values()) == {1}
     left = sizes(redis_url, "mine")
     assert (left.unfinished, left.owners) == (0, 0)
 
@@ -131,7 +143,7 @@ def test_robots_are_obeyed_and_a_run_that_was_cut_short_goes_on(
         project.crawl("-s", "CLOSESPIDER_ITEMCOUNT=10")
         assert sizes(redis_url, "mine").waiting > 0
         project.crawl()
-    verdict = judge(log, expected, min_delay_s=DELAY_S)
+    verdict = judge_entries(known_as(log), expected, min_delay_s=DELAY_S)
     assert verdict.ok, "\n".join(verdict.lines())
     assert expected.must_not_fetch
     assert sizes(redis_url, "mine").unfinished == 0
@@ -216,6 +228,10 @@ CARRIER = """
                                           callback=self.seen)
             yield response.follow("/cookie", self.seen, cookies={"session": "42"})
             yield response.follow("/header", self.seen, headers={"X-Mine": "yes"})
+            for query in ("sig=1&b=2&a=1&utm_source=x", "utm_source=x&a=1&b=2&sig=1"):
+                yield response.follow(f"/signed?{query}", self.seen)
+            yield response.follow("/sign", self.seen)
+            yield scrapy.Request("http://me:secret@shop.test/", self.seen)
             for _ in range(2):
                 yield response.follow("/again", self.seen, dont_filter=True)
             for _ in range(3):
@@ -258,11 +274,16 @@ class Shop:
         self.asked[name].append(
             {
                 "method": request.method,
+                "target": request.raw_path,
                 "body": await request.read(),
                 "headers": {key.lower(): value for key, value in request.headers.items()},
             }
         )
         self.order.append(name)
+        if request.path == "/sign":
+            # As for a cookie: to itself, but for what the canonical form leaves out.
+            way = "?utm_id=1" if not request.query_string else "ed?z=1&a=1&utm_id=2#part"
+            return web.Response(status=302, headers={"Location": f"/sign{way}"})
         if request.path == "/jump":
             return web.Response(status=302, headers={"Location": "http://elsewhere.test/jump"})
         missing = request.path in ("/robots.txt", "/missing")
@@ -293,7 +314,7 @@ def test_requests_arrive_with_all_that_their_spider_gave_them(
         project = Project(
             tmp_path / "project", CARRIER, redis_url=redis_url, address=shop.address, delay_s=0
         )
-        project.crawl()
+        log = project.crawl().stderr
         asked = deepcopy(shop.asked)
         project.crawl()
         assert shop.asked == asked
@@ -310,6 +331,13 @@ def test_requests_arrive_with_all_that_their_spider_gave_them(
     assert asked["/header"][0]["headers"]["x-mine"] == "yes"
     assert asked["/header"][0]["headers"]["referer"] == "http://shop.test/"
     assert asked["/"][0]["headers"]["user-agent"] == "crawler (+https://example.org)"
+    # Known by the canonical form, fetched as its spider or its server spelled it.
+    assert [request["target"] for request in asked["/sign"]] == ["/sign", "/sign?utm_id=1"]
+    targets = [request["target"] for request in asked["/signed"]]
+    assert sorted(targets) == ["/signed?sig=1&b=2&a=1&utm_source=x", "/signed?z=1&a=1&utm_id=2"]
+    assert {"seen": "http://shop.test/signed?z=1&a=1&utm_id=2"} in items
+    refused = "<GET http://me:***@shop.test/> is not fetched: a URL with a user name or password"
+    assert log.count(refused) == 1
     assert len(asked["/again"]) == 2
     assert len(asked["/once"]) == len(asked["/missing"]) == len(asked["/robots.txt"]) == 1
     # Scrapy's offsite filter holds for links and for redirects.

@@ -13,7 +13,7 @@ from crawler.errors import CrawlerError
 from crawler.frontier import Entry
 from crawler.frontier.entry import decode, encode
 from crawler.requests import LEASE, NotCarried, to_entry, to_request
-from crawler.urls import Rejected
+from crawler.urls import Rejected, host_of
 
 THRESHOLDS = (80, 60, 40, 20)
 
@@ -200,3 +200,40 @@ def test_urls_are_escaped_as_scrapy_does_it() -> None:
         found = to_request(Entry(id=1, url=url, depth=2), SPIDER)
         assert found.url == expected.url
         assert found.meta.keys() == expected.meta.keys()
+
+
+@pytest.mark.parametrize(
+    ("url", "known_as", "fetched"),
+    [
+        ("http://h.test/?sig=1&b=2&a=1", "http://h.test/?a=1&b=2&sig=1", None),
+        ("http://h.test/?utm_source=x&a=1", "http://h.test/?a=1", None),
+        ("http://h.test/;jsessionid=1234567890123456789012345678", "http://h.test/", None),
+        ("http://h.test/%7Eme", "http://h.test/~me", None),
+        ("http://h.test/a?#part", "http://h.test/a", None),
+        # Where it is fetched from, and what robots.txt says of it, is judged by one spelling.
+        ("HTTP://H.TEST:80?b&a", "http://h.test/?a&b", "http://h.test/?b&a"),
+        ("http://h.test./?b&a", "http://h.test/?a&b", "http://h.test/?b&a"),
+        ("http://h.test/x/../%2e/y?b&a", "http://h.test/y?a&b", "http://h.test/y?b&a"),
+        ("http://h.test/.x/../y#a/../b", "http://h.test/y", "http://h.test/y#a/../b"),
+        ("http://bücher.test/ü?b&a", "http://xn--bcher-kva.test/%C3%BC?a&b", None),
+    ],
+)
+def test_a_request_is_known_by_its_canonical_url_and_fetched_as_it_is_spelled(
+    url: str, known_as: str, fetched: str | None
+) -> None:
+    request = Request(url)
+    entry = entry_of(request)
+    assert entry.url == known_as
+    assert entry.id == entry_of(Request(known_as)).id
+    assert travelled(request).url == (fetched or request.url)
+    assert host_of(entry.given_url) == host_of(known_as)
+
+
+def test_a_request_is_spelled_the_same_however_often_it_travels() -> None:
+    chance = random.Random(6)
+    for _ in range(3000):
+        path = "".join(chance.choices("ab/._%&=+?;,'|[]{}^ #:@ü\\", k=chance.randint(0, 20)))
+        once = travelled(Request(f"http://h.test/{path}"))
+        again = travelled(once)
+        assert again.url == once.url
+        assert entry_of(again).id == entry_of(once).id

@@ -64,6 +64,15 @@ def test_a_redirect_that_folds_into_its_source_is_followed(target: str, mode: st
     assert scheduler.calls == [("done", source, False)]
 
 
+def test_a_redirect_to_itself_with_what_the_canonical_form_leaves_out_is_followed() -> None:
+    scheduler = RedirectedScheduler(DEFAULT)
+    lease = lease_of("http://h.test/a")
+    assert scheduler.enqueue_request(Request("http://h.test/a?utm_id=1", meta={LEASE: lease}))
+    assert scheduler.sent.sent == [("http://h.test/a", "force")]
+    (entry,) = scheduler.sent.entries
+    assert to_request(entry, Spider(name="any")).url == "http://h.test/a?utm_id=1"
+
+
 # --- proxies -------------------------------------------------------------------------------------
 
 

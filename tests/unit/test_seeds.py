@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from crawler.errors import ConfigurationError
 from crawler.frontier import Entry
 from crawler.seeds import BadSeed, check, parse_pushed, read
-from crawler.urls import Rejected
+from crawler.urls import Rejected, fingerprint
 
 
 def urls(seeds: str) -> list[str]:
@@ -146,6 +146,17 @@ def test_standard_input_and_the_rest_mix(tmp_path: Path, monkeypatch: pytest.Mon
 def test_what_others_push_is_a_url_or_json_with_one(raw: bytes, found: str) -> None:
     seed = parse_pushed(raw)
     assert (seed.reason if isinstance(seed, Rejected) else seed.url) == found
+
+
+def test_a_pushed_url_is_fetched_as_it_is_spelled_for_spiders_that_spell_their_own() -> None:
+    raw = b"http://h.test/?b=2&a=1&utm_id=3"
+    seed = parse_pushed(raw, as_given=True)
+    assert isinstance(seed, Entry)
+    assert (seed.url, seed.given_url) == ("http://h.test/?a=1&b=2", raw.decode())
+    assert seed.id == fingerprint(seed.url)
+    seed = parse_pushed(raw)
+    assert isinstance(seed, Entry)
+    assert (seed.given_url, seed.tail) == ("http://h.test/?a=1&b=2", {})
 
 
 @given(st.one_of(st.binary(), st.binary().map(lambda tail: b"{" + tail)))

@@ -83,6 +83,12 @@ def test_a_loop_ends_as_the_answer_it_is(redirects: Redirects, way: list[str]) -
     assert (found.status, found.flags) == (302, [LOOP])
 
 
+def test_a_loop_is_seen_though_its_request_names_a_part_of_the_page(redirects: Redirects) -> None:
+    found = redirects.process_response(Request(f"{URL}#part"), redirect(302, "/a"))
+    assert isinstance(found, Response)
+    assert found.flags == [LOOP]
+
+
 def test_an_unfiltered_request_may_come_back_to_itself(redirects: Redirects) -> None:
     request = Request(URL, dont_filter=True)
     assert isinstance(redirects.process_response(request, redirect(302, "/a")), Request)

@@ -14,6 +14,7 @@ from scrapy.exceptions import (
 from scrapy.http import Response
 
 from crawler.errors import ConfigurationError
+from crawler.frontier.entry import GIVEN_URL
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
 from crawler.requests import LEASE
 from tests.unit.middlewares.robots_worlds import ALLOWED, FORBIDDEN, RULES, Answer, World, answer
@@ -77,6 +78,15 @@ async def test_known_rules_let_pass_or_forbid() -> None:
     assert world.scheduler.calls == [("release", FORBIDDEN, 0)]
     assert len(world.asked) == 1
     assert world.stats.get_value("robots/denied") == 1
+
+
+async def test_rules_are_for_the_url_that_is_fetched() -> None:
+    world = World(answer(body=b"User-agent: *\nDisallow: /*utm_\n"), DELAY_MIN=0)
+    fetched = f"{ALLOWED}?utm_id=1"
+    lease = lease_of(ALLOWED, tail={GIVEN_URL: fetched})
+    with pytest.raises(IgnoreRequest, match="utm_id=1"):
+        await world.meets(fetched, **{LEASE: lease})
+    assert await world.meets(ALLOWED) is None
 
 
 async def test_the_crawl_delay_travels_with_the_request() -> None:
