@@ -7,7 +7,6 @@ The file is unpacked and parsed piece by piece, never as a tree, within the limi
 from __future__ import annotations
 
 import codecs
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from itertools import chain
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from crawler.links.ampersands import Ampersands
 from crawler.urls import DEFAULT, Base, Rejected, Urls
 
 MAX_URLS = 50_000
@@ -33,9 +33,6 @@ CALLBACK = "parse_sitemap"
 _MAX_ELEMENTS = 2_000_000
 # Repeated ones and those that are not crawled included.
 _MAX_ADDRESSES = 2 * MAX_URLS
-# An ampersand that should have been written as &amp; as in many URLs.
-_BARE_AMPERSAND = re.compile(rb"&(?!#?\w{1,10};)")
-_LONGEST_REFERENCE = 13
 # Element of one URL → its child with the address.
 _RECORDS = {"url": "loc", "sitemap": "loc", "item": "link", "entry": "link"}
 _TIMES = frozenset({"lastmod", "pubdate", "updated", "date"})
@@ -83,19 +80,10 @@ def _read_xml(first: bytes, more: Iterable[bytes], found: _Collector) -> None:
     parser = etree.XMLParser(
         target=found, recover=True, resolve_entities=False, no_network=True, huge_tree=False
     )
-    wide = first[:2] in _BOMS
-    rest = b""
+    ampersands = Ampersands()
     for chunk in chain((first,), more):
-        data = rest + chunk
-        rest = b""
-        if not wide:
-            # What may be half of a reference waits for its other half.
-            at = data.find(b"&", max(0, len(data) - _LONGEST_REFERENCE))
-            data, rest = (data, b"") if at < 0 else (data[:at], data[at:])
-            data = _BARE_AMPERSAND.sub(b"&amp;", data)
-        parser.feed(data)
-    if rest:
-        parser.feed(_BARE_AMPERSAND.sub(b"&amp;", rest))
+        parser.feed(ampersands.feed(chunk))
+    parser.feed(ampersands.feed(b"", last=True))
     parser.close()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from crawler.links.ampersands import mended
 from crawler.links.document import MAX_TITLE, Document
 from crawler.links.link_list import canonical_links
 from crawler.urls import DEFAULT, Base, Rejected, Urls
@@ -21,7 +22,7 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
         recover=True, resolve_entities=False, no_network=True, huge_tree=False, remove_comments=True
     )
     try:
-        root = etree.fromstring(body, parser)
+        root = etree.fromstring(mended(body), parser)
     except (etree.XMLSyntaxError, ValueError):
         return None
     page = urls.canonical(url)
