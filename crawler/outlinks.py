@@ -19,7 +19,7 @@ from crawler.scheduler import Scheduler
 from crawler.selection import Rules, Selection, Source
 from crawler.shared import shared
 from crawler.sitemaps import CALLBACK, MAX_BYTES
-from crawler.urls import host_of
+from crawler.urls import SITEMAP, host_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -88,8 +88,8 @@ class Outlinks:
 
     async def add_sitemaps(
         self, urls: Iterable[str], *, site: str, level: int, given: bool = False
-    ) -> int:
-        """Add sitemaps of a site, `level` indexes away from their origin; says how many are new.
+    ) -> list[str]:
+        """Add sitemaps of a site, `level` indexes away from their origin; says which were known.
 
         With `given` they are the user's own and not judged.
         """
@@ -101,12 +101,14 @@ class Outlinks:
                 entries.append(self._sitemap_entry(url, site or url, level, given=given))
             else:
                 self._count(f"sitemaps/refused/{reason}")
-        new = 0
+        known: list[str] = []
         for at in range(0, len(entries), ADD_MAX):
-            added = await scheduler.add(entries[at : at + ADD_MAX], "all" if given else "new")
-            new += added.new
-        self._count("sitemaps/added", new)
-        return new
+            some = entries[at : at + ADD_MAX]
+            added = await scheduler.add(some, "all" if given else "new")
+            new = {entry.id for entry in added.new_of(some)}
+            known += [entry.url for entry in some if entry.id not in new]
+            self._count("sitemaps/added", added.new)
+        return known
 
     # -------------------------------------------------------------------------------------------
 
@@ -145,7 +147,7 @@ class Outlinks:
     def _sitemap_entry(self, url: str, site: str, level: int, *, given: bool) -> Entry:
         spelling = Scheduler.of(self._crawler).urls
         return Entry(
-            id=spelling.fingerprint(url),
+            id=spelling.fingerprint(url, SITEMAP),
             url=url,
             queue=1,
             depth=0 if given else 1,

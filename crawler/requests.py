@@ -18,7 +18,8 @@ from scrapy import Request
 from crawler.errors import CrawlerError
 from crawler.frontier.entry import GIVEN_URL, MAX_DEPTH, Entry
 from crawler.policy.priority import clamp, front_queue, score
-from crawler.urls import DEFAULT, Rejected, Urls, given
+from crawler.sitemaps import CALLBACK
+from crawler.urls import DEFAULT, SITEMAP, Rejected, Urls, given
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -80,8 +81,10 @@ def to_entry(
     if (spelled := given(request.url, url)) != url:
         # Signatures may be of a query's order, and sessions are the spider's own.
         tail[GIVEN_URL] = spelled
+    # Where one is redirected to is a sitemap too.
+    is_sitemap = tail.get("callback") == CALLBACK and getattr(spider, "is_scoped", False)
     return Entry(
-        id=urls.fingerprint(url, request.method, request.body),
+        id=urls.fingerprint(url, SITEMAP if is_sitemap else request.method, request.body),
         url=url,
         queue=front_queue(clamp(score(url, depth) + request.priority), thresholds),
         depth=max(0, min(depth, MAX_DEPTH)),

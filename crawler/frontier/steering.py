@@ -22,11 +22,13 @@ from crawler.frontier.meta import Meta, read
 from crawler.frontier.records import Added, HostPage, HostState, Letter, Sizes, UrlStatus
 from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of, tags
-from crawler.urls import DEFAULT, Urls, fingerprint, host_of
+from crawler.urls import DEFAULT, SITEMAP, Urls, fingerprint, host_of
 
 _BATCH = 500
 # URLs that a search for one of them looks at in each queue, or in a call.
 _LOOK = 1000
+# As what a URL may be known: a page, a sitemap.
+_KINDS = ("GET", SITEMAP)
 
 
 class Steering:
@@ -187,28 +189,37 @@ class Steering:
         calls: 2 s a million. Running processes forget what they remember of URLs with their next
         beat.
         """
-        tag, id_ = self._place(url)
-        answer = await self._scripts.run("forget", tag, id_, self._seen_argument)
-        if answer == b"leased":
-            raise CrawlerError(f"{url} is being fetched; forget it when that is done.")
+        forgotten = [await self._forget(url, kind) for kind in _KINDS]
         contents = await ContentSeen.of(self._redis, self._crawl, self._tags)
         if contents is not None:
             await contents.forget(fingerprint(url))
+        if not any(forgotten):
+            return False
+        # A full server forgets all the same; processes then remember for a while longer.
+        with suppress(OutOfMemoryError):
+            await answered(self._redis.hincrby(keys.options(self._crawl), "forgotten", 1))
+        return True
+
+    async def _forget(self, url: str, kind: str) -> bool:
+        tag, id_ = self._place(url, kind)
+        answer = await self._scripts.run("forget", tag, id_, self._seen_argument)
+        if answer == b"leased":
+            raise CrawlerError(f"{url} is being fetched; forget it when that is done.")
         if answer == b"unseen":
             return False
         due, at = b"", 0
         while True:
             due, at, _ = await self._scripts.run("undelay", tag, id_, due, at, _LOOK)
             if not due:
-                break
-        # A full server forgets all the same; processes then remember for a while longer.
-        with suppress(OutOfMemoryError):
-            await answered(self._redis.hincrby(keys.options(self._crawl), "forgotten", 1))
-        return True
+                return True
 
     async def status(self, url: str) -> UrlStatus:
-        """Where a canonical URL is."""
-        tag, id_ = self._place(url)
+        """Where a canonical URL is: as a page, or as a sitemap if no page is known by it."""
+        page, sitemap = [await self._status(url, kind) for kind in _KINDS]
+        return page if page.state != "unseen" else sitemap
+
+    async def _status(self, url: str, kind: str) -> UrlStatus:
+        tag, id_ = self._place(url, kind)
         state, word, at_ms, data = await self._scripts.run(
             "status", tag, id_, self._group(url), _LOOK, self._seen_argument
         )
@@ -244,10 +255,10 @@ class Steering:
 
     # -------------------------------------------------------------------------------------------
 
-    def _place(self, url: str) -> tuple[str, bytes]:
+    def _place(self, url: str, kind: str) -> tuple[str, bytes]:
         """The tag of a URL's shard, and its id."""
         tag = self._tags[shard_of(self._group(url), len(self._tags))]
-        return tag, self._urls.fingerprint(url).to_bytes(8, "big")
+        return tag, self._urls.fingerprint(url, kind).to_bytes(8, "big")
 
     def _group(self, url: str) -> str:
         return host_of(url)[self._urls.group_skip(url) :]

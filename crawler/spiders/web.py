@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -116,7 +116,7 @@ class WebSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Put the seeds into the frontier, by batches that it has acknowledged."""
         if self.arguments.sitemaps:
-            await self._outlinks.add_sitemaps(self.arguments.sitemaps, site="", level=0, given=True)
+            await self._add_sitemaps(self.arguments.sitemaps)
         if self.arguments.seeds is not None:
             await self._plant_all(self.arguments.seeds)
             self._check_planted()
@@ -125,6 +125,16 @@ class WebSpider(Spider):
         nothing: tuple[Request, ...] = ()
         for request in nothing:
             yield request  # an async generator, as Scrapy wants it
+
+    async def _add_sitemaps(self, given: Sequence[str]) -> None:
+        known = await self._outlinks.add_sitemaps(given, site="", level=0, given=True)
+        for url in known:
+            logger.warning(
+                "sitemaps: %s is known to the crawl %r and not added again: it was read, or waits "
+                "for it. `scrapy frontier forget URL` lets it be read anew",
+                url,
+                Scheduler.of(self.crawler).crawl,
+            )
 
     async def _plant_all(self, given: str) -> None:
         reader = seeds.read(given, self.urls)

@@ -9,7 +9,7 @@ from crawler.urls.given import given
 from crawler.urls.hosts import authority_of, host_of, registered_domain
 from crawler.urls.joining import Base, join
 from crawler.urls.rules import FOLDS, GROUPS, UrlRules, dropped_parameters
-from crawler.urls.seen_key import fingerprint, folded
+from crawler.urls.seen_key import SITEMAP, fingerprint, folded
 
 DEFAULT = Urls()
 canonical = DEFAULT.canonical
@@ -18,6 +18,7 @@ __all__ = [
     "DEFAULT",
     "FOLDS",
     "GROUPS",
+    "SITEMAP",
     "Base",
     "Rejected",
     "UrlRules",

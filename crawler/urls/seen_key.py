@@ -8,6 +8,8 @@ from collections.abc import Set as AbstractSet
 
 import xxhash
 
+# In the place of a method: a sitemap is read even if its URL was linked to and fetched as a page.
+SITEMAP = "SITEMAP"
 _INDEX = re.compile(r"/(?:index|default)\.(?:html?|xhtml|php|aspx?|jsp|cgi)$", re.IGNORECASE)
 
 

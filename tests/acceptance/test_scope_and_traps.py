@@ -134,6 +134,22 @@ def test_a_given_sitemap_is_a_list_of_seeds(crawls: Crawls, log: Path) -> None:
     assert not [url for url in fetched(log) if url.endswith((".txt", "/sitemap.xml"))]
 
 
+def test_a_sitemap_is_read_though_it_was_fetched_as_a_page_and_read_once(
+    crawls: Crawls, log: Path
+) -> None:
+    (mapped,) = Web(MAPPED).hosts_with("sitemaps")
+    url = f"http://{mapped.host}/maps/packed.xml.gz"
+    with DemoServer(MAPPED, log) as web:
+        for arguments in ({"seeds": url}, {"sitemaps": url}, {"sitemaps": url}):
+            run = crawls.run(None, web=web, arguments={**arguments, "follow": "no"})
+            assert run.code == 0, run.stderr
+            known = f"sitemaps: {url} is known to the crawl 'web' and not added again"
+    assert known in run.stderr
+    times = Counter(entry.url for entry in read_log(log))
+    assert times[url] == 2
+    assert times[f"http://{mapped.host}/only-in-map/b"] == 1
+
+
 def test_without_the_setting_sitemaps_are_left_alone(crawls: Crawls, log: Path) -> None:
     (mapped,) = Web(MAPPED).hosts_with("sitemaps")
     with DemoServer(MAPPED, log) as web:

@@ -13,9 +13,9 @@ from crawler.options import Options
 from crawler.orders import Orders
 from crawler.outlinks import Outlinks
 from crawler.policy.priority import Facts
-from crawler.requests import LEASE
+from crawler.requests import LEASE, to_entry, to_request
 from crawler.spiders.web import WebSpider
-from crawler.urls import UrlRules, Urls
+from crawler.urls import UrlRules, Urls, fingerprint
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 SITE = "http://www.h.test/"
@@ -172,6 +172,33 @@ async def test_sitemaps_may_be_given(scheduler: WritingScheduler) -> None:
     (entry,) = scheduler.added
     assert (entry.url, entry.depth) == ("http://o.test/s.xml", 0)
     assert entry.tail["cb_kwargs"] == {"site": "http://o.test/s.xml", "level": 0}
+
+
+async def test_a_given_sitemap_that_is_known_is_told(
+    scheduler: WritingScheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    scheduler.answer = "0"
+    spider = WebSpider.from_crawler(crawler_with(scheduler), sitemaps="http://o.test/s.xml")
+    assert [request async for request in spider.start()] == []
+    (line,) = caplog.messages
+    assert line.startswith("sitemaps: http://o.test/s.xml is known to the crawl 'crawl' and not")
+    assert spider.crawler.stats.get_value("sitemaps/added") is None
+
+
+async def test_a_sitemap_is_no_page_to_the_frontier_and_where_it_is_redirected_to_is_none(
+    scheduler: WritingScheduler,
+) -> None:
+    url = SITE + "sitemap.xml"
+    crawler = crawler_with(scheduler)
+    spider = WebSpider.from_crawler(crawler)
+    await Outlinks.of(crawler).add_sitemaps([url], site=SITE, level=0)
+    (entry,) = scheduler.added
+    page = to_entry(Request(url), spider, scheduler.thresholds)
+    assert isinstance(page, Entry)
+    assert page.id == fingerprint(url) != entry.id
+    again = to_entry(to_request(entry, spider), spider, scheduler.thresholds)
+    assert isinstance(again, Entry)
+    assert again.id == entry.id
 
 
 async def test_links_that_are_surely_in_the_frontier_are_counted_and_not_added_again(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import crawler.frontier.steering
 from crawler.errors import CrawlerError
 from crawler.frontier import Entry, Frontier, Letter, Steering, UrlStatus, host_orders
 from crawler.frontier.entry import encode
+from crawler.urls import SITEMAP, fingerprint
 from tests.integration.frontier.fleet import (
     CRAWL,
     T0,
@@ -348,6 +350,23 @@ async def test_a_url_that_is_being_fetched_is_not_forgotten(
         await steering.forget(lease.entry.url)
     await crawl(frontier, lease)
     assert await steering.forget(lease.entry.url)
+
+
+async def test_a_sitemap_is_found_and_forgotten_by_its_url_beside_the_page_there(
+    frontier: Frontier, steering: Steering
+) -> None:
+    (page,) = hosts(1)
+    sitemap = replace(page, id=fingerprint(page.url, SITEMAP))
+    await frontier.add([sitemap])
+    assert (await steering.status(page.url)).state == "waiting"
+    assert (await frontier.add([page])).new == 1
+    for _ in range(2):
+        await crawl(frontier, await one(frontier))
+    assert (await steering.status(page.url)).state == "known"
+    assert await steering.forget(page.url)
+    assert await steering.status(page.url) == UrlStatus("unseen")
+    assert not await steering.forget(page.url)
+    assert (await frontier.add([page, sitemap])).new == 2
 
 
 # --- dead letters --------------------------------------------------------------------------------
