@@ -45,7 +45,7 @@ class BadSeed:
         return f"{self.where}: {self.text[:200]!r} was left out: {self.reason}."
 
 
-def check(seeds: str | None) -> list[str]:
+def check(seeds: str | None, urls: Urls = DEFAULT) -> list[str]:
     """The parts of a `seeds` argument, or ConfigurationError: nothing is read from files yet."""
     if seeds and _is_file(seeds):
         return [seeds]  # whatever blanks and commas its name has
@@ -59,7 +59,7 @@ def check(seeds: str | None) -> list[str]:
         if part == "-":
             continue
         if "://" in part:
-            seed_entry(part)
+            seed_entry(part, urls)
         elif not _is_file(part):
             raise ConfigurationError(
                 f"seeds: {part!r} is neither a URL (http:// or https://) nor a file."
@@ -69,7 +69,7 @@ def check(seeds: str | None) -> list[str]:
 
 def read(seeds: str, urls: Urls = DEFAULT) -> Iterator[Entry | BadSeed]:
     """The seeds of a checked argument. Blocking: files and standard input are read here."""
-    for part in check(seeds):
+    for part in check(seeds, urls):
         if part == "-":
             yield from _lines("standard input", sys.stdin, urls)
         elif "://" in part:

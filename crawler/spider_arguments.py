@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crawler import options, seeds
 from crawler.errors import ConfigurationError
 from crawler.policy.durations import seconds
+from crawler.urls import UrlRules, Urls
 
 _USER_AGENT_MAX = 500
+# The crawl's own rules are not known yet.
+_ANY_LENGTH = Urls(UrlRules(max_length=1_000_000))
 NAMES = (
     "seeds",
     "sitemaps",
@@ -36,7 +39,7 @@ class Arguments:
     """What the user gave; what is missing stays as the crawl has it."""
 
     seeds: str | None = None
-    # Canonical URLs.
+    # As they were given; see `spelled`.
     sitemaps: tuple[str, ...] = ()
     # For the whole fleet.
     options: dict[str, Any] = field(default_factory=dict)
@@ -44,6 +47,13 @@ class Arguments:
     max_time_s: int = 0
     user_agent: str | None = None
     crawl: str | None = None
+
+    def spelled(self, urls: Urls) -> Arguments:
+        """The same with sitemaps as the crawl spells them, each once; seeds are checked by it."""
+        if self.seeds is not None:
+            seeds.check(self.seeds, urls)
+        found = [seeds.seed_entry(url, urls, argument="sitemaps").url for url in self.sitemaps]
+        return replace(self, sitemaps=tuple(dict.fromkeys(found)))
 
 
 def read(given: Mapping[str, Any]) -> Arguments:
@@ -56,7 +66,7 @@ def read(given: Mapping[str, Any]) -> Arguments:
                 f"The spider has no argument {name!r}; it has {', '.join(NAMES)}."
             )
     if known.get("seeds") is not None:
-        seeds.check(known["seeds"])
+        seeds.check(known["seeds"], _ANY_LENGTH)
     chosen = {
         name: value for name, value in known.items() if name in options.NAMES and value is not None
     }
@@ -81,7 +91,9 @@ def _sitemaps(value: str | None) -> tuple[str, ...]:
         raise ConfigurationError(
             "sitemaps is empty; give URLs: -a sitemaps=https://example.com/sitemap.xml"
         )
-    return tuple(seeds.seed_entry(part, argument="sitemaps").url for part in parts)
+    for part in parts:
+        seeds.seed_entry(part, _ANY_LENGTH, argument="sitemaps")
+    return tuple(parts)
 
 
 def _seconds(name: str, value: Any) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from pymongo.errors import PyMongoError
 from scrapy.commands import ScrapyCommand
 
-from crawler import setting_values
+from crawler import assembly, setting_values
 from crawler.command_settings import completed
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.extensions.servers import Servers
@@ -21,6 +21,7 @@ from crawler.page_verbs.shown import NotFound
 from crawler.storage import schema
 from crawler.storage.stored_pages import StoredPages
 from crawler.storage.trouble import explain
+from crawler.urls import Urls
 from crawler.verbs import Verb, Verbs
 
 _NOT_FOUND, _USAGE, _INTERRUPTED = 1, 2, 130
@@ -115,11 +116,12 @@ class Command(ScrapyCommand):
     async def _run(self, run: Run, arguments: argparse.Namespace) -> None:
         settings = self.settings
         assert settings is not None
+        urls = Urls(assembly.url_rules(settings))
         servers = Servers.from_settings(settings)
         try:
             database = (await servers.mongo())[settings["MONGO_DATABASE"]]
             await schema.check(database)
-            await run(StoredPages(database), arguments)
+            await run(StoredPages(database, urls), arguments)
             sys.stdout.flush()
         finally:
             await servers.close()

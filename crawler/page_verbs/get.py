@@ -6,10 +6,12 @@ import argparse
 import sys
 from typing import Any
 
+from crawler.errors import ConfigurationError
 from crawler.page_verbs.shown import NotFound, as_json, decoded, fields
 from crawler.progress.text import size
+from crawler.seeds import why
 from crawler.storage.stored_pages import Content, StoredPages
-from crawler.urls import Rejected, canonical
+from crawler.urls import Rejected, Urls
 
 _TEXT_SHOWN = 600
 _BRIEF = (
@@ -26,7 +28,7 @@ _BRIEF = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("url", metavar="URL", type=_page_url)
+    parser.add_argument("url", metavar="URL")
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--meta", action="store_true", help="all that is known of it")
     part.add_argument("--text", action="store_true", help="its text")
@@ -35,9 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(pages: StoredPages, arguments: argparse.Namespace) -> None:
-    page = await pages.metadata(arguments.url)
+    url = _page_url(arguments.url, pages.urls)
+    page = await pages.metadata(url)
     if page is None:
-        raise NotFound(f"{arguments.url} is not stored.")
+        raise NotFound(f"{url} is not stored.")
     if arguments.text or arguments.body:
         content = await pages.content(page)
         if content is None:
@@ -51,12 +54,12 @@ async def run(pages: StoredPages, arguments: argparse.Namespace) -> None:
         _print_brief(page, await pages.content(page))
 
 
-def _page_url(text: str) -> str:
+def _page_url(text: str, urls: Urls) -> str:
     """The URL as the crawl spells it."""
-    url = canonical(text)
+    url = urls.canonical(text)
     if isinstance(url, Rejected):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no URL of a page ({url.reason}); write it as https://example.com/page"
+        raise ConfigurationError(
+            f"{text!r} is no URL of a page: {why(url.reason)}. Write it as https://example.com/page"
         )
     return url
 

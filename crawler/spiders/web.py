@@ -97,6 +97,7 @@ class WebSpider(Spider):
         if settings.getbool("FOLLOW_SITEMAPS"):
             crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         spider.urls = Urls(assembly.url_rules(settings))
+        spider.arguments = spider.arguments.spelled(spider.urls)
         spider.robots_name = assembly.robots_name(settings)
         spider.obey_noindex = settings.getbool("OBEY_NOINDEX")
         max_links = settings.getint("MAX_OUTLINKS")

@@ -11,7 +11,7 @@ from pymongo import DESCENDING
 
 from crawler.storage import codecs
 from crawler.storage.schema import CONTENT, METADATA
-from crawler.urls import fingerprint, registered_domain
+from crawler.urls import DEFAULT, Urls, fingerprint, registered_domain
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.database import AsyncDatabase
@@ -65,10 +65,11 @@ class Wanted:
 
 
 class StoredPages:
-    """The pages of one database."""
+    """The pages of one database, and how their crawl spells URLs."""
 
-    def __init__(self, database: AsyncDatabase[Document]) -> None:
+    def __init__(self, database: AsyncDatabase[Document], urls: Urls = DEFAULT) -> None:
         self.database = database
+        self.urls = urls
         self._metadata = database[METADATA]
         self._content = database[CONTENT]
 

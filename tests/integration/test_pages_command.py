@@ -29,6 +29,7 @@ COPY = "http://b.test/copy"
 GONE = "http://a.test/gone"
 HIDDEN = "http://a.test/hidden"
 DENIED = "http://www.a.test/denied"
+UNSORTED = "http://a.test/?b=2&a=1"
 BODY = "<html>Grüße, 世界</html>".encode()
 
 
@@ -103,9 +104,9 @@ def pages(mongo_uri: str, mongo_db_name: str, capfdbinary: pytest.CaptureFixture
             ]
         )
 
-    def run(*arguments: str) -> Done:
+    def run(*arguments: str, **settings: Any) -> Done:
         command = Command()
-        values = {"MONGO_URI": mongo_uri, "MONGO_DATABASE": mongo_db_name}
+        values = {"MONGO_URI": mongo_uri, "MONGO_DATABASE": mongo_db_name, **settings}
         command.settings = project_crawler(**values).settings
         capfdbinary.readouterr()
         try:
@@ -137,6 +138,17 @@ def test_a_page_is_shown_in_brief(get: Get) -> None:
     assert "A title" in text
     assert "Grüße, 世界" in text
     assert done.stderr == b""
+
+
+def test_a_page_is_looked_for_as_its_crawl_spells_urls(
+    get: Get, mongo_uri: str, mongo_db_name: str
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client[mongo_db_name]["pages_metadata"].insert_one(metadata(UNSORTED))
+    assert get(UNSORTED).stderr == b"scrapy pages: http://a.test/?a=1&b=2 is not stored.\n"
+    done = get(f"{UNSORTED}&ref=x", URL_SORT_QUERY=False, URL_DROP_PARAMETERS=["ref"])
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert UNSORTED in done.stdout.decode()
 
 
 def test_the_body_is_given_byte_for_byte(get: Get) -> None:
@@ -192,8 +204,8 @@ def test_metadata_is_given_as_json(get: Get) -> None:
         ([GONE, "--body"], 1, "the answer was 404"),
         ([HIDDEN, "--text"], 1, "asks not to be kept (noindex)"),
         ([DENIED, "--body"], 1, "robots.txt forbids it"),
-        (["a.test/page"], 2, "'a.test/page' is no URL of a page (no_scheme)"),
-        (["ftp://a.test/"], 2, "(scheme)"),
+        (["a.test/page"], 2, "'a.test/page' is no URL of a page: it is no URL; write"),
+        (["ftp://a.test/"], 2, "only http and https are crawled"),
         (["http://a.test/odd", "--body"], 2, "the codec 'rot13'"),
         (["http://a.test/damaged", "--body"], 2, "damaged"),
         ([URL, "--body", "--text"], 2, "not allowed with"),

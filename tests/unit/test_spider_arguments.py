@@ -9,6 +9,7 @@ from crawler import options
 from crawler.errors import ConfigurationError
 from crawler.options import Options, checked, new_seed_domains
 from crawler.spider_arguments import Arguments, read
+from crawler.urls import UrlRules, Urls
 
 
 def test_all_arguments_are_read() -> None:
@@ -133,3 +134,14 @@ def test_the_domains_of_seeds_are_remembered_up_to_a_number(
     urls += ["http://c.test/", "http://d.test/"]
     assert new_seed_domains(current, urls) == ["b.test", "c.test"]
     assert "more than 3 domains" in caplog.text
+
+
+def test_urls_may_be_as_long_as_the_crawl_lets_them() -> None:
+    long = f"http://h.test/{'a' * 3000}"
+    found = read({"seeds": long, "sitemaps": long})
+    longer = Urls(UrlRules(max_length=4000))
+    assert found.spelled(longer).sitemaps == (long,)
+    with pytest.raises(ConfigurationError, match=r"seeds: .* it is too long"):
+        found.spelled(Urls())
+    with pytest.raises(ConfigurationError, match=r"sitemaps: .* it is too long"):
+        read({"sitemaps": long}).spelled(Urls())
