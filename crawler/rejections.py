@@ -22,10 +22,6 @@ logger = logging.getLogger(__name__)
 
 _TOLD = 5
 _URL_SHOWN = 200
-_ADVICE = {
-    "credentials": "; leave them out and set HTTPAUTH_USER, HTTPAUTH_PASS and HTTPAUTH_DOMAIN",
-    "too_long": "; URL_LENGTH_LIMIT says how long a URL may be",
-}
 
 
 class Rejections:
@@ -50,5 +46,4 @@ class Rejections:
             return
         url = without_secrets(request.url)
         shown = url if len(url) <= _URL_SHOWN else f"{url[:_URL_SHOWN]}…"
-        advice = f"{why(reason)}{_ADVICE.get(reason, '')}"
-        logger.warning("<%s %s> is not fetched: %s.%s", request.method, shown, advice, last)
+        logger.warning("<%s %s> is not fetched: %s.%s", request.method, shown, why(reason), last)

@@ -8,29 +8,40 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, cast
 
 from crawler.errors import ConfigurationError
 from crawler.frontier.entry import GIVEN_URL, Entry
+from crawler.masking import without_secrets
 from crawler.urls import DEFAULT, Rejected, Urls, given
 
 _WHY = {
     "no_scheme": "it is no URL; write it with http:// or https://",
     "malformed": "it is no valid URL",
     "scheme": "only http and https are crawled",
-    "credentials": "a URL with a user name or password is not crawled",
-    "too_long": "it is too long",
+    "credentials": (
+        "a URL with a user name or password is not crawled; leave them out and set HTTPAUTH_USER, "
+        "HTTPAUTH_PASS and HTTPAUTH_DOMAIN"
+    ),
+    "too_long": "it is too long (URL_LENGTH_LIMIT, max_url_length)",
     "excluded": "its domain is excluded from this crawl",
 }
 _GZIP = b"\x1f\x8b"
 # Enough to tell text from other data.
 _PEEKED_BYTES = 1024
+# More than a URL can have; the rest of such a line is not even kept.
+_LINE_MAX = 100_000
+_SHOWN = 200
+_COMMENT = re.compile(r"\s#.*", re.DOTALL)
 # Columns, or several URLs: the parser would take all of it for one strange URL.
-_NOT_ALONE = re.compile(r"""["\t]|[,;\s]https?://""", re.IGNORECASE)
-_ONE_A_LINE = "a line must have one URL and nothing else"
+_NOT_ALONE = re.compile(r"""["\s]|[,;]https?://""", re.IGNORECASE)
+_ONE_A_LINE = "a line must have one URL and nothing else; a blank in a URL is written as %20"
+# What the decoder puts in the place of bytes that it cannot read.
+_UNREADABLE = "\ufffd"
+_NO_UTF8 = "it is no UTF-8; write the file in UTF-8, or the URL with %-escapes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,7 @@ class BadSeed:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.text[:200]!r} was left out: {self.reason}."
+        return f"{self.where}: {_shown(self.text)} was left out: {self.reason}."
 
 
 def check(seeds: str | None, urls: Urls = DEFAULT) -> list[str]:
@@ -62,7 +73,8 @@ def check(seeds: str | None, urls: Urls = DEFAULT) -> list[str]:
             seed_entry(part, urls)
         elif not _is_file(part):
             raise ConfigurationError(
-                f"seeds: {part!r} is neither a URL (http:// or https://) nor a file."
+                f"seeds: {_shown(part)} is neither a URL (http:// or https://) nor a file."
+                f"{_hint(seeds)}"
             )
     return parts
 
@@ -70,24 +82,23 @@ def check(seeds: str | None, urls: Urls = DEFAULT) -> list[str]:
 def read(seeds: str, urls: Urls = DEFAULT) -> Iterator[Entry | BadSeed]:
     """The seeds of a checked argument. Blocking: files and standard input are read here."""
     for part in check(seeds, urls):
-        if part == "-":
-            yield from _lines("standard input", sys.stdin, urls)
-        elif "://" in part:
+        if "://" in part:
             yield seed_entry(part, urls)
-        else:
-            try:
-                with Path(part).open("rb") as file, _text(part, file) as text:
-                    yield from _lines(part, text, urls)
-            except (OSError, EOFError, zlib.error) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise ConfigurationError(f"seeds: {part} cannot be read: {reason}.") from error
+            continue
+        name = "standard input" if part == "-" else part
+        try:
+            with _opened(part) as file, _text(name, file) as text:
+                yield from _lines(name, text, urls)
+        except (OSError, EOFError, zlib.error) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigurationError(f"seeds: {name} cannot be read: {reason}.") from error
 
 
 def seed_entry(url: str, urls: Urls = DEFAULT, *, argument: str = "seeds") -> Entry:
     """The entry of one seed, or ConfigurationError."""
     found = urls.canonical(url)
     if isinstance(found, Rejected):
-        raise ConfigurationError(f"{argument}: {url!r}: {why(found.reason)}.")
+        raise ConfigurationError(f"{argument}: {_shown(url)}: {why(found.reason)}.")
     return _entry(found, urls)
 
 
@@ -120,12 +131,32 @@ def why(reason: str) -> str:
     return _WHY.get(reason, reason)
 
 
+def _shown(text: str) -> str:
+    text = without_secrets(text)
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+def _hint(seeds: str | None) -> str:
+    """What else a comma may have been meant for."""
+    is_cut = "://" in (seeds or "") and "," in (seeds or "")
+    return " Commas separate seeds: write one that belongs to a URL as %2C." if is_cut else ""
+
+
 def _is_file(name: str) -> bool:
     try:
         # A pipe will do, as the shell's <(…) makes one.
         return Path(name).exists() and not Path(name).is_dir()
     except OSError:
         return False
+
+
+def _opened(part: str) -> IO[bytes]:
+    if part != "-":
+        return Path(part).open("rb")
+    if sys.stdin is None:
+        raise ConfigurationError("seeds: - is standard input, but that is closed.")
+    # Its bytes: as text they are in the terminal's encoding, and fail where they are not.
+    return open(sys.stdin.fileno(), "rb", closefd=False)
 
 
 def _text(name: str, file: IO[bytes]) -> io.TextIOWrapper:
@@ -139,10 +170,22 @@ def _text(name: str, file: IO[bytes]) -> io.TextIOWrapper:
     return io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace")
 
 
-def _lines(where: str, lines: Iterable[str], urls: Urls) -> Iterator[Entry | BadSeed]:
-    for number, line in enumerate(lines, start=1):
-        text = line.strip()
+def _short(text: IO[str]) -> Iterator[str]:
+    """Its lines, but of one that is far too long the beginning."""
+    while line := text.readline(_LINE_MAX):
+        yield line
+        while len(line) == _LINE_MAX and not line.endswith("\n"):
+            line = text.readline(_LINE_MAX)
+
+
+def _lines(where: str, lines: IO[str], urls: Urls) -> Iterator[Entry | BadSeed]:
+    for number, line in enumerate(_short(lines), start=1):
+        # Files that were put together have marks of their order of bytes in their middle.
+        text = _COMMENT.sub("", line.replace("\ufeff", "").strip())
         if not text or text.startswith("#"):
+            continue
+        if _UNREADABLE in text:
+            yield BadSeed(f"{where}, line {number}", text, _NO_UTF8)
             continue
         if _NOT_ALONE.search(text):
             yield BadSeed(f"{where}, line {number}", text, _ONE_A_LINE)

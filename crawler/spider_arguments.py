@@ -70,13 +70,14 @@ def read(given: Mapping[str, Any]) -> Arguments:
     chosen = {
         name: value for name, value in known.items() if name in options.NAMES and value is not None
     }
+    found = options.checked(chosen)
     # Domains that are named need not be linked from each other's pages only.
-    if chosen.get("allowed_domains") and "scope" not in chosen:
-        chosen["scope"] = "any"
+    if found.get("allowed_domains") and "scope" not in found:
+        found["scope"] = "any"
     return Arguments(
         seeds=known.get("seeds"),
         sitemaps=_sitemaps(known.get("sitemaps")),
-        options=options.checked(chosen),
+        options=found,
         max_time_s=_seconds("max_time", known.get("max_time")),
         user_agent=_user_agent(known.get("user_agent")),
         crawl=known.get("crawl"),

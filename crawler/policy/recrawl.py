@@ -19,6 +19,8 @@ OFF, ADAPTIVE = "off", "adaptive"
 _FIXED = "fixed:"
 _HOUR_S = 3600.0
 _DAY_S = 86_400.0
+# There must be a date for the next visit.
+LONGEST_S = 3650 * _DAY_S
 # Bytes of a content hash that an entry keeps: as many as content-seen knows a page by.
 DIGEST_BYTES = 12
 # changefreq of sitemaps; "always" and "never" are within the bounds anyway.
@@ -61,9 +63,10 @@ class Tuning:
             if type(value) not in ((int,) if whole else (int, float)) or not 0 <= value < 1e12:
                 kind = "whole number" if whole else "number"
                 raise ValueError(f"has {field.name} {value!r}; give a {kind}, 0 or more")
-        if not 0 < self.min_s <= self.max_s:
+        if not 0 < self.min_s <= self.max_s <= LONGEST_S:
             raise ValueError(
-                f"has min_s {self.min_s:g} and max_s {self.max_s:g}; give 0 < min_s <= max_s"
+                f"has min_s {self.min_s:g} and max_s {self.max_s:g}; give 0 < min_s <= max_s, 10 "
+                "years at the most"
             )
         if not (0 < self.changed <= 1 <= self.unchanged):
             raise ValueError(
@@ -251,10 +254,10 @@ def policy_of(text: str, tuning: Tuning = DEFAULTS) -> RecrawlPolicy | None:
     if text == ADAPTIVE:
         return RecrawlPolicy(None, tuning)
     interval_s = seconds(text.removeprefix(_FIXED)) if text.startswith(_FIXED) else None
-    if not interval_s:
+    if not interval_s or interval_s > LONGEST_S:
         raise ValueError(
             f"is {text!r}; use off, adaptive, or fixed: and an interval, as in fixed:7d, fixed:12h "
-            "or fixed:30m"
+            "or fixed:30m, of 10 years at the most"
         )
     return RecrawlPolicy(float(interval_s), tuning)
 

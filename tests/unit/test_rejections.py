@@ -28,7 +28,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
             "crawled; leave them out and set HTTPAUTH_USER, HTTPAUTH_PASS and HTTPAUTH_DOMAIN.",
         ),
         ("ftp://h.test/", "scheme", "<GET ftp://h.test/> is not fetched: only http and https are"),
-        (f"http://h.test/{'a' * 3000}", "too_long", "a…> is not fetched: it is too long; URL_LEN"),
+        (f"http://h.test/{'a' * 3000}", "too_long", "a…> is not fetched: it is too long (URL_L"),
     ],
 )
 def test_a_url_that_is_not_crawled_is_named_with_what_to_do(

@@ -1,9 +1,11 @@
 """Seeds: URLs, files, standard input, pushed ones, and every mistake told in one line."""
 
 import gzip
-import io
 import os
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -115,11 +117,95 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         next(reader)
 
 
+@contextmanager
+def given_as_input(
+    folder: Path, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[TextIOWrapper]:
+    file = folder / "input"
+    file.write_bytes(data)
+    with file.open(encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        yield stdin
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_standard_input_is_read_as_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    data = b"\xef\xbb\xbfhttp://a.test\r\nhttp://b.test/\xe9\nhttp://c.test"
+    with given_as_input(tmp_path, pack(data), monkeypatch) as stdin:
+        good, bad_one, last = read("-")
+        assert not stdin.closed
+        assert list(read("-")) == []
+    assert isinstance(good, Entry)
+    assert isinstance(last, Entry)
+    assert (good.url, last.url) == ("http://a.test/", "http://c.test/")
+    assert "standard input, line 2: " in str(bad_one)
+    assert "it is no UTF-8" in str(bad_one)
+
+
+def test_standard_input_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(ConfigurationError, match="standard input, but that is closed"):
+        list(read("-"))
+
+
+def test_standard_input_that_cannot_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        given_as_input(tmp_path, b"\x1f\x8bno gzip", monkeypatch),
+        pytest.raises(ConfigurationError, match="seeds: standard input cannot be read: "),
+    ):
+        list(read("-"))
+
+
+def test_a_password_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"me:\*\*\*@h.test.*HTTPAUTH_USER"):
+        check("http://me:secret@h.test/")
+    file = tmp_path / "seeds.txt"
+    file.write_text("http://me:secret@h.test/\n")
+    (found,) = bad(str(file))
+    assert "me:***@h.test" in str(found)
+
+
+@pytest.mark.parametrize("seeds", ["x" * 5000, "http://h.test/" + "a" * 3000, "ftp://" + "a" * 300])
+def test_what_is_long_is_shown_in_part(seeds: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        check(seeds)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_comma_in_a_url_is_told_how_to_write() -> None:
+    with pytest.raises(ConfigurationError, match=r"'b' is neither .* as %2C"):
+        check("http://h.test/a,b")
+    assert urls("http://h.test/a%2Cb") == ["http://h.test/a%2Cb"]
+
+
+def test_a_url_may_have_a_comment_behind_it_and_a_mark_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "seeds.txt"
+    file.write_text("\ufeff# all\nhttp://a.test/ # home\n\ufeffhttp://a.test/#top\t#2\n")
+    assert urls(str(file)) == ["http://a.test/", "http://a.test/"]
+    assert bad(str(file)) == []
+
+
+@pytest.mark.parametrize("comment", [99_983, 99_984, 99_985])
+def test_a_line_without_an_end_is_told_and_not_kept(tmp_path: Path, comment: int) -> None:
+    file = tmp_path / "seeds.txt"
+    longest = f"http://b.test/ {'#' * comment}"
+    file.write_text(f"http://a.test/{'a' * 1_000_000}\n{longest}\nhttp://c.test")
+    (found,) = bad(str(file))
+    assert "line 1: " in str(found)
+    assert "it is too long" in str(found)
+    assert len(found.text) <= 100_000
+    assert urls(str(file)) == ["http://b.test/", "http://c.test/"]
+
+
 def test_standard_input_and_the_rest_mix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("http://in.test\nnonsense\n"))
     file = tmp_path / "seeds.txt"
     file.write_text("http://file.test\n")
-    found = list(read(f"http://a.test,- {file}"))
+    with given_as_input(tmp_path, b"http://in.test\nnonsense\n", monkeypatch):
+        found = list(read(f"http://a.test,- {file}"))
     assert [seed.url for seed in found if isinstance(seed, Entry)] == [
         "http://a.test/",
         "http://in.test/",
@@ -201,6 +287,7 @@ def test_a_gzipped_file_that_is_damaged_is_a_mistake(tmp_path: Path, change: Any
         "1,http://a.test/",
         "http://a.test/,http://b.test/",
         "http://a.test/ HTTPS://b.test/",
+        "http://a.test/ A title",
     ],
 )
 def test_a_line_with_more_than_a_url_is_left_out(tmp_path: Path, line: str) -> None:

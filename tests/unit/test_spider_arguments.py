@@ -85,6 +85,7 @@ def test_times_have_units(text: str, seconds: int) -> None:
             {"recrawl": "weekly"},
             "recrawl is 'weekly'; use off, adaptive, or fixed: and an interval",
         ),
+        ({"recrawl": "fixed:99999999d"}, "recrawl is 'fixed:99999999d'; use off, adaptive"),
         ({"max_time": "soon"}, "max_time is 'soon'; give seconds, or a number with m, h or d"),
         ({"max_time": "-1"}, "max_time is '-1'"),
         ({"user_agent": ""}, "user_agent is ''"),
@@ -145,3 +146,8 @@ def test_urls_may_be_as_long_as_the_crawl_lets_them() -> None:
         found.spelled(Urls())
     with pytest.raises(ConfigurationError, match=r"sitemaps: .* it is too long"):
         read({"sitemaps": long}).spelled(Urls())
+
+
+@pytest.mark.parametrize("text", ["", " ", ",", " , "])
+def test_domains_that_are_none_do_not_open_the_whole_web(text: str) -> None:
+    assert read({"allowed_domains": text}).options == {"allowed_domains": []}
