@@ -136,7 +136,7 @@ class Outlinks:
             new = set(added.new_of(chosen.urls))
             for url in chosen.links.capped:
                 if url in new:
-                    self._traps.followed(url, today=today)
+                    self._traps.followed(url, page_url=chosen.links.page_url, today=today)
 
     def _queues(self, thresholds: Sequence[int]) -> list[int]:
         """The front queue of each score."""

@@ -95,7 +95,8 @@ TRAP_SEGMENT_REPEATS = 2
 TRAP_PATH_DEPTH = 20
 # Characters of a page's URL from which on its links may not be that URL and more.
 TRAP_GROWTH_LENGTH = 255
-# Index pages of months or days, more years ago or ahead than this: so many of one shape a process.
+# Index pages of months or days that are more years ago or ahead than this, or that another one of
+# their shape leads to: so many of one shape a process.
 TRAP_CALENDAR_YEARS = [10, 1]
 TRAP_CALENDAR_MAX = 20
 # What a process follows of one path: URLs that differ in numbers and in values of parameters only;

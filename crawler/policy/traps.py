@@ -50,7 +50,9 @@ class TrapRules:
     path_depth: int = 20
     # Characters of a page's URL from which on its links may not be that URL and more.
     growth_length: int = 255
-    # Index pages of dates that are further back or ahead than these years, per template.
+    # Index pages of dates, per template: those that are further back or ahead than these years, and
+    # those that another one of the template leads to. An archive has a list of its months or days,
+    # a calendar has links to the next and the last one, without end.
     calendar_max: int = 20
     calendar_years_back: int = 10
     calendar_years_ahead: int = 1
@@ -104,10 +106,10 @@ class Traps:
             return None
         return self._reason(url, page, today)
 
-    def followed(self, url: str, *, today: date) -> None:
-        """A URL was new to the frontier: it counts from now on."""
+    def followed(self, url: str, *, page_url: str, today: date) -> None:
+        """A URL that a page links to was new to the frontier: it counts from now on."""
         if "?" in url or _dated(url, "") is not None:
-            for _, key, _ in self._caps(url, today, ()):
+            for _, key, _ in self._caps(url, page_url, today, ()):
                 self._followed.add(key)
 
     def fetched(self, url: str, *, duplicate: bool) -> None:
@@ -137,7 +139,7 @@ class Traps:
                 return "duplicates"
         elif _dated(url, query) is None:
             return None
-        caps = self._caps(url, today, page.used)
+        caps = self._caps(url, page.page_url, today, page.used)
         for reason, key, most in caps:
             if self._followed[key] + page.used.get(key, 0) >= most:
                 return reason
@@ -152,7 +154,9 @@ class Traps:
             0 < self.rules.duplicates_after <= fetched and 2 * self._duplicates[template] > fetched
         )
 
-    def _caps(self, url: str, today: date, used: Container[str]) -> list[tuple[str, str, int]]:
+    def _caps(
+        self, url: str, page_url: str, today: date, used: Container[str]
+    ) -> list[tuple[str, str, int]]:
         """The caps that a URL falls under: reason, key and number."""
         rules = self.rules
         location, _, query = url.partition("?")
@@ -170,10 +174,13 @@ class Traps:
                 found.append(("session", f"session {template}", rules.sessions_max))
         if rules.calendar_max:
             year = _dated(url, query)
-            ahead = today.year + rules.calendar_years_ahead
-            if year is not None and not today.year - rules.calendar_years_back <= year <= ahead:
+            if year is not None and (self._is_far(year, today) or _is_dated_alike(page_url, shape)):
                 found.append(("calendar", f"calendar {shape}", rules.calendar_max))
         return found
+
+    def _is_far(self, year: int, today: date) -> bool:
+        back, ahead = self.rules.calendar_years_back, self.rules.calendar_years_ahead
+        return not today.year - back <= year <= today.year + ahead
 
 
 def _path_reason(location: str, rules: TrapRules) -> str | None:
@@ -200,6 +207,12 @@ def _dated(url: str, query: str) -> int | None:
     if found is None and query:
         found = _YEAR.search(url)
     return int(found[1]) if found is not None else None
+
+
+def _is_dated_alike(page_url: str, shape: str) -> bool:
+    """Is a page the index of a date too, with the same path but for its numbers?"""
+    location, _, query = page_url.partition("?")
+    return _dated(page_url, query) is not None and _shape(location) == shape
 
 
 def _template(location: str, query: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from datetime import date
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -23,13 +24,13 @@ def refused(url: str, page_url: str = HOME, **rules: Any) -> str | None:
     return Traps(TrapRules(**rules)).refuses(url, PageLinks(page_url), today=TODAY)
 
 
-def followed(traps: Traps, urls: list[str]) -> list[str]:
-    """What of these URLs, each on a page of its own, is followed."""
+def followed(traps: Traps, urls: list[str], page_url: str = HOME) -> list[str]:
+    """What of these URLs, each on its own on a page, is followed."""
     found = []
     for url in urls:
-        if traps.refuses(url, PageLinks(HOME), today=TODAY) is None:
+        if traps.refuses(url, PageLinks(page_url), today=TODAY) is None:
             found.append(url)
-            traps.followed(url, today=TODAY)
+            traps.followed(url, page_url=page_url, today=TODAY)
     return found
 
 
@@ -108,6 +109,20 @@ def test_near_dates_articles_and_numbers_are_not(url: str) -> None:
     assert len(followed(traps, [url, url])) == 2
 
 
+def test_a_calendar_is_not_followed_from_month_to_month_but_an_archive_s_list_is() -> None:
+    traps = Traps(TrapRules(calendar_max=2))
+    months = [f"http://h.test/calendar/2026/{month:02}" for month in range(1, 13)]
+    assert followed(traps, months, "http://h.test/calendar/") == months
+    chained = [
+        url for page_url, url in pairwise(months) if followed(traps, [f"{url}/"], f"{page_url}/")
+    ]
+    assert chained == months[1:3]
+    days = [f"{months[0]}/{day:02}" for day in range(1, 31)]
+    assert followed(traps, days, months[0]) == days
+    asked = "http://h.test/cal?date=2026-0{}-01"
+    assert followed(traps, [asked.format(2)] * 3, asked.format(1)) == [asked.format(2)] * 2
+
+
 def test_a_template_has_a_cap_whatever_its_numbers_and_values() -> None:
     traps = Traps(TrapRules(template_max=3))
     urls = [f"http://h.test/list/{number}?id={number}" for number in range(9)]
@@ -183,7 +198,7 @@ def test_every_rule_can_be_switched_off() -> None:
         *[f"http://h.test/?sid={n}&a{n}=1&b=1&c=1&c=1&c=1" for n in range(100)],
     ]
     for url in urls:
-        traps.followed(url, today=TODAY)
+        traps.followed(url, page_url=LONG, today=TODAY)
         assert traps.refuses(url, PageLinks(LONG), today=TODAY) is None
 
 
@@ -209,18 +224,14 @@ def walk(feature: str, *, rules: TrapRules | None = None, most: int = 400) -> in
             if path not in known:
                 known.add(path)
                 waiting.append(path)
-                traps.followed(url, today=TODAY)
+                traps.followed(url, page_url=node.url, today=TODAY)
     return fetched
 
 
-@pytest.mark.parametrize(
-    ("feature", "most"),
-    # Ten years and one are within the window of calendars.
-    [("deep_paths", 50), ("session_ids", 50), ("query_combinations", 50), ("calendar", 200)],
-)
-def test_the_synthetic_traps_end_by_their_shapes_alone(feature: str, most: int) -> None:
+@pytest.mark.parametrize("feature", TRAPS)
+def test_the_synthetic_traps_end_by_their_shapes_alone(feature: str) -> None:
     assert walk(feature, rules=OFF) == 400
-    assert walk(feature) <= most
+    assert walk(feature) <= 50
 
 
 @given(st.text(), st.text())
@@ -229,7 +240,7 @@ def test_any_url_can_be_judged(text: str, page: str) -> None:
     if isinstance(url, str) and isinstance(page_url, str):
         traps = Traps()
         traps.refuses(url, PageLinks(page_url), today=TODAY)
-        traps.followed(url, today=TODAY)
+        traps.followed(url, page_url=page_url, today=TODAY)
         traps.fetched(url, duplicate=True)
 
 
