@@ -76,6 +76,8 @@ class Workbench:
 
     async def close(self) -> None:
         """Hand back what is not settled, and send all that waits."""
+        # Here too: with nothing in progress the engine is gone before the next claim would notice.
+        self._health.closing()
         if self._task is not None:
             # Not in the middle of a claim: its leases would be known to Redis only.
             async with self.lock:

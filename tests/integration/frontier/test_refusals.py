@@ -133,7 +133,6 @@ async def test_a_process_that_is_stopped_meanwhile_waits_for_seconds_only(
     fault.begin(redis_process)
     process.bench.outbox.add(entries(4)).add_done_callback(lambda done: done.exception())
     await until(lambda: process.health.away, "it was noticed")
-    process.health.closing()
     async with asyncio.timeout(30):
         await process.bench.close()
         await process.heart.close()
