@@ -103,7 +103,8 @@ class Leases:
                     if len(requests) >= batch:
                         await self._add(requests, account)
                         requests = []
-                else:
+                elif output is not None:
+                    # Nothing is no item: nobody would ever say that it was scraped.
                     if account is not None:
                         account.open_items += 1
                     yield output

@@ -54,7 +54,7 @@ class Chain:
 
     async def outputs(self, callback: Any, *, depth: int = 1) -> list[Any]:
         request = Request(URL, meta={LEASE: lease_of(URL), "depth": depth})
-        response = Response(URL, request=request)
+        response = self.response = Response(URL, request=request)
 
         async def call(*_: Any) -> Any:
             found = callback()
@@ -70,6 +70,10 @@ class Chain:
             )
             raise
 
+    def scraped(self, item: Any) -> None:
+        """Say of an item of the last response what Scrapy says when pipelines have taken it."""
+        self._signals.send_catch_log(signals.item_scraped, item=item, response=self.response)
+
 
 NO_OTHERS: dict[Any, Any] = {
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
@@ -83,6 +87,12 @@ async def links() -> AsyncIterator[Any]:
     yield Request("http://h.test/b")
     yield {"an": "item"}
     yield Request("http://h.test/c", meta={"depth_reset": True})
+
+
+async def nothing_and_an_item() -> AsyncIterator[Any]:
+    yield None
+    yield {"an": "item"}
+    yield None
 
 
 async def failing() -> AsyncIterator[Any]:
@@ -116,6 +126,17 @@ async def test_the_short_way_is_for_chains_without_others(
         ("http://h.test/c", 0),
     ]
     assert chain.stats.get_value("request_depth_max") == 2
+
+
+@pytest.mark.parametrize("middlewares", [NO_OTHERS, {**NO_OTHERS, Watching: 500}])
+async def test_a_callback_that_gives_nothing_now_and_then_leaves_no_lease_open(
+    middlewares: dict[Any, int],
+) -> None:
+    chain = Chain(middlewares=middlewares)
+    [item] = await chain.outputs(nothing_and_an_item)
+    assert chain.scheduler.calls == []
+    chain.scraped(item)
+    assert [call[0] for call in chain.scheduler.calls] == ["done"]
 
 
 async def test_requests_that_are_too_deep_are_left_out_and_counted() -> None:
