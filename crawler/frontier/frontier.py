@@ -124,7 +124,7 @@ class Frontier:
 
     async def live(self) -> list[str]:
         """Names of the instances that beat."""
-        found = await self._redis.zrange(keys.owners(self._tags[0]), 0, -1)
+        found = await self._redis.zrangebyscore(keys.owners(self._tags[0]), "(0", "+inf")
         return [name.decode() for name in found]
 
     # --- URLs in -------------------------------------------------------------------------------

@@ -14,7 +14,7 @@
 
 local now = now_ms(ARGV[2])
 local current = epoch(now, tonumber(ARGV[5]))
-if ARGV[3] ~= '1' and not redis.call('ZSCORE', OWNERS, ARGV[1]) then return {0, current, {}} end
+if ARGV[3] ~= '1' and is_dead(ARGV[1]) then return {0, current, {}} end
 redis.call('ZADD', OWNERS, now, ARGV[1])
 redis.call('HSET', shard .. 'instances', ARGV[1], ARGV[4])
 local named, unknown, unstarted = {}, {}, {}

@@ -38,7 +38,7 @@ end
 local stats = redis.call('HMGET', STATS, 'turn', 'out1', 'out2', 'out3', 'out4', 'out5', 'claims_from',
   'paused', 'back', 'token')
 local claims_from, paused, back, token = unpack(stats, 7)
-if not redis.call('ZSCORE', OWNERS, owner) then return answer('dead', 0) end
+if is_dead(owner) then return answer('dead', 0) end
 if now < tonumber(claims_from or 0) then return {'grace', {}, claims_from - now, -1, 0, current} end
 if redis.call('HGET', shard .. 'claims', owner) == request then
   for _, lease in ipairs(redis.call('HVALS', leases_key)) do

@@ -24,9 +24,7 @@ local function take_back(key, token, lease, started)
   if started and reclaims >= tonumber(ARGV[4]) then
     bury_entry(entry, 'poison', now, ARGV[6])
   else
-    -- At the head, and as if it had never been popped: a purge counts what was.
-    redis.call('LPUSH', shard .. 'front:' .. queue_of(entry), entry)
-    count('out' .. queue_of(entry), -1)
+    wait_again(entry)
   end
 end
 
@@ -34,6 +32,7 @@ end
 if now < tonumber(redis.call('HGET', STATS, 'claims_from') or 0) then return 0 end
 for _, owner in ipairs(redis.call('ZRANGEBYSCORE', OWNERS, '-inf', now - tonumber(ARGV[2]))) do
   if taken >= limit then break end
+  redis.call('ZADD', OWNERS, 0, owner)
   local key = shard .. 'leases:' .. owner
   -- Not HSCAN: from a big hash whose first part is empty it returns nothing, again and again.
   local page = redis.call('HRANDFIELD', key, limit - taken, 'WITHVALUES')

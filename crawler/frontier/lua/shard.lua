@@ -12,7 +12,7 @@
 --   leases:<owner>           hash   token -> "<token> <request id> <entry>"
 --   flights:<owner>          hash   token -> host, as repeated after a restart of the server
 --   unstarted:<owner>        set    tokens of leases whose fetch had not begun at the last beat
---   owners                   zset   instance -> last beat, ms
+--   owners                   zset   instance -> last beat, ms; 0: dead, its leases are being taken back
 --   instances                hash   instance -> what it says of itself
 --   claims                   hash   instance -> id of its last claim
 --   forced:<who>             list   last orders of forced adds, gone after a day
@@ -141,6 +141,18 @@ local function forget_owner(owner, now, rest)
   redis.call('ZREM', OWNERS, owner)
   redis.call('HDEL', shard .. 'claims', owner)
   redis.call('HDEL', shard .. 'instances', owner)
+end
+
+-- Was an instance declared dead, or never registered? It may not come alive again while a part of
+-- its leases is with others already.
+local function is_dead(owner)
+  return tonumber(redis.call('ZSCORE', OWNERS, owner) or 0) == 0
+end
+
+-- At the head, and as if it had never been popped: a purge counts what was.
+local function wait_again(entry)
+  redis.call('LPUSH', shard .. 'front:' .. queue_of(entry), entry)
+  count('out' .. queue_of(entry), -1)
 end
 
 -- Forget what waits in a host's back queues.

@@ -8,9 +8,3 @@ local function last_untrusted(grace)
   if restarted() then epoch(now_ms('0'), tonumber(grace)) end
   return tonumber(redis.call('HGET', STATS, 'trusted_from') or 0)
 end
-
--- At the head, and as if it had never been popped: a purge counts what was.
-local function wait_again(entry)
-  redis.call('LPUSH', shard .. 'front:' .. queue_of(entry), entry)
-  count('out' .. queue_of(entry), -1)
-end

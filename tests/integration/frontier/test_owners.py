@@ -174,6 +174,23 @@ async def test_one_call_takes_back_a_bounded_number(dead: Frontier, alive: Front
     assert await alive.live() == [alive.owner]
 
 
+async def test_who_is_declared_dead_stays_so_while_its_leases_are_taken_back(
+    dead: Frontier, alive: Frontier
+) -> None:
+    await dead.add(entries(1))
+    await dead.add(hosts(60))
+    leases = await claim(dead)
+    assert await reclaim(alive, limit=1) < len(leases)
+    assert await alive.live() == [alive.owner]
+    with pytest.raises(OwnerDead):
+        await dead.beat(leases, now_ms=LATER)
+    with pytest.raises(OwnerDead):
+        await dead.claim(1, request_id(), shard=leases[0].shard, now_ms=LATER)
+    while await reclaim(alive, limit=1):
+        pass
+    assert (await alive.sizes()).reclaimed == len(leases)
+
+
 async def test_even_thousands_of_leases_come_back_in_small_batches(
     dead: Frontier, alive: Frontier
 ) -> None:
