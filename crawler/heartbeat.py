@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from crawler.frontier import Frontier, OwnerDead, RedisAway
+from crawler.frontier import Frontier, Lease, OwnerDead, RedisAway
 from crawler.frontier.health import LEASES, GaveUp, Health
 from crawler.frontier.shards import preferred
 from crawler.tasks import end
@@ -62,6 +62,8 @@ class Heartbeat:
         self._on_epoch = on_epoch
         self._epoch = 0
         self._turn = 0
+        # Fetches that a restarted server was told of, until that is known to have worked.
+        self._told: dict[tuple[int, bytes], Lease] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -131,9 +133,26 @@ class Heartbeat:
         rests = self._workbench.rests.left()
         # A slot whose release was lost would stay taken for ever.
         await self._frontier.release(rests, usual=False)
+        flying = self._workbench.in_flight
+        self._told |= {lease.key: lease for lease in flying}
         await self._frontier.reassert(
-            self._workbench.in_flight, {lease.entry.host: left_ms for lease, left_ms in rests}
+            flying, {lease.entry.host: left_ms for lease, left_ms in rests}
         )
+        await self._free_overtaken()
+
+    async def _free_overtaken(self) -> None:
+        """Fetches that ended meanwhile may have been released before their slots were taken again.
+
+        Nobody else would ever free them.
+        """
+        flying = {lease.key for lease in self._workbench.in_flight}
+        left_ms = {lease.key: left for lease, left in self._workbench.rests.left()}
+        # Those that do not rest were handed back unfetched.
+        ended = [
+            (lease, left_ms.get(key, 0)) for key, lease in self._told.items() if key not in flying
+        ]
+        await self._frontier.release(ended, usual=False)
+        self._told.clear()
 
     async def _reclaim(self) -> None:
         taken = 0

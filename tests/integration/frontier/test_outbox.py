@@ -582,3 +582,55 @@ async def test_a_restarted_server_learns_what_is_in_flight_and_what_ended(
         return [state.in_flight for state in states] == [0, 1] and states[0].clock_ms > 0
 
     await until(told, "the server knows again")
+
+
+class Overtaken(Frontier):
+    """What is in flight reaches a server later than what this process says meanwhile."""
+
+    meanwhile: Callable[[], Awaitable[Any]] | None = None
+
+    async def reassert(self, *args: Any, **kwargs: Any) -> None:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+        await super().reassert(*args, **kwargs)
+
+
+@pytest.mark.parametrize("is_reply_lost", [False, True])
+async def test_a_fetch_that_ends_while_a_restarted_server_is_told_of_it_frees_its_host(
+    place: Place, monkeypatch: pytest.MonkeyPatch, is_reply_lost: bool
+) -> None:
+    frontier = Overtaken(place.redis, CRAWL)
+    await frontier.open()
+    async with running(Process(frontier)) as process:
+        bench = process.bench
+        await frontier.add([entry("http://a.test/1"), entry("http://b.test/1")])
+        bench.news()
+        await until(lambda: bench.held == 2, "leases are here")
+        fetched, unfetched = bench.take(), bench.take()
+        assert fetched is not None
+        assert unfetched is not None
+        if is_reply_lost:
+            undo = process.heart._free_overtaken
+
+            async def lost() -> None:
+                monkeypatch.setattr(process.heart, "_free_overtaken", undo)
+                raise RedisConnectionError("the reply was lost")
+
+            monkeypatch.setattr(process.heart, "_free_overtaken", lost)
+
+        async def both_end() -> None:
+            bench.release(fetched, 60_000)
+            bench.hand_back(unfetched, 0)
+            await bench.outbox.drain()
+            # Nothing is claimed before the end of the grace.
+            process.room = 0
+
+        frontier.meanwhile = both_end
+        await place.redis.hset(place.key("a.test", "stats"), "run_id", "another")
+        await until(lambda: process.epochs == 1 + is_reply_lost, "it was noticed")
+        await until(lambda: frontier.meanwhile is None and not process.heart._told, "it was told")
+        steering = await place.steering()
+        states = [await steering.host(lease.entry.host) for lease in (fetched, unfetched)]
+        assert [state.in_flight for state in states] == [0, 0]
+        assert states[0].clock_ms > 0
