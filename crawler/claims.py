@@ -84,6 +84,10 @@ class Claims:
             self._health.closing()
             bench.hand_back_unstarted()
             return _IDLE_MAX_S
+        if not bench.alive:
+            if self._health.given_up:
+                raise GaveUp("Redis is away")
+            return _IDLE_MAX_S
         room = wanted - bench.ready
         if room <= 0 or bench.paused or bench.outbox.full or bench.ending.reason is not None:
             return _IDLE_MAX_S
@@ -124,6 +128,9 @@ class Claims:
             if round_.leases >= room:
                 break
             async with bench.lock:
+                if not bench.alive:
+                    # It may be about to take another name, and nobody would beat for this one.
+                    break
                 try:
                     claim = await self._claim(shard, room - round_.leases, max_pages)
                 except RedisAway as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -173,12 +174,17 @@ class Heartbeat:
             "This process was silent for too long, or Redis forgot it; what it held goes to "
             "others, and it goes on under a new name"
         )
-        hosts = {lease.entry.host for lease in self._workbench.in_flight}
-        self._workbench.drop_all()
-        until = self._alive_until()
+        async with self._workbench.lock:
+            hosts = {lease.entry.host for lease in self._workbench.in_flight}
+            # Nothing is claimed from now on until the new name is known everywhere.
+            self._workbench.drop_all()
+            self._told.clear()
+        # One for all attempts: each leaves it with those servers that are there.
+        name = uuid.uuid4().hex[:16]
         while True:
+            until = self._alive_until()
             try:
-                epoch = await self._frontier.register(self._about())
+                epoch = await self._frontier.register(self._about(), name=name)
                 if epoch != self._epoch:
                     await self._reassert_hosts(hosts)
                 break

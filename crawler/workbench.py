@@ -73,6 +73,7 @@ class Workbench:
 
     def drop_all(self) -> None:
         """This instance was declared dead: what it held belongs to others."""
+        self._alive_until = -math.inf
         self._ready.clear()
         self._held.clear()
         self._in_flight.clear()
@@ -164,6 +165,8 @@ class Workbench:
 
     def beaten(self, until: float) -> None:
         """Redis heard of this process; nobody declares it dead before this (monotonic) time."""
+        if not self.alive:
+            self.news()
         self._alive_until = until
         self._claims.all_answered()
         if self._ready:

@@ -68,9 +68,9 @@ class Frontier:
         self._seen_argument = found.seen_argument
         return await self.register(about)
 
-    async def register(self, about: Mapping[str, Any] | None = None) -> int:
+    async def register(self, about: Mapping[str, Any] | None = None, *, name: str = "") -> int:
         """Take a new name; an instance that was declared dead must not use its old one."""
-        self.owner = uuid.uuid4().hex[:16]
+        self.owner = name or uuid.uuid4().hex[:16]
         args = (self.owner, 0, 1, json.dumps(about or {}), self.tuning.grace_ms, b"")
         return sum([answer[1] for answer in await self._on_all("beat", *args)])
 
@@ -165,7 +165,7 @@ class Frontier:
     ) -> Claim:
         """Lease up to `n` URLs of a shard. The same request id again brings the same leases."""
         tuning = self.tuning
-        state, leases, wait, delayed, more, epoch = await self._run(
+        state, leases, wait, delayed, more = await self._run(
             "claim",
             self._tags[shard],
             self.owner,
@@ -190,7 +190,6 @@ class Frontier:
             wait_ms=None if int(wait) < 0 else int(wait),
             delayed_ms=None if int(delayed) < 0 else int(delayed),
             more=bool(more),
-            epoch=epoch,
         )
 
     async def release(

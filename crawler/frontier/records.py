@@ -50,8 +50,6 @@ class Claim:
     delayed_ms: int | None
     # Routing stopped at its limit: claim again at once.
     more: bool
-    # Rises when the server restarted or failed over.
-    epoch: int
 
 
 @dataclass(frozen=True, slots=True)

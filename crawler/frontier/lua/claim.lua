@@ -14,7 +14,7 @@
 -- ARGV[11] ms that claims rest after a restart of the server
 -- ARGV[12] dead letters kept
 -- ARGV[13] ms between two starts at a host whose own delay is not known yet
--- Returns  {state, leases, wait_ms, delayed_ms, more, epoch}
+-- Returns  {state, leases, wait_ms, delayed_ms, more}
 --          state: 'ok', 'paused', 'grace' (after a restart), 'limit' (no page is left to crawl),
 --          'dead' (this owner was declared dead)
 --          leases: "<token> <request id> <entry>" each
@@ -25,37 +25,38 @@ local owner, request = ARGV[1], ARGV[2]
 local leases_key = shard .. 'leases:' .. owner
 local n, now, parallel = math.min(tonumber(ARGV[3]), 1000), now_ms(ARGV[4]), tonumber(ARGV[8])
 local max_pages, budget = tonumber(ARGV[9]), tonumber(ARGV[10])
-local current, leases = epoch(now, tonumber(ARGV[11])), {}
+local leases = {}
+epoch(now, tonumber(ARGV[11]))
 
 local function answer(state, more)
   local head = redis.call('ZRANGE', HEAP, 0, 0, 'WITHSCORES')[2]
   local delayed = redis.call('ZRANGE', shard .. 'delayed', 0, 0)[1]
   local wait = head and math.max(0, head - now) or -1
   local delayed_wait = delayed and math.max(0, delayed - now) or -1
-  return {state, leases, wait, delayed_wait, more, current}
+  return {state, leases, wait, delayed_wait, more}
 end
 
 local stats = redis.call('HMGET', STATS, 'turn', 'out1', 'out2', 'out3', 'out4', 'out5', 'claims_from',
   'paused', 'back', 'token')
 local claims_from, paused, back, token = unpack(stats, 7)
 if is_dead(owner) then return answer('dead', 0) end
-if now < tonumber(claims_from or 0) then return {'grace', {}, claims_from - now, -1, 0, current} end
+if now < tonumber(claims_from or 0) then return {'grace', {}, claims_from - now, -1, 0} end
 if redis.call('HGET', shard .. 'claims', owner) == request then
   for _, lease in ipairs(redis.call('HVALS', leases_key)) do
     if string.match(lease, '^%d+ (%S+)') == request then leases[#leases + 1] = lease end
   end
   return answer('ok', 0)
 end
-if paused then return {'paused', {}, -1, -1, 0, current} end
+if paused then return {'paused', {}, -1, -1, 0} end
 if max_pages > 0 then
   local room = max_pages - tonumber(redis.call('HGET', STATS, 'pages') or 0)
-  if room <= 0 then return {'limit', {}, -1, -1, 0, current} end
+  if room <= 0 then return {'limit', {}, -1, -1, 0} end
   for _, other in ipairs(redis.call('ZRANGE', OWNERS, 0, -1)) do
     room = room - redis.call('HLEN', shard .. 'leases:' .. other)
   end
   n = math.min(n, room)
   -- What is left is in flight: ask again later.
-  if n <= 0 then return {'ok', {}, -1, -1, 0, current} end
+  if n <= 0 then return {'ok', {}, -1, -1, 0} end
 end
 
 local sizes, waiting = {}, 0

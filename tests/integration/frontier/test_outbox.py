@@ -496,6 +496,42 @@ async def test_a_process_that_was_declared_dead_goes_on_under_a_new_name(
     assert frontier.owner in await frontier.live()
 
 
+class HalfBack(Frontier):
+    """One of two servers is away while this process takes a new name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.attempts = 0
+        self.away = False
+
+    async def _run(self, verb: str, tag: str, *args: Any) -> Any:
+        is_registration = verb == "beat" and args[2] == 1
+        if self.away and is_registration and tag == self._tags[1]:
+            self.attempts += 1
+            raise RedisConnectionError("away")
+        return await super()._run(verb, tag, *args)
+
+
+async def test_nothing_is_leased_under_a_name_that_does_not_beat(place: Place) -> None:
+    frontier = HalfBack(place.redis, CRAWL, shards=2)
+    await frontier.open()
+    async with running(Process(frontier)) as process:
+        first = frontier.owner
+        frontier.away = True
+        await place.redis.delete(f"{frontier._tags[0]}:owners")
+        await until(lambda: frontier.owner != first, "it takes a new name")
+        second = frontier.owner
+        await frontier.add(hosts(8))
+        attempts = frontier.attempts
+        await until(lambda: frontier.attempts > attempts + 3, "it tries again and again")
+        assert frontier.owner == second
+        assert await frontier.live() == [second]
+        assert (process.bench.held, (await frontier.sizes()).leased) == (0, 0)
+        frontier.away = False
+        assert len(await process.crawl()) == 8
+        assert frontier.owner == second
+
+
 async def test_the_leases_of_the_dead_are_taken_back(frontier: LostReplies, place: Place) -> None:
     dead = await _instance(place)
     await dead.add(hosts(3))
