@@ -8,7 +8,7 @@ from typing import Any
 
 from redis.exceptions import (
     AuthenticationError,
-    ClusterDownError,
+    ClusterError,
     MasterDownError,
     NoPermissionError,
     OutOfMemoryError,
@@ -29,7 +29,8 @@ RedisAway = (
     RedisTimeoutError,
     ReadOnlyError,
     MasterDownError,
-    ClusterDownError,
+    # It is down, or its nodes send a client from one to the other ("TTL exhausted.").
+    ClusterError,
     TryAgainError,
     OutOfMemoryError,
     # Of a user whose rights somebody changed.

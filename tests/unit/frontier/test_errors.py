@@ -1,8 +1,8 @@
 """What a server that refuses for a while says, by scripts, commands and pipelines."""
 
 import pytest
+from redis.exceptions import ClusterError, OutOfMemoryError, ReadOnlyError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import OutOfMemoryError, ReadOnlyError, ResponseError
 
 from crawler.frontier.errors import RedisAway, translated
 
@@ -22,6 +22,10 @@ def test_a_refusal_that_passes_is_an_absence(text: str, kind: type[Exception]) -
     found = translated(ResponseError(text))
     assert type(found) is kind
     assert isinstance(found, RedisAway)
+
+
+def test_a_cluster_whose_nodes_send_us_from_one_to_the_other_is_away() -> None:
+    assert isinstance(ClusterError("TTL exhausted."), RedisAway)
 
 
 @pytest.mark.parametrize(
