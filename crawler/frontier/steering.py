@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
 from redis.exceptions import OutOfMemoryError
@@ -15,6 +16,7 @@ from crawler.frontier import keys
 from crawler.frontier.adding import add
 from crawler.frontier.connection import Client
 from crawler.frontier.dead_letters import DeadLetters
+from crawler.frontier.each_shard import those_that_answer
 from crawler.frontier.entry import Entry, decode
 from crawler.frontier.errors import answered, executed
 from crawler.frontier.host_orders import HostOrders
@@ -83,9 +85,15 @@ class Steering:
         return buckets, first
 
     async def memory_share(self) -> float:
-        """Used share of the server's maxmemory; of a cluster's fullest node; 0 without a limit."""
-        answer = await self._redis.info("memory")
-        nodes = [answer] if "used_memory" in answer else answer.values()
+        """Used share of the server's maxmemory; 0 without a limit.
+
+        Of a cluster that of the fullest master that answers.
+        """
+        info = partial(self._redis.info, "memory")
+        calls = [info]
+        if hasattr(self._redis, "get_primaries"):
+            calls = [partial(info, target_nodes=node) for node in self._redis.get_primaries()]
+        nodes = await those_that_answer(calls)
         return max(
             (node["used_memory"] / node["maxmemory"] for node in nodes if node["maxmemory"]),
             default=0.0,

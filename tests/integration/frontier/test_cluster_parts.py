@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from crawler.ending import Limits
-from crawler.frontier import Frontier, RedisAway, Tuning
+from crawler.frontier import Frontier, RedisAway, Steering, Tuning
 from crawler.frontier.connection import Client, connect
 from crawler.frontier.round_trips import RoundTrips
 from tests.cluster import RedisProcess, cluster_node, form_cluster
@@ -118,3 +118,19 @@ async def test_hosts_of_the_other_masters_are_crawled_on(
         "Redis is away",
         "Redis is back",
     ]
+
+
+async def test_a_cluster_is_as_full_as_its_fullest_master_that_is_there(
+    masters: list[RedisProcess], client: Client
+) -> None:
+    await Frontier(client, CRAWL, shards=SHARDS).open()
+    steering = await Steering.of(client, CRAWL)
+    assert await steering.memory_share() == 0.0
+    with masters[2].client as admin:
+        admin.config_set("maxmemory", 2 * admin.info("memory")["used_memory"])
+        assert 0.2 < await steering.memory_share() < 0.8
+        masters[0].kill()
+        assert 0.2 < await steering.memory_share() < 0.8
+        admin.config_set("maxmemory", 0)
+        assert await steering.memory_share() == 0.0
+    masters[0].start()
