@@ -21,7 +21,8 @@ REDIS_URL = os.environ.get("REDIS_URL") or None
 REDIS_HOST: str | None = None
 REDIS_PORT = 6379
 REDIS_DB = 0
-# More arguments for the Redis client, by the names redis-py has for them.
+# More arguments for the Redis client, by the names redis-py has for them; "sentinel_kwargs" are
+# those for Sentinels, as {"password": …} where they have one of their own.
 REDIS_PARAMS: dict[str, object] = {}
 # Seconds without Redis after which a process gives up and exits with an error; 0: never.
 REDIS_GIVE_UP = 0.0

@@ -11,7 +11,13 @@ from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    RedisClusterException,
+    RedisError,
+    ResponseError,
+)
 
 from crawler.errors import ConfigurationError
 from crawler.frontier.quick_sends import quick
@@ -25,6 +31,12 @@ _CONNECTIONS = 32
 # It is there, and does not want us.
 _REFUSALS = (AuthenticationError, AuthorizationError, ResponseError)
 _SENTINEL = "redis+sentinel"
+# One that is silent is passed over at once: the next knows the master too.
+_SENTINEL_OPTIONS: dict[str, Any] = {
+    "socket_connect_timeout": 1,
+    "socket_timeout": 1,
+    "retry": Retry(NoBackoff(), 0),
+}
 _WAYS = (
     "Use redis://host:6379/0, rediss://…, unix:///path or "
     "redis+sentinel://host:26379,host:26379/service/0."
@@ -61,7 +73,7 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
             # Without retries here too: with them a pipeline that fails at one node closes the
             # connections to all of them, under the hands of whoever uses those.
             return await RedisCluster.from_url(url, **options)
-    except (RedisError, OSError) as error:
+    except (RedisError, RedisClusterException, OSError) as error:
         await client.aclose()
         if isinstance(error, _REFUSALS):
             raise ConfigurationError(
@@ -97,9 +109,8 @@ def _client(url: str, options: dict[str, Any]) -> Client:
     addresses = [(host, int(port or 26379)) for host, _, port in (h.partition(":") for h in hosts)]
     if parts.password:
         options |= {"username": parts.username or None, "password": parts.password}
-    sentinel: Any = Sentinel(  # type: ignore[no-untyped-call]
-        addresses, socket_connect_timeout=options["socket_connect_timeout"]
-    )
+    asked = {**_SENTINEL_OPTIONS, **options.pop("sentinel_kwargs", {})}
+    sentinel: Any = Sentinel(addresses, sentinel_kwargs=asked)  # type: ignore[no-untyped-call]
     return sentinel.master_for(service, db=int(database or 0), **options)
 
 

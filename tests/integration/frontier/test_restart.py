@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from crawler.errors import ConfigurationError
 from crawler.frontier import Frontier, Lease, RedisAway
-from crawler.frontier.connection import connect
+from crawler.frontier.connection import Client, connect
 from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN
 from tests.cluster import RedisProcess, SentinelProcess, poll
 from tests.integration.frontier.fleet import T0, Place, claim, crawl, entries, entry, hosts, urls
@@ -183,6 +186,12 @@ async def answered(frontier: Frontier, held: list[Lease]) -> tuple[int, list[Lea
             await asyncio.sleep(0.05)
 
 
+async def close_all(client: Client) -> None:
+    await client.aclose()
+    for watcher in client.connection_pool.sentinel_manager.sentinels:
+        await watcher.aclose()
+
+
 async def test_a_failover_loses_nothing_that_was_replicated(
     redis_process: RedisProcess, replica: RedisProcess, sentinel: RedisProcess
 ) -> None:
@@ -222,6 +231,25 @@ async def test_a_failover_loses_nothing_that_was_replicated(
     assert sorted(fetched) == sorted(e.url for e in [*hosts(10), *entries(5)])
     sizes = await frontier.sizes()
     assert (sizes.unfinished, sizes.done) == (0, 15)
-    await client.aclose()
-    for watcher in client.connection_pool.sentinel_manager.sentinels:
-        await watcher.aclose()
+    await close_all(client)
+
+
+async def test_a_sentinel_that_is_silent_is_passed_over(sentinel: RedisProcess) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        silent_port = silent.getsockname()[1]
+        url = f"redis+sentinel://127.0.0.1:{silent_port},127.0.0.1:{sentinel.port}/crawl/0"
+        async with asyncio.timeout(5):
+            client = await connect(url)
+        assert await client.ping()
+        await close_all(client)
+
+
+async def test_sentinels_may_have_a_password_of_their_own(sentinel: RedisProcess) -> None:
+    with sentinel.client as admin:
+        admin.execute_command("ACL", "SETUSER", "default", ">theirs")
+    url = f"redis+sentinel://127.0.0.1:{sentinel.port}/crawl/0"
+    with pytest.raises(ConfigurationError, match="does not answer"):
+        await connect(url)
+    client = await connect(url, {"sentinel_kwargs": {"password": "theirs"}})
+    assert await client.ping()
+    await close_all(client)

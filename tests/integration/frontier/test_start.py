@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 
 import pytest
 import redis
@@ -13,7 +14,7 @@ from crawler.frontier import Frontier, Steering, Tuning, keys, persistence
 from crawler.frontier.connection import connect, masked, server_mode
 from crawler.frontier.meta import DATA_MODEL
 from crawler.frontier.seen import Bloom
-from tests.cluster import RedisProcess
+from tests.cluster import RedisProcess, cluster_node
 from tests.integration.frontier.fleet import CRAWL, Place
 
 
@@ -175,6 +176,16 @@ async def test_a_cluster_is_found_out(redis_cluster_url: str) -> None:
     assert type(client).__name__ == "RedisCluster"
     assert await client.ping()
     await client.aclose()
+
+
+async def test_a_cluster_that_is_not_formed_is_said_in_one_line(tmp_path: Path) -> None:
+    node = cluster_node(tmp_path)
+    node.start()
+    try:
+        with pytest.raises(ConfigurationError, match=r"Redis at .+ does not answer \(.+\)\. Start"):
+            await connect(node.url)
+    finally:
+        node.kill()
 
 
 async def test_a_wrong_password_is_said(redis_process: RedisProcess) -> None:
