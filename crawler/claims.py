@@ -10,6 +10,7 @@ import asyncio
 import logging
 import uuid
 from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from crawler.absences import Absences
@@ -45,6 +46,7 @@ class Claims:
         self._request_ids: dict[int, str] = {}
         self._changed = asyncio.Event()
         self._absences, self._standstill = Absences(), Standstill()
+        self._looked_s = 0.0
 
     def news(self) -> None:
         """Something changed that makes another claim worth while."""
@@ -89,8 +91,16 @@ class Claims:
                 raise GaveUp("Redis is away")
             return _IDLE_MAX_S
         room = wanted - bench.ready
-        if room <= 0 or bench.paused or bench.outbox.full or bench.ending.reason is not None:
+        if room <= 0 or bench.paused or bench.outbox.full:
             return _IDLE_MAX_S
+        if bench.ending.reason is not None:
+            if not bench.ending.may_go_on:
+                return _IDLE_MAX_S
+            # A spider may keep the engine open when nothing is left, and others may add URLs.
+            wait_s = self._looked_s + _IDLE_MAX_S - monotonic()
+            if wait_s > 0:
+                return wait_s
+        self._looked_s = monotonic()
         try:
             return await self._claim_or_end(room)
         except RedisAway as error:

@@ -74,11 +74,16 @@ class Ending:
         self._look_outside = look_outside
         self._last: Sizes | None = None
 
+    @property
+    def may_go_on(self) -> bool:
+        """Is this an end only as long as nobody adds URLs?"""
+        return self.reason == "finished"
+
     def not_yet(self) -> None:
         """There is work: an earlier reading means nothing any more, nor an end that was found."""
         self._last = None
         self.never_began = False
-        if self.reason == "finished":
+        if self.may_go_on:
             self.reason = None
 
     def give_up(self) -> None:
@@ -101,7 +106,10 @@ class Ending:
 
     async def look(self, round_: Round) -> Verdict:
         """Look for the end after a round that brought nothing, while this process holds nothing."""
-        if await self._look_outside() or round_.states & {"paused", "grace"}:
+        if await self._look_outside():
+            self.not_yet()
+            return Verdict.GO_ON
+        if self.may_go_on or round_.states & {"paused", "grace"}:
             return Verdict.GO_ON
         if not self._limits.close_when_done:
             return Verdict.GO_ON

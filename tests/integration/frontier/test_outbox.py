@@ -395,6 +395,28 @@ async def test_a_crawl_ends_when_all_is_done(frontier: LostReplies, process: Pro
     assert (await frontier.sizes()).unfinished == 0
 
 
+async def test_a_process_that_stays_when_all_is_done_finds_what_others_add(
+    frontier: LostReplies, process: Process
+) -> None:
+    await frontier.add(hosts(2))
+    process.bench.news()
+    await process.crawl()
+    assert process.bench.ending.reason == "finished"
+    woken, claims = process.woken, frontier.calls.count("claim")
+    beats = frontier.calls.count("beat")
+    # The engine asks now and then, which costs Redis no more than a look a second.
+    while frontier.calls.count("beat") < beats + 10:
+        assert process.bench.take() is None
+        await asyncio.sleep(0.005)
+    assert frontier.calls.count("claim") <= claims + 2
+    assert process.woken == woken
+    await frontier.add(entries(1))
+    await until(lambda: process.bench.held == 1, "it was found")
+    assert process.bench.ending.reason is None
+    assert await process.crawl() == ["http://a.test/0"]
+    assert process.bench.ending.reason == "finished"
+
+
 async def test_a_process_that_closes_hands_its_leases_back(
     frontier: LostReplies, place: Place
 ) -> None:
