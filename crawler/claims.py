@@ -149,6 +149,7 @@ class Claims:
                     continue
                 self._absences.worked(shard)
                 bench.claimed(claim.leases)
+                bench.ending.page_limit.claimed(len(claim.leases))
             round_.take(claim)
             if claim.leases:
                 # At once: the next shard's server may be away.

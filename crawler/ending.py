@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from crawler.frontier import Claim, Frontier, Sizes
+from crawler.page_limit import PageLimit
 
 # Why a crawl closes that has no URL to begin with, or not all that it should.
 NO_SEEDS = "no_seeds"
@@ -69,6 +70,8 @@ class Ending:
         self.waits_s: float | None = None
         # It is over, and no URL was ever added to the crawl.
         self.never_began = False
+        # Of use where there are several shards.
+        self.page_limit = PageLimit(frontier)
         self._frontier = frontier
         self._limits = limits
         self._look_outside = look_outside
@@ -94,15 +97,15 @@ class Ending:
         """How many leases may be claimed now, and the limit of pages that a shard is to keep.
 
         A shard cannot count the others' pages, so a fleet on a cluster may pass the limit by what
-        its processes claim at the same moment.
+        its processes claim in the same second.
         """
         limit = self._limits.max_pages
         if not limit or self._frontier.shards == 1:
             return room, limit
-        sizes = await self._frontier.sizes()
-        if sizes.pages >= limit:
+        left = await self.page_limit.left(limit)
+        if self.page_limit.pages >= limit:
             round_.states.add("limit")
-        return min(room, limit - sizes.pages - sizes.leased), 0
+        return min(room, left), 0
 
     async def look(self, round_: Round) -> Verdict:
         """Look for the end after a round that brought nothing, while this process holds nothing."""

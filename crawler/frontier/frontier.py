@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
 
-from crawler.frontier import adding, keys, meta
+from crawler.frontier import adding
 from crawler.frontier.connection import Client
 from crawler.frontier.each_shard import each_shard
-from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
+from crawler.frontier.entry import Entry, encode
 from crawler.frontier.errors import OwnerDead
+from crawler.frontier.instance import Instance
 from crawler.frontier.records import RETRY, Added, Claim, Lease, Sizes
-from crawler.frontier.scripts import Scripts
-from crawler.frontier.shards import shard_of, tags
 from crawler.frontier.tuning import Tuning
 from crawler.policy.turns import turns
 
@@ -25,7 +23,7 @@ from crawler.policy.turns import turns
 BATCH_MAX = 1000
 
 
-class Frontier:
+class Frontier(Instance):
     """One crawl's frontier. Every verb may be repeated after a lost reply."""
 
     def __init__(
@@ -36,18 +34,11 @@ class Frontier:
         shards: int = 1,
         tuning: Tuning | None = None,
     ) -> None:
-        self.crawl = crawl
-        self.shards = shards
-        self.tuning = tuning or Tuning()
-        self.owner = ""
+        super().__init__(redis, crawl, shards, tuning or Tuning())
         # Stays when the owner's changes.
         self._name = uuid.uuid4().hex
         # Set while Redis is nearly full: then discoveries of low priority are refused.
         self.pressed = False
-        self._redis = redis
-        self._scripts = Scripts(redis, self.tuning.url_seen.name)
-        self._seen_argument = self.tuning.url_seen.argument
-        self._tags = tags(crawl, shards)
         self.serve(self.tuning.weights, self.tuning.load_weights, self.tuning.load_threshold)
 
     def serve(
@@ -57,75 +48,6 @@ class Frontier:
         self._order = turns(weights)
         self._load_order = turns(load_weights)
         self._load_threshold = load_threshold
-
-    # --- life of an instance -------------------------------------------------------------------
-
-    async def open(self, about: Mapping[str, Any] | None = None) -> int:
-        """Check that this program may work on the crawl, and register; returns the epoch."""
-        found = await meta.create_or_check(
-            self._redis, self.crawl, self.shards, self.tuning.url_seen
-        )
-        self._seen_argument = found.seen_argument
-        return await self.register(about)
-
-    async def register(self, about: Mapping[str, Any] | None = None, *, name: str = "") -> int:
-        """Take a new name; an instance that was declared dead must not use its old one."""
-        self.owner = name or uuid.uuid4().hex[:16]
-        args = (self.owner, 0, 1, json.dumps(about or {}), self.tuning.grace_ms, b"")
-        return sum([answer[1] for answer in await self._on_all("beat", *args)])
-
-    async def beat(
-        self,
-        held: Iterable[Lease] = (),
-        about: Mapping[str, Any] | None = None,
-        *,
-        unstarted: Container[tuple[int, bytes]] = (),
-        now_ms: int = 0,
-    ) -> tuple[int, list[Lease]]:
-        """Say that this instance is alive and what it holds, and what of it nobody fetched yet.
-
-        Returns the epoch and the leases that Redis knows and the instance does not, as after a lost
-        reply; raises OwnerDead when it was declared dead. All shards hear of it that can.
-        """
-        named: dict[int, list[bytes]] = defaultdict(list)
-        for lease in held:
-            mark = b"?" if lease.key in unstarted else b""
-            named[lease.shard].append(lease.token + mark)
-        epochs, unknown = 0, []
-        args = (self.owner, now_ms, 0, json.dumps(about or {}), self.tuning.grace_ms)
-        calls = [(tag, (*args, b" ".join(named[n]))) for n, tag in enumerate(self._tags)]
-        answers = await self._run_each("beat", calls)
-        for shard, (alive, epoch, strays) in enumerate(answers):
-            if not alive:
-                raise OwnerDead(self.owner)
-            epochs += epoch
-            unknown += await self._leases(shard, strays)
-        return epochs, unknown
-
-    async def reassert(
-        self, flights: Iterable[Lease], rests: Mapping[str, int], *, now_ms: int = 0
-    ) -> None:
-        """After a restart of the server: repeat which hosts are in flight, and which rest."""
-        per_shard: dict[int, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
-        for lease in flights:
-            per_shard[lease.shard][0].extend((lease.entry.host, lease.token))
-        for host, rest_ms in rests.items():
-            per_shard[shard_of(host, self.shards)][1].extend((host, rest_ms))
-        args = (now_ms, self.tuning.parallelism, self.owner)
-        calls = (
-            (self._tags[shard], (*args, len(in_flight) // 2, *in_flight, *resting))
-            for shard, (in_flight, resting) in per_shard.items()
-        )
-        await self._run_each("reassert", calls)
-
-    async def leave(self) -> None:
-        """Sign off. Leases that are still held come back when this instance is found dead."""
-        await self._on_all("leave", self.owner)
-
-    async def live(self) -> list[str]:
-        """Names of the instances that beat."""
-        found = await self._redis.zrangebyscore(keys.owners(self._tags[0]), "(0", "+inf")
-        return [name.decode() for name in found]
 
     # --- URLs in -------------------------------------------------------------------------------
 
@@ -251,21 +173,16 @@ class Frontier:
 
     async def sizes(self) -> Sizes:
         """How many URLs are in each state, over all shards."""
-        parts = [Sizes.of(answer) for answer in await self._on_all("sizes")]
+        parts = await each_shard(partial(self.sizes_of, shard) for shard in range(self.shards))
         return sum(parts[1:], parts[0])
+
+    async def sizes_of(self, shard: int) -> Sizes:
+        """The same of one shard."""
+        return Sizes.of(await self._run("sizes", self._tags[shard]))
 
     async def waiting_by_shard(self) -> list[int]:
         """How many URLs wait in each shard."""
         return [Sizes.of(answer).waiting for answer in await self._on_all("sizes")]
-
-    async def _run(self, verb: str, tag: str, *args: Any) -> Any:
-        return await self._scripts.run(verb, tag, *args)
-
-    async def _on_all(self, verb: str, *args: Any) -> list[Any]:
-        return await self._run_each(verb, ((tag, args) for tag in self._tags))
-
-    async def _run_each(self, verb: str, calls: Iterable[tuple[str, Iterable[Any]]]) -> list[Any]:
-        return await each_shard(partial(self._run, verb, tag, *args) for tag, args in calls)
 
     async def _settle(
         self, verb: str, first: tuple[Any, ...], items: Iterable[tuple[int, tuple[Any, ...]]]
@@ -280,15 +197,3 @@ class Frontier:
             for start in range(0, len(leases), BATCH_MAX)
         )
         await self._run_each(verb, batches)
-
-    async def _leases(self, shard: int, records: Iterable[bytes]) -> list[Lease]:
-        """Read leases; one whose entry is damaged is buried with its bytes and stops nothing."""
-        leases = []
-        for record in records:
-            token, _request, data = record.split(b" ", 2)
-            try:
-                leases.append(Lease(shard, token, decode(data)))
-            except DamagedEntry as error:
-                args = (0, self.tuning.dead_max, token, f"damaged: {error}")
-                await self._run("bury", self._tags[shard], self.owner, *args)
-        return leases

@@ -10,10 +10,11 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawler.ending import Limits
-from crawler.frontier import Claim, Entry, Frontier, Lease, Steering
+from crawler.frontier import Claim, Entry, Frontier, Lease, Sizes, Steering
 from crawler.frontier.connection import connect
 from crawler.frontier.health import Health
 from crawler.heartbeat import Heartbeat, Pulse
+from crawler.page_limit import PageLimit
 from crawler.urls import fingerprint
 from crawler.workbench import Demand, Workbench
 
@@ -95,6 +96,60 @@ async def test_what_one_server_gave_is_fetched_while_another_is_away(redis_url: 
             await woken.wait()
         assert workbench.take() is not None
         await workbench.close()
+
+
+class OneCountsNoMore(Frontier):
+    """One of two servers is away when the shards are counted, after the first time."""
+
+    counts = 0
+    away = False
+
+    async def sizes_of(self, shard: int) -> Sizes:
+        self.counts += 1
+        if self.away and shard == 1:
+            raise RedisConnectionError("away")
+        return await super().sizes_of(shard)
+
+
+async def test_a_limit_of_pages_holds_and_is_no_halt_while_one_server_is_away(
+    redis_url: str,
+) -> None:
+    async with await connect(redis_url) as redis:
+        frontier = OneCountsNoMore(redis, "test", shards=2)
+        await frontier.open()
+        await add(frontier, *(f"http://{number}.test/" for number in range(40)))
+        workbench = workbench_of(frontier)
+        workbench.limits.max_pages = 20
+        workbench.open()
+        fetched = []
+        async with asyncio.timeout(SOON_S):
+            while len(fetched) < 20:
+                lease = await taken_from(workbench)
+                frontier.away = True
+                fetched.append(lease)
+                workbench.release(lease, 0)
+                workbench.outbox.done(lease, page=True)
+                workbench.settled(lease)
+            # Time for several claims, of which none gives a lease, and for another count.
+            before = frontier.counts
+            while frontier.counts == before:
+                workbench.news()
+                await asyncio.sleep(0.01)
+        assert workbench.take() is None
+        frontier.away = False
+        await workbench.close()
+        assert (await frontier.sizes()).claimed == 20
+
+
+async def test_shards_are_counted_about_once_a_second(redis_url: str) -> None:
+    async with await connect(redis_url) as redis:
+        frontier = OneCountsNoMore(redis, "test", shards=2)
+        await frontier.open()
+        limit = PageLimit(frontier)
+        assert await limit.left(10) == 10
+        limit.claimed(4)
+        assert [await limit.left(10) for _ in range(5)] == [6] * 5
+        assert frontier.counts == 2
 
 
 async def test_news_at_the_moment_of_closing_do_not_keep_it_open(frontier: Frontier) -> None:

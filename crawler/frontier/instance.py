@@ -1,0 +1,125 @@
+"""An instance among others on a crawl: it registers, beats, tells again what a server forgot.
+
+See lua/ for the contracts of the verbs.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from crawler.frontier import keys, meta
+from crawler.frontier.connection import Client
+from crawler.frontier.each_shard import each_shard
+from crawler.frontier.entry import DamagedEntry, decode
+from crawler.frontier.errors import OwnerDead
+from crawler.frontier.records import Lease
+from crawler.frontier.scripts import Scripts
+from crawler.frontier.shards import shard_of, tags
+from crawler.frontier.tuning import Tuning
+
+
+class Instance:
+    """The part of a frontier that is about its owner."""
+
+    def __init__(self, redis: Client, crawl: str, shards: int, tuning: Tuning) -> None:
+        self.crawl = crawl
+        self.shards = shards
+        self.tuning = tuning
+        self.owner = ""
+        self._redis = redis
+        self._scripts = Scripts(redis, tuning.url_seen.name)
+        self._seen_argument = tuning.url_seen.argument
+        self._tags = tags(crawl, shards)
+
+    async def open(self, about: Mapping[str, Any] | None = None) -> int:
+        """Check that this program may work on the crawl, and register; returns the epoch."""
+        found = await meta.create_or_check(
+            self._redis, self.crawl, self.shards, self.tuning.url_seen
+        )
+        self._seen_argument = found.seen_argument
+        return await self.register(about)
+
+    async def register(self, about: Mapping[str, Any] | None = None, *, name: str = "") -> int:
+        """Take a new name; an instance that was declared dead must not use its old one."""
+        self.owner = name or uuid.uuid4().hex[:16]
+        args = (self.owner, 0, 1, json.dumps(about or {}), self.tuning.grace_ms, b"")
+        return sum([answer[1] for answer in await self._on_all("beat", *args)])
+
+    async def beat(
+        self,
+        held: Iterable[Lease] = (),
+        about: Mapping[str, Any] | None = None,
+        *,
+        unstarted: Container[tuple[int, bytes]] = (),
+        now_ms: int = 0,
+    ) -> tuple[int, list[Lease]]:
+        """Say that this instance is alive and what it holds, and what of it nobody fetched yet.
+
+        Returns the epoch and the leases that Redis knows and the instance does not, as after a lost
+        reply; raises OwnerDead when it was declared dead. All shards hear of it that can.
+        """
+        named: dict[int, list[bytes]] = defaultdict(list)
+        for lease in held:
+            mark = b"?" if lease.key in unstarted else b""
+            named[lease.shard].append(lease.token + mark)
+        epochs, unknown = 0, []
+        args = (self.owner, now_ms, 0, json.dumps(about or {}), self.tuning.grace_ms)
+        calls = [(tag, (*args, b" ".join(named[n]))) for n, tag in enumerate(self._tags)]
+        answers = await self._run_each("beat", calls)
+        for shard, (alive, epoch, strays) in enumerate(answers):
+            if not alive:
+                raise OwnerDead(self.owner)
+            epochs += epoch
+            unknown += await self._leases(shard, strays)
+        return epochs, unknown
+
+    async def reassert(
+        self, flights: Iterable[Lease], rests: Mapping[str, int], *, now_ms: int = 0
+    ) -> None:
+        """After a restart of the server: repeat which hosts are in flight, and which rest."""
+        per_shard: dict[int, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
+        for lease in flights:
+            per_shard[lease.shard][0].extend((lease.entry.host, lease.token))
+        for host, rest_ms in rests.items():
+            per_shard[shard_of(host, self.shards)][1].extend((host, rest_ms))
+        args = (now_ms, self.tuning.parallelism, self.owner)
+        calls = (
+            (self._tags[shard], (*args, len(in_flight) // 2, *in_flight, *resting))
+            for shard, (in_flight, resting) in per_shard.items()
+        )
+        await self._run_each("reassert", calls)
+
+    async def leave(self) -> None:
+        """Sign off. Leases that are still held come back when this instance is found dead."""
+        await self._on_all("leave", self.owner)
+
+    async def live(self) -> list[str]:
+        """Names of the instances that beat."""
+        found = await self._redis.zrangebyscore(keys.owners(self._tags[0]), "(0", "+inf")
+        return [name.decode() for name in found]
+
+    async def _run(self, verb: str, tag: str, *args: Any) -> Any:
+        return await self._scripts.run(verb, tag, *args)
+
+    async def _on_all(self, verb: str, *args: Any) -> list[Any]:
+        return await self._run_each(verb, ((tag, args) for tag in self._tags))
+
+    async def _run_each(self, verb: str, calls: Iterable[tuple[str, Iterable[Any]]]) -> list[Any]:
+        return await each_shard(partial(self._run, verb, tag, *args) for tag, args in calls)
+
+    async def _leases(self, shard: int, records: Iterable[bytes]) -> list[Lease]:
+        """Read leases; one whose entry is damaged is buried with its bytes and stops nothing."""
+        leases = []
+        for record in records:
+            token, _request, data = record.split(b" ", 2)
+            try:
+                leases.append(Lease(shard, token, decode(data)))
+            except DamagedEntry as error:
+                args = (0, self.tuning.dead_max, token, f"damaged: {error}")
+                await self._run("bury", self._tags[shard], self.owner, *args)
+        return leases
