@@ -11,17 +11,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import monotonic
 
 from crawler.frontier.entry import Entry
-from crawler.frontier.errors import RedisAway
+from crawler.frontier.errors import RedisAway, RedisFull
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.health import OUTBOX, GaveUp, Health
 from crawler.frontier.pace import Pace
 from crawler.frontier.recent_adds import Add, RecentAdds
-from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Again, Lease
+from crawler.frontier.records import Added, Again, Lease
+from crawler.frontier.settling import Call, Finished, Settlements
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +33,6 @@ _BACKOFF_MAX_S = 5.0
 _FULL = 10_000
 # Between two looks whether what ripens is ripe.
 _LOOK_S = 0.05
-
-Call = Callable[[], Awaitable[None]]
-# A finished lease, whether it gave a page, and how it comes back.
-Finished = tuple[Lease, bool, Again | None]
 
 
 class Outbox:
@@ -61,7 +59,7 @@ class Outbox:
         # Leases that Redis does not know to be settled yet.
         self._unsettled: dict[tuple[int, bytes], Lease] = {}
         # And the number of the last add that must be safe before.
-        self._ripening: list[tuple[int, Finished]] = []
+        self._ripening: deque[tuple[int, Finished]] = deque()
         # Adds of the flush that is on its way.
         self._sending: list[Add] = []
         # Why nothing is sent any more.
@@ -73,10 +71,7 @@ class Outbox:
         self._adds: list[Add] = []
         self._releases: list[tuple[Lease, int]] = []
         self._long_releases: list[tuple[Lease, int]] = []
-        self._done: list[Finished] = []
-        self._retries: list[tuple[Lease, int, Entry]] = []
-        self._buried: list[tuple[Lease, str]] = []
-        self._handed_back: list[tuple[Lease, int]] = []
+        self._settlements = Settlements()
 
     @property
     def empty(self) -> bool:
@@ -120,32 +115,32 @@ class Outbox:
         if self._several_masters and not self._recent.are_safe(self._recent.last):
             self._ripening.append((self._recent.last, (lease, page, again)))
             return
-        self._done.append((lease, page, again))
+        self._settlements.done.append((lease, page, again))
         self._flush_soon()
 
     def retry(self, lease: Lease, wait_ms: int, entry: Entry) -> None:
         """The URL comes back later as `entry`."""
         self._unsettled[lease.key] = lease
-        self._retries.append((lease, wait_ms, entry))
+        self._settlements.retries.append((lease, wait_ms, entry))
         self._flush_soon()
 
     def bury(self, lease: Lease, reason: str) -> None:
         """The URL goes to the dead-letter queue."""
         self._unsettled[lease.key] = lease
-        self._buried.append((lease, reason))
+        self._settlements.buried.append((lease, reason))
         self._flush_soon()
 
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         """The URL was not fetched; its host rests, and it is next in line."""
         self._unsettled[lease.key] = lease
-        self._handed_back.append((lease, rest_ms))
+        self._settlements.handed_back.append((lease, rest_ms))
         self._flush_soon()
 
     def seen_alive(self, at_s: float) -> None:
         """A beat that began at this time found all masters as they were."""
         self._recent.seen_alive(at_s)
         while self._ripening and self._recent.are_safe(self._ripening[0][0]):
-            self._done.append(self._ripening.pop(0)[1])
+            self._settlements.done.append(self._ripening.popleft()[1])
             self._flush_soon()
 
     def repeat_adds(self) -> None:
@@ -170,8 +165,7 @@ class Outbox:
 
     @property
     def _waiting(self) -> bool:
-        settled = (self._done, self._retries, self._buried, self._handed_back)
-        return any((self._adds, self._releases, self._long_releases, *settled))
+        return any((self._adds, self._releases, self._long_releases, self._settlements))
 
     def _flush_soon(self) -> None:
         if self._task is None and self._gave_up is None:
@@ -197,12 +191,11 @@ class Outbox:
                 add.future.set_exception(error)
         self._recent.clear()
         self._clear()
-        self._ripening = []
+        self._ripening.clear()
 
     def _take(self) -> list[Call]:
-        """All that waits, as calls in the order they must reach Redis: adds come first."""
-        frontier = self._frontier
-        calls: list[Call] = []
+        """All that waits, as calls in the order they must reach Redis: adds before settlements."""
+        calls = self._take_releases()
         self._sending = self._adds
         for mode in ("new", "all"):
             adds = [add for add in self._adds if add.mode == mode]
@@ -211,37 +204,19 @@ class Outbox:
         # Each alone and by a name of its own: sent again as it was, it adds nothing twice.
         forced = [add for add in self._adds if add.mode == "force"]
         calls += [partial(self._send_adds, [add], "force") for add in forced]
-        if self._releases:
-            calls.append(partial(frontier.release, self._releases))
-        if self._long_releases:
-            calls.append(partial(frontier.release, self._long_releases, usual=False))
-        calls += self._finish()
-        if self._retries:
-            calls.append(partial(frontier.retry, self._retries))
-        if self._buried:
-            calls.append(partial(frontier.bury, self._buried))
-        if self._handed_back:
-            calls.append(partial(frontier.hand_back, self._handed_back))
-        kinds = (self._done, self._retries, self._buried, self._handed_back)
-        settled = [item[0] for kind in kinds for item in kind]
-        if settled:
-            calls.append(partial(self._forget, settled))
+        if self._settlements:
+            calls += self._settlements.calls(self._frontier)
+            calls.append(partial(self._forget, self._settlements.leases))
         self._clear()
         return calls
 
-    def _finish(self) -> list[Call]:
-        """Calls for what is finished; guarded, since a server may have lost the links."""
-        frontier = self._frontier
-        over = [(lease, page) for lease, page, again in self._done if again is None]
-        calls: list[Call] = [partial(frontier.done, over, guarded=True)] if over else []
-        for kind, with_page in ((PAGE_AGAIN, True), (VISIT_AGAIN, False)):
-            back = [
-                (lease, again.wait_ms, again.entry)
-                for lease, page, again in self._done
-                if again is not None and page is with_page
-            ]
-            if back:
-                calls.append(partial(frontier.retry, back, kind=kind, guarded=True))
+    def _take_releases(self) -> list[Call]:
+        """They come first: hosts wait for them, and they for no link."""
+        kinds = ((self._releases, True), (self._long_releases, False))
+        calls: list[Call] = [
+            partial(self._frontier.release, ended, usual=usual) for ended, usual in kinds if ended
+        ]
+        self._releases, self._long_releases = [], []
         return calls
 
     async def _forget(self, settled: list[Lease]) -> None:
@@ -289,6 +264,10 @@ class Outbox:
                 self._health.failed(OUTBOX, error)
                 await self._health.wait(backoff * (1 + random.random()))
                 backoff = min(backoff * 2, _BACKOFF_MAX_S)
+                if isinstance(error, RedisFull):
+                    # It has no room for links, and takes what needs none.
+                    for release in self._take_releases():
+                        await self._insist(release)
             except Exception:
                 # The leases in it are not known to be settled; the next beat hands them back.
                 logger.exception("The frontier did not understand what was sent")

@@ -174,7 +174,31 @@ async def test_links_reach_redis_before_their_page_is_done(frontier: LostReplies
     outbox.release(lease, 0)
     outbox.add(entries(1))
     await outbox.drain()
-    assert frontier.calls == ["add", "release", "done"]
+    assert frontier.calls == ["release", "add", "done"]
+
+
+async def test_hosts_are_released_while_a_full_server_takes_no_links(
+    frontier: LostReplies, place: Place
+) -> None:
+    before, meanwhile = await claimed(frontier, 2)
+    health = Health()
+    outbox = Outbox(frontier, health, lambda: None)
+    steering = await place.steering()
+
+    async def free(lease: Lease) -> bool:
+        return (await steering.host(lease.entry.host)).in_flight == 0
+
+    await place.redis.config_set("maxmemory", 1)
+    found = outbox.add(entries(1))
+    outbox.release(before, 0)
+    await until(lambda: free(before), "what was said together with links")
+    await until(lambda: health.away, "it is full")
+    outbox.release(meanwhile, 0)
+    await until(lambda: free(meanwhile), "what was said after them")
+    assert not found.done()
+    await place.redis.config_set("maxmemory", 0)
+    assert (await found).new == 1
+    await outbox.drain()
 
 
 async def test_a_url_that_cannot_be_sent_takes_no_other_with_it(frontier: LostReplies) -> None:
