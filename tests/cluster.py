@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -140,6 +141,16 @@ class RedisProcess:
             client.bgsave()
             said = "rdb_last_bgsave_status"
             poll(lambda: client.info("persistence")[said] == "ok", "it saved")
+
+    def freeze(self) -> None:
+        """Let it hang: its port is open, and nobody answers."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on where it was."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End it as kill -9 does."""

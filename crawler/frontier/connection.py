@@ -28,6 +28,8 @@ Client = Any
 
 MIN_VERSION = (6, 2)
 _CONNECTIONS = 32
+# Seconds. Two beats: what the other masters have goes on soon after one of them hangs.
+_OF_A_CLUSTER = {"socket_connect_timeout": 4, "socket_timeout": 4}
 # It is there, and does not want us.
 _REFUSALS = (AuthenticationError, AuthorizationError, ResponseError)
 _SENTINEL = "redis+sentinel"
@@ -72,6 +74,7 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
             await client.aclose()
             # Without retries here too: with them a pipeline that fails at one node closes the
             # connections to all of them, under the hands of whoever uses those.
+            options |= {**_OF_A_CLUSTER, **(params or {})}
             return await RedisCluster.from_url(url, **options)
     except (RedisError, RedisClusterException, OSError) as error:
         await client.aclose()

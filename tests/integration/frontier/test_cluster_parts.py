@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
+from operator import lt
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from crawler.ending import Limits
 from crawler.frontier import Frontier, RedisAway, Steering, Tuning
 from crawler.frontier.connection import Client, connect
 from crawler.frontier.round_trips import RoundTrips
+from crawler.frontier.shards import tags
 from tests.cluster import RedisProcess, cluster_node, form_cluster
 from tests.integration.frontier.fleet import CRAWL, Process, entry, hosts_of_master
 
@@ -42,9 +44,11 @@ async def client(masters: list[RedisProcess]) -> AsyncIterator[Client]:
     await client.aclose()
 
 
-async def until(condition: Callable[[], Awaitable[Any]], what: str) -> None:
+async def until(
+    condition: Callable[[], Awaitable[Any]], what: str, *, deadline_s: float = 30
+) -> None:
     """Wait for other processes."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + deadline_s
     while not await condition():
         assert time.monotonic() < deadline, f"still not: {what}"
         await asyncio.sleep(0.02)
@@ -53,9 +57,11 @@ async def until(condition: Callable[[], Awaitable[Any]], what: str) -> None:
 async def all_answer(client: Client) -> bool:
     """Do all masters take commands? A client that has met no error since closes all it opened."""
     try:
-        return bool(await client.ping(target_nodes=client.PRIMARIES))
+        for tag in tags(CRAWL, SHARDS):
+            await client.exists(tag)
     except RedisAway:
         return False
+    return True
 
 
 async def test_each_command_has_an_outcome_of_its_own(
@@ -144,3 +150,34 @@ async def test_a_cluster_is_as_full_as_its_fullest_master_that_is_there(
         assert await steering.memory_share() == 0.0
     masters[0].start()
     await until(partial(all_answer, client), "all are there again")
+
+
+async def test_the_other_masters_hear_the_beats_of_a_process_while_one_hangs(
+    masters: list[RedisProcess], client: Client
+) -> None:
+    process = Process(Frontier(client, CRAWL, shards=SHARDS), Limits(close_when_done=False))
+    await process.heart.open()
+    process.bench.open()
+    last = {
+        shard: f"{tag}:owners" for shard, tag in enumerate(tags(CRAWL, SHARDS)) if shard // 4 != 0
+    }
+
+    async def beats() -> list[float]:
+        owner = process.bench._frontier.owner
+        return [await client.zscore(key, owner) for key in last.values()]
+
+    masters[0].freeze()
+    try:
+        for _ in range(3):
+            before = await beats()
+
+            async def all_later(before: list[float] = before) -> bool:
+                return all(map(lt, before, await beats()))
+
+            # Nobody has heard of it for a third of the time after which it would be dead.
+            await until(all_later, "the others heard of it again", deadline_s=10)
+    finally:
+        masters[0].thaw()
+    await until(partial(all_answer, client), "all are there again")
+    await process.bench.close()
+    await process.heart.close()
