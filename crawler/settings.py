@@ -49,8 +49,8 @@ CRAWL_MAX_WAIT = 60.0
 FRONTIER_SHARDS = 0
 # From which shards a process claims first: "sticky" (its own), "balanced" (the fullest), "any".
 FLEET_STRATEGY = "sticky"
-# Waiting URLs a shard may have, 0 for no limit. From 80% on (and from 80% of Redis' maxmemory)
-# links for queues 4 and 5 wait in MongoDB instead.
+# Waiting URLs the crawl may have, an equal part of them in each shard; 0 for no limit. From 80% on
+# (and from 80% of Redis' maxmemory) links for queues 4 and 5 wait in MongoDB instead.
 FRONTIER_MAX_WAITING = 0
 # How seen URLs are kept: "intset" (4.5 bytes a URL, exact to 1e-6), or "bloom" (1.8 bytes, loses
 # BLOOM_ERROR of the new URLs, made for BLOOM_CAPACITY of them at a time).

@@ -7,7 +7,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler import settings as ours
-from crawler.assembly import given_options, retry_policy
+from crawler.assembly import given_options, of_a_shard, retry_policy, tuning
 from crawler.errors import ConfigurationError
 from tests.crawlers import project_crawler
 
@@ -51,3 +51,13 @@ def test_retries_have_an_end_that_an_entry_can_count_to(setting: int, last: int)
 def test_retries_may_be_switched_off() -> None:
     assert retry_policy(project_crawler(RETRY_ENABLED="0").settings).is_last(0)
     assert not retry_policy(project_crawler().settings).is_last(0)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "shards", "full_at"), [(0, 12, 0), (1000, 1, 800), (1200, 12, 80), (10, 12, 1)]
+)
+def test_a_limit_of_waiting_urls_is_for_all_shards_together(
+    waiting: int, shards: int, full_at: int
+) -> None:
+    whole = tuning(project_crawler(FRONTIER_MAX_WAITING=waiting).settings)
+    assert of_a_shard(whole, shards).full_at == full_at
