@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pymongo.errors import PyMongoError
@@ -81,7 +81,7 @@ async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
         or _default_shards(redis)
     )
     spill = await spill_of(crawl, servers, settings)
-    frontier = Frontier(redis, crawl, shards=shards, tuning=of_a_shard(tuning, shards))
+    frontier = Frontier(redis, crawl, shards=shards, tuning=tuning.of_a_shard(shards))
     pushed = StartUrls(redis, start_urls_key(settings, crawler.spider))
     return Parts(redis, frontier, spill, pushed)
 
@@ -141,11 +141,6 @@ def tuning(settings: BaseSettings) -> Tuning:
         grace_ms=round(_GRACE_BEATS * _beat_s(settings) * 1000),
         url_seen=_url_seen(settings),
     )
-
-
-def of_a_shard(tuning: Tuning, shards: int) -> Tuning:
-    """The same for one of so many shards, each of which counts its own URLs."""
-    return replace(tuning, full_at=-(-tuning.full_at // shards))
 
 
 def given_options(settings: BaseSettings, spider: Spider) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from crawler.frontier.seen import Intset, UrlSeen
 
@@ -25,3 +25,7 @@ class Tuning:
     # Claims rest so long after a restart of the server: every instance has beaten by then.
     grace_ms: int = 10_000
     url_seen: UrlSeen = field(default_factory=Intset)
+
+    def of_a_shard(self, shards: int) -> Tuning:
+        """The same for one of so many shards, each of which counts its own URLs."""
+        return replace(self, full_at=-(-self.full_at // shards))

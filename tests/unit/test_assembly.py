@@ -7,7 +7,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler import settings as ours
-from crawler.assembly import given_options, of_a_shard, retry_policy, tuning
+from crawler.assembly import given_options, retry_policy, tuning
 from crawler.errors import ConfigurationError
 from tests.crawlers import project_crawler
 
@@ -60,4 +60,4 @@ def test_a_limit_of_waiting_urls_is_for_all_shards_together(
     waiting: int, shards: int, full_at: int
 ) -> None:
     whole = tuning(project_crawler(FRONTIER_MAX_WAITING=waiting).settings)
-    assert of_a_shard(whole, shards).full_at == full_at
+    assert whole.of_a_shard(shards).full_at == full_at
