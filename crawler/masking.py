@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 _HIDDEN = "***"
 # Shorter ones are no secrets, and would be found in ordinary words.
 _SECRET_CHARS = 6
+_SHOWN_CHARS = 200
 _PATTERNS = (
     # The password of a URL, of whatever kind.
     (re.compile(r"(://[^\s:/@?#]*:)[^\s/]+@"), rf"\1{_HIDDEN}@"),
@@ -38,6 +39,12 @@ def without_secrets(text: str) -> str:
     for pattern, hidden in _PATTERNS:
         text = pattern.sub(hidden, text)
     return text
+
+
+def shown(text: str) -> str:
+    """The same, no longer than a line takes."""
+    text = without_secrets(text)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
 class Mask:

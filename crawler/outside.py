@@ -13,6 +13,7 @@ from crawler.frontier import ADD_MAX, Added, Entry, Frontier, RedisAway
 from crawler.frontier.entry import decode
 from crawler.frontier.health import GaveUp
 from crawler.frontier.start_urls import StartUrls
+from crawler.masking import shown
 from crawler.pipelines.patience import Patience
 from crawler.seeds import parse_pushed
 from crawler.spill import Spill
@@ -98,7 +99,8 @@ class Outside:
         for raw in pushed:
             found = parse_pushed(raw, self._urls, as_given=self._as_given)
             if isinstance(found, Rejected):
-                logger.warning("%s: %r is no URL (%s)", self._pushed.key, raw[:200], found.reason)
+                text = shown(raw.decode("utf-8", "replace"))
+                logger.warning("%s: %r is no URL (%s)", self._pushed.key, text, found.reason)
             else:
                 entries.append(found)
         if entries:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from xxhash import xxh3_64_digest
 
 from crawler.frontier import Again, Entry, Lease
+from crawler.frontier.entry import GIVEN_URL
 from crawler.items import Page
 from crawler.policy import recrawl
 from crawler.policy.recrawl import CHANGEFREQ_S, End, Found, Hints, RecrawlPolicy, Tuning, Visit
@@ -162,7 +163,11 @@ class Recrawls:
     def _decide(
         self, lease: Lease, decision: recrawl.Again, entry: Entry, validators: Mapping[str, Any]
     ) -> None:
-        tail = {name: value for name, value in entry.tail.items() if name not in _DROPPED}
+        dropped = _DROPPED
+        if "history" in entry.tail:
+            # The session that a redirect led to is over by then.
+            dropped |= {GIVEN_URL}
+        tail = {name: value for name, value in entry.tail.items() if name not in dropped}
         for name in _VALIDATORS:
             value = validators.get(name)
             if value and len(value) <= _VALIDATOR_MAX:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from crawler.masking import without_secrets
+from crawler.masking import shown
 from crawler.requests import NotCarried
 from crawler.seeds import why
 from crawler.urls import Rejected
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _TOLD = 5
-_URL_SHOWN = 200
 
 
 class Rejections:
@@ -44,6 +43,5 @@ class Rejections:
         if isinstance(found, NotCarried):
             logger.error("%s%s", found, last)
             return
-        url = without_secrets(request.url)
-        shown = url if len(url) <= _URL_SHOWN else f"{url[:_URL_SHOWN]}…"
-        logger.warning("<%s %s> is not fetched: %s.%s", request.method, shown, why(reason), last)
+        url = shown(request.url)
+        logger.warning("<%s %s> is not fetched: %s.%s", request.method, url, why(reason), last)

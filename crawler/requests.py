@@ -78,7 +78,8 @@ def to_entry(
     if depth is None:
         depth = request.meta.get("depth", 0)
     tail = _tail(request, spider)
-    if (spelled := given(request.url, url)) != url:
+    spelled = given(request.url, url)
+    if spelled != url and len(spelled) <= urls.rules.max_length:
         # Signatures may be of a query's order, and sessions are the spider's own.
         tail[GIVEN_URL] = spelled
     # Where one is redirected to is a sitemap too.

@@ -15,7 +15,7 @@ from typing import IO, cast
 
 from crawler.errors import ConfigurationError
 from crawler.frontier.entry import GIVEN_URL, Entry
-from crawler.masking import without_secrets
+from crawler.masking import shown
 from crawler.urls import DEFAULT, Rejected, Urls, given
 
 _WHY = {
@@ -34,7 +34,6 @@ _GZIP = b"\x1f\x8b"
 _PEEKED_BYTES = 1024
 # More than a URL can have; the rest of such a line is not even kept.
 _LINE_MAX = 100_000
-_SHOWN = 200
 _COMMENT = re.compile(r"\s#.*", re.DOTALL)
 # Columns, or several URLs: the parser would take all of it for one strange URL.
 _NOT_ALONE = re.compile(r"""["\s]|[,;]https?://""", re.IGNORECASE)
@@ -53,7 +52,7 @@ class BadSeed:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {_shown(self.text)} was left out: {self.reason}."
+        return f"{self.where}: {shown(self.text)!r} was left out: {self.reason}."
 
 
 def check(seeds: str | None, urls: Urls = DEFAULT) -> list[str]:
@@ -73,7 +72,7 @@ def check(seeds: str | None, urls: Urls = DEFAULT) -> list[str]:
             seed_entry(part, urls)
         elif not _is_file(part):
             raise ConfigurationError(
-                f"seeds: {_shown(part)} is neither a URL (http:// or https://) nor a file."
+                f"seeds: {shown(part)!r} is neither a URL (http:// or https://) nor a file."
                 f"{_hint(seeds)}"
             )
     return parts
@@ -98,7 +97,7 @@ def seed_entry(url: str, urls: Urls = DEFAULT, *, argument: str = "seeds") -> En
     """The entry of one seed, or ConfigurationError."""
     found = urls.canonical(url)
     if isinstance(found, Rejected):
-        raise ConfigurationError(f"{argument}: {_shown(url)}: {why(found.reason)}.")
+        raise ConfigurationError(f"{argument}: {shown(url)!r}: {why(found.reason)}.")
     return _entry(found, urls)
 
 
@@ -129,11 +128,6 @@ def parse_seed(text: str, urls: Urls = DEFAULT) -> Entry | Rejected:
 def why(reason: str) -> str:
     """Why a URL is no seed, in words."""
     return _WHY.get(reason, reason)
-
-
-def _shown(text: str) -> str:
-    text = without_secrets(text)
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
 def _hint(seeds: str | None) -> str:

@@ -19,8 +19,8 @@ USER_AGENT = "crawler/0.1 (+https://example.org/crawler)"
 REDIS_URL = os.environ.get("REDIS_URL") or None
 # Without REDIS_URL, the same by the names that scrapy-redis has for them.
 REDIS_HOST: str | None = None
-REDIS_PORT = 6379
-REDIS_DB = 0
+REDIS_PORT: int | None = None
+REDIS_DB: int | None = None
 # More arguments for the Redis client, by the names redis-py has for them; "sentinel_kwargs" are
 # those for Sentinels, as {"password": …} where they have one of their own.
 REDIS_PARAMS: dict[str, object] = {}
@@ -76,7 +76,7 @@ KNOWN_CACHE_SIZE = 200_000
 # Characters a URL may have; longer ones are not followed.
 URL_LENGTH_LIMIT = 2048
 # Whether query parameters are put in order of their names: ?b=2&a=1 is then known as ?a=1&b=2, and
-# fetched so by the generic spider.
+# fetched so where the generic spider found it as a link.
 URL_SORT_QUERY = True
 # Query parameters to leave out of URLs, beside crawler/urls/dropped_parameters.txt: "name",
 # "prefix*", or "name=id" for one that is left out if its value looks like a session id.

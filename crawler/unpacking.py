@@ -16,7 +16,8 @@ from scrapy.utils._compression import zstd  # type: ignore[attr-defined]
 
 _AS_GZIP = 16 + zlib.MAX_WBITS
 # What the unpackers raise at bytes that are not theirs.
-NotPacked = (zlib.error, brotli.error, zstd.ZstdError)
+# EOFError: there is more behind the end of what was packed.
+NotPacked = (zlib.error, brotli.error, zstd.ZstdError, EOFError)
 
 
 class Unpacking(Protocol):

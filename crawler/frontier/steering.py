@@ -197,16 +197,25 @@ class Steering:
         calls: 2 s a million. Running processes forget what they remember of URLs with their next
         beat.
         """
-        forgotten = [await self._forget(url, kind) for kind in _KINDS]
+        forgotten, leased = False, None
+        for kind in _KINDS:
+            try:
+                forgotten = await self._forget(url, kind) or forgotten
+            except CrawlerError as error:
+                leased = error
+        if leased is not None and not forgotten:
+            raise leased
         contents = await ContentSeen.of(self._redis, self._crawl, self._tags)
         if contents is not None:
             await contents.forget(fingerprint(url))
-        if not any(forgotten):
-            return False
-        # A full server forgets all the same; processes then remember for a while longer.
-        with suppress(OutOfMemoryError):
-            await answered(self._redis.hincrby(keys.options(self._crawl), "forgotten", 1))
-        return True
+        if forgotten:
+            # A full server forgets all the same; processes then remember for a while longer.
+            with suppress(OutOfMemoryError):
+                await answered(self._redis.hincrby(keys.options(self._crawl), "forgotten", 1))
+        if leased is not None:
+            # As one of the two, as the other it is forgotten.
+            raise leased
+        return forgotten
 
     async def _forget(self, url: str, kind: str) -> bool:
         tag, id_ = self._place(url, kind)

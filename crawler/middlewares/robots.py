@@ -115,7 +115,8 @@ class Robots:
                 signals.robots_parsed, robotparser=known.rules, request=request
             )
             known.is_told = True
-        if not known.rules.allows(lease.entry.given_url):
+        # In both spellings: what one of them hides, a server may see in the other.
+        if not all(map(known.rules.allows, {lease.entry.url, lease.entry.given_url})):
             self._count("robots/denied")
             # The host was not contacted, so it need not rest.
             Scheduler.of(self._crawler).release(lease, 0)

@@ -175,7 +175,7 @@ class Traps:
         if rules.calendar_max:
             year = _dated(url, query)
             if year is not None and (self._is_far(year, today) or _is_dated_alike(page_url, shape)):
-                found.append(("calendar", f"calendar {shape}", rules.calendar_max))
+                found.append(("calendar", f"calendar {shape.rstrip('/')}", rules.calendar_max))
         return found
 
     def _is_far(self, year: int, today: date) -> bool:
@@ -210,9 +210,11 @@ def _dated(url: str, query: str) -> int | None:
 
 
 def _is_dated_alike(page_url: str, shape: str) -> bool:
-    """Is a page the index of a date too, with the same path but for its numbers?"""
+    """Is a page the index of a date too, with the same path but for its numbers and its end?"""
     location, _, query = page_url.partition("?")
-    return _dated(page_url, query) is not None and _shape(location) == shape
+    if _dated(page_url, query) is None:
+        return False
+    return _shape(location).rstrip("/") == shape.rstrip("/")
 
 
 def _template(location: str, query: str) -> str:

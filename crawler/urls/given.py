@@ -11,12 +11,12 @@ from crawler.urls.hosts import authority_of
 def given(url: str, canonical: str) -> str:
     """What a request for `url` fetches: all of its parameters, in its order, and its fragment.
 
-    Its scheme, host and port are those of the canonical form, and it has no dot segments: rules for
-    hosts and paths must not miss it.
+    Its scheme, host and port are those of the canonical form, and it has no dot segments. No server
+    sees a fragment: with it alone it is the canonical form.
     """
     if url == canonical:
         return url
     href, mark, fragment = str(can_ada.parse(url).href).partition("#")
     authority = authority_of(canonical)
-    found = authority + href[href.index("/", 8) :]
-    return undotted(found, len(authority)) + mark + fragment
+    found = undotted(authority + href[href.index("/", 8) :], len(authority))
+    return canonical if found == canonical else found + mark + fragment

@@ -63,7 +63,8 @@ async def instances(redis: Client, crawl: str) -> dict[str, dict[str, Any]]:
     """What the processes of a crawl say of themselves, as in Fleet."""
     tag = tags(crawl, await stored_shards(redis, crawl) or 1)[0]
     said = await redis.hgetall(keys.instances(tag))
-    beats = dict(await redis.zrange(keys.owners(tag), 0, -1, withscores=True))
+    # Not those whose leases are being taken back: they are dead, whatever they say of themselves.
+    beats = dict(await redis.zrangebyscore(keys.owners(tag), "(0", "+inf", withscores=True))
     seconds, micros = await redis.time()
     now_s = seconds + micros / 1e6
     return {

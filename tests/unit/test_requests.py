@@ -209,12 +209,14 @@ def test_urls_are_escaped_as_scrapy_does_it() -> None:
         ("http://h.test/?utm_source=x&a=1", "http://h.test/?a=1", None),
         ("http://h.test/;jsessionid=1234567890123456789012345678", "http://h.test/", None),
         ("http://h.test/%7Eme", "http://h.test/~me", None),
-        ("http://h.test/a?#part", "http://h.test/a", None),
+        ("http://h.test/a?#part", "http://h.test/a", "http://h.test/a"),
         # Where it is fetched from, and what robots.txt says of it, is judged by one spelling.
         ("HTTP://H.TEST:80?b&a", "http://h.test/?a&b", "http://h.test/?b&a"),
         ("http://h.test./?b&a", "http://h.test/?a&b", "http://h.test/?b&a"),
         ("http://h.test/x/../%2e/y?b&a", "http://h.test/y?a&b", "http://h.test/y?b&a"),
-        ("http://h.test/.x/../y#a/../b", "http://h.test/y", "http://h.test/y#a/../b"),
+        ("http://h.test/.x/../y?b&a#a/../b", "http://h.test/y?a&b", "http://h.test/y?b&a#a/../b"),
+        # No server sees a fragment.
+        ("http://h.test/y#part", "http://h.test/y", "http://h.test/y"),
         ("http://bücher.test/ü?b&a", "http://xn--bcher-kva.test/%C3%BC?a&b", None),
     ],
 )

@@ -29,6 +29,9 @@ def settings(**given: Any) -> Settings:
         ({"REDIS_HOST": "::1"}, "redis://[::1]:6379/0"),
         ({"REDIS_HOST": "r", "REDIS_URL": "redis://u/1"}, "redis://u/1"),
         ({"REDIS_PORT": 7000}, None),
+        ({"REDIS_HOST": "r", "REDIS_PARAMS": {"db": 2, "port": 7000}}, "redis://r:7000/2"),
+        ({"REDIS_PARAMS": {"host": "r", "password": "p"}}, "redis://r:6379/0"),
+        ({"REDIS_HOST": "r", "REDIS_DB": 0, "REDIS_PARAMS": {"db": 2}}, "redis://r:6379/0"),
     ],
 )
 def test_redis_is_named_by_url_or_by_host(given: dict[str, Any], url: str | None) -> None:
@@ -49,6 +52,17 @@ def test_a_spider_s_key_comes_before_the_setting(
 ) -> None:
     spider = SimpleNamespace(name="web", redis_key=own)
     assert start_urls_key(settings(**given), spider) == key
+
+
+@pytest.mark.parametrize("name", ["REDIS_PORT", "REDIS_DB"])
+def test_a_number_that_is_none_is_told(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} is 'x'; give a whole number"):
+        redis_url(settings(REDIS_HOST="r", **{name: "x"}))
+
+
+def test_a_spider_s_key_that_is_no_pattern_is_told_as_such() -> None:
+    with pytest.raises(ConfigurationError, match="redis_key of the spider is '%d'"):
+        start_urls_key(settings(), SimpleNamespace(name="web", redis_key="%d"))
 
 
 @pytest.mark.parametrize("pattern", ["%(spider)s", "100%", "%d"])

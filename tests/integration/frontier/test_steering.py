@@ -9,7 +9,7 @@ import pytest
 
 import crawler.frontier.steering
 from crawler.errors import CrawlerError
-from crawler.frontier import Entry, Frontier, Letter, Steering, UrlStatus, host_orders
+from crawler.frontier import Entry, Frontier, Letter, Steering, UrlStatus, host_orders, keys
 from crawler.frontier.entry import encode
 from crawler.urls import SITEMAP, fingerprint
 from tests.integration.frontier.fleet import (
@@ -367,6 +367,21 @@ async def test_a_sitemap_is_found_and_forgotten_by_its_url_beside_the_page_there
     assert await steering.status(page.url) == UrlStatus("unseen")
     assert not await steering.forget(page.url)
     assert (await frontier.add([page, sitemap])).new == 2
+
+
+async def test_a_page_is_forgotten_though_the_sitemap_at_its_url_is_being_fetched(
+    frontier: Frontier, steering: Steering, place: Place
+) -> None:
+    (page,) = hosts(1)
+    await frontier.add([page])
+    await crawl(frontier, await one(frontier))
+    await frontier.add([replace(page, id=fingerprint(page.url, SITEMAP))])
+    await one(frontier)
+    with pytest.raises(CrawlerError, match="is being fetched"):
+        await steering.forget(page.url)
+    assert (await frontier.add([page])).new == 1
+    # Running processes hear of it.
+    assert await place.redis.hget(keys.options(CRAWL), "forgotten") == b"1"
 
 
 # --- dead letters --------------------------------------------------------------------------------

@@ -83,7 +83,8 @@ def test_a_request_that_its_connection_lost_may_be_sent_again_at_once_but_not_tw
 
 
 def test_a_url_that_always_resets_is_not_asked_for_without_end() -> None:
-    resets = [entry(200.0 + number, "/calendar/x", 0, outcome="reset") for number in range(7)]
+    times_s = [200.0, 200.2, 201.0, 201.2, 202.0, 202.2, 203.0]
+    resets = [entry(time_s, "/calendar/x", 0, outcome="reset") for time_s in times_s]
     # Three contacts, each with a request that was lost.
     truth = replace(TRUTH, extra_fetches={**TRUTH.extra_fetches, resets[0].url: 2})
     for number, rules in ((6, set()), (7, {"repeated"})):

@@ -123,6 +123,12 @@ async def test_a_big_one_is_warned_of(encoding: bytes, caplog: pytest.LogCapture
     assert "download warning size" in caplog.text
 
 
+async def test_more_behind_the_end_of_a_big_body_is_no_error() -> None:
+    first = zstandard.compress(b"x" * 200_000)
+    found = await outcome(Decompression, b"zstd", first + PACKED[b"zstd"], DOWNLOAD_MAXSIZE=10**6)
+    assert found[0] is HtmlResponse
+
+
 # --- where it is unpacked ------------------------------------------------------------------------
 
 BIG = bytes(range(256)) * 2000

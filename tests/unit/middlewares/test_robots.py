@@ -89,6 +89,14 @@ async def test_rules_are_for_the_url_that_is_fetched() -> None:
     assert await world.meets(ALLOWED) is None
 
 
+async def test_no_other_spelling_of_a_forbidden_url_is_fetched() -> None:
+    world = World(answer(), DELAY_MIN=0)
+    hidden = f"{ALLOWED}/..;jsessionid=1/private"
+    assert await world.meets(ALLOWED) is not None
+    with pytest.raises(IgnoreRequest, match=r"robots\.txt forbids"):
+        await world.meets(hidden, **{LEASE: lease_of(FORBIDDEN, tail={GIVEN_URL: hidden})})
+
+
 async def test_the_crawl_delay_travels_with_the_request() -> None:
     world = World(answer())
     await world.meets(ALLOWED)
