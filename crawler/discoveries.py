@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from crawler.frontier import Added, Entry
+from crawler.frontier.health import GaveUp
 from crawler.frontier.outbox import Outbox
 from crawler.known import Known
 
@@ -23,7 +24,7 @@ class Discoveries:
         self._known = known
         self._count = count
         # Single URLs that Redis has not acknowledged.
-        self._sent = 0
+        self._sent: set[asyncio.Future[Added]] = set()
         self._some_room = asyncio.Event()
 
     def known_among(self, fingerprints: Sequence[int]) -> set[int]:
@@ -56,20 +57,32 @@ class Discoveries:
         self._count("frontier/discovered", len(ids))
         return await self._send(ids, entries, "new")
 
-    def send(self, entry: Entry, mode: str, done: Callable[[], None]) -> None:
-        """Pass one URL to the outbox; calls `done` when Redis has it."""
-        if self._unknown([entry], mode):
-            self._sent += 1
-            self._send([entry.id], [entry], mode).add_done_callback(lambda _: self._arrived(done))
+    def send(
+        self, entry: Entry, mode: str, done: Callable[[], None]
+    ) -> asyncio.Future[Added] | None:
+        """Pass one URL to the outbox; calls `done` when Redis has it. None: it surely has it."""
+        if not self._unknown([entry], mode):
+            return None
+        future = self._send([entry.id], [entry], mode)
+        self._sent.add(future)
+        future.add_done_callback(lambda sent: self._arrived(sent, done))
+        return future
 
-    def _arrived(self, done: Callable[[], None]) -> None:
-        self._sent -= 1
+    def _arrived(self, sent: asyncio.Future[Added], done: Callable[[], None]) -> None:
+        self._sent.discard(sent)
         self._some_room.set()
         done()
 
+    async def arrival(self) -> bool:
+        """Return when Redis has answered to all that was sent; False if it was given up on."""
+        sent = list(self._sent)
+        if sent:
+            await asyncio.wait(sent)
+        return not any(one.cancelled() or isinstance(one.exception(), GaveUp) for one in sent)
+
     async def room(self) -> None:
         """Return when not too many URLs that were sent wait for Redis."""
-        while self._sent >= _SENT_MAX:
+        while len(self._sent) >= _SENT_MAX:
             self._some_room.clear()
             await self._some_room.wait()
 

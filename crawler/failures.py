@@ -125,6 +125,15 @@ class Failures:
         else:
             self.fail(lease, Bury(_reason(error)))
 
+    async def arrival(self) -> bool:
+        """Return when Redis has the requests that errbacks gave; False if it was given up on."""
+        return await self._scheduler.discoveries.arrival()
+
+    def hand_back(self, lease: Lease) -> None:
+        """A failed URL has its last word later."""
+        if self._scheduler.holds(lease):
+            self._scheduler.hand_back(lease, 0)
+
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
         """A fetch failed, or what was made of its response."""
         settle = partial(self._scheduler.fail, lease, decision)
@@ -186,13 +195,23 @@ class SettlingErrback:
         return self._drain(output, failure)
 
     async def _drain(self, output: Any, failure: Failure) -> AsyncIterator[Any]:
-        """Pass the errback's output on; its requests are in the outbox before the settlement."""
+        """Pass the errback's output on; its requests are in Redis before the settlement."""
+        arrived = False
         try:
-            parts = await ensure_awaitable(iterate_spider_output(output))
-            async for part in as_async_generator(parts):
-                yield part
+            try:
+                parts = await ensure_awaitable(iterate_spider_output(output))
+                async for part in as_async_generator(parts):
+                    yield part
+            except Exception:
+                arrived = await self._failures.arrival()
+                raise
+            arrived = await self._failures.arrival()
         finally:
-            self._failures.settle(self._lease, failure)
+            if arrived:
+                self._failures.settle(self._lease, failure)
+            else:
+                # Nobody waits for them any more: the URL fails again, and they come with it.
+                self._failures.hand_back(self._lease)
 
 
 def _retry_times(lease: Lease) -> int | None:

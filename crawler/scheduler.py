@@ -33,6 +33,7 @@ from crawler.outside import Outside
 from crawler.policy.retry import Bury, Retry
 from crawler.recrawls import Recrawls
 from crawler.rejections import Rejections
+from crawler.replacements import Replacements
 from crawler.requests import LEASE, NotCarried, as_given, to_entry, to_request
 from crawler.urls import Rejected, Urls
 from crawler.vitals import Vitals
@@ -55,6 +56,7 @@ class Scheduler(BaseScheduler):
         self.thresholds = assembly.numbers(settings, "FRONTIER_THRESHOLDS")
         self.urls = Urls(assembly.url_rules(settings))
         self.failures = Failures(self, assembly.retry_policy(settings))
+        self.replacements = Replacements(self)
         self.frontier: Frontier
         self.workbench: Workbench
         self._crawler = crawler
@@ -124,10 +126,11 @@ class Scheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Take a request from the engine: a start request, one of an errback, a replacement."""
         lease: Lease | None = request.meta.get(LEASE)
-        if lease is not None and not self.holds(lease):
+        if lease is not None and (not self.holds(lease) or lease.key in self.replacements.awaited):
             # A middleware settled the lease and gave its request back to end the fetch quietly.
             return True
         entry = self.entry_of(request) if lease is None else self._replacement(request, lease)
+        sent = None
         if entry is not None:
             # Never refused: it is a seed, or takes the place of a URL that the frontier has. Scrapy
             # marks start requests as dont_filter; a crawl that goes on or is shared knows them.
@@ -135,10 +138,9 @@ class Scheduler(BaseScheduler):
             if lease is not None and entry.id == lease.entry.id:
                 # Folded into its source, and still the only way to the page.
                 forced = forced or entry.given_url != lease.entry.given_url
-            self.discoveries.send(entry, "force" if forced else "all", self._engine.wake)
+            sent = self.discoveries.send(entry, "force" if forced else "all", self._engine.wake)
         if lease is not None:
-            # After the new URL: the outbox keeps this order.
-            self.done(lease, page=False)
+            self.replacements.settle(lease, sent)
         elif entry is not None:
             # A spider may find more to do when it hears that nothing is left.
             self.workbench.ending.not_yet()
@@ -214,8 +216,7 @@ class Scheduler(BaseScheduler):
     async def _open(self) -> None:
         parts = await assembly.connect(self._crawler, self.crawl, self._tuning)
         self.frontier = parts.frontier
-        # What is outside is known further down.
-        demand = self._engine.demand(lambda: self._outside.take_in())  # noqa: PLW0108
+        demand = self._engine.demand(lambda: self._outside.take_in())  # noqa: PLW0108 - made below
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self.discoveries = Discoveries(self.workbench.outbox, known, self._count)
@@ -285,8 +286,9 @@ class Scheduler(BaseScheduler):
         A middleware answered with a request of its own, or another component vetoed a redirect:
         Scrapy tells nobody.
         """
+        awaited = self.failures.recording | self.replacements.awaited
         for lease in self._engine.lost(self.workbench.taken):
-            if lease.key not in self.failures.recording:
+            if lease.key not in awaited:
                 self._count("scheduler/lost")
                 self.done(lease, page=False)
 

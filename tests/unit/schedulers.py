@@ -13,6 +13,7 @@ from crawler.known import Known
 from crawler.orders import Orders
 from crawler.policy.retry import Bury, Retry, RetryPolicy
 from crawler.recrawls import Recrawls
+from crawler.replacements import Replacements
 from crawler.scheduler import Scheduler
 from crawler.urls import DEFAULT, fingerprint
 from tests.crawlers import project_crawler
@@ -36,6 +37,7 @@ class WritingScheduler(Scheduler):
         # To each of them.
         self.answer = "1"
         self.failures = Failures(self, RetryPolicy(times=retry_times, base_s=30.0))
+        self.replacements = Replacements(self)
         self.recrawls = Recrawls()
         self.orders = Orders(recrawls=self.recrawls)
         # Asked for its shards only; it has no server.

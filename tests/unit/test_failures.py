@@ -1,6 +1,8 @@
 """The last word on a URL that has no page is recorded before its lease is settled."""
 
 import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -8,10 +10,13 @@ from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, IgnoreR
 from twisted.python.failure import Failure
 
 from crawler import sitemaps
+from crawler.discoveries import Discoveries
 from crawler.errors import NotStored
 from crawler.fetch_errors import Forbidden, Malformed, StoppedTooLong, TooBigUnpacked
-from crawler.frontier import Lease
+from crawler.frontier import Added, Entry, Lease
+from crawler.frontier.health import GaveUp
 from crawler.items import Page
+from crawler.known import Known
 from crawler.policy.retry import Bury, Retry
 from tests.unit.schedulers import WritingScheduler, lease_of
 
@@ -148,3 +153,61 @@ def test_a_request_may_say_how_often_it_is_retried(
     assert failures.is_last(lease) is is_last
     assert failures.retry(lease, Failure(DownloadTimeoutError())) is not is_last
     assert isinstance(failures.decide(lease, "status_503"), Bury if is_last else Retry)
+
+
+class SlowOutbox:
+    """Says when Redis has what was added."""
+
+    def __init__(self) -> None:
+        self.futures: list[asyncio.Future[Added]] = []
+
+    def add(self, entries: Sequence[Entry], *, mode: str) -> asyncio.Future[Added]:
+        self.futures.append(asyncio.get_running_loop().create_future())
+        return self.futures[-1]
+
+
+async def ended(generator: AsyncIterator[Any]) -> None:
+    """Take what an errback gives, until its end or its error."""
+    with suppress(ValueError):
+        async for _ in generator:
+            pass
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize(
+    ("outcome", "verb"), [(Added("1"), "done"), (GaveUp("Redis is away"), "hand_back")]
+)
+async def test_a_url_is_settled_when_redis_has_what_its_errback_gave(
+    scheduler: WritingScheduler, outcome: Added | Exception, verb: str, fails: bool
+) -> None:
+    outbox = SlowOutbox()
+    scheduler.discoveries = Discoveries(outbox, Known(10), lambda _name, _by: None)  # type: ignore[arg-type]
+
+    def errback(failure: Failure) -> Iterator[str]:
+        # As the engine does with a request.
+        scheduler.discoveries.send(lease_of("http://h.test/b").entry, "all", lambda: None)
+        yield "a request"
+        if fails:
+            raise ValueError("in the errback")
+
+    output = scheduler.failures.errback(lease_of(), errback)(Failure(IgnoreRequest()))
+    reading = asyncio.ensure_future(ended(output))
+    await until(lambda: outbox.futures)
+    await asyncio.wait([reading], timeout=0.05)
+    assert scheduler.calls == []
+    answer(outbox.futures[0], outcome)
+    await reading
+    assert [call[0] for call in scheduler.calls] == [verb]
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - the generator tells nobody
+            await asyncio.sleep(0)
+
+
+def answer(future: asyncio.Future[Added], outcome: Added | Exception) -> None:
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)

@@ -1,5 +1,6 @@
 """Redirects: between URLs that are folded into one, and through proxies."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,8 @@ from scrapy import Request, Spider
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.http import Response
 
-from crawler.frontier import Entry, Lease
+from crawler.frontier import Added, Entry, Lease
+from crawler.frontier.health import GaveUp
 from crawler.middlewares.redirects import Redirects
 from crawler.requests import LEASE, to_request
 from crawler.urls import DEFAULT, UrlRules, Urls
@@ -20,10 +22,15 @@ class _Discoveries:
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
         self.entries: list[Entry] = []
+        # Of the answer, where it is not there at once.
+        self.future: asyncio.Future[Added] | None = None
 
-    def send(self, entry: Entry, mode: str, wake: Callable[[], None]) -> None:
+    def send(
+        self, entry: Entry, mode: str, wake: Callable[[], None]
+    ) -> asyncio.Future[Added] | None:
         self.sent.append((entry.url, mode))
         self.entries.append(entry)
+        return self.future
 
 
 class _Engine:
@@ -71,6 +78,40 @@ def test_a_redirect_to_itself_with_what_the_canonical_form_leaves_out_is_followe
     assert scheduler.sent.sent == [("http://h.test/a", "force")]
     (entry,) = scheduler.sent.entries
     assert to_request(entry, Spider(name="any")).url == "http://h.test/a?utm_id=1"
+
+
+def answer(future: asyncio.Future[Added], outcome: Added | Exception) -> None:
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verb"),
+    [
+        (Added("1"), "done"),
+        (GaveUp("Redis is away"), "hand_back"),
+        (ValueError("too deep"), "fail"),
+    ],
+)
+async def test_a_redirect_is_done_when_redis_has_its_target_and_not_before(
+    outcome: Added | Exception, verb: str
+) -> None:
+    scheduler = RedirectedScheduler(DEFAULT)
+    future = scheduler.sent.future = asyncio.get_running_loop().create_future()
+    lease = lease_of("http://h.test/a")
+    request = Request("http://h.test/b", meta={LEASE: lease})
+    assert scheduler.enqueue_request(request)
+    # Given back once more, it is no second target.
+    assert scheduler.enqueue_request(request)
+    assert len(scheduler.sent.sent) == 1
+    assert scheduler.calls == []
+    assert scheduler.replacements.awaited == {lease.key}
+    answer(future, outcome)
+    await asyncio.sleep(0)
+    assert [call[0] for call in scheduler.calls] == [verb]
+    assert scheduler.replacements.awaited == set()
 
 
 # --- proxies -------------------------------------------------------------------------------------

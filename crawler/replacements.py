@@ -1,0 +1,42 @@
+"""Settle leases whose URLs others take the place of, as by a redirect, when Redis has those."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from crawler.frontier import Added, Lease
+from crawler.frontier.health import GaveUp
+from crawler.policy.retry import Bury
+
+if TYPE_CHECKING:
+    from crawler.scheduler import Scheduler
+
+
+class Replacements:
+    """Those of one process."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        # Leases that are settled when the new URL is in the frontier.
+        self.awaited: set[tuple[int, bytes]] = set()
+
+    def settle(self, lease: Lease, sent: asyncio.Future[Added] | None) -> None:
+        """The URL of this lease is done when another has arrived; None: that is so already."""
+        if sent is None:
+            self._scheduler.done(lease, page=False)
+            return
+        self.awaited.add(lease.key)
+        sent.add_done_callback(lambda future: self._arrived(lease, future))
+
+    def _arrived(self, lease: Lease, sent: asyncio.Future[Added]) -> None:
+        self.awaited.discard(lease.key)
+        if not self._scheduler.holds(lease):
+            return
+        error = asyncio.CancelledError() if sent.cancelled() else sent.exception()
+        if error is None:
+            self._scheduler.done(lease, page=False)
+        elif isinstance(error, (GaveUp, asyncio.CancelledError)):
+            self._scheduler.hand_back(lease, 0)
+        else:
+            self._scheduler.fail(lease, Bury(f"unsendable: {error}"[:200]))
