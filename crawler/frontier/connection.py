@@ -20,6 +20,7 @@ from redis.exceptions import (
 )
 
 from crawler.errors import ConfigurationError
+from crawler.frontier.errors import CutOff, translated
 from crawler.frontier.quick_sends import quick
 
 # A server's or a cluster's client. Any: redis-py types every answer as bytes or str, and without
@@ -43,6 +44,16 @@ _WAYS = (
     "Use redis://host:6379/0, rediss://…, unix:///path or "
     "redis+sentinel://host:26379,host:26379/service/0."
 )
+
+
+class Cluster(RedisCluster):
+    """A cluster whose connections may be closed while they are in use, see CutOff."""
+
+    async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await super().execute_command(*args, **kwargs)
+        except CutOff as error:
+            raise translated(error) from error
 
 
 def masked(url: str) -> str:
@@ -75,7 +86,7 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
             # Without retries here too: with them a pipeline that fails at one node closes the
             # connections to all of them, under the hands of whoever uses those.
             options |= {**_OF_A_CLUSTER, **(params or {})}
-            return await RedisCluster.from_url(url, **options)
+            return await Cluster.from_url(url, **options)
     except (RedisError, RedisClusterException, OSError) as error:
         await client.aclose()
         if isinstance(error, _REFUSALS):

@@ -49,8 +49,15 @@ _REFUSED = re.compile(
 _REFUSALS: dict[str, type[Exception]] = {"OOM": OutOfMemoryError, "READONLY": ReadOnlyError}
 
 
-def translated(error: ResponseError) -> Exception:
+# What redis-py makes of a connection that it closed under the hands of whoever was using it, as it
+# does with all of a cluster when one node says that the cluster is down.
+CutOff = AttributeError
+
+
+def translated(error: ResponseError | CutOff) -> Exception:
     """The error of a command, a script or a pipeline as the kind of error it is."""
+    if isinstance(error, CutOff):
+        return RedisConnectionError("its connection was closed")
     found = _REFUSED.search(str(error)) if type(error) is ResponseError else None
     if found is None:
         return error
@@ -81,7 +88,7 @@ async def answered(command: Awaitable[Any]) -> Any:
     """The answer to a command; a server that refuses it for a while is one of RedisAway."""
     try:
         return await command
-    except ResponseError as error:
+    except (ResponseError, CutOff) as error:
         raise translated(error) from error
 
 

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from redis.exceptions import RedisClusterException, ResponseError
 
 from crawler.frontier.connection import Client
-from crawler.frontier.errors import translated
+from crawler.frontier.errors import CutOff, translated
 
 # A name and its arguments. Each has the keys of one slot, so that a cluster takes them too.
 Command = tuple[Any, ...]
@@ -103,7 +103,7 @@ def _fail(answered: asyncio.Future[list[Any]], error: BaseException) -> None:
         return
     if isinstance(error, asyncio.CancelledError):
         answered.cancel()
-    elif isinstance(error, ResponseError):
+    elif isinstance(error, (ResponseError, CutOff)):
         answered.set_exception(translated(error))
     else:
         answered.set_exception(error)

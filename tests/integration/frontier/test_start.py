@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
+from redis.asyncio import RedisCluster
 
 from crawler.errors import ConfigurationError, CrawlerError
-from crawler.frontier import Frontier, Steering, Tuning, keys, persistence
+from crawler.frontier import Frontier, RedisAway, Steering, Tuning, keys, persistence
 from crawler.frontier.connection import connect, masked, server_mode
 from crawler.frontier.meta import DATA_MODEL
 from crawler.frontier.seen import Bloom
@@ -173,8 +175,24 @@ async def test_a_url_of_another_kind_is_refused(url: str) -> None:
 
 async def test_a_cluster_is_found_out(redis_cluster_url: str) -> None:
     client = await connect(redis_cluster_url)
-    assert type(client).__name__ == "RedisCluster"
+    assert isinstance(client, RedisCluster)
     assert await client.ping()
+    await client.aclose()
+
+
+async def test_a_connection_that_the_client_closed_under_our_hands_is_an_absence(
+    redis_cluster_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(redis_cluster_url)
+
+    async def closed(*_: Any, **__: Any) -> None:
+        raise AttributeError("'NoneType' object has no attribute 'writelines'")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RedisCluster, "execute_command", closed)
+        with pytest.raises(RedisAway):
+            await client.get("k")
+    assert await client.get("k") is None
     await client.aclose()
 
 

@@ -24,6 +24,11 @@ def test_a_refusal_that_passes_is_an_absence(text: str, kind: type[Exception]) -
     assert isinstance(found, RedisAway)
 
 
+def test_a_connection_that_the_client_closed_under_our_hands_is_an_absence() -> None:
+    found = translated(AttributeError("'NoneType' object has no attribute 'writelines'"))
+    assert isinstance(found, RedisAway)
+
+
 def test_a_cluster_whose_nodes_send_us_from_one_to_the_other_is_away() -> None:
     assert isinstance(ClusterError("TTL exhausted."), RedisAway)
 
