@@ -46,15 +46,25 @@ class Claims:
         self._request_ids: dict[int, str] = {}
         self._changed = asyncio.Event()
         self._absences, self._standstill = Absences(), Standstill()
+        self._silent: set[int] = set()
         self._looked_s = 0.0
 
     def news(self) -> None:
         """Something changed that makes another claim worth while."""
         self._changed.set()
 
-    def all_answered(self) -> None:
-        """No server is away."""
-        self._absences.clear()
+    def heard_by(self, shard: int) -> None:
+        """Its server answers."""
+        self._absences.worked(shard)
+        self._silent.discard(shard)
+
+    def missed_by(self, shard: int) -> None:
+        """It did not answer to a beat: it is asked for nothing before it does.
+
+        If it is the only one, claims find out for themselves, and hold nobody up.
+        """
+        if self._frontier.shards > 1:
+            self._silent.add(shard)
 
     def drop_all(self) -> None:
         """This instance was declared dead: replies that were lost are of no interest any more."""
@@ -86,9 +96,9 @@ class Claims:
             self._health.closing()
             bench.hand_back_unstarted()
             return _IDLE_MAX_S
+        if self._health.given_up:
+            raise GaveUp("Redis is away")
         if not bench.alive:
-            if self._health.given_up:
-                raise GaveUp("Redis is away")
             return _IDLE_MAX_S
         room = wanted - bench.ready
         if room <= 0 or bench.paused or bench.outbox.full:
@@ -114,10 +124,10 @@ class Claims:
         if round_.leases:
             ending.not_yet()
         if round_.due:
-            await self._frontier.promote()
+            await self._frontier.promote(shards=round_.due)
         if round_.due or round_.more:
             return 0
-        if not round_.leases and self._idle and not self._absences:
+        if not round_.leases and self._idle and not self._absences and not self._silent:
             verdict = await ending.look(round_)
             if verdict is Verdict.LOOK_AGAIN:
                 return _LOOK_AGAIN_S
@@ -138,9 +148,9 @@ class Claims:
             if round_.leases >= room:
                 break
             async with bench.lock:
-                if not bench.alive:
-                    # It may be about to take another name, and nobody would beat for this one.
-                    break
+                if shard in self._silent or not bench.is_alive(shard):
+                    # It may be about to know another name, and nobody would beat for this one.
+                    continue
                 try:
                     claim = await self._claim(shard, room - round_.leases, max_pages)
                 except RedisAway as error:
@@ -150,7 +160,7 @@ class Claims:
                 self._absences.worked(shard)
                 bench.claimed(claim.leases)
                 bench.ending.page_limit.claimed(len(claim.leases))
-            round_.take(claim)
+            round_.take(shard, claim)
             if claim.leases:
                 # At once: the next shard's server may be away.
                 self._demand.wake()

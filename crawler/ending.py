@@ -45,14 +45,16 @@ class Round:
 
     leases: int = 0
     more: bool = False
-    due: bool = False
+    # Shards with delayed URLs that are.
+    due: set[int] = field(default_factory=set)
     states: set[str] = field(default_factory=set)
     waits_s: list[float] = field(default_factory=list)
 
-    def take(self, claim: Claim) -> None:
+    def take(self, shard: int, claim: Claim) -> None:
         self.leases += len(claim.leases)
         self.more |= claim.more
-        self.due |= claim.delayed_ms == 0
+        if claim.delayed_ms == 0:
+            self.due.add(shard)
         self.states.add(claim.state)
         waits = (claim.wait_ms, claim.delayed_ms)
         self.waits_s += [ms / 1000 for ms in waits if ms is not None]

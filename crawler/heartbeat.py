@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from crawler.frontier import Frontier, Lease, OwnerDead, RedisAway
+from crawler.frontier import Beat, Frontier, Lease, OwnerDead, RedisAway
+from crawler.frontier.each_shard import raised_at_the_end
 from crawler.frontier.health import LEASES, GaveUp, Health
 from crawler.frontier.shards import preferred
 from crawler.tasks import end
@@ -61,7 +62,14 @@ class Heartbeat:
         self._on_beat = on_beat
         # Called when the server restarted and may have forgotten what it acknowledged.
         self._on_epoch = on_epoch
-        self._epoch = 0
+        # By shard: its epoch, and how many beats in a row it heard.
+        self._epochs: list[int] = []
+        self._heard = [0] * frontier.shards
+        # Shards that did not hear the last one.
+        self._missed: set[int] = set()
+        # Shards that do not know the name of this process yet, and fetches under the one it had.
+        self._new_to: set[int] = set()
+        self._dropped: list[Lease] = []
         self._turn = 0
         # Fetches that a restarted server was told of, until that is known to have worked.
         self._told: dict[tuple[int, bytes], Lease] = {}
@@ -70,7 +78,8 @@ class Heartbeat:
     async def open(self) -> None:
         """Register, and beat from now on."""
         until = self._alive_until()
-        self._epoch = await self._frontier.open(self._about())
+        await self._frontier.open(self._about())
+        self._epochs = list(self._frontier.epochs)
         self._workbench.beaten(until)
         await self._order_shards()
         self._task = asyncio.get_running_loop().create_task(self._beat_forever())
@@ -91,8 +100,6 @@ class Heartbeat:
                 await self._beat_or_start_over()
                 self._health.worked(LEASES)
             except RedisAway as error:
-                # The others could not beat either: they get the time to do it before a reclaim.
-                self._turn = 0
                 with suppress(GaveUp):
                     self._health.failed(LEASES, error)
             except Exception:
@@ -106,61 +113,100 @@ class Heartbeat:
             await self._start_over()
 
     async def _beat(self) -> None:
+        """Beat all shards, and do for those that answer what there is to do."""
         self._turn += 1
-        bench, began = self._workbench, monotonic()
-        until = self._alive_until()
+        bench, shards = self._workbench, range(self._frontier.shards)
+        # Nothing is claimed from these: they need no lock, and one that hangs holds nobody up.
+        missed = sorted(self._missed) if len(shards) > 1 else []
         async with bench.lock:
-            epoch, strays = await self._frontier.beat(
-                bench.known_leases, self._about(), unstarted=bench.unstarted
-            )
-            if strays:
-                # Leases of a claim whose reply never came, or of a settlement that was lost.
-                await self._frontier.hand_back([(lease, 0) for lease in strays])
-        bench.beaten(until)
-        if epoch == self._epoch:
-            bench.outbox.seen_alive(began)
-        else:
-            await self._reassert()
-        self._epoch = epoch
+            found = await self._beat_some([shard for shard in shards if shard not in missed])
+        if missed:
+            found |= await self._beat_some(missed)
+        beats = {shard: beat for shard, beat in found.items() if isinstance(beat, Beat)}
+        self._missed = found.keys() - beats.keys()
+        await self._tell_again({n: b.epoch for n, b in beats.items() if b.epoch != self._epochs[n]})
+        self._new_to -= {n for n, beat in beats.items() if beat.epoch == self._epochs[n]}
+        await self._reclaim([shard for shard in beats if self._heard[shard] % 3 == 0])
         if self._turn % 3 == 0:
-            await self._reclaim()
-            await self._order_shards()
+            with suppress(*RedisAway):
+                await self._order_shards()
         await self._on_beat()
+        raised_at_the_end(list(found.values()))
 
-    async def _reassert(self) -> None:
+    async def _beat_some(self, shards: Collection[int]) -> dict[int, Beat | BaseException]:
+        bench, began, until = self._workbench, monotonic(), self._alive_until()
+        found = await self._frontier.beat_each(
+            *(shards, bench.known_leases, self._about()),
+            unstarted=bench.unstarted,
+            new=self._new_to,
+        )
+        beats = {shard: beat for shard, beat in found.items() if isinstance(beat, Beat)}
+        if not all(beat.alive for beat in beats.values()):
+            raise OwnerDead(self._frontier.owner)
+        strays = [lease for beat in beats.values() for lease in beat.strays]
+        if strays:
+            # Leases of a claim whose reply never came, or of a settlement that was lost.
+            await self._frontier.hand_back([(lease, 0) for lease in strays])
+        for shard, beat in beats.items():
+            self._heard[shard] += 1
+            bench.beaten(until, shard)
+            if beat.epoch == self._epochs[shard]:
+                bench.outbox.seen_alive(shard, began)
+        for shard in found.keys() - beats.keys():
+            # The others could not beat either: they get the time to do it before a reclaim.
+            self._heard[shard] = 0
+            bench.missed(shard)
+        return found
+
+    async def _tell_again(self, restarted: Mapping[int, int]) -> None:
+        """These shards have new epochs, and may have forgotten what they acknowledged."""
+        if not restarted:
+            return
         logger.warning("Redis restarted or failed over; telling it again what is in flight")
         self._on_epoch()
-        self._workbench.outbox.repeat_adds()
-        rests = self._workbench.rests.left()
-        # A slot whose release was lost would stay taken for ever.
-        await self._frontier.release(rests, usual=False)
-        flying = self._workbench.in_flight
-        self._told |= {lease.key: lease for lease in flying}
-        await self._frontier.reassert(
-            flying, {lease.entry.host: left_ms for lease, left_ms in rests}
-        )
-        await self._free_overtaken()
+        for shard, epoch in restarted.items():
+            self._workbench.outbox.repeat_adds(shard)
+            # If it goes away again, the next beat finds the same.
+            with suppress(*RedisAway):
+                await self._reassert(shard)
+                self._epochs[shard] = epoch
 
-    async def _free_overtaken(self) -> None:
+    async def _reassert(self, shard: int) -> None:
+        bench, frontier = self._workbench, self._frontier
+        rests = [(lease, left) for lease, left in bench.rests.left() if lease.shard == shard]
+        # A slot whose release was lost would stay taken for ever.
+        await frontier.release(rests, usual=False)
+        resting = {lease.entry.host: left_ms for lease, left_ms in rests}
+        if shard in self._new_to:
+            # Fetches under the name that this process had: nobody would free their slots.
+            ttl_ms = round(self._pulse.lease_ttl_s * 1000)
+            resting |= {each.entry.host: ttl_ms for each in self._dropped if each.shard == shard}
+        flying = [lease for lease in bench.in_flight if lease.shard == shard]
+        self._told |= {lease.key: lease for lease in flying}
+        await frontier.reassert(flying, resting)
+        await self._free_overtaken(shard)
+
+    async def _free_overtaken(self, shard: int) -> None:
         """Fetches that ended meanwhile may have been released before their slots were taken again.
 
         Nobody else would ever free them.
         """
         flying = {lease.key for lease in self._workbench.in_flight}
         left_ms = {lease.key: left for lease, left in self._workbench.rests.left()}
+        told = {key: lease for key, lease in self._told.items() if lease.shard == shard}
         # Those that do not rest were handed back unfetched.
-        ended = [
-            (lease, left_ms.get(key, 0)) for key, lease in self._told.items() if key not in flying
-        ]
+        ended = [(lease, left_ms.get(key, 0)) for key, lease in told.items() if key not in flying]
         await self._frontier.release(ended, usual=False)
-        self._told.clear()
+        for key in told:
+            del self._told[key]
 
-    async def _reclaim(self) -> None:
+    async def _reclaim(self, shards: Sequence[int]) -> None:
         taken = 0
         for _ in range(_RECLAIMS):
             part = await self._frontier.reclaim(
                 silence_ms=round(self._pulse.lease_ttl_s * 1000),
                 rest_ms=round(self._pulse.reclaim_rest_s * 1000),
+                shards=shards,
             )
             if not part:
                 break
@@ -175,36 +221,13 @@ class Heartbeat:
             "others, and it goes on under a new name"
         )
         async with self._workbench.lock:
-            hosts = {lease.entry.host for lease in self._workbench.in_flight}
-            # Nothing is claimed from now on until the new name is known everywhere.
+            self._dropped = list(self._workbench.in_flight)
+            # Nothing is claimed from a shard from now on until it knows the new name.
             self._workbench.drop_all()
             self._told.clear()
-        # One for all attempts: each leaves it with those servers that are there.
-        name = uuid.uuid4().hex[:16]
-        while True:
-            until = self._alive_until()
-            try:
-                epoch = await self._frontier.register(self._about(), name=name)
-                if epoch != self._epoch:
-                    await self._reassert_hosts(hosts)
-                break
-            except RedisAway as error:
-                with suppress(GaveUp):
-                    self._health.failed(LEASES, error)
-                await asyncio.sleep(self._pulse.beat_s)
-        self._epoch = epoch
-        self._workbench.beaten(until)
-
-    async def _reassert_hosts(self, in_flight: Iterable[str]) -> None:
-        """Tell a server that fell back to before this process began which hosts rest.
-
-        Those in flight do so as long as a lease lasts: nobody would free their slots.
-        """
-        self._on_epoch()
-        self._workbench.outbox.repeat_adds()
-        rests = {lease.entry.host: left_ms for lease, left_ms in self._workbench.rests.left()}
-        rests |= dict.fromkeys(in_flight, round(self._pulse.lease_ttl_s * 1000))
-        await self._frontier.reassert((), rests)
+            self._new_to = set(range(self._frontier.shards))
+            self._frontier.owner = uuid.uuid4().hex[:16]
+        await self._beat()
 
     def _alive_until(self) -> float:
         """Time to which a beat that is sent now keeps this process from being declared dead."""

@@ -18,7 +18,6 @@ from crawler.ending import Ending, Limits
 from crawler.frontier import Frontier, Lease
 from crawler.frontier.health import Health
 from crawler.frontier.outbox import Outbox
-from crawler.frontier.pace import Pace
 from crawler.options import Options
 from crawler.rests import Rests
 from crawler.tasks import end
@@ -36,13 +35,15 @@ class Workbench:
         self.lock = asyncio.Lock()
         self.rests = Rests()
         self._held: dict[tuple[int, bytes], Lease] = {}
-        several, pace = frontier.shards > 1, Pace(self._held.__len__)
-        self.outbox = Outbox(frontier, health, self.news, several_masters=several, pace=pace)
+        several = frontier.shards > 1
+        self.outbox = Outbox(
+            frontier, health, self.news, several_masters=several, under_way=self._held.__len__
+        )
         self._frontier = frontier
         self._health = health
         self._demand = demand
-        # Without a heartbeat nobody declares a process dead.
-        self._alive_until = math.inf
+        # By shard. Without a heartbeat nobody declares a process dead.
+        self._alive_until = [math.inf] * frontier.shards
         self._ready: deque[Lease] = deque()
         # Those of them whose hosts have a slot taken: claimed, and not released yet.
         self._in_flight: dict[tuple[int, bytes], Lease] = {}
@@ -73,7 +74,7 @@ class Workbench:
 
     def drop_all(self) -> None:
         """This instance was declared dead: what it held belongs to others."""
-        self._alive_until = -math.inf
+        self._alive_until = [-math.inf] * len(self._alive_until)
         self._ready.clear()
         self._held.clear()
         self._in_flight.clear()
@@ -90,8 +91,11 @@ class Workbench:
 
     def take(self) -> Lease | None:
         """The next lease to fetch, if one is ready."""
-        if self._ready and self.alive and not self.paused:
-            return self._ready.popleft()
+        if not self.paused:
+            for place, lease in enumerate(self._ready):
+                if self.is_alive(lease.shard):
+                    del self._ready[place]
+                    return lease
         self.news()
         return None
 
@@ -123,7 +127,7 @@ class Workbench:
 
     def may_fetch(self, lease: Lease) -> bool:
         """Is this lease surely ours at this moment? If so, its fetch counts as begun."""
-        if not self.holds(lease) or not self.alive:
+        if not self.holds(lease) or not self.is_alive(lease.shard):
             return False
         self._started.add(lease.key)
         return True
@@ -155,22 +159,32 @@ class Workbench:
         ready = {lease.key for lease in self._ready}
         return [lease for lease in self._held.values() if lease.key not in ready]
 
-    @property
-    def alive(self) -> bool:
-        """Can no other process have declared this one dead by now?
+    def is_alive(self, shard: int) -> bool:
+        """Can no other process have declared this one dead in a shard by now?
 
         A process that was stopped for a while finds out here, before it speaks to Redis again.
         """
-        return monotonic() < self._alive_until
+        return monotonic() < self._alive_until[shard]
 
-    def beaten(self, until: float) -> None:
-        """Redis heard of this process; nobody declares it dead before this (monotonic) time."""
+    @property
+    def alive(self) -> bool:
+        """The same of any shard: is there one to claim from?"""
+        return monotonic() < max(self._alive_until)
+
+    def beaten(self, until: float, shard: int | None = None) -> None:
+        """A shard, or all, heard of this process: none declares it dead before this time."""
         if not self.alive:
             self.news()
-        self._alive_until = until
-        self._claims.all_answered()
+        shards = range(len(self._alive_until)) if shard is None else (shard,)
+        for each in shards:
+            self._alive_until[each] = until
+            self._claims.heard_by(each)
         if self._ready:
             self._demand.wake()
+
+    def missed(self, shard: int) -> None:
+        """A shard did not hear of this process now: what it has can wait."""
+        self._claims.missed_by(shard)
 
     @property
     def known_leases(self) -> Iterable[Lease]:

@@ -10,6 +10,7 @@ from crawler.frontier.frontier import Frontier
 from crawler.frontier.records import (
     Added,
     Again,
+    Beat,
     Claim,
     HostPage,
     HostState,
@@ -25,6 +26,7 @@ __all__ = [
     "ADD_MAX",
     "Added",
     "Again",
+    "Beat",
     "Claim",
     "Entry",
     "Frontier",

@@ -22,7 +22,11 @@ async def each_shard(calls: Iterable[Call[T]]) -> list[T]:
     One that fails keeps the others from nothing: its error is raised at the end. That of a server
     that is away comes before any other: sent again, the others' calls fail for themselves.
     """
-    found = await outcomes(calls)
+    return raised_at_the_end(await outcomes(calls))
+
+
+def raised_at_the_end(found: list[Any]) -> list[Any]:
+    """What became of calls, if all of them were answered."""
     failed = [outcome for outcome in found if isinstance(outcome, BaseException)]
     if failed:
         raise next((error for error in failed if isinstance(error, RedisAway)), failed[0])

@@ -52,16 +52,21 @@ class Frontier(Instance):
     # --- URLs in -------------------------------------------------------------------------------
 
     async def add(
-        self, entries: Sequence[Entry | bytes], *, mode: str = "new", request_id: str = ""
+        self,
+        entries: Sequence[Entry | bytes],
+        *,
+        mode: str = "new",
+        request_id: str = "",
+        shard: int | None = None,
     ) -> Added:
-        """Put unseen URLs into their front queues.
+        """Put unseen URLs into their front queues; all are of one shard if that is named.
 
         Mode "force" adds known ones too, for requests with dont_filter; "all" refuses none, for
         seeds and redirects. A forced add that is repeated with its request id adds nothing twice.
         """
         return await adding.add(
             self._run,
-            self._tags,
+            self._tags if shard is None else (self._tags[shard],),
             entries,
             mode=mode,
             seen_argument=self._seen_argument,
@@ -69,9 +74,12 @@ class Frontier(Instance):
             order=(self._name, request_id or (uuid.uuid4().hex if mode == "force" else "")),
         )
 
-    async def promote(self, limit: int = 1000, *, now_ms: int = 0) -> int:
+    async def promote(
+        self, limit: int = 1000, *, shards: Iterable[int] | None = None, now_ms: int = 0
+    ) -> int:
         """Move delayed URLs that are due to their front queues; says how many."""
-        return sum(await self._on_all("promote", now_ms, limit, self.tuning.dead_max))
+        args = (now_ms, limit, self.tuning.dead_max)
+        return sum(await self._on_some(shards, "promote", *args))
 
     # --- URLs out ------------------------------------------------------------------------------
 
@@ -165,11 +173,12 @@ class Frontier(Instance):
         rest_ms: int,
         limit: int = 100,
         poison: int = 3,
+        shards: Iterable[int] | None = None,
         now_ms: int = 0,
     ) -> int:
         """Take back leases of instances silent for so long; says how many."""
         args = (now_ms, silence_ms, limit, poison, rest_ms, self.tuning.dead_max)
-        return sum(await self._on_all("reclaim", *args))
+        return sum(await self._on_some(shards, "reclaim", *args))
 
     async def sizes(self) -> Sizes:
         """How many URLs are in each state, over all shards."""

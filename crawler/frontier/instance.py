@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from crawler.frontier import keys, meta
 from crawler.frontier.connection import Client
-from crawler.frontier.each_shard import each_shard
+from crawler.frontier.each_shard import each_shard, outcomes, raised_at_the_end
 from crawler.frontier.entry import DamagedEntry, decode
 from crawler.frontier.errors import OwnerDead
-from crawler.frontier.records import Lease
+from crawler.frontier.records import Beat, Lease
 from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of, tags
 from crawler.frontier.tuning import Tuning
@@ -31,6 +32,8 @@ class Instance:
         self.shards = shards
         self.tuning = tuning
         self.owner = ""
+        # Of each shard, when this instance registered.
+        self.epochs: list[int] = []
         self._redis = redis
         self._scripts = Scripts(redis, tuning.url_seen.name)
         self._seen_argument = tuning.url_seen.argument
@@ -48,7 +51,8 @@ class Instance:
         """Take a new name; an instance that was declared dead must not use its old one."""
         self.owner = name or uuid.uuid4().hex[:16]
         args = (self.owner, 0, 1, json.dumps(about or {}), self.tuning.grace_ms, b"")
-        return sum([answer[1] for answer in await self._on_all("beat", *args)])
+        self.epochs = [answer[1] for answer in await self._on_all("beat", *args)]
+        return sum(self.epochs)
 
     async def beat(
         self,
@@ -63,20 +67,39 @@ class Instance:
         Returns the epoch and the leases that Redis knows and the instance does not, as after a lost
         reply; raises OwnerDead when it was declared dead. All shards hear of it that can.
         """
+        shards = range(self.shards)
+        found = await self.beat_each(shards, held, about, unstarted=unstarted, now_ms=now_ms)
+        beats = raised_at_the_end(list(found.values()))
+        if not all(beat.alive for beat in beats):
+            raise OwnerDead(self.owner)
+        return sum(beat.epoch for beat in beats), [lease for b in beats for lease in b.strays]
+
+    async def beat_each(
+        self,
+        shards: Collection[int],
+        held: Iterable[Lease] = (),
+        about: Mapping[str, Any] | None = None,
+        *,
+        unstarted: Container[tuple[int, bytes]] = (),
+        new: Container[int] = (),
+        now_ms: int = 0,
+    ) -> dict[int, Beat | BaseException]:
+        """Tell it to these shards only; what each of them said. Registers where it is new."""
         named: dict[int, list[bytes]] = defaultdict(list)
         for lease in held:
             mark = b"?" if lease.key in unstarted else b""
             named[lease.shard].append(lease.token + mark)
-        epochs, unknown = 0, []
-        args = (self.owner, now_ms, 0, json.dumps(about or {}), self.tuning.grace_ms)
-        calls = [(tag, (*args, b" ".join(named[n]))) for n, tag in enumerate(self._tags)]
-        answers = await self._run_each("beat", calls)
-        for shard, (alive, epoch, strays) in enumerate(answers):
-            if not alive:
-                raise OwnerDead(self.owner)
-            epochs += epoch
-            unknown += await self._leases(shard, strays)
-        return epochs, unknown
+        told = json.dumps(about or {})
+
+        async def beat(shard: int) -> Beat:
+            args = (self.owner, now_ms, int(shard in new), told, self.tuning.grace_ms)
+            alive, epoch, strays = await self._run(
+                "beat", self._tags[shard], *args, b" ".join(named[shard])
+            )
+            return Beat(bool(alive), epoch, await self._leases(shard, strays))
+
+        found = await outcomes(partial(beat, shard) for shard in shards)
+        return dict(zip(shards, found, strict=True))
 
     async def reassert(
         self, flights: Iterable[Lease], rests: Mapping[str, int], *, now_ms: int = 0
@@ -107,18 +130,22 @@ class Instance:
         return await self._scripts.run(verb, tag, *args)
 
     async def _on_all(self, verb: str, *args: Any) -> list[Any]:
-        return await self._run_each(verb, ((tag, args) for tag in self._tags))
+        return await self._on_some(None, verb, *args)
+
+    async def _on_some(self, shards: Iterable[int] | None, verb: str, *args: Any) -> list[Any]:
+        tags = self._tags if shards is None else [self._tags[shard] for shard in shards]
+        return await self._run_each(verb, ((tag, args) for tag in tags))
 
     async def _run_each(self, verb: str, calls: Iterable[tuple[str, Iterable[Any]]]) -> list[Any]:
         return await each_shard(partial(self._run, verb, tag, *args) for tag, args in calls)
 
     async def _leases(self, shard: int, records: Iterable[bytes]) -> list[Lease]:
         """Read leases; one whose entry is damaged is buried with its bytes and stops nothing."""
-        leases = []
+        leases, now_s = [], monotonic()
         for record in records:
             token, _request, data = record.split(b" ", 2)
             try:
-                leases.append(Lease(shard, token, decode(data)))
+                leases.append(Lease(shard, token, decode(data), now_s))
             except DamagedEntry as error:
                 args = (0, self.tuning.dead_max, token, f"damaged: {error}")
                 await self._run("bury", self._tags[shard], self.owner, *args)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import compress
 from typing import Any, TypeVar
 
@@ -22,6 +22,8 @@ class Lease:
     shard: int
     token: bytes
     entry: Entry
+    # When this process got it, on the clock of monotonic().
+    claimed_s: float = field(default=0.0, compare=False)
 
     @property
     def key(self) -> tuple[int, bytes]:
@@ -35,6 +37,18 @@ class Again:
 
     wait_ms: int
     entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a shard said to a beat."""
+
+    # False: the instance was declared dead.
+    alive: bool
+    # Rises when the server restarted or failed over.
+    epoch: int
+    # Leases that the shard knows as the instance's, and the instance does not.
+    strays: list[Lease]
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,31 @@ async def test_a_process_that_may_have_been_declared_dead_takes_nothing(
         await workbench.close()
 
 
+async def test_leases_of_a_shard_that_may_have_declared_it_dead_are_passed_over(
+    redis_url: str,
+) -> None:
+    async with await connect(redis_url) as redis:
+        frontier = Frontier(redis, "test", shards=2)
+        await frontier.open()
+        await add(frontier, *(f"http://{number}.test/" for number in range(8)))
+        workbench = workbench_of(frontier)
+        workbench.open()
+        async with asyncio.timeout(SOON_S):
+            while workbench.ready < 8:  # noqa: ASYNC110 - as the engine does
+                await asyncio.sleep(0.01)
+        workbench.beaten(monotonic() - 0.001, 0)
+        taken = [lease for _ in range(8) if (lease := workbench.take()) is not None]
+        assert {lease.shard for lease in taken} == {1}
+        assert not any(lease.shard == 1 for lease in workbench._ready)
+        workbench.beaten(monotonic() + 60, 0)
+        late = workbench.take()
+        assert late is not None
+        assert workbench.may_fetch(late)
+        workbench.beaten(monotonic() - 0.001, 0)
+        assert not workbench.may_fetch(late)
+        await workbench.close()
+
+
 async def test_a_server_that_forgot_a_process_learns_which_hosts_it_contacted(
     frontier: Frontier, redis_url: str
 ) -> None:

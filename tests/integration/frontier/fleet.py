@@ -119,7 +119,9 @@ def host(url: str) -> str:
 class Process:
     """One without Scrapy: a workbench with room, and a heart that beats."""
 
-    def __init__(self, frontier: Frontier, limits: Limits | None = None) -> None:
+    def __init__(
+        self, frontier: Frontier, limits: Limits | None = None, *, lease_ttl_s: float = 30.0
+    ) -> None:
         self.health = Health()
         demand = Demand(lambda: 20, lambda: None, self._nothing)
         self.bench = Workbench(frontier, self.health, limits or Limits(), demand)
@@ -127,7 +129,7 @@ class Process:
             frontier,
             self.bench,
             self.health,
-            Pulse(beat_s=0.05),
+            Pulse(beat_s=0.05, lease_ttl_s=lease_ttl_s),
             about=dict,
             on_beat=self._nothing,
             on_epoch=lambda: None,

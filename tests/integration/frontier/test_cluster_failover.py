@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from crawler.frontier import Frontier, Tuning
-from crawler.frontier.connection import connect
-from crawler.frontier.shards import shard_of
+from crawler.errors import ConfigurationError
+from crawler.frontier import Entry, Frontier, Lease, RedisAway, Tuning
+from crawler.frontier.connection import Client, connect
+from crawler.frontier.shards import shard_of, tags
+from crawler.replacements import Replacements
 from crawler.tasks import end
+from crawler.workbench import Workbench
 from tests.cluster import RedisProcess, add_replica, cluster_node, form_cluster, poll
 from tests.integration.frontier.fleet import CRAWL, Process, crawl_all, entry, hosts_of_master
 
@@ -89,3 +94,98 @@ async def test_links_that_a_dying_master_had_acknowledged_are_not_lost(
     assert set(fetched) - {parent.url} == {link.url for link in links}
     sizes = await bench._frontier.sizes()
     assert (sizes.unfinished, sizes.done) == (0, 1 + len(links))
+
+
+class Bench:
+    """A workbench as Replacements knows the scheduler."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+
+    def holds(self, lease: Lease) -> bool:
+        return self._bench.holds(lease)
+
+    def done(self, lease: Lease, *, page: bool) -> None:
+        self._bench.outbox.done(lease, page=page)
+        self._bench.settled(lease)
+
+
+async def redirected(bench: Workbench, lease: Lease, target: Entry) -> None:
+    replacements = Replacements(Bench(bench))  # type: ignore[arg-type]
+    replacements.settle(lease, bench.outbox.add([target], mode="all"))
+    await until(lambda: not replacements.awaited, "the target was acknowledged")
+
+
+async def failed(bench: Workbench, lease: Lease, target: Entry) -> None:
+    """As an errback that gives a request, at the last failure."""
+    await bench.outbox.add([target], mode="all")
+    bench.outbox.bury(lease, "timeout")
+    bench.settled(lease)
+
+
+@pytest.mark.parametrize("ending", [redirected, failed])
+async def test_the_target_of_a_redirect_or_an_errback_outlives_its_master_and_its_process(
+    cluster: Cluster, ending: Callable[[Workbench, Lease, Entry], Awaitable[None]]
+) -> None:
+    [source] = [entry(f"http://{host}/") for host in hosts_of_master(1, 1, SHARDS)]
+    [target] = [entry(f"http://{host}/") for host in hosts_of_master(0, 1, SHARDS)]
+    client = await connect(cluster.masters[1].url)
+    process = Process(Frontier(client, CRAWL, shards=SHARDS, tuning=Tuning(grace_ms=GRACE_MS)))
+    bench = process.bench
+    await process.heart.open()
+    await bench.outbox.add([source])
+    [lease] = (await bench._frontier.claim(1, "r", shard=shard_of(source.host, SHARDS))).leases
+    bench._held[lease.key] = lease
+    # The target is acknowledged by a master that dies before any beat, and this process with it.
+    assert process.heart._task is not None
+    await end(process.heart._task)
+    cluster.cut_off()
+    bench.release(lease, 0)
+    await ending(bench, lease, target)
+    await until(lambda: all(lane.task is None for lane in bench.outbox._lanes), "all was sent")
+    cluster.masters[0].kill()
+    await client.aclose()
+
+    client = await connected(cluster.masters[1])
+    frontier = Frontier(client, CRAWL, shards=SHARDS, tuning=Tuning(grace_ms=GRACE_MS))
+    other = Process(frontier, lease_ttl_s=1)
+    await other.heart.open()
+    other.bench.open()
+    fetched = []
+    while other.bench.ending.reason is None:
+        found = other.bench.take()
+        if found is None:
+            await asyncio.sleep(0.005)
+            continue
+        fetched.append(found.entry.url)
+        if found.entry.url == source.url:
+            await other.bench.outbox.add([target], mode="all")
+        other.bench.release(found, 0)
+        other.bench.outbox.done(found, page=True)
+        other.bench.settled(found)
+    assert fetched == [source.url, target.url]
+    assert ((await frontier.sizes()).done, (await frontier.sizes()).dead) == (2, 0)
+    await other.bench.close()
+    await other.heart.close()
+    await client.aclose()
+
+
+async def connected(node: RedisProcess) -> Client:
+    """A client, when the replica has taken over and all slots are served."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                client = await connect(node.url)
+                for tag in tags(CRAWL, SHARDS):
+                    await client.exists(tag)
+            except (ConfigurationError, *RedisAway):
+                await asyncio.sleep(0.05)
+            else:
+                return client
+
+
+async def until(condition: Callable[[], Any], what: str) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, f"still not: {what}"
+        await asyncio.sleep(0.01)

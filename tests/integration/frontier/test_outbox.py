@@ -151,14 +151,14 @@ async def test_a_url_that_is_done_for_a_while_comes_back(frontier: LostReplies) 
     leases = await claimed(frontier, 4)
     outbox = Outbox(frontier, Health(), lambda: None, several_masters=True)
     frontier.losing = True
-    outbox.add(entries(1))
+    await outbox.add(entries(1))
     outbox.done(leases[0], page=True, again=Again(1000, leases[0].entry))
     outbox.done(leases[1], page=False, again=Again(1000, leases[1].entry))
     outbox.done(leases[2], page=True)
     outbox.done(leases[3], page=False)
     assert len(list(outbox.unsettled)) == 4
     await acknowledged(outbox)
-    outbox.seen_alive(time.monotonic() + SAFE_AFTER_S)
+    outbox.seen_alive(0, time.monotonic() + SAFE_AFTER_S)
     await outbox.drain()
     frontier.losing = False
     sizes = await frontier.sizes()
@@ -177,8 +177,8 @@ async def test_links_reach_redis_before_their_page_is_done(frontier: LostReplies
     assert frontier.calls == ["release", "add", "done"]
 
 
-async def test_hosts_are_released_while_a_full_server_takes_no_links(
-    frontier: LostReplies, place: Place
+async def test_hosts_and_leases_are_freed_while_a_full_server_takes_no_links(
+    frontier: LostReplies, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     before, meanwhile = await claimed(frontier, 2)
     health = Health()
@@ -194,11 +194,15 @@ async def test_hosts_are_released_while_a_full_server_takes_no_links(
     await until(lambda: free(before), "what was said together with links")
     await until(lambda: health.away, "it is full")
     outbox.release(meanwhile, 0)
+    outbox.done(before, page=True)
+    outbox.retry(meanwhile, 1000, meanwhile.entry)
     await until(lambda: free(meanwhile), "what was said after them")
+    await until(lambda: _leased(frontier, 0), "and what is finished")
     assert not found.done()
     await place.redis.config_set("maxmemory", 0)
     assert (await found).new == 1
     await outbox.drain()
+    assert presence(caplog) == ["Redis is away", "Redis is back"]
 
 
 async def test_a_url_that_cannot_be_sent_takes_no_other_with_it(frontier: LostReplies) -> None:
@@ -226,7 +230,7 @@ async def test_one_flush_takes_all_that_waits(frontier: LostReplies) -> None:
 
 async def acknowledged(outbox: Outbox) -> None:
     """Wait until all that was sent was answered."""
-    await until(lambda: outbox._task is None, "the outbox rests")
+    await until(lambda: outbox._lanes[0].task is None, "the outbox rests")
 
 
 async def test_on_several_masters_done_waits_until_the_links_are_safe(
@@ -235,16 +239,15 @@ async def test_on_several_masters_done_waits_until_the_links_are_safe(
     leases = await claimed(frontier, 2)
     outbox = Outbox(frontier, Health(), lambda: None, several_masters=True)
     began = time.monotonic()
-    future = outbox.add(entries(1))
+    await outbox.add(entries(1))
     outbox.done(leases[0], page=True)
-    await future
     # It was acknowledged later than this beat began, and less than two seconds before that one.
     for beat in (began, began + SAFE_AFTER_S, time.monotonic() + SAFE_AFTER_S - 0.1):
-        outbox.seen_alive(beat)
+        outbox.seen_alive(0, beat)
         assert [found.key for found in outbox.unsettled] == [leases[0].key]
         assert not outbox.empty
     assert (await frontier.sizes()).leased == 2
-    outbox.seen_alive(time.monotonic() + SAFE_AFTER_S)
+    outbox.seen_alive(0, time.monotonic() + SAFE_AFTER_S)
     # Nothing is open any more, so this one has nothing to wait for.
     outbox.done(leases[1], page=True)
     await outbox.drain()
@@ -257,25 +260,25 @@ async def test_links_that_a_server_lost_are_added_again_before_their_page_is_don
     [lease] = await claimed(frontier, 1)
     outbox = Outbox(frontier, Health(), lambda: None, several_masters=True)
     found = outbox.add(entries(3)), outbox.add([entry("http://forced.test/")], mode="force")
-    outbox.done(lease, page=True)
     await asyncio.gather(*found)
+    outbox.done(lease, page=True)
     # The master falls back to before that.
     tag = tags(CRAWL, 1)[0]
     await frontier._redis.delete(f"{tag}:front:1", f"{tag}:forced:{frontier._name}")
     for bucket in await frontier._redis.keys(f"{tag}:url_seen:*"):
         await frontier._redis.delete(bucket)
-    outbox.repeat_adds()
-    outbox.seen_alive(time.monotonic())
+    outbox.repeat_adds(0)
+    outbox.seen_alive(0, time.monotonic())
     assert not outbox.empty
     await acknowledged(outbox)
     assert [len(future.result()) for future in found] == [3, 1]
     sizes = await frontier.sizes()
     assert (sizes.front[0], sizes.leased) == (4, 1)
-    outbox.seen_alive(time.monotonic() + SAFE_AFTER_S)
+    outbox.seen_alive(0, time.monotonic() + SAFE_AFTER_S)
     await outbox.drain()
     assert (await frontier.sizes()).done == 1
     # What was lost by none is not there twice, long after.
-    outbox.repeat_adds()
+    outbox.repeat_adds(0)
     await outbox.drain()
     assert (await frontier.sizes()).front[0] == 4
 
@@ -295,8 +298,8 @@ async def test_what_was_refused_is_not_repeated_and_what_was_taken_is_not_refuse
     await place.redis.flushall()
     again = await place.instance(tuning=Tuning(full_at=1))
     await again.add([entry("http://b.test/")])
-    outbox._frontier = again
-    outbox.repeat_adds()
+    outbox._lanes[0]._frontier = again
+    outbox.repeat_adds(0)
     await outbox.drain()
     assert (await again.sizes()).waiting == 5
 
@@ -307,9 +310,8 @@ async def test_a_drain_ends_when_redis_is_given_up_on(
     [lease] = await claimed(frontier, 1)
     health = Health(give_up_s=0.1)
     outbox = Outbox(frontier, health, lambda: None, several_masters=True)
-    future = outbox.add(entries(1))
+    await outbox.add(entries(1))
     outbox.done(lease, page=True)
-    await future
     redis_process.kill()
     health.failed(LEASES, RedisConnectionError("gone"))
     async with asyncio.timeout(20):
@@ -572,7 +574,10 @@ async def test_nothing_is_leased_under_a_name_that_does_not_beat(place: Place) -
         await until(lambda: frontier.attempts > attempts + 3, "it tries again and again")
         assert frontier.owner == second
         assert await frontier.live() == [second]
-        assert (process.bench.held, (await frontier.sizes()).leased) == (0, 0)
+        # The one that knows the name gives leases, the other none.
+        await until(lambda: process.bench.held, "leases are here")
+        assert {lease.shard for lease in process.bench.known_leases} == {0}
+        assert (await frontier.sizes_of(1)).leased == 0
         frontier.away = False
         assert len(await process.crawl()) == 8
         assert frontier.owner == second
@@ -695,7 +700,7 @@ async def test_a_fetch_that_ends_while_a_restarted_server_is_told_of_it_frees_it
         if is_reply_lost:
             undo = process.heart._free_overtaken
 
-            async def lost() -> None:
+            async def lost(_shard: int) -> None:
                 monkeypatch.setattr(process.heart, "_free_overtaken", undo)
                 raise RedisConnectionError("the reply was lost")
 

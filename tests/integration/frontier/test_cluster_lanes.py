@@ -1,0 +1,148 @@
+"""Sites that link to each other, on masters of which one is away: the others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.ending import Limits
+from crawler.frontier import Entry, Frontier, Lease, RedisAway, Tuning
+from crawler.frontier.connection import Client, connect
+from crawler.frontier.shards import shard_of
+from crawler.workbench import Workbench
+from tests.cluster import RedisProcess, cluster_node, form_cluster
+from tests.integration.frontier.fleet import CRAWL, Process, entry, hosts_of_master
+
+SHARDS = 12
+PAGES = 4
+AWAY, *THERE = ([*hosts_of_master(number, 3, SHARDS)] for number in range(3))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """How a master goes away and comes back."""
+
+    begin: Callable[[RedisProcess], None]
+    mend: Callable[[RedisProcess], None]
+
+
+FAULTS = {
+    "dead": Fault(RedisProcess.kill, RedisProcess.start),
+    "hanging": Fault(RedisProcess.freeze, RedisProcess.thaw),
+}
+
+
+@pytest.fixture
+def masters(tmp_path: Path) -> Iterator[list[RedisProcess]]:
+    """Three, of which two serve their slots while the third is away."""
+    nodes = [cluster_node(tmp_path / str(i), timeout_ms=500, whole=False) for i in range(3)]
+    try:
+        form_cluster(nodes)
+        yield nodes
+    finally:
+        for node in nodes:
+            node.kill()
+
+
+@pytest.fixture
+async def client(masters: list[RedisProcess]) -> AsyncIterator[Client]:
+    client = await connect(masters[1].url, {"socket_timeout": 1, "socket_connect_timeout": 1})
+    yield client
+    await client.aclose()
+
+
+def url(host: str, page: int) -> str:
+    return f"http://{host}/{page}"
+
+
+def links_of(found: Entry) -> list[Entry]:
+    """Those of a page: the next ones of its site and of others, and on odd pages of any master."""
+    page = int(found.url.rpartition("/")[2])
+    if page + 1 >= PAGES:
+        return []
+    hosts = [host for side in THERE for host in side] + (AWAY if page % 2 else [])
+    return [entry(url(host, page + 1)) for host in hosts]
+
+
+class Crawl:
+    """Fetches at once, and is done with a page when its links are acknowledged."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self.fetched: list[str] = []
+        self._bench = bench
+        self._open: set[asyncio.Task[None]] = set()
+
+    def go_on(self) -> None:
+        while (lease := self._bench.take()) is not None:
+            self.fetched.append(lease.entry.url)
+            self._bench.release(lease, 0)
+            task = asyncio.ensure_future(self._finish(lease))
+            self._open.add(task)
+            task.add_done_callback(self._open.discard)
+
+    async def _finish(self, lease: Lease) -> None:
+        links = links_of(lease.entry)
+        if links:
+            await self._bench.outbox.add(links)
+        self._bench.outbox.done(lease, page=True)
+        self._bench.settled(lease)
+
+    async def until(self, condition: Callable[[], Any], what: str) -> None:
+        deadline = time.monotonic() + 40
+        while True:
+            self.go_on()
+            answer = condition()
+            if asyncio.iscoroutine(answer):
+                answer = await answer
+            if answer:
+                return
+            assert time.monotonic() < deadline, f"still not: {what}"
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+async def test_sites_that_link_to_a_master_that_is_away_give_all_their_pages(
+    masters: list[RedisProcess], client: Client, fault: Fault
+) -> None:
+    frontier = Frontier(client, CRAWL, shards=SHARDS, tuning=Tuning(grace_ms=200))
+    process = Process(frontier, Limits(close_when_done=False))
+    await process.heart.open()
+    bench, crawl = process.bench, Crawl(process.bench)
+    hosts = [host for side in THERE for host in side]
+    fault.begin(masters[0])
+    first = bench.outbox.add([entry(url(host, 0)) for host in hosts])
+    bench.open()
+    everything = {url(host, page) for host in hosts for page in range(PAGES)}
+    await crawl.until(lambda: everything <= set(crawl.fetched), "all that is there was fetched")
+    await first
+
+    async def all_done() -> bool:
+        shards = {shard_of(host, SHARDS) for host in hosts}
+        sizes = [await frontier.sizes_of(shard) for shard in shards]
+        return sum(each.done for each in sizes) == len(hosts) * (PAGES - 1)
+
+    # Page 1 of each links to the master that is away, and page 3 to nothing.
+    await crawl.until(all_done, "those whose links are safe are done")
+    assert bench.held == len(hosts)
+    assert process.health.away
+
+    fault.mend(masters[0])
+    everything |= {url(host, 2) for host in AWAY}
+    await crawl.until(lambda: everything == set(crawl.fetched), "the rest was fetched")
+
+    async def finished() -> bool:
+        try:
+            return (await frontier.sizes()).unfinished == 0
+        except RedisAway:
+            return False
+
+    await crawl.until(finished, "all is done")
+    assert len(crawl.fetched) == len(everything)
+    await bench.close()
+    await process.heart.close()
