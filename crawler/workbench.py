@@ -150,8 +150,8 @@ class Workbench:
 
     @property
     def ready(self) -> int:
-        """Those of them that the engine has not taken."""
-        return len(self._ready)
+        """Those of them that the engine may take; others wait for a shard that is away."""
+        return sum(self.is_alive(lease.shard) for lease in self._ready)
 
     @property
     def taken(self) -> Iterable[Lease]:

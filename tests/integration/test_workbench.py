@@ -203,8 +203,11 @@ async def test_leases_of_a_shard_that_may_have_declared_it_dead_are_passed_over(
             while workbench.ready < 8:  # noqa: ASYNC110 - as the engine does
                 await asyncio.sleep(0.01)
         workbench.beaten(monotonic() - 0.001, 0)
+        # Nor do they keep others from being claimed.
+        ready = workbench.ready
         taken = [lease for _ in range(8) if (lease := workbench.take()) is not None]
         assert {lease.shard for lease in taken} == {1}
+        assert 0 < len(taken) == ready < 8
         assert not any(lease.shard == 1 for lease in workbench._ready)
         workbench.beaten(monotonic() + 60, 0)
         late = workbench.take()
