@@ -227,10 +227,7 @@ class Scheduler(BaseScheduler):
             is_closing=lambda: Engine.is_closing(self._crawler),
         )
         heartbeat = Heartbeat(
-            self.frontier,
-            self.workbench,
-            self._health,
-            self._pulse,
+            *(self.frontier, self.workbench, self._health, self._pulse),
             about=self._about,
             on_beat=self._on_beat,
             on_epoch=self.discoveries.forget,
