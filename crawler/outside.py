@@ -15,7 +15,7 @@ from crawler.frontier.health import GaveUp
 from crawler.frontier.start_urls import StartUrls
 from crawler.masking import shown
 from crawler.pipelines.patience import Patience
-from crawler.seeds import parse_pushed
+from crawler.seeds import left_out, parse_pushed, why
 from crawler.spill import Spill
 from crawler.storage.trouble import explain
 from crawler.tasks import end
@@ -49,7 +49,7 @@ class Outside:
         self._urls = urls
         self._as_given = as_given
         self._count = count
-        self._warned = False
+        self._warned = self._told = False
         self._task: asyncio.Task[None] | None = None
 
     async def take_in(self) -> int:
@@ -100,11 +100,23 @@ class Outside:
             found = parse_pushed(raw, self._urls, as_given=self._as_given)
             if isinstance(found, Rejected):
                 text = shown(raw.decode("utf-8", "replace"))
-                logger.warning("%s: %r is no URL (%s)", self._pushed.key, text, found.reason)
-            else:
-                entries.append(found)
+                logger.warning("%s: %r was left out: %s", self._pushed.key, text, why(found.reason))
+                continue
+            entries.append(found)
+            if not self._told and (names := left_out(raw)):
+                self._told = True
+                logger.warning(
+                    "%s: of JSON only the url is taken, and fetched by GET; left out: %s",
+                    *(self._pushed.key, shown(", ".join(names))),
+                )
         if entries:
-            await self._add(entries, "all")
+            added = await self._add(entries, "all")
+            if known := len(entries) - added.new:
+                logger.info(
+                    "%s: %d of %d URLs are known to this crawl, and not fetched again (see scrapy "
+                    "frontier forget, and -a recrawl=)",
+                    *(self._pushed.key, known, len(entries)),
+                )
         if pushed:
             await self._pushed.drop(pushed)
             self._count("frontier/taken_in", len(pushed))

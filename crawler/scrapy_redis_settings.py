@@ -1,28 +1,40 @@
-"""Settings by which users of scrapy-redis say where Redis is, and where seeds are pushed. Pure."""
+"""Settings by which users of scrapy-redis say where Redis is, and where seeds are pushed."""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import ConfigurationError
+from crawler.masking import without_secrets
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+logger = logging.getLogger(__name__)
+
+# In REDIS_PARAMS, and as settings.
+ADDRESS = ("host", "port", "db")
+_ADDRESS = ("REDIS_HOST", "REDIS_PORT", "REDIS_DB")
 _PORT = 6379
 
 
 def redis_url(settings: BaseSettings) -> str | None:
     """REDIS_URL, or one made of REDIS_HOST, REDIS_PORT and REDIS_DB; None: an embedded server.
 
-    REDIS_PARAMS may say the same by the names `host`, `port` and `db`.
+    REDIS_PARAMS may say the same by the names in ADDRESS.
     """
     if settings["REDIS_URL"]:
         return str(settings["REDIS_URL"])
     params = settings.getdict("REDIS_PARAMS")
-    host = settings["REDIS_HOST"] or params.get("host")
-    if not host:
+    if not any(name in params for name in ADDRESS) and not any(map(settings.get, _ADDRESS)):
         return None
+    host = str(settings["REDIS_HOST"] or params.get("host") or "localhost")
+    if "/" in host or host.count(":") == 1:
+        raise ConfigurationError(
+            f"REDIS_HOST is {without_secrets(host)!r}; give the name of a host. Its port goes to "
+            "REDIS_PORT, a URL to REDIS_URL."
+        )
     port = _number("REDIS_PORT", settings["REDIS_PORT"], params.get("port", _PORT))
     database = _number("REDIS_DB", settings["REDIS_DB"], params.get("db", 0))
     return f"redis://{f'[{host}]' if ':' in host else host}:{port}/{database}"
@@ -40,6 +52,16 @@ def start_urls_key(settings: BaseSettings, spider: object) -> str:
             f"{whose} is {pattern!r}; it may have %(name)s in it, and no other %."
         ) from error
     return key
+
+
+def tell_of_redis_spider(spider: object) -> None:
+    """Warn of a spider that descends from one of scrapy-redis."""
+    if any(cls.__module__.startswith("scrapy_redis.") for cls in type(spider).__mro__):
+        logger.warning(
+            "%s is a spider of scrapy-redis: it pops seeds itself, loses them with its process and "
+            "never ends. Make it a scrapy.Spider; its redis_key is read by the frontier",
+            type(spider).__name__,
+        )
 
 
 def _number(name: str, given: Any, otherwise: Any) -> int:

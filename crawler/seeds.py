@@ -34,7 +34,7 @@ _GZIP = b"\x1f\x8b"
 _PEEKED_BYTES = 1024
 # More than a URL can have; the rest of such a line is not even kept.
 _LINE_MAX = 100_000
-_COMMENT = re.compile(r"\s#.*", re.DOTALL)
+_COMMENT = re.compile(r"\s+#.*", re.DOTALL)
 # Columns, or several URLs: the parser would take all of it for one strange URL.
 _NOT_ALONE = re.compile(r"""["\s]|[,;]https?://""", re.IGNORECASE)
 _ONE_A_LINE = "a line must have one URL and nothing else; a blank in a URL is written as %20"
@@ -117,6 +117,15 @@ def parse_pushed(raw: bytes, urls: Urls = DEFAULT, *, as_given: bool = False) ->
         spelled = given(text, found.url)
         return replace(found, tail={GIVEN_URL: spelled}) if spelled != found.url else found
     return found
+
+
+def left_out(raw: bytes) -> list[str]:
+    """Names of what an element of `<spider>:start_urls` says beside its URL, and is not taken."""
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        return []
+    return sorted(found.keys() - {"url"}) if isinstance(found, dict) else []
 
 
 def parse_seed(text: str, urls: Urls = DEFAULT) -> Entry | Rejected:

@@ -15,6 +15,7 @@ from crawler.assembly import recrawl_tuning
 from crawler.errors import ConfigurationError
 from crawler.guard import Guard
 from crawler.manners import host_rules
+from crawler.scrapy_redis_settings import redis_url, start_urls_key
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -42,6 +43,11 @@ def check(settings: BaseSettings) -> None:
             _read(settings, name, wanted)
         except (ValueError, TypeError) as error:
             raise ConfigurationError(f"{name} is {settings[name]!r}; give {wanted}.") from error
+    user_agent = str(settings["USER_AGENT"] or "")
+    if not user_agent.isprintable():
+        raise ConfigurationError(f"USER_AGENT is {user_agent!r}; give one line of text.")
+    redis_url(settings)
+    start_urls_key(settings, None)
     Guard(settings.getlist("ALLOW_NETWORKS"))
     targets.overrides(settings.getdict("DNS_OVERRIDES"))
     targets.servers(settings.getlist("DNS_SERVERS"))

@@ -59,7 +59,10 @@ class Doctor:
         settings = self._settings
         defaults = (ours.USER_AGENT, default_settings.USER_AGENT)
         yield machine.user_agent(
-            settings["USER_AGENT"] or "", assembly.robots_name(settings), defaults
+            settings["USER_AGENT"] or "",
+            assembly.robots_name(settings),
+            defaults,
+            is_required=settings.getbool("REQUIRE_CONTACT"),
         )
         yield machine.file_limit(
             resource.getrlimit(resource.RLIMIT_NOFILE)[0],

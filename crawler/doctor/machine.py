@@ -29,17 +29,23 @@ def file_limit(limit: int, *, fetches: int, kept_connections: int) -> Finding:
     return failure("file limit", text, advice)
 
 
-def user_agent(value: str, robots_name: str, defaults: Collection[str]) -> Finding:
-    """Site owners must find out who crawls them; `defaults` are ours and Scrapy's."""
+def user_agent(
+    value: str, robots_name: str, defaults: Collection[str], *, is_required: bool = False
+) -> Finding:
+    """Site owners must find out who crawls them; `defaults` are ours and Scrapy's.
+
+    `is_required`: a crawl would not start without (REQUIRE_CONTACT).
+    """
+    unnamed = failure if is_required else warning
     if value in defaults:
-        return warning(
+        return unnamed(
             "user agent",
             f"{value!r} is the default",
             "Set USER_AGENT to your crawler's name and a URL or e-mail address, such as "
             "'name/1.0 (+https://your.site/crawler)'.",
         )
     if not has_contact(value):
-        return warning(
+        return unnamed(
             "user agent",
             f"{value!r} names nobody to write to",
             "Add a URL or e-mail address to USER_AGENT.",

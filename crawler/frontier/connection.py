@@ -22,6 +22,8 @@ from redis.exceptions import (
 from crawler.errors import ConfigurationError
 from crawler.frontier.errors import CutOff, translated
 from crawler.frontier.quick_sends import quick
+from crawler.masking import without_secrets
+from crawler.scrapy_redis_settings import ADDRESS
 
 # A server's or a cluster's client. Any: redis-py types every answer as bytes or str, and without
 # decode_responses it is bytes.
@@ -68,11 +70,14 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
     Commands are not repeated by the client: the frontier repeats what is safe to repeat.
     """
     where = masked(url)
+    params = {name: value for name, value in (params or {}).items() if name not in ADDRESS}
+    if params.get("decode_responses"):
+        raise ConfigurationError("REDIS_PARAMS has decode_responses: take it out, URLs are bytes.")
     options: dict[str, Any] = {
         "socket_connect_timeout": 5,
         "socket_timeout": 30,
         "retry": Retry(NoBackoff(), 0),
-        **(params or {}),
+        **params,
     }
     try:
         client = _client(url, options)
@@ -85,8 +90,13 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
             await client.aclose()
             # Without retries here too: with them a pipeline that fails at one node closes the
             # connections to all of them, under the hands of whoever uses those.
-            options |= {**_OF_A_CLUSTER, **(params or {})}
+            options |= {**_OF_A_CLUSTER, **params}
             return await Cluster.from_url(url, **options)
+    except TypeError as error:
+        # Made when it is first used; the address was read before.
+        raise ConfigurationError(
+            f"REDIS_PARAMS is {without_secrets(str(params))}; redis-py does not take it: {error}."
+        ) from error
     except (RedisError, RedisClusterException, OSError) as error:
         await client.aclose()
         if isinstance(error, _REFUSALS):

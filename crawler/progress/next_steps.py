@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler.frontier.connection import masked
+from crawler.masking import without_secrets
 from crawler.progress.summary import Commands
 from crawler.scrapy_redis_settings import redis_url
 
@@ -98,5 +99,5 @@ def _resume(argv: Sequence[str], program: str) -> str:
         # Scrapy took the word "crawl" out of the arguments. -O would overwrite what the feed has.
         options = {"-O": "-o", "--overwrite-output": "--output"}
         arguments = [options.get(argument, argument) for argument in argv[1:]]
-        return masked(shlex.join([program, "crawl", *arguments]))
+        return without_secrets(shlex.join([program, "crawl", *arguments]))
     return "start it again as before"

@@ -116,10 +116,14 @@ def test_a_process_that_waits_takes_in_what_others_push(
 
         until(has_beaten_twice)
         assert process.running
-        client.lpush("web:start_urls", "http://s1.test/", "nonsense", '{"url": "http://s2.test/"}')
+        posted = '{"url": "http://s2.test/", "method": "POST"}'
+        client.lpush("web:start_urls", "http://s1.test/", "nonsense", posted)
         until(lambda: {"http://s1.test/", "http://s2.test/"} <= set(pages(log)))
         assert client.llen("web:start_urls") == 0
-        assert "'nonsense' is no URL" in process.log
+        assert "'nonsense' was left out: it is no URL" in process.log
+        assert "of JSON only the url is taken, and fetched by GET; left out: method" in process.log
+        client.lpush("web:start_urls", "http://s1.test/")
+        until(lambda: "1 of 1 URLs are known to this crawl, and not fetched again" in process.log)
         process.send(signal.SIGINT)
         assert process.wait() == 0
 

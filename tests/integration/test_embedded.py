@@ -434,6 +434,18 @@ def test_a_server_on_path_is_preferred(tmp_path: Path, monkeypatch: pytest.Monke
     assert find_redis_server() == program
 
 
+def test_an_old_server_on_path_is_the_last_choice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = a_program(tmp_path / "bin", "redis-server", "echo Redis server v=6.0.16 sha=0")
+    monkeypatch.setenv("PATH", str(program.parent))
+    found = find_redis_server()
+    assert found is not None
+    assert found.name == "valkey-server"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert find_redis_server() == program
+
+
 def test_valkey_on_path_does_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = a_program(tmp_path / "bin", "valkey-server", "exit 1")
     monkeypatch.setenv("PATH", str(program.parent))
@@ -488,6 +500,7 @@ def test_data_of_a_newer_redis_is_not_hidden_by_an_empty_one(
 ) -> None:
     program = a_program(tmp_path / "bin", "redis-server", "echo Redis server v=6.2.14 sha=0")
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (folder / "redis" / "appendonlydir").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match="written by Redis 7"):
         servers.redis_url()

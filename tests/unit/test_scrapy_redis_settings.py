@@ -6,11 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from scrapy import Spider
 from scrapy.settings import Settings
+from scrapy_redis.spiders import RedisSpider
 
 from crawler import settings as ours
 from crawler.errors import ConfigurationError
-from crawler.scrapy_redis_settings import redis_url, start_urls_key
+from crawler.scrapy_redis_settings import redis_url, start_urls_key, tell_of_redis_spider
 
 
 def settings(**given: Any) -> Settings:
@@ -28,7 +30,9 @@ def settings(**given: Any) -> Settings:
         ({"REDIS_HOST": "r", "REDIS_PORT": "7000", "REDIS_DB": 2}, "redis://r:7000/2"),
         ({"REDIS_HOST": "::1"}, "redis://[::1]:6379/0"),
         ({"REDIS_HOST": "r", "REDIS_URL": "redis://u/1"}, "redis://u/1"),
-        ({"REDIS_PORT": 7000}, None),
+        ({"REDIS_PORT": 7000}, "redis://localhost:7000/0"),
+        ({"REDIS_DB": "4"}, "redis://localhost:6379/4"),
+        ({"REDIS_PARAMS": {"password": "p"}}, None),
         ({"REDIS_HOST": "r", "REDIS_PARAMS": {"db": 2, "port": 7000}}, "redis://r:7000/2"),
         ({"REDIS_PARAMS": {"host": "r", "password": "p"}}, "redis://r:6379/0"),
         ({"REDIS_HOST": "r", "REDIS_DB": 0, "REDIS_PARAMS": {"db": 2}}, "redis://r:6379/0"),
@@ -52,6 +56,20 @@ def test_a_spider_s_key_comes_before_the_setting(
 ) -> None:
     spider = SimpleNamespace(name="web", redis_key=own)
     assert start_urls_key(settings(**given), spider) == key
+
+
+@pytest.mark.parametrize("host", ["r:7000", "redis://r/", "redis://me:secret@r:7000/0"])
+def test_a_host_that_is_more_than_that_is_told_without_its_password(host: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"REDIS_HOST is .* REDIS_PORT, a URL") as told:
+        redis_url(settings(REDIS_HOST=host))
+    assert "secret" not in str(told.value)
+
+
+def test_spiders_of_scrapy_redis_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    tell_of_redis_spider(Spider(name="a"))
+    assert not caplog.records
+    tell_of_redis_spider(RedisSpider(name="a"))
+    assert "Make it a scrapy.Spider" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["REDIS_PORT", "REDIS_DB"])

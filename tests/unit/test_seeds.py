@@ -184,7 +184,7 @@ def test_a_comma_in_a_url_is_told_how_to_write() -> None:
 
 def test_a_url_may_have_a_comment_behind_it_and_a_mark_before_it(tmp_path: Path) -> None:
     file = tmp_path / "seeds.txt"
-    file.write_text("\ufeff# all\nhttp://a.test/ # home\n\ufeffhttp://a.test/#top\t#2\n")
+    file.write_text("\ufeff# all\nhttp://a.test/   # home\n\ufeffhttp://a.test/#top\t#2\n")
     assert urls(str(file)) == ["http://a.test/", "http://a.test/"]
     assert bad(str(file)) == []
 

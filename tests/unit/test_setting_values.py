@@ -88,3 +88,16 @@ def test_a_slip_on_the_command_line_is_told(
     setting_values.check(settings_with(**{name: "1"}))
     said = [f"There is no setting {name}; did you mean {meant}?"] if meant else []
     assert [record.getMessage() for record in caplog.records] == said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("USER_AGENT", "mybot/1.0 (+https://x.test)\n"),
+        ("REDIS_START_URLS_KEY", "%(foo)s"),
+        ("REDIS_HOST", "redis://r/"),
+    ],
+)
+def test_what_would_fail_later_is_told_at_once(name: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} is "):
+        setting_values.check(settings_with(**{"REDIS_URL": None, name: value}))

@@ -154,6 +154,26 @@ async def test_a_server_that_tells_nothing_is_warned_about(
 # --- connection ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        ({"foo": 1}, "REDIS_PARAMS is .*'foo'"),
+        ({"decode_responses": True}, "REDIS_PARAMS has decode_responses"),
+    ],
+)
+async def test_arguments_that_the_client_does_not_take_are_told(
+    redis_url: str, params: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        await connect(redis_url, params)
+
+
+async def test_the_address_in_the_arguments_is_that_of_the_url(redis_url: str) -> None:
+    client = await connect(redis_url, {"host": "elsewhere.test", "port": 1, "db": 5})
+    assert await client.ping()
+    await client.aclose()
+
+
 async def test_nobody_there_is_said_in_one_line() -> None:
     with pytest.raises(ConfigurationError, match=r"Redis at redis://127.0.0.1:1/0 does not answer"):
         await connect("redis://127.0.0.1:1/0")

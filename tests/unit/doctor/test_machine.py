@@ -52,3 +52,9 @@ def test_a_disk_has_room(
     monkeypatch.setattr("shutil.disk_usage", usage)
     assert machine.disk(tmp_path / "not" / "there" / "yet").level == level
     assert asked == [tmp_path]
+
+
+def test_a_user_agent_without_contact_is_no_start_where_one_is_required() -> None:
+    for value in ("mybot/1.0", "default/1.0"):
+        found = machine.user_agent(value, "mybot", ["default/1.0"], is_required=True)
+        assert found.level == FAILURE

@@ -63,6 +63,14 @@ def test_to_resume_a_feed_is_appended_to() -> None:
     assert resume == "scrapy crawl web -o pages.jsonl"
 
 
+def test_no_secret_is_shown_again() -> None:
+    secrets = ["ADMIN_TOKEN=hidden-secret", 'REDIS_PARAMS={"password": "hidden-secret"}']
+    argv = ["/bin/scrapy", "web", *(word for secret in secrets for word in ("-s", secret))]
+    resume = commands(settings(), crawl="web", page_url=None, argv=argv, program="scrapy").resume
+    assert resume.startswith("scrapy crawl web -s ADMIN_TOKEN=***")
+    assert "hidden-secret" not in resume
+
+
 def test_without_a_store_there_is_no_page_to_look_at() -> None:
     assert look(PAGES_STORE="none") == ""
     assert "PAGES_STORE=none" in pages_at(settings(PAGES_STORE="none"))
