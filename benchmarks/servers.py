@@ -37,6 +37,9 @@ class PrivateRedis:
 
     def memory_bytes(self) -> int:
         """What the server's data takes now."""
+        # Valkey frees what is deleted in the background.
+        while self._info("memory")["lazyfree_pending_objects"]:
+            time.sleep(0.01)
         self.client.memory_purge()
         return int(self._info("memory")["used_memory"])
 
