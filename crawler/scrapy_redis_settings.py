@@ -27,7 +27,8 @@ def redis_url(settings: BaseSettings) -> str | None:
     if settings["REDIS_URL"]:
         return str(settings["REDIS_URL"])
     params = settings.getdict("REDIS_PARAMS")
-    if not any(name in params for name in ADDRESS) and not any(map(settings.get, _ADDRESS)):
+    given = [settings[name] for name in _ADDRESS] + [params.get(name) for name in ADDRESS]
+    if all(value in (None, "") for value in given):
         return None
     host = str(settings["REDIS_HOST"] or params.get("host") or "localhost")
     if "/" in host or host.count(":") == 1:

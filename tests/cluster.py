@@ -9,7 +9,8 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -210,14 +211,8 @@ def oldest_redis_url(oldest_redis: RedisProcess) -> str:
 @pytest.fixture(scope="session")
 def redis_cluster_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RedisProcess]]:
     """Three masters, each with a third of the slots; with whatever earlier tests left in them."""
-    folder = tmp_path_factory.mktemp("cluster")
-    nodes = [cluster_node(folder / str(number)) for number in range(MASTERS)]
-    try:
-        form_cluster(nodes)
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as nodes:
         yield nodes
-    finally:
-        for node in nodes:
-            node.kill()
 
 
 @pytest.fixture
@@ -228,6 +223,37 @@ def redis_cluster_url(redis_cluster_nodes: list[RedisProcess]) -> str:
             client.flushall()
             client.script_flush()
     return redis_cluster_nodes[0].url
+
+
+@dataclass(frozen=True)
+class Fault:
+    """How a master goes away and comes back."""
+
+    begin: Callable[[RedisProcess], None]
+    mend: Callable[[RedisProcess], None]
+
+
+FAULTS = {
+    "dead": Fault(RedisProcess.kill, RedisProcess.start),
+    "hanging": Fault(RedisProcess.freeze, RedisProcess.thaw),
+}
+
+
+@contextmanager
+def running_cluster(
+    folder: Path, *, timeout_ms: int = 2000, whole: bool = True
+) -> Iterator[list[RedisProcess]]:
+    """Three masters, each with a third of the slots; see cluster_node."""
+    nodes = [
+        cluster_node(folder / str(number), timeout_ms=timeout_ms, whole=whole)
+        for number in range(MASTERS)
+    ]
+    try:
+        form_cluster(nodes)
+        yield nodes
+    finally:
+        for node in nodes:
+            node.kill()
 
 
 def cluster_node(folder: Path, *, timeout_ms: int = 2000, whole: bool = True) -> RedisProcess:

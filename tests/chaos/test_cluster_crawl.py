@@ -1,7 +1,6 @@
 """A crawl on a cluster of which one master dies or hangs: the others' sites are crawled on."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Fleet, sizes, until
-from tests.cluster import RedisProcess, cluster_node, form_cluster
+from tests.cluster import FAULTS, Fault, RedisProcess, running_cluster
 
 WEB = WebOptions(hosts=32, pages=12, seed=6, zoo="demo")
 EXPECTED = truth(WEB, read_sitemaps=True)
@@ -20,30 +19,11 @@ DELAY_S = 0.2
 CONCURRENCY = 16
 
 
-@dataclass(frozen=True)
-class Fault:
-    """How a master goes away and comes back."""
-
-    begin: Callable[[RedisProcess], None]
-    mend: Callable[[RedisProcess], None]
-
-
-FAULTS = {
-    "dead": Fault(RedisProcess.kill, RedisProcess.start),
-    "hanging": Fault(RedisProcess.freeze, RedisProcess.thaw),
-}
-
-
 @pytest.fixture
 def masters(tmp_path: Path) -> Iterator[list[RedisProcess]]:
     """Three, of which two serve their slots while the third is away."""
-    nodes = [cluster_node(tmp_path / str(i), timeout_ms=500, whole=False) for i in range(3)]
-    try:
-        form_cluster(nodes)
+    with running_cluster(tmp_path, timeout_ms=500, whole=False) as nodes:
         yield nodes
-    finally:
-        for node in nodes:
-            node.kill()
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)

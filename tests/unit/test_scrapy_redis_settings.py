@@ -31,6 +31,8 @@ def settings(**given: Any) -> Settings:
         ({"REDIS_HOST": "::1"}, "redis://[::1]:6379/0"),
         ({"REDIS_HOST": "r", "REDIS_URL": "redis://u/1"}, "redis://u/1"),
         ({"REDIS_PORT": 7000}, "redis://localhost:7000/0"),
+        ({"REDIS_DB": 0}, "redis://localhost:6379/0"),
+        ({"REDIS_HOST": ""}, None),
         ({"REDIS_DB": "4"}, "redis://localhost:6379/4"),
         ({"REDIS_PARAMS": {"password": "p"}}, None),
         ({"REDIS_HOST": "r", "REDIS_PARAMS": {"db": 2, "port": 7000}}, "redis://r:7000/2"),

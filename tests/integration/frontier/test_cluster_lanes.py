@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from crawler.frontier import Entry, Frontier, Lease, RedisAway, Tuning
 from crawler.frontier.connection import Client, connect
 from crawler.frontier.shards import shard_of
 from crawler.workbench import Workbench
-from tests.cluster import RedisProcess, cluster_node, form_cluster
+from tests.cluster import FAULTS, Fault, RedisProcess, running_cluster
 from tests.integration.frontier.fleet import CRAWL, Process, entry, hosts_of_master
 
 SHARDS = 12
@@ -24,30 +23,11 @@ PAGES = 4
 AWAY, *THERE = ([*hosts_of_master(number, 3, SHARDS)] for number in range(3))
 
 
-@dataclass(frozen=True)
-class Fault:
-    """How a master goes away and comes back."""
-
-    begin: Callable[[RedisProcess], None]
-    mend: Callable[[RedisProcess], None]
-
-
-FAULTS = {
-    "dead": Fault(RedisProcess.kill, RedisProcess.start),
-    "hanging": Fault(RedisProcess.freeze, RedisProcess.thaw),
-}
-
-
 @pytest.fixture
 def masters(tmp_path: Path) -> Iterator[list[RedisProcess]]:
     """Three, of which two serve their slots while the third is away."""
-    nodes = [cluster_node(tmp_path / str(i), timeout_ms=500, whole=False) for i in range(3)]
-    try:
-        form_cluster(nodes)
+    with running_cluster(tmp_path, timeout_ms=500, whole=False) as nodes:
         yield nodes
-    finally:
-        for node in nodes:
-            node.kill()
 
 
 @pytest.fixture

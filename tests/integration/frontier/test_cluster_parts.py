@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from operator import lt
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from crawler.frontier import Frontier, RedisAway, Steering, Tuning
 from crawler.frontier.connection import Client, connect
 from crawler.frontier.round_trips import RoundTrips
 from crawler.frontier.shards import tags
-from tests.cluster import RedisProcess, cluster_node, form_cluster
+from tests.cluster import RedisProcess, running_cluster
 from tests.integration.frontier.fleet import CRAWL, Process, entry, hosts_of_master
 
 SHARDS = 12
@@ -26,14 +25,8 @@ SHARDS = 12
 @pytest.fixture(scope="module")
 def masters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RedisProcess]]:
     """Three, of which two serve their slots while the third is away."""
-    folder: Path = tmp_path_factory.mktemp("parts")
-    nodes = [cluster_node(folder / str(i), timeout_ms=500, whole=False) for i in range(3)]
-    try:
-        form_cluster(nodes)
+    with running_cluster(tmp_path_factory.mktemp("parts"), timeout_ms=500, whole=False) as nodes:
         yield nodes
-    finally:
-        for node in nodes:
-            node.kill()
 
 
 @pytest.fixture
