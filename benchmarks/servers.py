@@ -80,7 +80,9 @@ def private_redis(
         # Of an option given twice the server takes the last.
         command = [str(program), *embedded.arguments()]
         command += [word for name, value in options.items() for word in (f"--{name}", value)]
-        with subprocess.Popen(pinned(command, cores), stdout=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            pinned(command, cores), stdout=subprocess.DEVNULL, env=embedded.environment()
+        ) as process:
             client = redis.Redis(unix_socket_path=str(embedded.socket))
             try:
                 _wait_for(client, process)

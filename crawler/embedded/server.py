@@ -52,6 +52,10 @@ class Server(ABC):
     @abstractmethod
     def arguments(self) -> list[str]: ...
 
+    def environment(self) -> dict[str, str]:
+        """The variables that the server starts with."""
+        return dict(os.environ)
+
     @abstractmethod
     def answers(self) -> bool:
         """Ping. Raises StillLoading if the server says that it is busy with its start."""
@@ -103,7 +107,7 @@ class Server(ABC):
         if not lock.try_exclusive():
             raise self._failure("runs already")
         try:
-            pid = _spawn(command, self.log_file, lock.fileno())
+            pid = _spawn(command, self.environment(), self.log_file, lock.fileno())
             # For people only (see the failure text); the program never trusts it.
             os.truncate(lock.fileno(), 0)
             os.pwrite(lock.fileno(), f"{pid}\n".encode(), 0)
@@ -173,12 +177,12 @@ class _Progress:
         return time.monotonic() > self._deadline
 
 
-def _spawn(command: list[str], log_file: Path, lock_fd: int) -> int:
+def _spawn(command: list[str], environment: dict[str, str], log_file: Path, lock_fd: int) -> int:
     inherited_fd = 3 if lock_fd != 3 else 4
     pid = os.posix_spawn(
         command[0],
         command,
-        os.environ,
+        environment,
         # Its own session: the terminal's Ctrl-C ends the crawl, which then stops the server.
         setsid=True,
         file_actions=[

@@ -158,6 +158,21 @@ def test_redis_keeps_everything_and_evicts_nothing(servers: EmbeddedServers) -> 
         assert {name: client.config_get(name)[name] for name in expected} == expected
 
 
+def test_the_allocator_is_told_to_keep_more_and_the_user_s_word_is_last(
+    servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=9")
+    with redis.Redis.from_url(servers.redis_url()) as client:
+        pid = client.info("server")["process_id"]
+    # The library cuts the variable into its parts.
+    variables = Path(f"/proc/{pid}/environ").read_bytes().replace(b":", b"\0").split(b"\0")
+    counts = [text for text in variables if text.endswith((b"count=2000", b"count=9"))]
+    assert counts == [
+        b"GLIBC_TUNABLES=glibc.malloc.tcache_count=2000",
+        b"glibc.malloc.tcache_count=9",
+    ]
+
+
 def test_long_lists_stay_whole(servers: EmbeddedServers) -> None:
     # Redis 6.2 with compressed lists ends in the midst of this.
     with redis.Redis.from_url(servers.redis_url()) as client:

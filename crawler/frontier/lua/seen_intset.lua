@@ -42,17 +42,18 @@ local function forget_seen(high, low)
   return true
 end
 
--- Move half of the next bucket's members to a new one: those with the next bit set.
+-- Move half of the next bucket's members to a new one: those with the next bit set. The rest is
+-- written by the server alone, and anew: a set that was too large once would stay a table.
 local function divide()
-  local key, stay, go = BUCKET .. divided, {}, {}
+  local key, go = BUCKET .. divided, {}
   for _, member in ipairs(redis.call('SMEMBERS', key)) do
-    local side = member % (2 * parts) >= parts and go or stay
-    side[#side + 1] = member
+    if member % (2 * parts) >= parts then go[#go + 1] = member end
   end
-  -- Written anew: a set that was too large once would stay a table.
-  redis.call('DEL', key)
-  if #stay > 0 then redis.call('SADD', key, unpack(stay)) end
-  if #go > 0 then redis.call('SADD', BUCKET .. (divided + FIRST_BUCKETS * parts), unpack(go)) end
+  if #go > 0 then
+    local other = BUCKET .. (divided + FIRST_BUCKETS * parts)
+    redis.call('SADD', other, unpack(go))
+    redis.call('SDIFFSTORE', key, key, other)
+  end
   divided = divided + 1
   if divided == FIRST_BUCKETS * parts then level, divided, parts = level + 1, 0, parts * 2 end
 end
