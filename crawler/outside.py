@@ -13,13 +13,11 @@ from crawler.frontier import ADD_MAX, Added, Entry, Frontier, RedisAway
 from crawler.frontier.entry import decode
 from crawler.frontier.health import GaveUp
 from crawler.frontier.start_urls import StartUrls
-from crawler.masking import shown
 from crawler.pipelines.patience import Patience
-from crawler.seeds import left_out, parse_pushed, why
+from crawler.pushed import Reader
 from crawler.spill import Spill
 from crawler.storage.trouble import explain
 from crawler.tasks import end
-from crawler.urls import DEFAULT, Rejected, Urls
 
 logger = logging.getLogger(__name__)
 
@@ -33,23 +31,21 @@ class Outside:
         self,
         frontier: Frontier,
         pushed: StartUrls,
+        reader: Reader,
         add: Add,
         spill: Spill | None,
-        urls: Urls = DEFAULT,
         *,
-        as_given: bool = False,
         count: Callable[[str, int], None] = lambda _name, _by: None,
         is_closing: Callable[[], bool] = lambda: False,
     ) -> None:
         self._frontier = frontier
         self._pushed = pushed
+        self._reader = reader
         self._add = add
         self._spill = spill
         self._patience = Patience(is_closing)
-        self._urls = urls
-        self._as_given = as_given
         self._count = count
-        self._warned = self._told = False
+        self._warned = False
         self._task: asyncio.Task[None] | None = None
 
     async def take_in(self) -> int:
@@ -94,22 +90,20 @@ class Outside:
         return added
 
     async def _take_pushed(self) -> int:
-        pushed = await self._pushed.read()
-        entries = []
-        for raw in pushed:
-            found = parse_pushed(raw, self._urls, as_given=self._as_given)
-            if isinstance(found, Rejected):
-                text = shown(raw.decode("utf-8", "replace"))
-                logger.warning("%s: %r was left out: %s", self._pushed.key, text, why(found.reason))
-                continue
-            entries.append(found)
-            if not self._told and (names := left_out(raw)):
-                self._told = True
-                logger.warning(
-                    "%s: of JSON only the url is taken, and fetched by GET; left out: %s",
-                    *(self._pushed.key, shown(", ".join(names))),
-                )
-        if entries:
+        if not self._reader.may_force:
+            # Of several processes that read the same the second finds it known.
+            return await self._take(await self._pushed.read())
+        if not await self._pushed.read(1):
+            return 0
+        async with self._pushed.alone() as is_alone:
+            # Something waits, whoever takes it.
+            return await self._take(await self._pushed.read()) if is_alone else 1
+
+    async def _take(self, elements: Sequence[bytes]) -> int:
+        pushed = [one for raw in elements for one in self._reader.read(raw)]
+        if forced := [one.entry for one in pushed if one.forced]:
+            await self._add(forced, "force")
+        if entries := [one.entry for one in pushed if not one.forced]:
             added = await self._add(entries, "all")
             if known := len(entries) - added.new:
                 logger.info(
@@ -117,10 +111,10 @@ class Outside:
                     "frontier forget, and -a recrawl=)",
                     *(self._pushed.key, known, len(entries)),
                 )
-        if pushed:
-            await self._pushed.drop(pushed)
-            self._count("frontier/taken_in", len(pushed))
-        return len(pushed)
+        if elements:
+            await self._pushed.drop(elements)
+            self._count("frontier/taken_in", len(elements))
+        return len(elements)
 
     async def _take_spilled(self) -> int:
         if self._spill is None:

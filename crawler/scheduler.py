@@ -31,6 +31,7 @@ from crawler.options import Options
 from crawler.orders import Orders
 from crawler.outside import Outside
 from crawler.policy.retry import Bury, Retry
+from crawler.pushed import reader_for
 from crawler.recrawls import Recrawls
 from crawler.rejections import Rejections
 from crawler.replacements import Replacements
@@ -220,9 +221,9 @@ class Scheduler(BaseScheduler):
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self.discoveries = Discoveries(self.workbench.outbox, known, self._count)
+        reader = reader_for(self._spider, parts.pushed.key, self.entry_of, self.urls)
         self._outside = Outside(
-            *(self.frontier, parts.pushed, self.discoveries.add, parts.spill, self.urls),
-            as_given=not getattr(self._spider, "is_scoped", False),
+            *(self.frontier, parts.pushed, reader, self.discoveries.add, parts.spill),
             count=self._count,
             is_closing=lambda: Engine.is_closing(self._crawler),
         )

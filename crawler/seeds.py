@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import re
 import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
 from crawler.errors import ConfigurationError
-from crawler.frontier.entry import GIVEN_URL, Entry
+from crawler.frontier.entry import Entry
 from crawler.masking import shown
-from crawler.urls import DEFAULT, Rejected, Urls, given
+from crawler.urls import DEFAULT, Rejected, Urls
 
 _WHY = {
     "no_scheme": "it is no URL; write it with http:// or https://",
@@ -99,33 +98,6 @@ def seed_entry(url: str, urls: Urls = DEFAULT, *, argument: str = "seeds") -> En
     if isinstance(found, Rejected):
         raise ConfigurationError(f"{argument}: {shown(url)!r}: {why(found.reason)}.")
     return _entry(found, urls)
-
-
-def parse_pushed(raw: bytes, urls: Urls = DEFAULT, *, as_given: bool = False) -> Entry | Rejected:
-    """An element of `<spider>:start_urls`: a URL, or JSON with a `url`, as scrapy-redis takes.
-
-    `as_given` it is fetched as it is spelled, as a request of a spider would be.
-    """
-    text = raw.decode("utf-8", "replace").strip()
-    if text.startswith("{"):
-        try:
-            text = str(json.loads(text)["url"])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return Rejected("malformed")
-    found = parse_seed(text, urls)
-    if as_given and isinstance(found, Entry):
-        spelled = given(text, found.url)
-        return replace(found, tail={GIVEN_URL: spelled}) if spelled != found.url else found
-    return found
-
-
-def left_out(raw: bytes) -> list[str]:
-    """Names of what an element of `<spider>:start_urls` says beside its URL, and is not taken."""
-    try:
-        found = json.loads(raw)
-    except (ValueError, RecursionError):
-        return []
-    return sorted(found.keys() - {"url"}) if isinstance(found, dict) else []
 
 
 def parse_seed(text: str, urls: Urls = DEFAULT) -> Entry | Rejected:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from redis.exceptions import ResponseError
 
 from crawler.frontier.connection import Client
-from crawler.frontier.errors import executed
+from crawler.frontier.errors import RedisAway, executed
 
 logger = logging.getLogger(__name__)
 
 Command = tuple[Any, ...]
 
 _READ_MAX = 1000
+# More than reading, adding and removing take. A process that dies with the lock holds others up.
+_ALONE_MS = 30_000
+_UNLOCK = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
 # How elements are read, and how one of them is removed. Of a sorted set the highest come first.
 _READS: dict[str, Callable[[str, int], Command]] = {
     "list": lambda key, limit: ("LRANGE", key, 0, limit - 1),
@@ -65,6 +70,19 @@ class StartUrls:
         for url in urls:
             pipeline.execute_command(*_REMOVALS[self._kind](self.key, url))
         await executed(pipeline)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[bool]:
+        """Is this process the only one that takes elements in, until the end of the block?"""
+        key, token = f"{self.key}:lock", uuid.uuid4().hex
+        is_alone = bool(await self._redis.set(key, token, nx=True, px=_ALONE_MS))
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                # It ends by itself, too.
+                with suppress(*RedisAway):
+                    await self._redis.eval(_UNLOCK, 1, key, token)
 
     async def _read(self, limit: int) -> list[bytes]:
         answer: Any = await self._redis.execute_command(*_READS[self._kind](self.key, limit))

@@ -61,9 +61,13 @@ class Project:
         (package / "mine.py").write_text(textwrap.dedent(spider))
 
     def crawl(self, *arguments: str) -> Run:
+        run = self.crawl_with_tracebacks(*arguments)
+        assert "Traceback" not in run.stderr, run.stderr
+        return run
+
+    def crawl_with_tracebacks(self, *arguments: str) -> Run:
         run = scrapy("crawl", "mine", *arguments, cwd=self.folder)
         assert run.code == 0, run.stderr
-        assert "Traceback" not in run.stderr, run.stderr
         return run
 
     @property
@@ -203,6 +207,45 @@ def test_a_project_that_had_scrapy_redis_keeps_its_settings_and_where_seeds_are_
         project.crawl()
         assert not client.exists("shop:mine")
     assert {item["url"] for item in project.items} == truth(options).must_fetch
+
+
+WORKER = """
+    import json
+
+    import scrapy
+
+
+    class Mine(scrapy.Spider):
+        name = "mine"
+
+        def make_request_from_data(self, data):
+            job = json.loads(data)
+            for path in job["paths"]:
+                yield scrapy.Request(
+                    f"http://s0.test{path}", dont_filter=job["again"], cb_kwargs={"job": job["id"]}
+                )
+
+        def parse(self, response, job):
+            yield {"url": response.url, "job": job}
+"""
+
+
+def test_a_spider_makes_requests_of_what_is_pushed_as_with_scrapy_redis(
+    tmp_path: Path, redis_process: RedisProcess
+) -> None:
+    options = WebOptions(hosts=4, pages=4, seed=3, zoo="none")
+    with DemoServer(options) as served, redis_process.client as client:
+        project = Project(
+            tmp_path / "project", WORKER, redis_url=redis_process.url, address=served.address
+        )
+        for number, again in enumerate((True, True, False, False)):
+            job = {"id": number, "again": again, "paths": ["/"]}
+            client.lpush("mine:start_urls", json.dumps(job), "no job")
+            run = project.crawl_with_tracebacks()
+            assert "'no job' was left out: make_request_from_data: JSONDecodeError" in run.stderr
+            assert not client.exists("mine:start_urls")
+        assert "1 of 1 URLs are known to this crawl" in run.stderr
+    assert [item["job"] for item in project.items] == [0, 1]
 
 
 # --- all that a request may carry ---------------------------------------------------------------

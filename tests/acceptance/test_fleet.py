@@ -15,6 +15,7 @@ from crawler.frontier import Added, Entry, Frontier
 from crawler.frontier.connection import connect
 from crawler.frontier.start_urls import StartUrls
 from crawler.outside import Outside
+from crawler.pushed import UrlReader
 from demo.access_log import read_log
 from demo.judge import judge
 from demo.process import DemoServer
@@ -136,7 +137,8 @@ async def test_pushed_seeds_stay_in_their_list_until_the_frontier_has_them(redis
         assert [entry.url for entry in entries] == ["http://a.test/"]
         raise ConnectionError
 
-    outside = Outside(Frontier(redis, "web"), StartUrls(redis, "web:start_urls"), fail, None)
+    key = "web:start_urls"
+    outside = Outside(Frontier(redis, "web"), StartUrls(redis, key), UrlReader(key), fail, None)
     with pytest.raises(ConnectionError):
         await outside.take_in()
     assert await redis.llen("web:start_urls") == 1

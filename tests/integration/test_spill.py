@@ -18,6 +18,7 @@ from crawler.frontier.connection import connect
 from crawler.frontier.entry import encode
 from crawler.frontier.start_urls import StartUrls
 from crawler.outside import Outside
+from crawler.pushed import UrlReader
 from crawler.spill import Spill
 from tests.crawlers import project_crawler
 from tests.integration.frontier.fleet import CRAWL, T0, claim, crawl, entries, entry
@@ -59,6 +60,7 @@ def outside(frontier: Frontier, spill: Spill | None, *, closing: bool = False) -
     return Outside(
         frontier,
         StartUrls(frontier._redis, "web:start_urls"),
+        UrlReader("web:start_urls"),
         add,
         spill,
         is_closing=lambda: closing,

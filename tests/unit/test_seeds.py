@@ -1,4 +1,4 @@
-"""Seeds: URLs, files, standard input, pushed ones, and every mistake told in one line."""
+"""Seeds: URLs, files, standard input, and every mistake told in one line."""
 
 import gzip
 import os
@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crawler.errors import ConfigurationError
 from crawler.frontier import Entry
-from crawler.seeds import BadSeed, check, parse_pushed, read
-from crawler.urls import Rejected, fingerprint
+from crawler.seeds import BadSeed, check, read
 
 
 def urls(seeds: str) -> list[str]:
@@ -212,42 +209,6 @@ def test_standard_input_and_the_rest_mix(tmp_path: Path, monkeypatch: pytest.Mon
         "http://file.test/",
     ]
     assert [seed.where for seed in found if isinstance(seed, BadSeed)] == ["standard input, line 2"]
-
-
-@pytest.mark.parametrize(
-    ("raw", "found"),
-    [
-        (b"http://a.test", "http://a.test/"),
-        (b'  {"url": "http://a.test", "meta": {"x": 1}}', "http://a.test/"),
-        (b"nonsense", "no_scheme"),
-        (b"ftp://a.test", "scheme"),
-        (b"{", "malformed"),
-        (b'{"link": "http://a.test"}', "malformed"),
-        (b'{"url": null}', "no_scheme"),
-        (b'{"url": ' + b"[" * 100_000, "malformed"),
-        (b"\xff\xfe", "no_scheme"),
-        (b"", "no_scheme"),
-    ],
-)
-def test_what_others_push_is_a_url_or_json_with_one(raw: bytes, found: str) -> None:
-    seed = parse_pushed(raw)
-    assert (seed.reason if isinstance(seed, Rejected) else seed.url) == found
-
-
-def test_a_pushed_url_is_fetched_as_it_is_spelled_for_spiders_that_spell_their_own() -> None:
-    raw = b"http://h.test/?b=2&a=1&utm_id=3"
-    seed = parse_pushed(raw, as_given=True)
-    assert isinstance(seed, Entry)
-    assert (seed.url, seed.given_url) == ("http://h.test/?a=1&b=2", raw.decode())
-    assert seed.id == fingerprint(seed.url)
-    seed = parse_pushed(raw)
-    assert isinstance(seed, Entry)
-    assert (seed.given_url, seed.tail) == ("http://h.test/?a=1&b=2", {})
-
-
-@given(st.one_of(st.binary(), st.binary().map(lambda tail: b"{" + tail)))
-def test_anything_may_be_pushed(raw: bytes) -> None:
-    assert isinstance(parse_pushed(raw), Entry | Rejected)
 
 
 # --- files that are not what they should be -----------------------------------------------------

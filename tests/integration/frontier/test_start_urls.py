@@ -69,3 +69,30 @@ async def test_a_key_of_another_kind_is_told_once_and_left_alone(
     assert "'web:start_urls' in Redis is a string" in line
     assert "REDIS_START_URLS_KEY" in line
     assert await place.redis.get(KEY) == A
+
+
+async def test_one_process_at_a_time_is_alone(place: Place) -> None:
+    one, other = StartUrls(place.redis, KEY), StartUrls(place.redis, KEY)
+    async with one.alone() as first, other.alone() as second:
+        assert (first, second) == (True, False)
+    # Who was not alone has not let the other out of the room.
+    async with one.alone() as first:
+        async with other.alone():
+            pass
+        async with other.alone() as second:
+            assert not second
+    async with other.alone() as second:
+        assert second
+    assert not await place.redis.exists(f"{KEY}:lock")
+
+
+async def test_a_lock_that_ran_out_is_the_next_one_s(place: Place) -> None:
+    one, other = StartUrls(place.redis, KEY), StartUrls(place.redis, KEY)
+    async with one.alone() as first:
+        assert first
+        assert 0 < await place.redis.pttl(f"{KEY}:lock") <= 30_000
+        await place.redis.delete(f"{KEY}:lock")
+        second = other.alone()
+        assert await second.__aenter__()
+    assert await place.redis.exists(f"{KEY}:lock")
+    await second.__aexit__(None, None, None)

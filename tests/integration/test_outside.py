@@ -1,0 +1,72 @@
+"""What waits outside the frontier is taken in by one of several processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from scrapy import Request, Spider
+
+from crawler.frontier import Added, Entry, Frontier
+from crawler.frontier.connection import connect
+from crawler.frontier.start_urls import StartUrls
+from crawler.outside import Outside
+from crawler.pushed import RequestReader
+from crawler.requests import to_entry
+from crawler.urls import DEFAULT
+
+KEY = "shop:start_urls"
+
+
+class Shop(Spider):
+    name = "shop"
+
+
+def entry_of(request: Request) -> Entry | None:
+    found = to_entry(request, Shop(), (80, 60, 40, 20))
+    return found if isinstance(found, Entry) else None
+
+
+def again(data: bytes) -> Request:
+    return Request(data.decode(), dont_filter=True)
+
+
+@pytest.fixture
+async def frontier(redis_url: str) -> AsyncIterator[Frontier]:
+    client = await connect(redis_url)
+    frontier = Frontier(client, "shop")
+    await frontier.open()
+    yield frontier
+    await client.aclose()
+
+
+def outside(frontier: Frontier) -> Outside:
+    async def add(found: Sequence[Entry], mode: str) -> Added:
+        return await frontier.add(found, mode=mode)
+
+    reader = RequestReader(KEY, DEFAULT, entry_of, again)
+    return Outside(frontier, StartUrls(frontier._redis, KEY), reader, add, None)
+
+
+async def test_what_is_fetched_again_whenever_it_is_pushed_is_added_once_each_time(
+    frontier: Frontier,
+) -> None:
+    processes = [outside(frontier) for _ in range(4)]
+    for round_ in range(1, 4):
+        await frontier._redis.rpush(KEY, *(f"http://h{i}.test/" for i in range(50)))
+        while any(await asyncio.gather(*(process.take_in() for process in processes))):
+            pass
+        assert not await frontier._redis.exists(KEY)
+        assert (await frontier.sizes()).waiting == 50 * round_
+
+
+async def test_whoever_finds_another_at_it_knows_that_the_crawl_is_not_over(
+    frontier: Frontier,
+) -> None:
+    await frontier._redis.rpush(KEY, "http://h.test/")
+    async with StartUrls(frontier._redis, KEY).alone():
+        assert await outside(frontier).take_in() == 1
+    assert await frontier._redis.llen(KEY) == 1
+    assert await outside(frontier).take_in() == 1
+    assert await outside(frontier).take_in() == 0
