@@ -59,6 +59,14 @@ class Resolver(AbstractResolver):
             self.cache.knows(name) or self._override(name) is not None or literal(name) is not None
         )
 
+    def address(self, host: str) -> str | None:
+        """The address by which a host is known to share it with others, if it was looked up."""
+        name = _name(host)
+        if (override := self._override(name)) is not None:
+            return override[0]
+        # Of several the same one, in whatever order DNS gave them.
+        return literal(name) or min(self.cache.recent(name), default=None)
+
     async def look_up(self, host: str) -> None:
         """Make sure that the address of a URL's host is known, or NoSuchHost, or DnsFailed."""
         name = _name(host)

@@ -123,6 +123,9 @@ HOST_PARALLELISM = 1
 DELAY_FACTOR = 5.0
 DELAY_MIN = 1.0
 DELAY_MAX = 60.0
+# Seconds between the starts of two fetches at one IP address, of whichever hosts and processes, on
+# average; 0: hosts alone count. Sites of a hosting company share addresses, those of a CDN too.
+IP_DELAY = 0.0
 # Fetches of a host that may start within a minute, over all processes; 0: no limit.
 HOST_MAX_PER_MINUTE = 0.0
 # Other rules for single hosts: {"host" or ".suffix": {"delay": seconds, "per_minute": fetches,
@@ -294,6 +297,7 @@ DOWNLOADER_MIDDLEWARES = {
     "crawler.middlewares.dns.Dns": 90,
     "crawler.middlewares.robots.Robots": 100,
     "crawler.middlewares.conditional.Conditional": 900,
+    "crawler.middlewares.address_delay.AddressDelay": 940,
     "crawler.middlewares.adaptive_delay.AdaptiveDelay": 950,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,

@@ -88,6 +88,11 @@ class DnsCache:
         record = self._recent.get(host)
         return record is not None and monotonic() < record.fresh_until
 
+    def recent(self, host: str) -> tuple[str, ...]:
+        """The addresses of a host in memory, however old; none if there are none."""
+        record = self._recent.get(host)
+        return () if record is None else record.addresses
+
     async def get(self, host: str, *, counted: bool = True) -> tuple[str, ...]:
         """The addresses of a host, or NoSuchHost, or DnsFailed.
 

@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
 
 from scrapy import Request, signals
 from scrapy.settings import default_settings
 
 from crawler import assembly
 from crawler import settings as ours
+from crawler.address_clock import AddressClock
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.fetch_errors import Forbidden
@@ -67,6 +69,7 @@ class Robots:
         self._manners = Manners.of(crawler)
         self._crawl_delay_max_s = settings.getfloat("CRAWL_DELAY_MAX")
         self._robots_fetch = RobotsFetch(crawler)
+        self._addresses = AddressClock.of(crawler)
         self._cache: RobotsCache
 
     @classmethod
@@ -152,9 +155,13 @@ class Robots:
         try:
             if found is not None and not found.is_old:
                 return found
-            if scheduler.may_fetch(lease):
+            host = urlsplit(authority).hostname or ""
+            wait_ms = await self._addresses.wait_ms(host, lease.entry.host)
+            if not wait_ms and scheduler.may_fetch(lease):
                 return await self._fetched(fetch)
-            scheduler.hand_back(lease, 0)
+            if wait_ms and known is not None:
+                return known
+            scheduler.hand_back(lease, wait_ms)
             return None
         finally:
             if fetch.is_locked:

@@ -96,6 +96,18 @@ def test_a_rude_crawl_is_found_out(tmp_path: Path, redis_url: str) -> None:
     )
 
 
+@pytest.mark.slow
+def test_hosts_of_one_address_take_turns_over_all_processes(tmp_path: Path, redis_url: str) -> None:
+    delay_s = 0.1
+    options = WebOptions(hosts=6, pages=4, seed=3, zoo="none")
+    verdict = crawl(tmp_path, redis_url, options, 2, IP_DELAY=delay_s, DELAY_MIN=0, DELAY_FACTOR=0)
+    assert not verdict.violations["missing"], verdict.lines()
+    # Each contact has a turn of its own, the robots.txt files included. The first may come late.
+    starts = [entry.start_s for entry in read_log(tmp_path / "access.log")]
+    assert len(starts) >= 20
+    assert max(starts) - min(starts) > 0.7 * delay_s * (len(starts) - 1)
+
+
 _REDIRECTS = {
     "/moved": (301, "/moved-again"),
     "/moved-again": (302, "/target"),

@@ -20,6 +20,9 @@ class Cache:
         self.asked.append(host)
         return ("192.0.2.9", "2001:db8::9")
 
+    def recent(self, host: str) -> tuple[str, ...]:
+        return ("2001:db8::9", "192.0.2.9") if host == "known.test" else ()
+
     async def close(self) -> None: ...
 
 
@@ -88,6 +91,24 @@ async def test_only_names_are_looked_up_before_a_fetch() -> None:
         await resolver.look_up(host)
     assert cache.asked == ["other.test"]
     assert counted == ["dns/overridden"]
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("a.suffix.test", "192.0.2.2"),
+        ("Exact.test.", "192.0.2.1"),
+        ("198.51.100.7", "198.51.100.7"),
+        ("known.test", "192.0.2.9"),
+        ("unknown.test", None),
+    ],
+)
+def test_hosts_are_known_by_one_address_once_it_was_looked_up(
+    host: str, address: str | None
+) -> None:
+    cache = Cache()
+    assert resolver_with(cache).address(host) == address
+    assert not cache.asked
 
 
 async def test_the_parts_of_a_crawl_share_one_resolver() -> None:
