@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 ADDRESS = ("host", "port", "db")
 _ADDRESS = ("REDIS_HOST", "REDIS_PORT", "REDIS_DB")
 _PORT = 6379
+_NAME = "%(name)s"
 
 
 def redis_url(settings: BaseSettings) -> str | None:
@@ -45,14 +46,12 @@ def start_urls_key(settings: BaseSettings, spider: object) -> str:
     """The key to which seeds of this spider are pushed: its own `redis_key`, or the setting."""
     own = getattr(spider, "redis_key", None)
     pattern = str(own or settings["REDIS_START_URLS_KEY"])
-    try:
-        key = pattern % {"name": getattr(spider, "name", "")}
-    except (KeyError, TypeError, ValueError) as error:
+    if "%" in pattern.replace(_NAME, ""):
         whose = "redis_key of the spider" if own else "REDIS_START_URLS_KEY"
         raise ConfigurationError(
-            f"{whose} is {pattern!r}; it may have %(name)s in it, and no other %."
-        ) from error
-    return key
+            f"{whose} is {pattern!r}; it may have {_NAME} in it, and no other %."
+        )
+    return pattern.replace(_NAME, getattr(spider, "name", ""))
 
 
 def tell_of_redis_spider(spider: object) -> None:

@@ -85,7 +85,7 @@ def test_a_spider_s_key_that_is_no_pattern_is_told_as_such() -> None:
         start_urls_key(settings(), SimpleNamespace(name="web", redis_key="%d"))
 
 
-@pytest.mark.parametrize("pattern", ["%(spider)s", "100%", "%d"])
+@pytest.mark.parametrize("pattern", ["%(spider)s", "100%", "%d", "%s"])
 def test_a_pattern_that_is_none_is_told(pattern: str) -> None:
     with pytest.raises(ConfigurationError, match=r"REDIS_START_URLS_KEY .*%\(name\)s"):
         start_urls_key(settings(REDIS_START_URLS_KEY=pattern), SimpleNamespace(name="web"))
