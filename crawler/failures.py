@@ -25,6 +25,7 @@ from scrapy.exceptions import (
     ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
+from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
@@ -44,6 +45,7 @@ from crawler.fetch_errors import (
 from crawler.frontier import Lease
 from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.items import Page, parent_of
+from crawler.page_records import page_of
 from crawler.policy.retry import Bury, Retry, RetryPolicy
 
 if TYPE_CHECKING:
@@ -119,7 +121,10 @@ class Failures:
             return
         error = failure.value
         if isinstance(error, IgnoreRequest):
-            page = _page_without_answer(lease, _reason(error))
+            if isinstance(error, HttpError):
+                page = page_of(error.response)
+            else:
+                page = _unanswered(lease, _reason(error))
             self._scheduler.recrawls.tell(page, lease, None)
             self._record(page, lease, partial(self._scheduler.done, lease, page=False))
         else:
@@ -140,7 +145,7 @@ class Failures:
         if isinstance(decision, Retry):
             settle()
             return
-        page, recrawls = _page_without_answer(lease, decision.reason), self._scheduler.recrawls
+        page, recrawls = _unanswered(lease, decision.reason), self._scheduler.recrawls
         recrawls.tell(page, lease, recrawls.failed(lease))
         self._record(page, lease, settle)
 
@@ -224,7 +229,8 @@ def _retry_times(lease: Lease) -> int | None:
     return None if times is None else min(times, MAX_ATTEMPTS)
 
 
-def _page_without_answer(lease: Lease, reason: str) -> Page:
+def _unanswered(lease: Lease, reason: str) -> Page:
+    """The record of a URL without an answer that counts."""
     entry = lease.entry
     # What was forbidden is no error.
     error = "" if reason in Forbidden.REASONS else reason

@@ -255,6 +255,6 @@ def _time(text: str) -> datetime | None:
     except ValueError:
         try:
             found = parsedate_to_datetime(text)
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, OverflowError):
             return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -22,7 +22,8 @@ _BLOCK = 512
 _HIDDEN = re.compile(r"=\s*(?:\"[^\">]*>[^\"]*|'[^'>]*>[^']*)")
 # Values in values of the other kind of quotes take another pass.
 _PASSES = 3
-_START = re.compile(r"<[a-zA-Z][^\s/>]*[\s/]")
+_TAG = re.compile(r"<[a-zA-Z]")
+_NAME_END = re.compile(r"[\s/]")
 _SEPARATOR = re.compile(r"[\s/\"']+")
 _BASE64 = re.compile(r";base64,[A-Za-z0-9+/=\s]+")
 # Ends a value in either kind of quotes, or none.
@@ -81,8 +82,12 @@ def _tag_at(html: str, start: int, end: int) -> int:
     """Where a tag with attributes may begin in a part, -1 if there is none."""
     # A search for one letter is much faster than an expression that begins with it.
     first = html.find("<", start, end)
-    tag = _START.search(html, first, end) if first >= 0 else None
-    return tag.start() if tag is not None else -1
+    tag = _TAG.search(html, first, end) if first >= 0 else None
+    # The name of the first tag ends where that of any other in this part would. Both in one
+    # expression would look for that end from each "<" on.
+    if tag is None or _NAME_END.search(html, tag.end(), end) is None:
+        return -1
+    return tag.start()
 
 
 def _attributes(tag: str) -> int:

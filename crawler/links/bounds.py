@@ -1,9 +1,10 @@
 """Cut a page where a parser would take too long, or too much memory. Pure, linear.
 
-Browsers' rules make three things grow with the square of a page's size: searching all open
+Browsers' rules make four things grow with the square of a page's size: searching all open
 elements for each tag, repeating unclosed formatting (`<p><b x=1><p><b x=2>…`: 41 KB of it make
-1.6 GB of nodes) and looking for repeated attributes of one tag. The work is estimated from the
-tags; what is left of a page that would need too much is not read.
+1.6 GB of nodes), looking for repeated attributes of one tag, and choosing among the options of a
+list. The work is estimated from the tags; what is left of a page that would need too much is not
+read, and a list of too many options is no longer one to choose from.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ _CLOSED_IN_HTML = tuple(
 )
 # Written with "/>", which closes them in drawings.
 _SHAPES = tuple("circle ellipse image line path polygon polyline rect stop use".split())
+# Options of a page among which the parser may choose, again for each of them; 100 ms or so.
+_OPTIONS = 4000
+_SELECT = re.compile(r"<(/?)select(?=[\s/>])", re.IGNORECASE)
 _IN_NAMES = str.maketrans("", "", "/-:")
 _TAG = re.compile(r"<(/?[a-zA-Z][^\s/>]*)")
 
@@ -51,6 +55,7 @@ def _with_bounded_depth(html: str) -> str:
     tags = _TAG.findall(html)
     if len(tags) <= FREE_TAGS:
         return html
+    html = _without_choices(html, tags)
     effects = _effects(set(tags))
     opened = dict.fromkeys([tag for tag, _ in effects.values()], 0)
     depth = work = 0
@@ -73,6 +78,12 @@ def _with_bounded_depth(html: str) -> str:
                 match = next(islice(_TAG.finditer(html), number, None))
                 return html[: match.start()]
     return html
+
+
+def _without_choices(html: str, tags: list[str]) -> str:
+    """A page whose lists of options are for suggestions only, if it has too many of them."""
+    number = sum(tags.count(raw) for raw in set(tags) if raw.lower() == "option")
+    return html if number <= _OPTIONS else _SELECT.sub(r"<\1datalist", html)
 
 
 def _effects(raw_tags: set[str]) -> dict[str, tuple[str, int]]:

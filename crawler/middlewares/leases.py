@@ -216,6 +216,9 @@ class Leases:
             return
         self._accounts.pop(account.lease.key, None)
         scheduler = Scheduler.of(self._crawler)
+        if account.lease.key in scheduler.failures.recording:
+            # Its errback has spoken already, as for an answer that is no page.
+            return
         again = scheduler.recrawls.take(account.lease)
         if not scheduler.holds(account.lease):
             return

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from crawler.errors import ConfigurationError
-from crawler.page_verbs.shown import NotFound, as_json, decoded, fields
+from crawler.page_verbs.shown import NotFound, as_json, decoded, fields, harmless
 from crawler.progress.text import size
 from crawler.seeds import why
 from crawler.storage.stored_pages import Content, StoredPages
@@ -95,7 +95,8 @@ def _print_content(page: dict[str, Any], content: Content, arguments: argparse.N
         text = content.text if arguments.text else decoded(content.body, page.get("charset"))
         print(as_json({"url": page["url"], "content_url": content.url, name: text}, indent=2))
     elif arguments.text:
-        print(content.text)
+        # To a file or a program all of it.
+        print(harmless(content.text) if sys.stdout.isatty() else content.text)
     else:
         sys.stdout.buffer.write(content.body)
 
@@ -110,4 +111,4 @@ def _print_brief(page: dict[str, Any], content: Content | None) -> None:
         print(f"\n{_why_not_kept(page)}")
     else:
         more = " …" if len(content.text) > _TEXT_SHOWN else ""
-        print(f"\n{content.text[:_TEXT_SHOWN]}{more}")
+        print(f"\n{harmless(content.text[:_TEXT_SHOWN])}{more}")

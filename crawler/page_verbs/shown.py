@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from crawler.errors import CrawlerError
+
+# What a terminal would obey instead of showing it, line ends and tabs aside.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class NotFound(CrawlerError):
@@ -23,6 +27,11 @@ def fields(values: Mapping[str, Any]) -> str:
     """A line a field, for people."""
     width = max(len(name) for name in values)
     return "\n".join(f"{name:<{width}}  {_shown(value)}" for name, value in values.items())
+
+
+def harmless(text: str) -> str:
+    """A text from the web that steers no terminal."""
+    return _CONTROLS.sub("\ufffd", text)
 
 
 def time(at: datetime) -> str:
@@ -41,8 +50,8 @@ def _shown(value: object) -> object:
     if isinstance(value, datetime):
         return time(value)
     if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False, default=_as_json)
-    return value
+        return harmless(json.dumps(value, ensure_ascii=False, default=_as_json))
+    return harmless(value) if isinstance(value, str) else value
 
 
 def _as_json(value: object) -> str:

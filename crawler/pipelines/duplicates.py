@@ -37,7 +37,7 @@ _PENDING_MAX = 10_000
 
 
 class Duplicates:
-    """A duplicate keeps its record, not its body; an exact one's links are not followed."""
+    """A duplicate keeps its record, not its body; for its links see links.py."""
 
     def __init__(
         self, crawler: Crawler, *, max_distance: int, min_words: int, made_for: int

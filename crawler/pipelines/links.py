@@ -1,8 +1,10 @@
 """Put the links of a page into the frontier, in one batch. Second pipeline.
 
-The same bytes have the same links: those of an exact duplicate are not followed. Texts are compared
-without lists of links, so that those of a near duplicate may be new, and are followed; except where
-its parent is its original or has the same one: a space of such pages need not end.
+A page with the bytes of another is part of a copy, and its links are not followed; unless it has
+hardly a word: frames, shells of applications and the like are the same on sites that are not. Texts
+are compared without lists of links, so that those of a near duplicate may be new, and are followed
+too. Where its parent is its original or has the same one, those of no duplicate are: a space of
+such pages need not end.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
-# Near duplicates whose originals are remembered.
+# Duplicates whose originals are remembered.
 _KIN_KEPT = 10_000
 
 
@@ -33,7 +35,7 @@ class Links:
         # Now: mistakes in its settings are told before the crawl.
         self._outlinks = Outlinks.of(crawler)
         self._counting: Counting | None = None
-        # Near duplicate -> its original, by url_hash; the oldest are forgotten.
+        # Duplicate -> its original, by url_hash; the oldest are forgotten.
         self._originals: dict[str, str] = {}
 
     @classmethod
@@ -69,7 +71,7 @@ class Links:
         original = page.duplicate_of
         if not original:
             return True
-        if page.duplicate_distance is None:
+        if page.duplicate_distance is None and page.simhash:
             return False
         url_hash = f"{fingerprint(page.url):016x}"
         self._originals[url_hash] = original

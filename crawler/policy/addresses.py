@@ -23,11 +23,15 @@ Network = IPv4Network | IPv6Network
 # forms that nobody should use.
 _TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
 # Not for the public, whatever the standard library's version says of them: Teredo, local
-# translation, documentation, segment routing, site-local, relays of 6to4.
+# translation, documentation, segment routing, site-local, relays of 6to4, protocol assignments; and
+# 168.63.129.16, which is public by its number and every machine's own platform in Azure.
 _REFUSED = tuple(
     map(
         ip_network,
-        ("2001::/32", "64:ff9b:1::/48", "3fff::/20", "5f00::/16", "fec0::/10", "192.88.99.0/24"),
+        (
+            *("2001::/32", "64:ff9b:1::/48", "3fff::/20", "5f00::/16", "fec0::/10"),
+            *("192.88.99.0/24", "192.0.0.0/24", "168.63.129.16/32"),
+        ),
     )
 )
 
@@ -42,9 +46,9 @@ def may_connect(host: str, allowed: Iterable[Network]) -> bool:
     address = ip_address(host.partition("%")[0])
     if any(address in network for network in allowed):
         return True
-    if any(address in network for network in _REFUSED):
-        return False
     seen = _embedded(address)
+    if any(address in network or seen in network for network in _REFUSED):
+        return False
     return seen.is_global and not seen.is_multicast and not seen.is_reserved
 
 

@@ -6,7 +6,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from scrapy import Request
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, IgnoreRequest
+from scrapy.http import Response
+from scrapy.spidermiddlewares.httperror import HttpError
 from twisted.python.failure import Failure
 
 from crawler import sitemaps
@@ -18,6 +21,7 @@ from crawler.frontier.health import GaveUp
 from crawler.items import Page
 from crawler.known import Known
 from crawler.policy.retry import Bury, Retry
+from crawler.requests import LEASE
 from tests.unit.schedulers import WritingScheduler, lease_of
 
 URL = "http://h.test/a"
@@ -85,6 +89,20 @@ async def test_a_url_is_settled_when_its_record_is_durable(
     await asyncio.sleep(0)
     assert scheduler.calls == [settled]
     assert not scheduler.failures.recording
+
+
+async def test_an_answer_that_the_spider_does_not_take_is_recorded_as_what_it_was(
+    scheduler: WritingScheduler, recorder: Recorder
+) -> None:
+    lease = lease_of(attempts=1)
+    response = Response(URL, status=404, request=Request(URL, meta={LEASE: lease}))
+    failed(scheduler, HttpError(response), lease)
+    (page,) = recorder.pages
+    assert (page.url, page.status, page.reason, page.stored) == (URL, 404, "status_404", False)
+    assert (page.error_count, page.last_error) == (2, "status_404")
+    recorder.futures[0].set_result(None)
+    await asyncio.sleep(0)
+    assert scheduler.calls == [("done", URL, False)]
 
 
 async def test_without_a_place_for_it_the_url_goes_back(

@@ -104,6 +104,13 @@ def test_times_of_feeds_are_those_of_mails() -> None:
 @pytest.mark.parametrize(
     ("body", "pages"),
     [
+        *(
+            (b"<urlset><url><loc>/a</loc><lastmod>%s</lastmod></url></urlset>" % time, ["/a"])
+            for time in (
+                b"Mon, 01 Jan 99999999999999999999 00:00:00 +0000",
+                b"Mon, 01 Jan 2024 00:00:00 +99999999999999999999",
+            )
+        ),
         (b"<urlset><url><loc>/a?x=1&y=2</loc></url></urlset>", ["/a?x=1&y=2"]),
         (b"<urlset><url><loc>/a</loc></url><url><loc>/b</loc></ur><url><loc>/c", ["/a", "/b"]),
         (b"<urlset><url><loc>/a</loc></url><url><loc>/b</loc>", ["/a", "/b"]),

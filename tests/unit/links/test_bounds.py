@@ -38,6 +38,10 @@ SLOW: dict[str, Callable[[int], str]] = {
     "text": repeated("word "),
     "blanks": repeated(" \n\t"),
     "brackets": repeated("<"),
+    "names without an end": repeated("<a"),
+    "comments without an end": repeated("<!--<script"),
+    "options": lambda size: "<select>" + "<option value=1>t</option>" * (size // 26),
+    "options in capitals": lambda size: "<SELECT>" + "<OPTION>t" * (size // 9),
     "zeros": repeated("\0"),
     "values with ends of tags": lambda size: "<a " + numbered('a{}=">" ')(size) + ">",
     "one address": lambda size: f"<a href='http://{'é' * size}'>",
@@ -82,10 +86,16 @@ def test_links_before_the_cut_count(letter: str) -> None:
         "<svg><path d='M0 0'/></svg><input><b>x</b>" * 5_000,
         "<pre>" + "some text without tags " * 20_000 + "</pre>",
         "<B>x</b>" * 20_000,
+        "<select>" + "<option>a city</option>" * 4_000 + "</select><a href=/x>x</a>",
     ],
 )
 def test_large_pages_of_good_will_are_read_whole(html: str) -> None:
     assert bounded(html) == html
+
+
+def test_links_behind_a_list_of_too_many_options_are_found() -> None:
+    html = "<Select name=x>" + "<option>a city" * 50_000 + "</SELECT><a href=/x>x</a>"
+    assert READER.read(html, "http://h.test/").links == ["http://h.test/x"]
 
 
 def test_pictures_inside_a_page_do_not_count() -> None:

@@ -60,3 +60,11 @@ async def test_an_item_that_failed_costs_one() -> None:
     ((verb, _, decision),) = scheduler.calls
     assert verb == "fail"
     assert isinstance(decision, Retry)
+
+
+async def test_a_lease_whose_errback_has_spoken_waits_for_its_record() -> None:
+    scheduler = WritingScheduler()
+    lease = lease_of(URL)
+    scheduler.failures.recording.add(lease.key)
+    await answered(scheduler, lease, 404)
+    assert scheduler.calls == []

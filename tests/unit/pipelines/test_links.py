@@ -1,5 +1,6 @@
 """Links of a page go to the frontier, those that belong to the crawl."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -51,9 +52,14 @@ async def test_what_does_not_belong_is_counted_and_left(scheduler: WritingSchedu
 
 
 @pytest.mark.parametrize(
-    "item", [page(links=[URL + "a"], duplicate_of="0" * 16), page(), {"links": [URL + "a"]}]
+    "item",
+    [
+        page(links=[URL + "a"], duplicate_of="0" * 16, simhash="0" * 16),
+        page(),
+        {"links": [URL + "a"]},
+    ],
 )
-async def test_duplicates_and_other_items_have_no_links_to_follow(
+async def test_copies_and_other_items_have_no_links_to_follow(
     scheduler: WritingScheduler, item: Any
 ) -> None:
     links = Links.from_crawler(crawler_with(scheduler))
@@ -79,11 +85,25 @@ async def test_links_of_near_duplicates_are_followed_for_they_were_not_compared(
     assert [entry.url for entry in scheduler.added] == [URL + "index/next"]
 
 
+def same_shell(url: str, *, parent: str) -> Page:
+    """A page with the bytes of ORIGINAL, and hardly a word."""
+    item = near_duplicate(url, parent=parent)
+    item.duplicate_distance = None
+    return item
+
+
+async def test_links_of_a_page_with_hardly_a_word_are_its_own(scheduler: WritingScheduler) -> None:
+    links = Links.from_crawler(crawler_with(scheduler))
+    await links.process_item(same_shell(URL + "fr/", parent=ENTRANCE))
+    assert [entry.url for entry in scheduler.added] == [URL + "fr/next"]
+
+
+@pytest.mark.parametrize("make", [near_duplicate, same_shell])
 async def test_links_of_a_page_with_its_parents_text_are_not_followed(
-    scheduler: WritingScheduler,
+    scheduler: WritingScheduler, make: Callable[..., Page]
 ) -> None:
     links = Links.from_crawler(crawler_with(scheduler))
-    await links.process_item(near_duplicate(URL + "trap/1", parent=ORIGINAL))
+    await links.process_item(make(URL + "trap/1", parent=ORIGINAL))
     assert scheduler.added == []
 
 
