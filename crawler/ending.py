@@ -7,12 +7,15 @@ crawl may have; or all that is left waits longer than this process does.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from crawler.frontier import Claim, Frontier, Sizes
 from crawler.page_limit import PageLimit
+
+logger = logging.getLogger(__name__)
 
 # Why a crawl closes that has no URL to begin with, or not all that it should.
 NO_SEEDS = "no_seeds"
@@ -94,6 +97,15 @@ class Ending:
     def give_up(self) -> None:
         """Redis is away for too long."""
         self.reason = "redis_lost"
+
+    def tell(self) -> None:
+        """Say what is left, if this process does not wait for it."""
+        if self.reason == "waiting" and self._last is not None and self.waits_s is not None:
+            logger.info(
+                "%d URLs wait, the earliest for %.0f s more, which is longer than CRAWL_MAX_WAIT "
+                "(%g s): a later run of this crawl goes on with them",
+                *(self._last.unfinished, self.waits_s, self._limits.max_wait_s),
+            )
 
     async def allowance(self, round_: Round, room: int) -> tuple[int, int]:
         """How many leases may be claimed now, and the limit of pages that a shard is to keep.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+from crawler.errors import ConfigurationError
 from crawler.frontier import Beat, Frontier, Lease, OwnerDead, RedisAway
 from crawler.frontier.each_shard import raised_at_the_end
 from crawler.frontier.health import LEASES, GaveUp, Health
@@ -24,6 +25,8 @@ STRATEGIES = ("sticky", "balanced", "any")
 # Calls in a row that take back leases: each is short, and a process may have died with thousands,
 # of pages that waited for their store.
 _RECLAIMS = 50
+# With less a process would be declared dead between two of its beats.
+_LEASE_TTL_MIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,12 @@ class Pulse:
     strategy: str = "sticky"
     # Share of Redis' maxmemory from which on discoveries of low priority are refused.
     memory_full: float = 0.8
+
+    def __post_init__(self) -> None:
+        if self.lease_ttl_s < _LEASE_TTL_MIN_S:
+            raise ConfigurationError(
+                f"LEASE_TTL is {self.lease_ttl_s}; give {_LEASE_TTL_MIN_S} seconds or more."
+            )
 
 
 class Heartbeat:

@@ -1,4 +1,4 @@
-"""Settings for Scrapy's commands that fetch single pages for a person: fetch, view, shell, parse.
+"""Settings for Scrapy's commands that fetch single pages: fetch, view, shell, parse, check.
 
 They keep their callbacks and their answers in memory, so nothing of a crawl can serve them: its
 frontier, its servers, its pipelines. What they fetch goes through our download handler, and

@@ -101,8 +101,6 @@ class Outside:
 
     async def _take(self, elements: Sequence[bytes]) -> int:
         pushed = [one for raw in elements for one in self._reader.read(raw)]
-        if forced := [one.entry for one in pushed if one.forced]:
-            await self._add(forced, "force")
         if entries := [one.entry for one in pushed if not one.forced]:
             added = await self._add(entries, "all")
             if known := len(entries) - added.new:
@@ -111,6 +109,9 @@ class Outside:
                     "frontier forget, and -a recrawl=)",
                     *(self._pushed.key, known, len(entries)),
                 )
+        # Last: an error after it would have them added once more.
+        if forced := [one.entry for one in pushed if one.forced]:
+            await self._add(forced, "force")
         if elements:
             await self._pushed.drop(elements)
             self._count("frontier/taken_in", len(elements))

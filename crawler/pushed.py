@@ -111,12 +111,11 @@ class RequestReader:
 
     def _made(self, make: Callable[[bytes], Any], raw: bytes) -> list[Pushed]:
         try:
-            requests = _requests(make(raw))
+            # Those that have no entry are told there.
+            entries = [(self._entry_of(each), each.dont_filter) for each in _requests(make(raw))]
         except Exception as error:  # noqa: BLE001 - the spider's own code; others wait behind it
             _tell(self._key, raw, f"make_request_from_data: {error!r}", exc_info=True)
             return []
-        # Those that have no entry are told there.
-        entries = [(self._entry_of(request), request.dont_filter) for request in requests]
         return [Pushed(entry, forced) for entry, forced in entries if entry is not None]
 
 

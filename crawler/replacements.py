@@ -1,15 +1,18 @@
-"""Settle leases whose URLs others take the place of, as by a redirect, when Redis has those."""
+"""URLs in the place of leased ones, as by a redirect: a lease is settled when Redis has its own."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
-from crawler.frontier import Added, Lease
+from crawler.frontier import Added, Entry, Lease
 from crawler.frontier.health import GaveUp
 from crawler.policy.retry import Bury
+from crawler.requests import as_given
 
 if TYPE_CHECKING:
+    from scrapy import Request
+
     from crawler.scheduler import Scheduler
 
 
@@ -20,6 +23,17 @@ class Replacements:
         self._scheduler = scheduler
         # Leases that are settled when the new URL is in the frontier.
         self.awaited: set[tuple[int, bytes]] = set()
+
+    def entry(self, request: Request, lease: Lease) -> Entry | None:
+        """The entry of a request that a middleware put in the leased one's place, as a redirect."""
+        scheduler = self._scheduler
+        request = as_given(request, lease.entry)
+        entry = scheduler.entry_of(request, depth=lease.entry.depth, parent=lease.entry.id)
+        if entry is None or not scheduler.is_scoped:
+            return entry
+        if reason := scheduler.orders.refuses_redirect(entry, lease.entry):
+            scheduler.count(f"redirects/refused/{reason}")
+        return None if reason else entry
 
     def settle(self, lease: Lease, sent: asyncio.Future[Added] | None) -> None:
         """The URL of this lease is done when another has arrived; None: that is so already."""

@@ -31,6 +31,7 @@ MAY_FETCH = "may_fetch"
 _OF_ENVIRONMENT, _TRUSTED_PROXY = "_scheme_proxy", "_auth_proxy"
 _PROXY_SECRET = "Proxy-Authorization"  # noqa: S105 - a header
 _BIND = "bindaddress"
+_RETRIES = "retry_times"
 # Set by Scrapy or by us on the way; they mean nothing to the next process.
 _LOCAL_META = frozenset(
     {
@@ -77,6 +78,11 @@ def to_entry(
         return url
     if depth is None:
         depth = request.meta.get("depth", 0)
+        if not isinstance(depth, int):
+            raise NotCarried(
+                f"{request} cannot go through the frontier: meta['depth'] is {depth!r}. Use a "
+                "whole number, or leave it out."
+            )
     tail = _tail(request, spider)
     spelled = given(request.url, url)
     if spelled != url and len(spelled) <= urls.rules.max_length:
@@ -99,6 +105,9 @@ def to_request(entry: Entry, spider: Spider) -> Request:
     """The request of an entry."""
     meta: dict[str, Any] = {"depth": entry.depth, "download_slot": entry.host}
     tail = entry.tail
+    if entry.attempts:
+        # As Scrapy's own retries have it.
+        meta[_RETRIES] = entry.attempts
     if not tail:
         return _plain_request(entry.url, meta)
     meta.update(tail.get("meta", {}))

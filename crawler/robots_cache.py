@@ -39,6 +39,8 @@ _PARSE_INLINE_BYTES = 16 * 1024
 # Many hosts of a platform have the same short file.
 _SHARED_BYTES = 1024
 _SHARED_FILES = 1000
+# Of files in memory; read, one takes up to fifty times as much.
+_RECENT_BYTES = 16 * 1024 * 1024
 _JITTER = 0.1
 # Rules with less than this share of their time left are fetched again ahead of it.
 _EARLY = 0.05
@@ -66,6 +68,10 @@ class Known:
     @property
     def left_s(self) -> float:
         return self.until - monotonic()
+
+    @property
+    def size_bytes(self) -> int:
+        return 0 if isinstance(self.rules, Unreachable) else self.rules.size_bytes
 
     @property
     def is_old(self) -> bool:
@@ -97,6 +103,7 @@ class RobotsCache:
         self._size = size
         self._withheld = withheld
         self._recent: OrderedDict[str, Known] = OrderedDict()
+        self._recent_bytes = 0
 
     def recent(self, authority: str) -> Known | None:
         """What this process knows of an authority by itself, or None."""
@@ -220,10 +227,16 @@ class RobotsCache:
     ) -> Known:
         until = monotonic() + left_s
         early_s = 0.0 if isinstance(rules, Unreachable) else _EARLY * ttl_s
-        known = self._recent[authority] = Known(rules, until, until - early_s)
-        self._recent.move_to_end(authority)
-        while len(self._recent) > self._size:
-            self._recent.popitem(last=False)
+        known = Known(rules, until, until - early_s)
+        self._recent_bytes += known.size_bytes
+        if (old := self._recent.pop(authority, None)) is not None:
+            self._recent_bytes -= old.size_bytes
+        self._recent[authority] = known
+        while len(self._recent) > self._size or (
+            self._recent_bytes > _RECENT_BYTES and len(self._recent) > 1
+        ):
+            _, oldest = self._recent.popitem(last=False)
+            self._recent_bytes -= oldest.size_bytes
         return known
 
 

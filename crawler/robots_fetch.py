@@ -1,4 +1,4 @@
-"""Fetch a robots.txt and follow its redirects, also to other hosts. Nothing is decided here."""
+"""Fetch a robots.txt and follow its redirects, also to other hosts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from scrapy.exceptions import DownloadCancelledError
 from scrapy.http import Headers, Response
 from w3lib.url import safe_url_string
 
-from crawler.policy.robots import MAX_BYTES, MAX_REDIRECTS
+from crawler.policy.locations import leads_nowhere
+from crawler.policy.robots import MAX_BYTES, MAX_REDIRECTS, Unreachable, Withheld, judge
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -34,6 +35,10 @@ class Fetched:
     body: bytes = b""
     headers: Headers = field(default_factory=Headers)
     error: str = ""
+
+    def verdict(self) -> bytes | Withheld | Unreachable:
+        """What the answer says: rules, that there are none to see, or nothing."""
+        return Unreachable(self.error) if self.status is None else judge(self.status, self.body)
 
 
 class RobotsFetch:
@@ -69,6 +74,7 @@ class RobotsFetch:
                 meta={
                     **meta,
                     "dont_redirect": True,
+                    "dont_obey_robotstxt": True,
                     "download_timeout": self._timeout_s,
                     "download_cut": MAX_BYTES + 1,
                 },
@@ -129,6 +135,8 @@ class RobotsFetch:
 
 def _target(url: str, location: bytes) -> str | None:
     """Where a redirect leads to, if there is such a place."""
+    if leads_nowhere(location):
+        return None
     try:
         target = urljoin(url, safe_url_string(location))
     except ValueError:

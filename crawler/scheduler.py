@@ -27,6 +27,7 @@ from crawler.frontier.health import Health
 from crawler.frontier.persistence import taken
 from crawler.heartbeat import Heartbeat
 from crawler.known import Known
+from crawler.known_starts import KnownStarts
 from crawler.options import Options
 from crawler.orders import Orders
 from crawler.outside import Outside
@@ -35,7 +36,7 @@ from crawler.pushed import reader_for
 from crawler.recrawls import Recrawls
 from crawler.rejections import Rejections
 from crawler.replacements import Replacements
-from crawler.requests import LEASE, NotCarried, as_given, to_entry, to_request
+from crawler.requests import LEASE, NotCarried, to_entry, to_request
 from crawler.urls import Rejected, Urls
 from crawler.vitals import Vitals
 from crawler.workbench import Workbench
@@ -54,6 +55,7 @@ class Scheduler(BaseScheduler):
         settings = crawler.settings
         assert crawler.spider is not None
         self.crawl: str = assembly.crawl_name(settings, crawler.spider)
+        self.is_scoped: bool = getattr(crawler.spider, "is_scoped", False)
         self.thresholds = assembly.numbers(settings, "FRONTIER_THRESHOLDS")
         self.urls = Urls(assembly.url_rules(settings))
         self.failures = Failures(self, assembly.retry_policy(settings))
@@ -71,7 +73,8 @@ class Scheduler(BaseScheduler):
         self.discoveries: Discoveries
         self.recrawls = Recrawls(assembly.recrawl_tuning(settings))
         self.orders = Orders(assembly.skipped_extensions(settings), self._limit, self.recrawls)
-        self._rejections = Rejections(self._count)
+        self._rejections = Rejections(self.count)
+        self._known_starts = KnownStarts(self.crawl, self.count)
         self._steering: Steering
         self._outside: Outside
         self._heartbeat: Heartbeat | None = None
@@ -111,7 +114,7 @@ class Scheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         while (lease := self.workbench.take()) is not None:
             if reason := self.orders.drops(lease.entry):
-                self._count(reason)
+                self.count(reason)
                 self.done(lease, page=False)
                 continue
             try:
@@ -130,7 +133,7 @@ class Scheduler(BaseScheduler):
         if lease is not None and (not self.holds(lease) or lease.key in self.replacements.awaited):
             # A middleware settled the lease and gave its request back to end the fetch quietly.
             return True
-        entry = self.entry_of(request) if lease is None else self._replacement(request, lease)
+        entry = self.entry_of(request) if lease is None else self.replacements.entry(request, lease)
         sent = None
         if entry is not None:
             # Never refused: it is a seed, or takes the place of a URL that the frontier has. Scrapy
@@ -140,6 +143,8 @@ class Scheduler(BaseScheduler):
                 # Folded into its source, and still the only way to the page.
                 forced = forced or entry.given_url != lease.entry.given_url
             sent = self.discoveries.send(entry, "force" if forced else "all", self._engine.wake)
+            if request.meta.get("is_start_request"):
+                self._known_starts.look(request, sent)
         if lease is not None:
             self.replacements.settle(lease, sent)
         elif entry is not None:
@@ -198,13 +203,13 @@ class Scheduler(BaseScheduler):
         if isinstance(decision, Retry):
             again = lease.entry.retried(decision.reason, now_s=time.time())
             self.workbench.outbox.retry(lease, decision.wait_ms, again)
-            self._count(f"retry/{decision.reason}")
+            self.count(f"retry/{decision.reason}")
         elif (later := self.recrawls.after_failures(lease)) is not None:
             self.workbench.outbox.done(lease, page=False, again=later)
-            self._count("recrawl/failed")
+            self.count("recrawl/failed")
         else:
             self.workbench.outbox.bury(lease, decision.reason)
-            self._count(f"dead/{decision.reason}")
+            self.count(f"dead/{decision.reason}")
             logger.debug("Gave up on %s: %s", lease.entry.url, decision.reason)
         self.workbench.settled(lease)
 
@@ -220,11 +225,11 @@ class Scheduler(BaseScheduler):
         demand = self._engine.demand(lambda: self._outside.take_in())  # noqa: PLW0108 - made below
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
-        self.discoveries = Discoveries(self.workbench.outbox, known, self._count)
+        self.discoveries = Discoveries(self.workbench.outbox, known, self.count)
         reader = reader_for(self._spider, parts.pushed.key, self.entry_of, self.urls)
         self._outside = Outside(
             *(self.frontier, parts.pushed, reader, self.discoveries.add, parts.spill),
-            count=self._count,
+            count=self.count,
             is_closing=lambda: Engine.is_closing(self._crawler),
         )
         heartbeat = Heartbeat(
@@ -268,16 +273,6 @@ class Scheduler(BaseScheduler):
             "shards": self.workbench.shard_order,
         }
 
-    def _replacement(self, request: Request, lease: Lease) -> Entry | None:
-        """The entry of a request that a middleware put in the leased one's place, as a redirect."""
-        request = as_given(request, lease.entry)
-        entry = self.entry_of(request, depth=lease.entry.depth, parent=lease.entry.id)
-        if entry is None or not getattr(self._spider, "is_scoped", False):
-            return entry
-        if reason := self.orders.refuses_redirect(entry, lease.entry):
-            self._count(f"redirects/refused/{reason}")
-        return None if reason else entry
-
     def _settle_lost(self) -> None:
         """Settle leases whose requests left the engine without a word.
 
@@ -287,13 +282,15 @@ class Scheduler(BaseScheduler):
         awaited = self.failures.recording | self.replacements.awaited
         for lease in self._engine.lost(self.workbench.taken):
             if lease.key not in awaited:
-                self._count("scheduler/lost")
+                self.count("scheduler/lost")
                 self.done(lease, page=False)
 
     def _spider_idle(self) -> None:
-        reason = self.workbench.ending.reason
-        if reason not in (None, "finished"):
-            raise CloseSpider(reason)
+        ending = self.workbench.ending
+        if ending.reason not in (None, "finished"):
+            ending.tell()
+            raise CloseSpider(ending.reason)
 
-    def _count(self, name: str, by: int = 1) -> None:
+    def count(self, name: str, by: int = 1) -> None:
+        """Add to one of Scrapy's stats."""
         self._crawler.stats.inc_value(name, by)

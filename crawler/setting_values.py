@@ -11,7 +11,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
 from crawler import settings as ours
 from crawler import targets
-from crawler.assembly import recrawl_tuning
+from crawler.assembly import pulse, recrawl_tuning
 from crawler.errors import ConfigurationError
 from crawler.guard import Guard
 from crawler.manners import host_rules
@@ -53,6 +53,7 @@ def check(settings: BaseSettings) -> None:
     targets.servers(settings.getlist("DNS_SERVERS"))
     host_rules(settings)
     recrawl_tuning(settings)
+    pulse(settings)
 
 
 def _warn_of_slips(settings: BaseSettings) -> None:

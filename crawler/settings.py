@@ -203,6 +203,8 @@ ACCEPT_TYPES = [
 PAGES_STORE = "mongo"
 # "zstd", "zlib" or "none".
 PAGES_CODEC = "zstd"
+# Lets each process of a fleet write files of its own: FEEDS with "pages-%(process)s.jsonl".
+FEED_URI_PARAMS = "crawler.feed_names.with_process"
 # Pages and bytes written to MongoDB in one go, at the most.
 STORE_BATCH_MAX = 200
 STORE_BATCH_MAX_BYTES = 16_000_000

@@ -23,6 +23,8 @@ MAX_URLS = 50_000
 MAX_BYTES = 50 * 1024 * 1024
 _CHUNK = 64 * 1024
 _GZIP = b"\x1f\x8b"
+# Packed files in one.
+_PACKED_MAX = 1000
 _AS_GZIP = 16 + zlib.MAX_WBITS
 _BOMS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 # Text of one element that is read; a URL that is longer is not crawled.
@@ -109,19 +111,28 @@ def _unpacked(body: bytes, sitemap: Sitemap) -> Iterator[bytes]:
         for at in range(0, min(len(body), MAX_BYTES), _CHUNK):
             yield body[at : min(at + _CHUNK, MAX_BYTES)]
         return
-    left = MAX_BYTES
-    while body.startswith(_GZIP) and left > 0:
+    left, at = MAX_BYTES, 0
+    # Files may be put together of several packed ones.
+    for _ in range(_PACKED_MAX):
+        if not body.startswith(_GZIP, at) or left <= 0:
+            return
         unpacker = zlib.decompressobj(_AS_GZIP)
-        data = body
-        while data and left > 0 and not unpacker.eof:
+        data = b""
+        while left > 0 and not unpacker.eof:
+            if not data:
+                # In pieces: what is not used of one is copied.
+                data = body[at : at + _CHUNK]
+                at += len(data)
+            if not data:
+                break
             chunk = unpacker.decompress(data, min(_CHUNK, left))
             data = unpacker.unconsumed_tail
             left -= len(chunk)
             if chunk:
                 yield chunk
-        # Files may be put together of several packed ones.
-        body = unpacker.unused_data
+        at -= len(unpacker.unused_data)
         sitemap.cut = not unpacker.eof
+    sitemap.cut = True
 
 
 class _Full(Exception):

@@ -27,10 +27,12 @@ from crawler.http1.mending import Unmendable, mended
 if TYPE_CHECKING:
     from crawler.reception import Reception
 
-# What a server may send besides the body: a header, how many of them, and what is neither.
+# What a server may send besides the body: a header, how many of them, what is neither, and all
+# headers of an answer together.
 MAX_HEADER_BYTES = 32 * 1024
 MAX_HEADERS = 256
 MAX_BETWEEN_BYTES = 2 * MAX_HEADER_BYTES
+MAX_HEAD_BYTES = 8 * MAX_HEADER_BYTES
 _SWITCHING = 101
 _TIMEOUT = re.compile(rb"timeout=(\d{1,9})", re.IGNORECASE)
 
@@ -59,6 +61,7 @@ class Answer:
         self._only_head = only_head
         self._fields: dict[bytes, list[bytes]] = {}
         self._count = 0
+        self._head_bytes = 0
         # Bytes since the last header or part of the body.
         self._between = 0
         self._has_head = self._until_close = self._may_keep = False
@@ -169,7 +172,13 @@ class Answer:
     def on_header(self, name: bytes, value: bytes) -> None:
         self._between = 0
         self._count += 1
-        if self._count > MAX_HEADERS or len(name) + len(value) > MAX_HEADER_BYTES:
+        size = len(name) + len(value)
+        self._head_bytes += size
+        if (
+            self._count > MAX_HEADERS
+            or size > MAX_HEADER_BYTES
+            or self._head_bytes > MAX_HEAD_BYTES
+        ):
             self._refuse("its headers are too many or too long")
         if b"\0" in value:
             self._refuse("a header has a zero byte in it")
@@ -184,7 +193,7 @@ class Answer:
         status = parser.get_status_code()
         if status < 200 and status != _SWITCHING:
             # The answer itself is still to come.
-            self._fields, self._count = {}, 0
+            self._fields, self._count, self._head_bytes = {}, 0, 0
             return
         self._has_head, self._raw = True, None
         # A server that is wrong about one answer may be wrong about its end.

@@ -12,7 +12,6 @@ _STATUS_LINE = re.compile(
     rb"HTTP(?:/[0-9]+(?:\.[0-9]+)?)?[ \t]+([1-9][0-9]{2})(?![0-9])[ \t]*(.*)", re.IGNORECASE
 )
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*)")
-_LINE = re.compile(rb"\r*\n")
 _END = re.compile(rb"\n\r{0,2}\n")
 # Bytes of an end that may have come before the rest of it.
 _END_BEGUN = 3
@@ -65,7 +64,7 @@ def _check_begin(begun: bytes) -> None:
 
 def _mended_head(head: bytes) -> tuple[bytes, bytes]:
     """The status of a head, and the head."""
-    first, *lines = _LINE.split(head)
+    first, *lines = head.split(b"\n")
     found = _STATUS_LINE.fullmatch(_spaced(first))
     if found is None:
         raise Unmendable

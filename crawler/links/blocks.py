@@ -10,10 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 FRAME = ("nav", "header", "footer", "aside")
 _LIST_LINKS = 3
+# The texts of links that are not in each other are no longer than the page's, but for blanks: so
+# many times as long, and so many characters besides.
+_LABELS = 4
+_FREE_CHARS = 10_000
 # Between two texts; no page has it, and if one has, its texts are shorter.
 _BETWEEN = "\x1f"
 
@@ -40,7 +44,9 @@ def blocks_of(marked: str, tree: LexborHTMLParser) -> list[str]:
         return []
     texts = marked.split(_BETWEEN)
     nodes = tree.tags("a")
-    labels = [node.text_lexbor().strip() for node in nodes]
+    labels = _labels(nodes, _LABELS * len(marked) + _FREE_CHARS)
+    if labels is None:
+        return texts
     linked = set(labels).intersection(texts)
     if not linked.issuperset(filter(None, labels)):
         for node, label in zip(nodes, labels, strict=True):
@@ -49,6 +55,18 @@ def blocks_of(marked: str, tree: LexborHTMLParser) -> list[str]:
                 parts = node.text(separator=_BETWEEN, strip=True, skip_empty=True)
                 linked.update(parts.split(_BETWEEN))
     return _without_lists(texts, linked)
+
+
+def _labels(nodes: list[LexborNode], most_chars: int) -> list[str] | None:
+    """The texts of links; None for links in links, each of which has the texts of all inside."""
+    labels, left = [], most_chars
+    for node in nodes:
+        label = node.text_lexbor().strip()
+        labels.append(label)
+        left -= len(label)
+        if left < 0:
+            return None
+    return labels
 
 
 def _without_lists(texts: list[str], linked: set[str]) -> list[str]:

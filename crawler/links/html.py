@@ -43,6 +43,8 @@ _REFRESH = re.compile(
 )
 _BETWEEN_SOURCES = re.compile(r",\s+")
 _ANCHOR_CHARS = 200
+# Of all links of a page, beyond which they have none.
+_ANCHORS_CHARS = 10_000_000
 
 
 @dataclass(slots=True)
@@ -215,12 +217,14 @@ def _described(
     nodes: Iterable[LexborNode], links: Iterable[str | None], *, known: set[str | None]
 ) -> list[Link]:
     """Links as their anchors present them, each once, without those that are known."""
-    found = []
+    found, left = [], _ANCHORS_CHARS
     for node, link in zip(nodes, links, strict=False):
         if link is not None and link not in known:
             known.add(link)
             rel = node.attributes.get("rel") or ""
-            text = node.text(separator=" ", strip=True)
+            # Links in links have the texts of all that are in them.
+            text = node.text(separator=" ", strip=True) if left > 0 else ""
+            left -= len(text)
             found.append(Link(link, rel[:_ANCHOR_CHARS], text[:_ANCHOR_CHARS]))
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Self
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from scrapy.settings import BaseSettings
 
     from crawler.frontier import Lease
+
+logger = logging.getLogger(__name__)
 
 _STARTED = "fetch_started"
 CRAWL_DELAY = "crawl_delay"
@@ -47,6 +51,7 @@ class AdaptiveDelay:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
+        _tell_of_another_clock(crawler.settings)
         middleware = cls(crawler)
         crawler.signals.connect(middleware._opened, signals.spider_opened)
         return middleware
@@ -110,3 +115,18 @@ class AdaptiveDelay:
         )
         Scheduler.of(self._crawler).release(lease, rest.ms, usual=rest.is_usual)
         return lease
+
+
+def _tell_of_another_clock(settings: BaseSettings) -> None:
+    """Warn of Scrapy's own delays: they come on top, and count as time that a host took."""
+    for name, is_on in (
+        ("DOWNLOAD_DELAY", settings.getfloat("DOWNLOAD_DELAY") > 0),
+        ("AUTOTHROTTLE_ENABLED", settings.getbool("AUTOTHROTTLE_ENABLED")),
+    ):
+        if is_on:
+            logger.warning(
+                "%s is %s: Scrapy waits in each process, on top of the frontier's clock, and hosts "
+                "look slow. Take it out of your settings; DELAY_MIN and DELAY_FACTOR are for the "
+                "whole fleet",
+                *(name, settings[name]),
+            )

@@ -111,13 +111,12 @@ class Leases:
                 since_s = perf_counter()
             self._observe(spent_s + perf_counter() - since_s)
             await self._add(requests, account)
-        except CloseSpider as error:
-            # No failure: what came before it counts.
-            await self._add(requests, account)
-            self._fail(account, error)
-            raise
         except Exception as error:
-            self._fail(account, error)
+            # What came before it counts, as in Scrapy.
+            try:
+                await self._add(requests, account)
+            finally:
+                self._fail(account, error)
             raise
         if account is not None:
             account.exhausted = True

@@ -13,6 +13,8 @@ from scrapy import Request
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.exceptions import IgnoreRequest
 
+from crawler.policy.locations import leads_nowhere
+
 if TYPE_CHECKING:
     from scrapy.http import Response
 
@@ -31,6 +33,9 @@ class Redirects(RedirectMiddleware):
     def process_response(  # type: ignore[override]
         self, request: Request, response: Response
     ) -> Request | Response:
+        location = response.headers.get("Location") if 300 <= response.status < 400 else None
+        if location is not None and leads_nowhere(location):
+            return response
         try:
             found = super().process_response(request, response)
         except IgnoreRequest:

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 from scrapy import Request, signals
+from scrapy.exceptions import IgnoreRequest
 from scrapy.settings import default_settings
+from scrapy.utils.httpobj import urlparse_cached
 
 from crawler import assembly
 from crawler import settings as ours
@@ -33,13 +35,14 @@ from crawler.manners import Manners
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
 from crawler.policy.politeness import Fetch
 from crawler.policy.retry_after import retry_after_s
-from crawler.policy.robots import WITHHELD_IS, Unreachable, Withheld, judge
+from crawler.policy.robots import WITHHELD_IS, Unreachable, Withheld
 from crawler.policy.user_agent import has_contact, tells_apart
 from crawler.requests import LEASE, MAY_FETCH
+from crawler.robots_beside import RobotsBeside
 from crawler.robots_cache import Known, RobotsCache
 from crawler.robots_fetch import TIMEOUT_S, Fetched, RobotsFetch
 from crawler.scheduler import Scheduler
-from crawler.urls import authority_of
+from crawler.urls import authority_of, canonical
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -71,6 +74,7 @@ class Robots:
         self._robots_fetch = RobotsFetch(crawler)
         self._addresses = AddressClock.of(crawler)
         self._cache: RobotsCache
+        self._beside: RobotsBeside
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -81,6 +85,7 @@ class Robots:
 
     async def _spider_opened(self) -> None:
         self._cache = self._cache_in(await Servers.of(self._crawler).redis())
+        self._beside = RobotsBeside(self._cache, self._robots_fetch, self._count)
 
     def _cache_in(self, redis: Client) -> RobotsCache:
         settings = self._crawler.settings
@@ -94,8 +99,11 @@ class Robots:
         )
 
     async def process_request(self, request: Request) -> Request | None:
+        if request.meta.get("dont_obey_robotstxt"):
+            return None
         lease: Lease | None = request.meta.get(LEASE)
-        if lease is None or request.meta.get("dont_obey_robotstxt"):
+        if lease is None:
+            await self._judge_beside(request)
             return None
         authority = authority_of(lease.entry.url)
         known = self._cache.recent(authority)
@@ -126,6 +134,25 @@ class Robots:
             raise Forbidden(Forbidden.BY_ROBOTS, f"robots.txt forbids {lease.entry.given_url}")
         request.meta[CRAWL_DELAY] = known.rules.crawl_delay_s
         return None
+
+    async def _judge_beside(self, request: Request) -> None:
+        """Refuse a request of a media pipeline, or of a spider that waits for it, if need be."""
+        parts, url = urlparse_cached(request), canonical(request.url)
+        if parts.scheme not in ("http", "https"):
+            return
+        spellings = {request.url, *((url,) if isinstance(url, str) else ())}
+        # The frontier would not take some, as those with a password; their rules are the same.
+        whose = authority_of(url) if isinstance(url, str) else f"{parts.scheme}://{parts.hostname}"
+        try:
+            rules = await self._beside.rules(whose)
+        except RedisAway as error:
+            raise IgnoreRequest(f"No look at the rules of {whose}: {error}") from error
+        if isinstance(rules, Unreachable):
+            self._count("robots/denied")
+            raise Forbidden(Forbidden.BY_ROBOTS, f"No rules from {whose} ({rules.reason})")
+        if not all(map(rules.allows, spellings)):
+            self._count("robots/denied")
+            raise Forbidden(Forbidden.BY_ROBOTS, f"robots.txt forbids {request.url}")
 
     def _is_put_off(self, lease: Lease, known: Known) -> bool:
         """Do the URLs of this authority wait? Then the lease is handed back."""
@@ -178,7 +205,7 @@ class Robots:
             return None
         self._count("robots/fetched")
         ended = Fetch(duration_s=monotonic() - started, status=answer.status)
-        known = await self._keep(fetch, _judged(answer), answer.headers)
+        known = await self._keep(fetch, answer.verdict(), answer.headers)
         if isinstance(known.rules, Unreachable):
             logger.info(
                 "No rules from %s (%s): its URLs wait %.0f s",
@@ -246,12 +273,6 @@ class _Fetch:
     # Rules that hold and end soon.
     old: Known | None
     is_locked: bool = True
-
-
-def _judged(answer: Fetched) -> bytes | Withheld | Unreachable:
-    if answer.status is None:
-        return Unreachable(answer.error)
-    return judge(answer.status, answer.body)
 
 
 def _check_user_agent(crawler: Crawler) -> None:

@@ -1,10 +1,10 @@
 """Put the links of a page into the frontier, in one batch. Second pipeline.
 
-A page with the bytes of another is part of a copy, and its links are not followed; unless it has
-hardly a word: frames, shells of applications and the like are the same on sites that are not. Texts
-are compared without lists of links, so that those of a near duplicate may be new, and are followed
-too. Where its parent is its original or has the same one, those of no duplicate are: a space of
-such pages need not end.
+A page with the bytes of another is part of a copy, and its links are not followed; unless it is the
+home page of a site, or a seed, with hardly a word: frames, shells of applications and the like are
+the same on sites that are not. Texts are compared without lists of links, so that those of a near
+duplicate may be new, and are followed; except where its parent is its original or has the same one:
+a space of such pages need not end.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from crawler.frontier.host_counts import HostCounts
 from crawler.items import Page
 from crawler.outlinks import Outlinks
 from crawler.scheduler import Scheduler
-from crawler.urls import fingerprint
+from crawler.urls import authority_of, fingerprint
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
-# Duplicates whose originals are remembered.
+# Near duplicates whose originals are remembered.
 _KIN_KEPT = 10_000
 
 
@@ -35,7 +35,7 @@ class Links:
         # Now: mistakes in its settings are told before the crawl.
         self._outlinks = Outlinks.of(crawler)
         self._counting: Counting | None = None
-        # Duplicate -> its original, by url_hash; the oldest are forgotten.
+        # Near duplicate -> its original, by url_hash; the oldest are forgotten.
         self._originals: dict[str, str] = {}
 
     @classmethod
@@ -71,8 +71,10 @@ class Links:
         original = page.duplicate_of
         if not original:
             return True
-        if page.duplicate_distance is None and page.simhash:
-            return False
+        if page.duplicate_distance is None:
+            # One a host, which may answer for every path with the same words.
+            is_home = page.url == f"{authority_of(page.url)}/"
+            return not page.simhash and (is_home or not page.parent)
         url_hash = f"{fingerprint(page.url):016x}"
         self._originals[url_hash] = original
         if len(self._originals) > _KIN_KEPT:

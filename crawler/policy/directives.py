@@ -36,7 +36,7 @@ def of_meta(content: str) -> Directives:
 
 def of_headers(values: Iterable[str], crawler_name: str) -> Directives:
     """What X-Robots-Tag headers ask of all crawlers, and of the one with this name."""
-    found = Directives()
+    asked: set[str] = set()
     names = ("*", crawler_name.lower())
     for value in values:
         meant = True
@@ -46,8 +46,8 @@ def of_headers(values: Iterable[str], crawler_name: str) -> Directives:
                 # It holds for all that follow in this header.
                 meant = named[1].strip() in names
             if meant:
-                found |= _asked_by([part[named.end() :] if named is not None else part])
-    return found
+                asked.update((part[named.end() :] if named is not None else part).split())
+    return _asked_by(asked)
 
 
 def _parts(text: str) -> list[str]:

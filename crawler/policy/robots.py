@@ -55,6 +55,7 @@ class Rules:
     """The rules of one authority for one user agent, given by its product token."""
 
     def __init__(self, body: bytes, user_agent: str) -> None:
+        self.size_bytes = len(body)
         self._name = user_agent.lower()
         text = _USER_AGENT.sub(self._group, text_of(body))
         self._parser = Protego.parse(text) if text.strip() else None

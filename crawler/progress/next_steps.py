@@ -54,17 +54,15 @@ def commands(
     look = ""
     if page_url is not None and settings["PAGES_STORE"] != "none":
         look = f"{program} pages get {shlex.quote(page_url)}{_flags(_page_options(settings))}"
-    folder = settings["CRAWL_DIR"]
-    forget = "make clean-data"
-    if folder != _DEFAULT_FOLDER:
-        forget += f" CRAWL_DIR={shlex.quote(folder)}"
     name = "" if crawl == _DEFAULT_CRAWL else f" --crawl {shlex.quote(crawl)}"
     options = _server_options(settings, "REDIS_URL")
+    at_redis = _flags(options)
     options += [option for option in _page_options(settings) if option not in options]
     return Commands(
         look=look,
         resume=settings["RESUME_COMMAND"] or _resume(argv, program),
-        forget=forget,
+        forget=f"{program} frontier delete{name}{at_redis}",
+        requeue=f"{program} frontier requeue{name}{at_redis}",
         dashboard=f"{program} admin{name}{_flags(options)}",
     )
 

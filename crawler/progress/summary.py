@@ -33,6 +33,7 @@ class Commands:
     resume: str
     # Forgets the crawl.
     forget: str
+    requeue: str
     # Serves the dashboard of the crawl, whose own has ended with this process.
     dashboard: str
 
@@ -87,7 +88,7 @@ class Summary:
             known = "is" if self.seeds_known == 1 else "are"
             return (
                 f"nothing left to crawl: {seeds} {known} known, {pages} crawled; "
-                f"`{self.commands.forget}` forgets{self._to_visit_again()}"
+                f"{self._to_try_again()}`{self.commands.forget}` forgets{self._to_visit_again()}"
             )
         if self.reason == NO_SEEDS:
             return (
@@ -116,6 +117,12 @@ class Summary:
                 f"(in {duration(self.waits_s)}; CRAWL_MAX_WAIT is shorter)"
             )
         return f"{self.reason}; {waits}"
+
+    def _to_try_again(self) -> str:
+        if self.sizes is None or not self.sizes.dead:
+            return ""
+        given_up = plural(self.sizes.dead, "URL")
+        return f"{given_up} given up, `{self.commands.requeue}` tries again; "
 
     def _to_visit_again(self) -> str:
         if self.sizes is None or not self.sizes.recrawls:

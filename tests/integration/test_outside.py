@@ -70,3 +70,23 @@ async def test_whoever_finds_another_at_it_knows_that_the_crawl_is_not_over(
     assert await frontier._redis.llen(KEY) == 1
     assert await outside(frontier).take_in() == 1
     assert await outside(frontier).take_in() == 0
+
+
+async def test_a_job_is_not_done_twice_for_what_failed_beside_it(frontier: Frontier) -> None:
+    failures = iter([True, False, False])
+
+    async def add(found: Sequence[Entry], mode: str) -> Added:
+        if mode == "all" and next(failures):
+            raise ConnectionError
+        return await frontier.add(found, mode=mode)
+
+    def make(data: bytes) -> Request:
+        return Request(data.decode(), dont_filter=b"again" in data)
+
+    reader = RequestReader(KEY, DEFAULT, entry_of, make)
+    outside = Outside(frontier, StartUrls(frontier._redis, KEY), reader, add, None)
+    await frontier._redis.rpush(KEY, "http://h.test/again", "http://h.test/once")
+    with pytest.raises(ConnectionError):
+        await outside.take_in()
+    assert await outside.take_in() == 2
+    assert (await frontier.sizes()).waiting == 2

@@ -28,6 +28,7 @@ class WritingScheduler(Scheduler):
 
     def __init__(self, *, retry_times: int = 3) -> None:
         self.crawl = "crawl"
+        self.is_scoped = False
         # Whether this process is surely the owner of its leases.
         self.sure = True
         self.thresholds = [80, 60, 40, 20]

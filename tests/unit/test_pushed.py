@@ -162,8 +162,9 @@ def test_a_spider_may_make_no_request(made: Any) -> None:
     assert making(lambda _: made).read(b"x") == []
 
 
-def test_requests_that_redis_does_not_take_are_left_out() -> None:
-    made = [Request("http://h.test/a", meta={"x": object()}), Request("http://h.test/b")]
+@pytest.mark.parametrize("meta", [{"x": object()}, {"depth": 1.5}, {"depth": None}])
+def test_requests_that_redis_does_not_take_are_left_out(meta: dict[str, Any]) -> None:
+    made = [Request("http://h.test/a", meta=meta), Request("http://h.test/b")]
     assert [one.entry.url for one in making(lambda _: made).read(b"x")] == ["http://h.test/b"]
 
 

@@ -239,3 +239,10 @@ def test_a_request_is_spelled_the_same_however_often_it_travels() -> None:
         again = travelled(once)
         assert again.url == once.url
         assert entry_of(again).id == entry_of(once).id
+
+
+def test_retries_are_counted_in_the_meta_as_scrapy_does() -> None:
+    entry = Entry(id=1, url="http://h.test/")
+    assert "retry_times" not in to_request(entry, Spider("a")).meta
+    again = entry.retried("timeout", now_s=0).retried("timeout", now_s=0)
+    assert to_request(again, Spider("a")).meta["retry_times"] == 2

@@ -101,3 +101,8 @@ def test_a_slip_on_the_command_line_is_told(
 def test_what_would_fail_later_is_told_at_once(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{name} is "):
         setting_values.check(settings_with(**{"REDIS_URL": None, name: value}))
+
+
+def test_leases_that_would_end_at_once_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"LEASE_TTL is 0.0; give 0.5 seconds or more"):
+        setting_values.check(settings_with(LEASE_TTL="0"))

@@ -132,6 +132,15 @@ def test_a_packed_file_that_ends_too_early_gives_its_beginning() -> None:
     assert 1000 < len(found.pages) < 4000
 
 
+def test_a_file_of_several_packed_ones_is_read_up_to_a_thousand_of_them() -> None:
+    some = gzip.compress(b"<urlset><url><loc>/a</loc></url>")
+    rest = gzip.compress(b"<url><loc>/b</loc></url></urlset>")
+    both = read(some + gzip.compress(b"") * 900 + rest, URL)
+    assert (urls(both), both.cut) == (["/a", "/b"], False)
+    cut = read(some + gzip.compress(b"") * 100_000 + rest, URL)
+    assert (urls(cut), cut.cut) == (["/a"], True)
+
+
 def test_there_are_limits_to_urls_bytes_and_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sitemaps, "MAX_URLS", 10)
     many = url_set(*[f"<loc>/{n}</loc>" for n in range(20)])

@@ -233,6 +233,13 @@ async def test_a_length_that_the_parser_knows_is_known_here_too() -> None:
     assert response.headers["Content-Length"] == b"5"
 
 
+async def test_all_headers_together_have_a_limit(handler: DownloadHandler) -> None:
+    fields = [b"X-%d: " % number + b"y" * 20_000 for number in range(20)]
+    async with serving(ok(b"", *fields)) as server:
+        with pytest.raises(DownloadFailedError, match="too many or too long"):
+            await handler.download_request(Request(server.url))
+
+
 async def test_as_many_headers_as_are_allowed_are_taken(handler: DownloadHandler) -> None:
     fields = [b"X-%d: 1" % number for number in range(254)] + [b"X-Long: " + b"y" * 32_000]
     async with serving(ok(b"", *fields)) as server:

@@ -1,5 +1,7 @@
 """Heads that the parser refuses: what is made of them, and what nobody can make anything of."""
 
+from time import process_time
+
 import pytest
 
 from crawler.http1.mending import Unmendable, mended
@@ -83,3 +85,12 @@ def test_what_goes_before_an_answer_is_kept() -> None:
     known = len(begun)
     assert mended(begun + b"\r\n", known) == hints + b"HTTP/1.1 100 \r\n\r\n" + OK + b"\r\n"
     assert mended(b"HTTP/2 101 \r\n\r\nbytes") == b"HTTP/1.1 101 \r\n\r\nbytes"
+
+
+def test_a_line_of_carriage_returns_is_read_in_no_time() -> None:
+    head = OK + b"bad line\r\nX: " + b"\r" * 60_000 + b"x"
+    started = process_time()
+    found = mended(head + b"\r\n\r\n")
+    # With squares it would be seconds.
+    assert process_time() - started < 0.5
+    assert found == OK + b"X: x\r\n\r\n"

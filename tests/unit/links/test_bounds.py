@@ -40,6 +40,8 @@ SLOW: dict[str, Callable[[int], str]] = {
     "brackets": repeated("<"),
     "names without an end": repeated("<a"),
     "comments without an end": repeated("<!--<script"),
+    "links in links": lambda size: "<svg>" + "<a>t" * (size // 4),
+    "text in links in links": lambda size: "<a><object>" * 290 + "t" * size,
     "options": lambda size: "<select>" + "<option value=1>t</option>" * (size // 26),
     "options in capitals": lambda size: "<SELECT>" + "<OPTION>t" * (size // 9),
     "zeros": repeated("\0"),

@@ -9,6 +9,7 @@ from scrapy.http import Response
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
 from crawler.middlewares.robots import Robots
 from crawler.requests import LEASE
+from crawler.robots_beside import RobotsBeside
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 ALLOWED, FORBIDDEN = "http://h.test/a", "http://h.test/private"
@@ -87,6 +88,9 @@ class World:
         self.stats = crawler.stats
         self.robots = Robots.from_crawler(crawler)
         self.robots._cache = self.robots._cache_in(self.redis)
+        self.robots._beside = RobotsBeside(
+            self.robots._cache, self.robots._robots_fetch, self.robots._count
+        )
 
     async def _download(self, request: Request) -> Response:
         self.asked.append(request)

@@ -154,3 +154,12 @@ async def test_a_process_that_may_have_lost_its_lease_hands_it_back_unfetched(
     request = leased()
     assert middleware.process_request(request) is request
     assert scheduler.calls == [("hand_back", URL, 0)]
+
+
+@pytest.mark.parametrize("setting", [{"DOWNLOAD_DELAY": 1}, {"AUTOTHROTTLE_ENABLED": True}])
+def test_a_second_clock_is_told(setting: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    AdaptiveDelay.from_crawler(crawler_with(WritingScheduler()))
+    assert not caplog.records
+    AdaptiveDelay.from_crawler(crawler_with(WritingScheduler(), **setting))
+    assert f"{next(iter(setting))} is" in caplog.text
+    assert "DELAY_MIN" in caplog.text

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
@@ -12,6 +12,7 @@ from crawler.errors import NotStored
 from crawler.frontier import Lease
 from crawler.middlewares.leases import Leases
 from crawler.policy.retry import Retry
+from crawler.rejections import Rejections
 from crawler.requests import LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
@@ -68,3 +69,21 @@ async def test_a_lease_whose_errback_has_spoken_waits_for_its_record() -> None:
     scheduler.failures.recording.add(lease.key)
     await answered(scheduler, lease, 404)
     assert scheduler.calls == []
+
+
+async def test_what_a_callback_gave_before_it_failed_counts() -> None:
+    scheduler = WritingScheduler()
+    leases = Leases(crawler_with(scheduler))
+
+    async def failing() -> AsyncIterator[Any]:
+        yield Request("http://h.test/found")
+        raise ValueError("late")
+
+    scheduler._spider = Spider("a")
+    scheduler._rejections = Rejections(lambda _name, _by: None)
+    response = Response(URL, request=Request(URL, meta={LEASE: lease_of(URL)}))
+    with pytest.raises(ValueError, match="late"):
+        _ = [item async for item in leases.process_spider_output(response, failing())]
+    assert [entry.url for entry in scheduler.added] == ["http://h.test/found"]
+    ((verb, _, decision),) = scheduler.calls
+    assert (verb, decision.reason) == ("fail", "callback_error_ValueError")

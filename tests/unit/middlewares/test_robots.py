@@ -1,5 +1,6 @@
 """robots.txt: fetched once, obeyed always, and never taken for a yes when it is missing."""
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,7 @@ from scrapy.exceptions import (
 from scrapy.http import Response
 
 from crawler.errors import ConfigurationError
+from crawler.fetch_errors import Forbidden
 from crawler.frontier.entry import GIVEN_URL
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
 from crawler.requests import LEASE
@@ -211,9 +213,61 @@ async def test_rules_that_redis_did_not_take_are_used_by_this_process() -> None:
 
 async def test_a_request_may_be_exempt() -> None:
     world = World(answer())
-    for meta in ({"dont_obey_robotstxt": True}, {LEASE: None}):
-        request = Request(FORBIDDEN, meta={LEASE: lease_of(FORBIDDEN), **meta})
+    for lease in (lease_of(FORBIDDEN), None):
+        request = Request(FORBIDDEN, meta={LEASE: lease, "dont_obey_robotstxt": True})
         assert await world.robots.process_request(request) is None
+    assert world.asked == []
+
+
+# --- requests without a lease, as those of media pipelines --------------------------------------
+
+
+async def test_requests_beside_the_frontier_are_judged_by_one_fetch_of_the_rules() -> None:
+    world = World(answer())
+    requests = [Request(url) for url in (ALLOWED, FORBIDDEN, ALLOWED + "?x", "data:,x")]
+    found = await asyncio.gather(
+        *map(world.robots.process_request, requests), return_exceptions=True
+    )
+    assert [type(each) for each in found] == [type(None), Forbidden, type(None), type(None)]
+    assert [request.url for request in world.asked] == ["http://h.test/robots.txt"]
+    assert world.asked[0].meta["dont_obey_robotstxt"]
+    # There is no lease to settle. A page of that host finds the rules.
+    assert world.scheduler.calls == []
+    with pytest.raises(Forbidden):
+        await world.meets(FORBIDDEN)
+    assert len(world.asked) == 1
+
+
+async def test_passwords_hide_no_url_from_the_rules() -> None:
+    world = World(answer())
+    with pytest.raises(Forbidden, match=r"robots\.txt forbids"):
+        await world.robots.process_request(Request("http://me:secret@h.test/private"))
+
+
+async def test_without_rules_requests_beside_the_frontier_are_refused() -> None:
+    with pytest.raises(Forbidden, match=r"No rules from http://h.test \(status 503\)"):
+        await World(answer(503)).robots.process_request(Request(ALLOWED))
+    world = World(answer())
+    world.redis.away = True
+    with pytest.raises(IgnoreRequest, match="No look at the rules"):
+        await world.robots.process_request(Request(ALLOWED))
+
+
+async def test_requests_beside_the_frontier_wait_for_a_fetch_of_another_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("crawler.robots_beside._LOOK_S", 0)
+    world, other = World(answer()), World(answer())
+    world.redis = other.redis
+    world.robots._cache._trips = other.robots._cache._trips
+    token, _ = await other.robots._cache.lock("http://h.test", 20)
+    assert token is not None
+    waiting = asyncio.create_task(world.robots.process_request(Request(ALLOWED)))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    await other.robots._cache.put("http://h.test", RULES, token=token)
+    assert await waiting is None
     assert world.asked == []
 
 

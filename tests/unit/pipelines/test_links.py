@@ -1,6 +1,5 @@
 """Links of a page go to the frontier, those that belong to the crawl."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -85,25 +84,30 @@ async def test_links_of_near_duplicates_are_followed_for_they_were_not_compared(
     assert [entry.url for entry in scheduler.added] == [URL + "index/next"]
 
 
-def same_shell(url: str, *, parent: str) -> Page:
-    """A page with the bytes of ORIGINAL, and hardly a word."""
-    item = near_duplicate(url, parent=parent)
-    item.duplicate_distance = None
-    return item
-
-
-async def test_links_of_a_page_with_hardly_a_word_are_its_own(scheduler: WritingScheduler) -> None:
-    links = Links.from_crawler(crawler_with(scheduler))
-    await links.process_item(same_shell(URL + "fr/", parent=ENTRANCE))
-    assert [entry.url for entry in scheduler.added] == [URL + "fr/next"]
-
-
-@pytest.mark.parametrize("make", [near_duplicate, same_shell])
-async def test_links_of_a_page_with_its_parents_text_are_not_followed(
-    scheduler: WritingScheduler, make: Callable[..., Page]
+@pytest.mark.parametrize(
+    ("url", "parent", "are_followed"),
+    [
+        (URL, ENTRANCE, True),
+        (URL + "frames/", "", True),
+        (URL + "fr/", ENTRANCE, False),
+        (URL + "?x", ENTRANCE, False),
+    ],
+)
+async def test_links_of_a_home_page_or_seed_with_hardly_a_word_are_its_own(
+    scheduler: WritingScheduler, url: str, parent: str, are_followed: bool
 ) -> None:
     links = Links.from_crawler(crawler_with(scheduler))
-    await links.process_item(make(URL + "trap/1", parent=ORIGINAL))
+    item = near_duplicate(url, parent=parent)
+    item.duplicate_distance = None
+    await links.process_item(item)
+    assert [entry.url for entry in scheduler.added] == ([url + "next"] if are_followed else [])
+
+
+async def test_links_of_a_page_with_its_parents_text_are_not_followed(
+    scheduler: WritingScheduler,
+) -> None:
+    links = Links.from_crawler(crawler_with(scheduler))
+    await links.process_item(near_duplicate(URL + "trap/1", parent=ORIGINAL))
     assert scheduler.added == []
 
 

@@ -37,7 +37,11 @@ PROCESS = Process(
 )
 SNAPSHOT = Snapshot("web", PROCESS, SIZES)
 COMMANDS = Commands(
-    "scrapy pages get http://a.test/", "scrapy crawl web", "make clean-data", "scrapy admin"
+    look="scrapy pages get http://a.test/",
+    resume="scrapy crawl web",
+    forget="scrapy frontier delete",
+    requeue="scrapy frontier requeue",
+    dashboard="scrapy admin",
 )
 
 

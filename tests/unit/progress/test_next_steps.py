@@ -106,6 +106,9 @@ def test_scrapy_is_called_so_that_the_shell_finds_it(
     assert scrapy_program(prefix, "/project", environment) == program
 
 
-def test_another_folder_is_named_when_forgetting() -> None:
-    found = commands(settings(CRAWL_DIR="x"), crawl="web", page_url=None, argv=[], program="scrapy")
-    assert found.forget == "make clean-data CRAWL_DIR=x"
+def test_one_crawl_is_forgotten_or_tried_again_and_no_other() -> None:
+    found = commands(
+        settings(CRAWL_DIR="x"), crawl="my shop", page_url=None, argv=[], program="scrapy"
+    )
+    assert found.forget == "scrapy frontier delete --crawl 'my shop' -s CRAWL_DIR=x"
+    assert found.requeue == "scrapy frontier requeue --crawl 'my shop' -s CRAWL_DIR=x"

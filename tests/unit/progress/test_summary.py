@@ -120,7 +120,8 @@ def test_a_run_with_nothing_to_do_says_so() -> None:
     found = summary(process=Process(elapsed_s=1.0), seeds_added=0, seeds_known=1)
     assert found.nothing_to_do
     assert found.why() == (
-        "nothing left to crawl: 1 seed is known, 7,000 pages crawled; `make clean-data` forgets"
+        "nothing left to crawl: 1 seed is known, 7,000 pages crawled; "
+        "`scrapy frontier delete` forgets"
     )
     assert "This run" not in summary_text(found).plain
 

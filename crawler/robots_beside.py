@@ -1,0 +1,68 @@
+"""Rules for requests beside the frontier, as those of media pipelines: they have no lease.
+
+They are judged as all others are. Nobody can put them off: they wait for a robots.txt that is being
+fetched, and where there is no answer they are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from crawler.policy.robots import Rules, Unreachable
+from crawler.robots_fetch import TIMEOUT_S, RobotsFetch
+
+if TYPE_CHECKING:
+    from crawler.robots_cache import RobotsCache
+
+# How often those look that find the file being fetched by another process.
+_LOOK_S = 0.5
+_LOCK_S = 2 * TIMEOUT_S
+
+
+class RobotsBeside:
+    """Finds the rules of an authority, and fetches them if nobody knows them."""
+
+    def __init__(
+        self, cache: RobotsCache, robots_fetch: RobotsFetch, count: Callable[[str], None]
+    ) -> None:
+        self._cache = cache
+        self._robots_fetch = robots_fetch
+        self._count = count
+        # By authority: a page may ask for a hundred pictures at once.
+        self._in_flight: dict[str, asyncio.Task[Rules | Unreachable]] = {}
+
+    async def rules(self, authority: str) -> Rules | Unreachable:
+        """What holds for an authority; one of RedisAway if nobody can tell."""
+        if (known := self._cache.recent(authority)) is not None:
+            return known.rules
+        task = self._in_flight.get(authority)
+        if task is None:
+            task = self._in_flight[authority] = asyncio.create_task(self._find(authority))
+            task.add_done_callback(lambda _: self._in_flight.pop(authority, None))
+        # It goes on for others if this request is given up.
+        return await asyncio.shield(task)
+
+    async def _find(self, authority: str) -> Rules | Unreachable:
+        while True:
+            token, known = await self._cache.lock(authority, _LOCK_S)
+            try:
+                known = known or self._cache.recent(authority)
+                if known is not None:
+                    return known.rules
+                if token is not None:
+                    return await self._fetched(authority, token)
+            finally:
+                if token is not None:
+                    await self._cache.unlock(authority, token)
+            await asyncio.sleep(_LOOK_S)
+
+    async def _fetched(self, authority: str, token: str) -> Rules | Unreachable:
+        lock_on = partial(self._cache.lock_on, authority, token, _LOCK_S)
+        answer = await self._robots_fetch.answer(authority, {}, lock_on)
+        self._count("robots/fetched")
+        cache_control = answer.headers.get("Cache-Control")
+        known = await self._cache.put(authority, answer.verdict(), cache_control=cache_control)
+        return known.rules
