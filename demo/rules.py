@@ -131,8 +131,11 @@ def _sooner(crawl: Crawl, due: Callable[[Entry, Entry], float]) -> Iterator[str]
 
 
 def too_soon(crawl: Crawl) -> Iterator[str]:
-    """A request to a host came sooner after the last answer than any may."""
-    return _sooner(crawl, lambda _last, _entry: crawl.min_delay_s)
+    """A request to a host came sooner after the last answer than any may.
+
+    Of an answer that the crawler broke off the host hears late on a busy machine.
+    """
+    return _sooner(crawl, lambda last, _: 0.0 if last.outcome == "aborted" else crawl.min_delay_s)
 
 
 def crawl_delay(crawl: Crawl) -> Iterator[str]:
