@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from crawler import assembly
@@ -93,6 +94,18 @@ class Outlinks:
 
         With `given` they are the user's own and not judged.
         """
+        known: list[str] = []
+        left = iter(urls)
+        # An index may have 50,000, which take half a second to judge.
+        while some := list(islice(left, ADD_MAX)):
+            known += await self._add_sitemaps(some, site, level, given=given)
+        return known
+
+    # -------------------------------------------------------------------------------------------
+
+    async def _add_sitemaps(
+        self, urls: Iterable[str], site: str, level: int, *, given: bool
+    ) -> list[str]:
         scheduler = Scheduler.of(self._crawler)
         entries = []
         for url in urls:
@@ -101,16 +114,12 @@ class Outlinks:
                 entries.append(self._sitemap_entry(url, site or url, level, given=given))
             else:
                 self._count(f"sitemaps/refused/{reason}")
-        known: list[str] = []
-        for at in range(0, len(entries), ADD_MAX):
-            some = entries[at : at + ADD_MAX]
-            added = await scheduler.add(some, "all" if given else "new")
-            new = {entry.id for entry in added.new_of(some)}
-            known += [entry.url for entry in some if entry.id not in new]
-            self._count("sitemaps/added", added.new)
-        return known
-
-    # -------------------------------------------------------------------------------------------
+        if not entries:
+            return []
+        added = await scheduler.add(entries, "all" if given else "new")
+        self._count("sitemaps/added", added.new)
+        new = {entry.id for entry in added.new_of(entries)}
+        return [entry.url for entry in entries if entry.id not in new]
 
     async def _follow(self, urls: Sequence[str], source: Source) -> None:
         scheduler = Scheduler.of(self._crawler)

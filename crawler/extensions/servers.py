@@ -33,8 +33,9 @@ logger = logging.getLogger(__name__)
 
 _MONGO_TIMEOUT_MS = 5000
 _CLOSE_S = 2.0
-# Several lines a command at DEBUG: nobody who debugs a spider wants them.
-logging.getLogger("pymongo").setLevel(logging.INFO)
+# Several lines a command or connection at DEBUG: nobody who debugs a spider wants them.
+for _name in ("pymongo", "redis"):
+    logging.getLogger(_name).setLevel(logging.INFO)
 
 
 class Servers:
@@ -48,6 +49,8 @@ class Servers:
         redis_params: dict[str, Any],
         mongo_uri: str | None,
         require_persistence: bool = True,
+        # A command looks whether servers answer before the crawl asks for them.
+        told_at: int = logging.DEBUG,
     ) -> None:
         self._folder = folder
         self._embedded = EmbeddedServers(folder)
@@ -59,20 +62,22 @@ class Servers:
         self._redis: Client = None
         self._mongo: AsyncMongoClient[dict[str, Any]] | None = None
         self._lock = asyncio.Lock()
+        self._told_at = told_at
 
     @classmethod
-    def from_settings(cls, settings: BaseSettings) -> Self:
+    def from_settings(cls, settings: BaseSettings, *, told_at: int = logging.DEBUG) -> Self:
         return cls(
             Path(settings["CRAWL_DIR"]),
             redis_url=redis_url(settings),
             redis_params=settings.getdict("REDIS_PARAMS"),
             mongo_uri=settings["MONGO_URI"],
             require_persistence=settings.getbool("REQUIRE_PERSISTENCE"),
+            told_at=told_at,
         )
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        servers = cls.from_settings(crawler.settings)
+        servers = cls.from_settings(crawler.settings, told_at=logging.INFO)
         crawler.signals.connect(servers.close, signals.engine_stopped)
         return servers
 
@@ -93,7 +98,8 @@ class Servers:
                 url = self._redis_url
                 if url is None:
                     url = await self._start(self._embedded.redis_url)
-                    logger.info(
+                    logger.log(
+                        self._told_at,
                         "No REDIS_URL: the frontier is in an embedded server, in %s",
                         self._folder,
                     )

@@ -41,6 +41,7 @@ from crawler.requests import LEASE, MAY_FETCH
 from crawler.robots_beside import RobotsBeside
 from crawler.robots_cache import Known, RobotsCache
 from crawler.robots_fetch import TIMEOUT_S, Fetched, RobotsFetch
+from crawler.robots_judgement import allows
 from crawler.scheduler import Scheduler
 from crawler.urls import authority_of, canonical
 
@@ -126,8 +127,7 @@ class Robots:
                 signals.robots_parsed, robotparser=known.rules, request=request
             )
             known.is_told = True
-        # In both spellings: what one of them hides, a server may see in the other.
-        if not all(map(known.rules.allows, {lease.entry.url, lease.entry.given_url})):
+        if not await allows(known.rules, {lease.entry.url, lease.entry.given_url}):
             self._count("robots/denied")
             # The host was not contacted, so it need not rest.
             Scheduler.of(self._crawler).release(lease, 0)
@@ -150,7 +150,7 @@ class Robots:
         if isinstance(rules, Unreachable):
             self._count("robots/denied")
             raise Forbidden(Forbidden.BY_ROBOTS, f"No rules from {whose} ({rules.reason})")
-        if not all(map(rules.allows, spellings)):
+        if not await allows(rules, spellings):
             self._count("robots/denied")
             raise Forbidden(Forbidden.BY_ROBOTS, f"robots.txt forbids {request.url}")
 

@@ -456,3 +456,12 @@ async def test_a_file_stays_locked_while_redirects_are_followed() -> None:
     # Once more for each redirect.
     assert locked_ms == [20_000, 40_000]
     assert "robots:lock:http://h.test" not in world.redis._values
+
+
+async def test_large_files_are_obeyed_too() -> None:
+    world = World(answer(body=RULES + b"Disallow: /%d\n" * 4000 % tuple(range(4000))))
+    await world.meets(ALLOWED)
+    assert await world.meets(ALLOWED) is None
+    for url in (FORBIDDEN, "http://h.test/3999"):
+        with pytest.raises(Forbidden):
+            await world.meets(url)
