@@ -248,6 +248,48 @@ def test_a_spider_makes_requests_of_what_is_pushed_as_with_scrapy_redis(
     assert [item["job"] for item in project.items] == [0, 1]
 
 
+# --- requests beside the frontier ---------------------------------------------------------------
+
+BESIDE = """
+    import scrapy
+    from scrapy.exceptions import IgnoreRequest
+
+
+    class Mine(scrapy.Spider):
+        name = "mine"
+        start_urls = ["http://s0.test/"]
+
+        async def parse(self, response):
+            for path in ("/", "/bin/a.cgi", "/x/draft/1"):
+                request = scrapy.Request("http://s1.test" + path)
+                try:
+                    found = await self.crawler.engine.download_async(request)
+                except IgnoreRequest as error:
+                    yield {"refused": str(error)}
+                else:
+                    yield {"found": found.url}
+"""
+
+
+def test_what_a_spider_downloads_itself_obeys_robots(tmp_path: Path, redis_url: str) -> None:
+    options = WebOptions(hosts=16, pages=8, seed=3, zoo="demo")
+    forbidden = {"http://s1.test/bin/a.cgi", "http://s1.test/x/draft/1"}
+    assert forbidden <= truth(options).must_not_fetch
+    log = tmp_path / "access.log"
+    with DemoServer(options, log) as served:
+        project = Project(tmp_path / "project", BESIDE, redis_url=redis_url, address=served.address)
+        project.crawl()
+    assert project.items == [
+        {"found": "http://s1.test/"},
+        *({"refused": f"robots.txt forbids {url}"} for url in sorted(forbidden)),
+    ]
+    # With one fetch of the rules, and none of what they forbid.
+    assert [entry.url for entry in read_log(log) if entry.host == "s1.test"] == [
+        "http://s1.test/robots.txt",
+        "http://s1.test/",
+    ]
+
+
 # --- all that a request may carry ---------------------------------------------------------------
 
 CARRIER = """
