@@ -116,8 +116,9 @@ class Answers:
     def _failed(self, node: Node) -> Answer:
         value, wait_s = node.retry_after, 0.0
         if value.startswith("+"):
-            # An HTTP date has whole seconds, so up to one second less than this is asked for.
-            wait_s = float(value) - 1
+            # An HTTP date has whole seconds, so up to one second less than this is asked for, and
+            # the answer is on its way for a moment.
+            wait_s = float(value) - 1.1
             value = http_date(int(self._clock.now_s() + float(value)))
         elif value.isdigit():
             wait_s = float(value)
