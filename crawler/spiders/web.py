@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,7 +18,7 @@ from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from crawler import assembly, components, seeds, sitemaps, spider_arguments
 from crawler.ending import BAD_SEEDS, NO_SEEDS
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, NotStored
 from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.items import Page
 from crawler.links import Document, HtmlReader, Reader, is_light
@@ -263,7 +264,9 @@ class WebSpider(Spider):
         if named and Scheduler.of(self.crawler).orders.options.follow:
             site = f"{authority_of(request.url)}/"
             good = [url for url in named if isinstance(url, str)]
-            await self._outlinks.add_sitemaps(good, site=site, level=0)
+            # The process ends without Redis: whoever gets its leases meets the rules anew.
+            with suppress(NotStored):
+                await self._outlinks.add_sitemaps(good, site=site, level=0)
 
     @property
     def _outlinks(self) -> Outlinks:

@@ -1,6 +1,7 @@
 """The generic spider: arguments, seeds, and one page for each response."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
 
 from crawler.errors import ConfigurationError
+from crawler.frontier import Added
+from crawler.frontier.health import GaveUp
 from crawler.items import Page
 from crawler.pipelines.duplicates import Duplicates
 from crawler.reception import TYPE_NOT_ACCEPTED
@@ -315,3 +318,18 @@ async def test_a_type_that_was_not_downloaded_is_recorded_and_not_kept(
     page = await page_of(response, spider_with(scheduler))
     assert (page.status, page.content_type, page.body) == (200, "video/mp4", b"")
     assert not page.stored
+
+
+async def test_sitemaps_of_a_robots_txt_are_left_to_others_when_redis_is_given_up_on(
+    scheduler: WritingScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spider = spider_with(scheduler)
+    named = SimpleNamespace(sitemaps=["http://h.test/map.xml"])
+    await spider.robots_parsed(named, Request(URL))
+    assert [entry.url for entry in scheduler.added] == ["http://h.test/map.xml"]
+
+    async def give_up(*_: Any) -> Added:
+        raise GaveUp("Redis was away for 10 s")
+
+    monkeypatch.setattr(scheduler, "add", give_up)
+    await spider.robots_parsed(named, Request(URL))
