@@ -102,8 +102,8 @@ class Ending:
         """Say what is left, if this process does not wait for it."""
         if self.reason == "waiting" and self._last is not None and self.waits_s is not None:
             logger.info(
-                "%d URLs wait, the earliest for %.0f s more, which is longer than CRAWL_MAX_WAIT "
-                "(%g s): a later run of this crawl goes on with them",
+                "URLs left: %d. The earliest waits %.0f s more, longer than CRAWL_MAX_WAIT (%g s): "
+                "a later run of this crawl goes on with them",
                 *(self._last.unfinished, self.waits_s, self._limits.max_wait_s),
             )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from typing import TYPE_CHECKING, Any
+
+from crawler.assembly import PROCESS
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 
 def with_process(params: dict[str, Any], spider: Spider) -> dict[str, Any]:  # noqa: ARG001 - Scrapy's form
     """Scrapy's own parameters, and the machine and number of this process."""
-    return {**params, "process": f"{socket.gethostname()}-{os.getpid()}"}
+    return {**params, "process": "{machine}-{pid}".format(**PROCESS)}

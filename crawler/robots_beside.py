@@ -11,15 +11,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from crawler.policy.retry_after import retry_after_s
 from crawler.policy.robots import Rules, Unreachable
-from crawler.robots_fetch import TIMEOUT_S, RobotsFetch
+from crawler.robots_fetch import LOCK_S, RobotsFetch
 
 if TYPE_CHECKING:
     from crawler.robots_cache import RobotsCache
 
 # How often those look that find the file being fetched by another process.
 _LOOK_S = 0.5
-_LOCK_S = 2 * TIMEOUT_S
 
 
 class RobotsBeside:
@@ -47,7 +47,7 @@ class RobotsBeside:
 
     async def _find(self, authority: str) -> Rules | Unreachable:
         while True:
-            token, known = await self._cache.lock(authority, _LOCK_S)
+            token, known = await self._cache.lock(authority, LOCK_S)
             try:
                 known = known or self._cache.recent(authority)
                 if known is not None:
@@ -60,9 +60,15 @@ class RobotsBeside:
             await asyncio.sleep(_LOOK_S)
 
     async def _fetched(self, authority: str, token: str) -> Rules | Unreachable:
-        lock_on = partial(self._cache.lock_on, authority, token, _LOCK_S)
+        lock_on = partial(self._cache.lock_on, authority, token, LOCK_S)
         answer = await self._robots_fetch.answer(authority, {}, lock_on)
         self._count("robots/fetched")
-        cache_control = answer.headers.get("Cache-Control")
-        known = await self._cache.put(authority, answer.verdict(), cache_control=cache_control)
+        verdict, headers = answer.verdict(), answer.headers
+        asked_s = retry_after_s(headers.get("Retry-After")) or 0.0
+        known = await self._cache.put(
+            authority,
+            verdict,
+            at_least_s=asked_s if isinstance(verdict, Unreachable) else 0.0,
+            cache_control=headers.get("Cache-Control"),
+        )
         return known.rules

@@ -20,6 +20,7 @@ import msgpack
 import zstandard
 
 from crawler.frontier import RedisAway
+from crawler.frontier.locks import LOCK_ON, UNLOCK
 from crawler.frontier.round_trips import Command, RoundTrips
 from crawler.policy.robots import (
     MAX_BYTES,
@@ -48,10 +49,6 @@ _EARLY = 0.05
 _FAILURES_KEPT_MIN_S = 3600.0
 # Made once: that takes 25 times as long as packing a short file does. Used by this thread alone.
 _PACKER, _UNPACKER = zstandard.ZstdCompressor(), zstandard.ZstdDecompressor()
-_LOCK_ON = (
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end"
-)
-_UNLOCK = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
 
 
 @dataclass(slots=True)
@@ -174,7 +171,7 @@ class RobotsCache:
         lasts_ms = record["ttl_ms"] + record["kept_ms"]
         commands: list[Command] = [("SET", _key(authority), msgpack.packb(record), "PX", lasts_ms)]
         if token:
-            commands.append(("EVAL", _UNLOCK, 1, _lock(authority), token))
+            commands.append(("EVAL", UNLOCK, 1, _lock(authority), token))
         await self._trips.ask(*commands)
         return known
 
@@ -204,12 +201,12 @@ class RobotsCache:
         """The fetch goes on: from now on the lock, if it is still ours, holds for so long."""
         with suppress(*RedisAway):
             left_ms = round(seconds * 1000)
-            await self._trips.ask(("EVAL", _LOCK_ON, 1, _lock(authority), token, left_ms))
+            await self._trips.ask(("EVAL", LOCK_ON, 1, _lock(authority), token, left_ms))
 
     async def unlock(self, authority: str, token: str) -> None:
         """The fetch ended. A lock that expired and is another's by now stays."""
         with suppress(*RedisAway):
-            await self._trips.ask(("EVAL", _UNLOCK, 1, _lock(authority), token))
+            await self._trips.ask(("EVAL", UNLOCK, 1, _lock(authority), token))
 
     async def _read(self, authority: str) -> tuple[dict[str, Any] | None, int]:
         """The record in Redis, and the milliseconds it is still kept for."""

@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 # For each of its requests; less if DOWNLOAD_TIMEOUT is.
 TIMEOUT_S = 10.0
+# Of the lock on a file: renewed with each redirect; not longer, for the host's URLs wait for it if
+# its holder dies.
+LOCK_S = 2 * TIMEOUT_S
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 

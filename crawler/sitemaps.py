@@ -132,7 +132,7 @@ def _unpacked(body: bytes, sitemap: Sitemap) -> Iterator[bytes]:
                 yield chunk
         at -= len(unpacker.unused_data)
         sitemap.cut = not unpacker.eof
-    sitemap.cut = True
+    sitemap.cut |= body.startswith(_GZIP, at)
 
 
 class _Full(Exception):

@@ -49,10 +49,7 @@ class Servers:
         redis_params: dict[str, Any],
         mongo_uri: str | None,
         require_persistence: bool = True,
-        # A command looks whether servers answer before the crawl asks for them.
-        told_at: int = logging.DEBUG,
     ) -> None:
-        self._folder = folder
         self._embedded = EmbeddedServers(folder)
         self._keeper = Keeper(self._embedded)
         self._redis_url = redis_url
@@ -62,22 +59,26 @@ class Servers:
         self._redis: Client = None
         self._mongo: AsyncMongoClient[dict[str, Any]] | None = None
         self._lock = asyncio.Lock()
-        self._told_at = told_at
 
     @classmethod
-    def from_settings(cls, settings: BaseSettings, *, told_at: int = logging.DEBUG) -> Self:
+    def from_settings(cls, settings: BaseSettings) -> Self:
         return cls(
             Path(settings["CRAWL_DIR"]),
             redis_url=redis_url(settings),
             redis_params=settings.getdict("REDIS_PARAMS"),
             mongo_uri=settings["MONGO_URI"],
             require_persistence=settings.getbool("REQUIRE_PERSISTENCE"),
-            told_at=told_at,
         )
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        servers = cls.from_settings(crawler.settings, told_at=logging.INFO)
+        servers = cls.from_settings(crawler.settings)
+        if servers._redis_url is None:  # noqa: SLF001 - of this class
+            # Here, since the command looks whether it answers before the crawl does.
+            logger.info(
+                "No REDIS_URL: the frontier is in an embedded server, in %s",
+                crawler.settings["CRAWL_DIR"],
+            )
         crawler.signals.connect(servers.close, signals.engine_stopped)
         return servers
 
@@ -98,11 +99,6 @@ class Servers:
                 url = self._redis_url
                 if url is None:
                     url = await self._start(self._embedded.redis_url)
-                    logger.log(
-                        self._told_at,
-                        "No REDIS_URL: the frontier is in an embedded server, in %s",
-                        self._folder,
-                    )
                 self._redis = await connect(url, self._redis_params)
                 if self._require_persistence:
                     await persistence.check(self._redis)

@@ -12,6 +12,7 @@ from redis.exceptions import ResponseError
 
 from crawler.frontier.connection import Client
 from crawler.frontier.errors import RedisAway, executed
+from crawler.frontier.locks import UNLOCK
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +21,6 @@ Command = tuple[Any, ...]
 _READ_MAX = 1000
 # More than reading, adding and removing take. A process that dies with the lock holds others up.
 _ALONE_MS = 30_000
-_UNLOCK = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
 # How elements are read, and how one of them is removed. Of a sorted set the highest come first.
 _READS: dict[str, Callable[[str, int], Command]] = {
     "list": lambda key, limit: ("LRANGE", key, 0, limit - 1),
@@ -82,7 +82,7 @@ class StartUrls:
             if is_alone:
                 # It ends by itself, too.
                 with suppress(*RedisAway):
-                    await self._redis.eval(_UNLOCK, 1, key, token)
+                    await self._redis.eval(UNLOCK, 1, key, token)
 
     async def _read(self, limit: int) -> list[bytes]:
         answer: Any = await self._redis.execute_command(*_READS[self._kind](self.key, limit))

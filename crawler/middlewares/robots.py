@@ -40,7 +40,7 @@ from crawler.policy.user_agent import has_contact, tells_apart
 from crawler.requests import LEASE, MAY_FETCH
 from crawler.robots_beside import RobotsBeside
 from crawler.robots_cache import Known, RobotsCache
-from crawler.robots_fetch import TIMEOUT_S, Fetched, RobotsFetch
+from crawler.robots_fetch import LOCK_S, Fetched, RobotsFetch
 from crawler.robots_judgement import allows
 from crawler.scheduler import Scheduler
 from crawler.urls import authority_of, canonical
@@ -55,8 +55,6 @@ logger = logging.getLogger(__name__)
 
 # For those who find the file being fetched by another.
 _LOCKED_WAIT_S = 1.0
-# Renewed with each redirect; not longer, for the host's URLs wait for it if its holder dies.
-_LOCK_S = 2 * TIMEOUT_S
 
 
 class Robots:
@@ -142,7 +140,8 @@ class Robots:
             return
         spellings = {request.url, *((url,) if isinstance(url, str) else ())}
         # The frontier would not take some, as those with a password; their rules are the same.
-        whose = authority_of(url) if isinstance(url, str) else f"{parts.scheme}://{parts.hostname}"
+        host = parts.netloc.rpartition("@")[2]
+        whose = authority_of(url) if isinstance(url, str) else f"{parts.scheme}://{host}"
         try:
             rules = await self._beside.rules(whose)
         except RedisAway as error:
@@ -171,7 +170,7 @@ class Robots:
     async def _looked_up(self, authority: str, lease: Lease, old: Known | None) -> Known | None:
         """The rules by Redis, or by a fetch; None if the lease was handed back."""
         scheduler = Scheduler.of(self._crawler)
-        token, found = await self._cache.lock(authority, _LOCK_S)
+        token, found = await self._cache.lock(authority, LOCK_S)
         known = found or old
         if token is None:
             if known is None:
@@ -230,7 +229,7 @@ class Robots:
         }
         if proxy := lease.entry.tail.get("meta", {}).get("proxy"):
             meta["proxy"] = proxy
-        lock_on = partial(self._cache.lock_on, fetch.authority, fetch.token, _LOCK_S)
+        lock_on = partial(self._cache.lock_on, fetch.authority, fetch.token, LOCK_S)
         try:
             return await self._robots_fetch.answer(fetch.authority, meta, lock_on)
         except Exception:

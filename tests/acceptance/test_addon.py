@@ -116,8 +116,9 @@ def test_a_plain_spider_crawls_a_web_once_and_politely_and_a_second_run_finds_no
             address=served.address,
             delay_s=DELAY_S + 0.01,
         )
-        project.crawl()
-        project.crawl()
+        assert "is known to the crawl" not in project.crawl().stderr
+        second = project.crawl()
+    assert "<GET http://s0.test/> is known to the crawl 'mine' and not fetched" in second.stderr
     expected = truth(options)
     verdict = judge_entries(known_as(log), expected, min_delay_s=DELAY_S)
     assert verdict.ok, "\n".join(verdict.lines())

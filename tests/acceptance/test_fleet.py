@@ -173,6 +173,8 @@ def test_a_run_ends_when_all_that_is_left_waits_too_long_and_keeps_it(
     assert found["reason"] == "waiting"
     assert 200 < found["waits_s"] < 400
     assert "1 URL waits, the earliest until" in found["why"]
+    # For those who see no summary.
+    assert "URLs left: 1. The earliest waits" in process.log
     assert not any(url.startswith(f"http://{broken}/") for url in pages(log))
     left = sizes(redis_url)
     assert (left.waiting, left.leased, left.owners) == (1, 0, 0)

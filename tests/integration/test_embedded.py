@@ -153,6 +153,7 @@ def test_redis_keeps_everything_and_evicts_nothing(servers: EmbeddedServers) -> 
         "maxmemory-policy": "noeviction",
         "save": "",
         "list-max-ziplist-size": "-3",
+        "disable-thp": "no",
     }
     with redis.Redis.from_url(servers.redis_url()) as client:
         assert {name: client.config_get(name)[name] for name in expected} == expected

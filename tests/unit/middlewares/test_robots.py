@@ -465,3 +465,39 @@ async def test_large_files_are_obeyed_too() -> None:
     for url in (FORBIDDEN, "http://h.test/3999"):
         with pytest.raises(Forbidden):
             await world.meets(url)
+
+
+# --- addresses that hosts share (IP_DELAY) ------------------------------------------------------
+
+
+class Turns:
+    """A clock of addresses that says these waits, one after the other."""
+
+    def __init__(self, *waits_ms: int) -> None:
+        self._waits_ms = iter(waits_ms)
+
+    async def wait_ms(self, host: str, group: str) -> int:
+        assert host == group == "h.test"
+        return next(self._waits_ms)
+
+
+async def test_a_robots_txt_waits_for_its_address_and_so_does_its_url() -> None:
+    world = World(answer())
+    world.robots._addresses = Turns(400, 0)  # type: ignore[assignment]
+    assert isinstance(await world.meets(ALLOWED), Request)
+    assert world.scheduler.calls == [("hand_back", ALLOWED, 400)]
+    assert world.asked == []
+    # Nobody is locked out meanwhile.
+    assert isinstance(await world.meets(ALLOWED), Request)
+    assert len(world.asked) == 1
+
+
+async def test_rules_that_hold_are_used_while_their_address_rests() -> None:
+    world = World(answer())
+    world.robots._addresses = Turns(0, 400)  # type: ignore[assignment]
+    await world.meets(ALLOWED)
+    known = world.robots._cache.recent("http://h.test")
+    assert known is not None
+    known.refresh_from = 0
+    assert await world.meets(ALLOWED) is None
+    assert len(world.asked) == 1
