@@ -17,6 +17,7 @@ from crawler.http1 import request as requests
 from crawler.http1.answer import Truncated
 from crawler.http_client import HttpClient
 from crawler.reception import Limits, Reception
+from crawler.unpacking import is_whole
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
+
+# Flag of a response whose body did not come as a whole: Scrapy's own, and the same with its cause.
+DATALOSS = "dataloss"
 
 
 class DownloadHandler(BaseDownloadHandler):
@@ -57,12 +61,20 @@ class DownloadHandler(BaseDownloadHandler):
             self._client.guard.refused(host)
             raise PrivateAddress(f"{host}: {error}") from error
         except Truncated as error:
-            self._lost(request, error)
-            reception.flags.append("dataloss")
+            if not await self._is_whole(reception):
+                self._lost(request, error)
+                reception.flags += [DATALOSS, f"{DATALOSS}:{error.cause}"]
         return _response(request, reception)
 
     async def close(self) -> None:
         await self._client.leave()
+
+    async def _is_whole(self, reception: Reception) -> bool:
+        """Is a packed body whole by its own account? Servers say how long it is unpacked, too."""
+        encodings = reception.headers.getlist("Content-Encoding")
+        return len(encodings) == 1 and await asyncio.to_thread(
+            is_whole, encodings[0], reception.content, self._limits.max_bytes
+        )
 
     def _lost(self, request: Request, error: Truncated) -> None:
         """Part of a body did not come: an error, unless that is wanted."""

@@ -50,7 +50,8 @@ class Page(_OnTheWay):
     redirects: list[str] = field(default_factory=list)
     # Of each redirect on the way; after a 301 or 308 the final URL is the one to ask for.
     redirect_statuses: list[int] = field(default_factory=list)
-    # What is special: "truncated", "not_modified", "redirect_loop", "too_many_redirects" …
+    # What is special: "truncated" (and why: "truncated:length", ":chunks", ":reset"),
+    # "not_modified", "redirect_loop", "too_many_redirects" …
     flags: list[str] = field(default_factory=list)
     content_type: str = ""
     charset: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from crawler.http1.answer import Truncated
 from crawler.items import Page, parent_of
 from crawler.policy.directives import Directives, of_headers
 from crawler.reception import TYPE_NOT_ACCEPTED
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 
     from crawler.frontier import Lease
 
-# Scrapy's word for a body that ended too early, and ours.
-_FLAGS = {"dataloss": "truncated"}
+# Scrapy's word for a body that ended too early, and ours; the second flag of such a page tells why.
+_FLAGS = {"dataloss": "truncated"} | {
+    f"dataloss:{cause}": f"truncated:{cause}" for cause in Truncated.CAUSES
+}
 # As Scrapy's headers spell them, which are looked up in their dict: each search of theirs spells a
 # name anew, in 1 µs.
 _KEPT_HEADERS = {

@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 TYPE_NOT_ACCEPTED = "type_not_accepted"
 # They have no body: a length is that of the page.
 _WITHOUT_BODY = frozenset({204, 304})
+_TRANSFER, _CONTENT = b"Transfer-Encoding", b"Content-Encoding"
 # A part of a few bytes costs forty more as an object of its own, and a hundred when all are joined.
 _PARTS_MAX = 256
 
@@ -96,6 +97,8 @@ class Reception:
         request, crawler = self._request, self._limits.crawler
         request.meta["download_latency"] = monotonic() - self._started
         self.status, self.version, self.headers = status, version, headers
+        if (codings := dict.get(headers, _TRANSFER)) and codings != [b"chunked"]:
+            _pass_on(headers, codings)
         length = None
         has_body = request.method != "HEAD" and status not in _WITHOUT_BODY
         if has_body and (lengths := dict.get(headers, b"Content-Length")):
@@ -155,6 +158,15 @@ class Reception:
         kinds = dict.get(headers, b"Content-Type")
         # Of several the last, as for Scrapy and for the page's record.
         return kinds is not None and kinds[-1].decode("latin-1") not in self._limits.types
+
+
+def _pass_on(headers: Headers, codings: list[bytes]) -> None:
+    """Leave bodies that were packed for their transfer to who unpacks the content of others."""
+    names = [name.strip().lower() for value in codings for name in value.split(b",")]
+    packed = [name for name in names if name not in (b"", b"identity", b"chunked")]
+    if packed:
+        dict.__setitem__(headers, _CONTENT, [*(dict.get(headers, _CONTENT) or ()), *packed])
+        dict.__setitem__(headers, _TRANSFER, [b"chunked"])
 
 
 def _is_listened_to(crawler: Crawler, signal: object) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, cast
 
-from crawler.http1.answer import MAX_BETWEEN_BYTES, Answer
+from crawler.http1.answer import Answer
+from crawler.http1.chunks import MAX_BETWEEN_BYTES
 
 if TYPE_CHECKING:
     from ssl import SSLObject
@@ -46,7 +47,7 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         assert transport is not None
         reception.address, reception.certificate = self._address, self._certificate
-        answer = self._answer = Answer(reception, only_head=only_head)
+        answer = self._answer = Answer(reception, only_head=only_head, is_first=self._is_fresh)
         early, self._is_fresh = self._early, False
         try:
             if self.is_open and not transport.is_closing():

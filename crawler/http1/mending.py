@@ -1,7 +1,8 @@
 """Mend the head of an answer that the parser refuses, as browsers would read it. Pure.
 
-Lines that are no headers are left out, a length that is said twice is said once, and chunks go
-before a length (RFC 9112, 6.3). What can be read in two ways stays refused.
+What stands before the status line and lines that are no headers are left out, a length that is
+said twice is said once, one that is no number counts as absent, and chunks go before a length
+(RFC 9112, 6.3). What can be read in two ways stays refused.
 """
 
 from __future__ import annotations
@@ -11,8 +12,13 @@ import re
 _STATUS_LINE = re.compile(
     rb"HTTP(?:/[0-9]+(?:\.[0-9]+)?)?[ \t]+([1-9][0-9]{2})(?![0-9])[ \t]*(.*)", re.IGNORECASE
 )
+# After lines that are no HTTP it must be one without doubt.
+_LATE_STATUS_LINE = re.compile(rb"(?<=\n)HTTP/[0-9]\.[0-9] [1-9][0-9]{2}(?![0-9])")
+_GARBAGE_MAX = 4096
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*)")
 _END = re.compile(rb"\n\r{0,2}\n")
+# What the parser takes for an end by itself.
+_PLAIN_END = re.compile(rb"\n\r?\n")
 # Bytes of an end that may have come before the rest of it.
 _END_BEGUN = 3
 _BLANK_LINES = re.compile(rb"[\r\n]*")
@@ -20,19 +26,27 @@ _BEGIN = b"HTTP"
 _SWITCHING = b"101"
 # Codings that change nothing, so that a length beside them holds.
 _NO_CODING = frozenset({b"", b"identity"})
+# Longer ones count as malformed: no body has so many bytes.
+_LENGTH_DIGITS = 18
 
 
 class Unmendable(Exception):
-    """Nobody can tell what this answer is."""
+    """The answer of which nobody can tell what it is."""
 
 
-def mended(raw: bytes, known: int = 0) -> bytes | None:
+class NotBegun(Exception):
+    """The answer whose status line has not come yet, and may never come."""
+
+
+def mended(raw: bytes, known: int = 0, *, may_begin_late: bool = True) -> bytes | None:
     """What came of an answer, with a head that can be read; None while the head has not ended.
 
-    The first `known` bytes were shown before, without the end of it.
+    The first `known` bytes were shown before, without the end of it. If it `may_begin_late`, what
+    goes before its status line is left out, and NotBegun is raised while there is none. Raises
+    Unmendable.
     """
-    heads, at = [], 0
-    has_end = _END.search(raw, max(0, known - _END_BEGUN)) is not None
+    heads, at = [], _status_line(raw) if may_begin_late else 0
+    has_end = _END.search(raw, max(at, known - _END_BEGUN)) is not None
     while True:
         at = _start(raw, at)
         end = _END.search(raw, at) if has_end else None
@@ -44,6 +58,31 @@ def mended(raw: bytes, known: int = 0) -> bytes | None:
         at = end.end()
         if not status.startswith(b"1") or status == _SWITCHING:
             return b"".join((*heads, raw[at:]))
+
+
+def after_heads(raw: bytes, number: int) -> bytes:
+    """What follows so many heads, which the parser has read without ado."""
+    at = 0
+    for _ in range(number):
+        end = _PLAIN_END.search(raw, _start(raw, at))
+        assert end is not None
+        at = end.end()
+    return raw[at:]
+
+
+def _status_line(raw: bytes) -> int:
+    """Where the first head begins."""
+    at = _start(raw, 0)
+    try:
+        _check_begin(raw[at:])
+    except Unmendable:
+        found = _LATE_STATUS_LINE.search(raw, at, at + _GARBAGE_MAX)
+        if found is not None:
+            return found.start()
+        if len(raw) - at >= _GARBAGE_MAX:
+            raise
+        raise NotBegun from None
+    return at
 
 
 def _start(raw: bytes, at: int) -> int:
@@ -99,12 +138,12 @@ def _framed(fields: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     is_coded = not _NO_CODING.issuperset(codings)
     left_out = {b"content-length"} if is_coded else {b"content-length", b"transfer-encoding"}
     kept = [field for field in fields if field[0].lower() not in left_out]
-    if lengths and not is_coded:
-        # As text: one of them may have more digits than a number takes.
-        numbers = {length.lstrip(b"0") for length in lengths}
-        if len(numbers) > 1 or not all(length.isdigit() for length in lengths):
+    if not is_coded:
+        digits = {length.lstrip(b"0") or b"0" for length in lengths if length.isdigit()}
+        numbers = {number for number in digits if len(number) <= _LENGTH_DIGITS}
+        if len(numbers) > 1:
             raise Unmendable
-        kept.append((b"Content-Length", lengths[0]))
+        kept += [(b"Content-Length", number) for number in numbers]
     return kept
 
 

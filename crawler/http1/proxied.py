@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import yarl
+from aiohttp.http_exceptions import ContentLengthError
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadConnectionRefusedError,
@@ -206,7 +207,16 @@ async def _take(answer: Answer, reception: Reception) -> None:
         while wants and not answer.content.at_eof():
             wants = reception.body(await answer.content.readany())
     except (aiohttp.ClientPayloadError, aiohttp.http.HttpProcessingError) as error:
-        raise Truncated(str(error)) from error
+        raise Truncated(str(error), _cause(error)) from error
+
+
+def _cause(error: Exception) -> str:
+    """In what way a body did not end as it should."""
+    reason = error.__cause__ or error
+    if isinstance(reason, ContentLengthError):
+        return Truncated.LENGTH
+    is_framing = isinstance(reason, aiohttp.http.HttpProcessingError)
+    return Truncated.CHUNKS if is_framing else Truncated.RESET
 
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:

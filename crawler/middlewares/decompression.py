@@ -14,16 +14,19 @@ from typing import Any
 from scrapy import Request
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.http import Response
-from scrapy.utils._compression import _DecompressionMaxSizeExceeded
+from scrapy.utils._compression import _check_max_size, _DecompressionMaxSizeExceeded
 
 from crawler import responses
+from crawler.download import DATALOSS
 from crawler.fetch_errors import TooBigUnpacked
-from crawler.unpacking import NotPacked, Unpacking, unpacking
+from crawler.unpacking import HasTail, NotPacked, Unpacking, before_tail, unpacking
 
 logger = logging.getLogger(__name__)
 
 # Unpacked in about a millisecond; the way to a thread and back is a tenth of that.
 _INLINE_BYTES = 200_000
+# Header values that need no second look.
+_PLAIN = frozenset({b"gzip", b"deflate", b"br", b"zstd"})
 
 
 class Decompression(HttpCompressionMiddleware):
@@ -35,6 +38,10 @@ class Decompression(HttpCompressionMiddleware):
         names = dict.get(response.headers, b"Content-Encoding")
         if not names or request.method == "HEAD":
             return response
+        if len(names) > 1 or names[0] not in _PLAIN:
+            names = _named(names)
+            if not names:
+                return response
         packed, max_bytes = response.body, request.meta.get("download_maxsize", self._max_size)
         if not packed:
             return self._made(request, response, *self._handle_encoding(packed, names, max_bytes))
@@ -75,7 +82,23 @@ class Decompression(HttpCompressionMiddleware):
             unpacked, left = await to_thread(self._handle_encoding, response.body, names, max_bytes)
         except _DecompressionMaxSizeExceeded as error:
             raise _too_big(response, error.decompressed_size, max_bytes) from error
+        except EOFError:
+            # So little of it came that nothing can be unpacked.
+            if DATALOSS not in response.flags:
+                raise
+            unpacked, left = b"", []
         return self._made(request, response, unpacked, left)
+
+    @staticmethod
+    def _decode(body: bytes, encoding: bytes, max_size: int) -> bytes:
+        try:
+            return HttpCompressionMiddleware._decode(  # noqa: SLF001 - of the class above
+                body, encoding, max_size
+            )
+        except HasTail:
+            unpacked = before_tail(encoding, body, max_size)
+            _check_max_size(len(unpacked), max_size)
+            return unpacked
 
     def _made(
         self, request: Request, response: Response, body: bytes, left: list[bytes]
@@ -109,6 +132,12 @@ class Decompression(HttpCompressionMiddleware):
             ip_address=response.ip_address,
             protocol=response.protocol,
         )
+
+
+def _named(values: list[bytes]) -> list[bytes]:
+    """What a body is packed by, in this order; names that change nothing are left out."""
+    names = (name.strip().lower() for value in values for name in value.split(b","))
+    return [name for name in names if name not in (b"", b"identity")]
 
 
 def _whole(begun: Unpacking, body: bytes, max_bytes: int) -> bytes | None:

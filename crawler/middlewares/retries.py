@@ -22,13 +22,15 @@ class Retries:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._statuses = assembly.retried_statuses(crawler.settings)
+        # Who sets it has decided what becomes of bodies that broke off.
+        self._keeps_truncated = not crawler.settings.getpriority("DOWNLOAD_FAIL_ON_DATALOSS")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
-        lease = request.meta.get(LEASE)
+        lease = request.meta.get(LEASE) if self._keeps_truncated else None
         if lease is not None and Scheduler.of(self._crawler).failures.is_last(lease):
             # A body that ends too early every time is kept as far as it came.
             request.meta.setdefault("download_fail_on_dataloss", False)

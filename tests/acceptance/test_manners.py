@@ -211,7 +211,7 @@ async def test_pages_say_how_they_came_about(tmp_path: Path, redis_url: str, sit
         "/target": [],
         "/pong": ["redirect_loop"],
         "/self": ["redirect_loop"],
-        "/short": ["truncated"],
+        "/short": ["truncated", "truncated:length"],
         "/known": ["not_modified"],
     }
     target = pages["http://h.test/target"]

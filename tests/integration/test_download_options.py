@@ -158,7 +158,7 @@ async def test_a_body_that_ends_early_may_be_taken_as_it_is(answer: bytes) -> No
         serving(then_closed(answer)) as server,
     ):
         response = await fetch(handler, server.url)
-        assert (response.body, response.flags) == (b"short", ["dataloss"])
+        assert (response.body, response.flags[0]) == (b"short", "dataloss")
         with pytest.raises(ResponseDataLossError):
             await fetch(handler, server.url, meta={"download_fail_on_dataloss": True})
 
@@ -182,7 +182,7 @@ async def test_a_body_that_drips_is_cut_off_in_time(handler: DownloadHandler) ->
 
 @pytest.mark.parametrize(
     "fields",
-    [[b"X-%d: 1" % number for number in range(300)], [b"X: " + b"y" * 40_000]],
+    [[b"X-%d: 1" % number for number in range(5000)], [b"X: " + b"y" * 70_000]],
     ids=["many", "long"],
 )
 async def test_too_many_or_too_long_headers_are_a_failure(

@@ -128,9 +128,8 @@ async def test_headers_are_taken_as_they_are(handler: DownloadHandler) -> None:
         CHUNKED + b"3\r\nabcd\r\n0\r\n\r\n",
         CHUNKED + b"-1\r\n\r\n",
         CHUNKED + b"ffffffffffffffffff\r\n",
-        CHUNKED + b"3\r\nabc\r\n0\r\nno trailer\r\n\r\n",
     ],
-    ids=["no length", "longer", "negative", "huge", "trailer"],
+    ids=["no length", "longer", "negative", "huge"],
 )
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_a_body_in_bad_chunks_is_data_loss(answer: bytes, at_once: bool) -> None:
@@ -140,7 +139,7 @@ async def test_a_body_in_bad_chunks_is_data_loss(answer: bytes, at_once: bool) -
         serving(served) as server,
     ):
         response = await handler.download_request(Request(server.url))
-        assert response.flags == ["dataloss"]
+        assert response.flags == ["dataloss", "dataloss:chunks"]
         assert response.body in (b"", b"abc")
         with pytest.raises(ResponseDataLossError):
             await handler.download_request(
@@ -164,7 +163,7 @@ async def test_what_has_no_end_and_breaks_is_data_loss() -> None:
         # A reset may take with it what came before and was not read.
         handler.crawler.signals.connect(seen.set, signals.bytes_received)
         response = await handler.download_request(Request(server.url))
-    assert (response.body, response.flags) == (b"abc", ["dataloss"])
+    assert (response.body, response.flags) == (b"abc", ["dataloss", "dataloss:reset"])
 
 
 async def test_a_body_before_the_answer_is_no_part_of_it(handler: DownloadHandler) -> None:
@@ -179,8 +178,6 @@ async def test_a_body_before_the_answer_is_no_part_of_it(handler: DownloadHandle
     [
         b"Content-Length: 3\r\nContent-Length: 4",
         b"Content-Length: 3, 4",
-        b"Content-Length: +3",
-        b"Content-Length: 99999999999999999999999",
         b"X: a\0b",
     ],
 )
@@ -199,11 +196,12 @@ async def test_a_head_that_can_be_read_in_two_ways_is_no_answer(
         (HEAD + b"X: ", b"x"),
         (HEAD + b"X", b"x"),
         (HEAD, b"X: " + b"x" * 30_000 + b"\r\n"),
+        (HEAD, b"X: y\r\n"),
         (CHUNKED + b"3;", b"x"),
         (CHUNKED + b"0\r\nX: ", b"x"),
         (CHUNKED + b"0\r\n", b"X: y\r\n"),
     ],
-    ids=["reason", "value", "name", "headers", "extension", "trailer", "trailers"],
+    ids=["reason", "value", "name", "long headers", "headers", "extension", "trailer", "trailers"],
 )
 async def test_nothing_but_the_body_is_without_bounds(begin: bytes, more: bytes) -> None:
     sent = 0
@@ -229,7 +227,7 @@ async def test_a_length_that_the_parser_knows_is_known_here_too() -> None:
         serving(then_closed(answer)) as server,
     ):
         response = await handler.download_request(Request(server.url))
-    assert (response.body, response.flags) == (b"abc", ["dataloss"])
+    assert (response.body, response.flags) == (b"abc", ["dataloss", "dataloss:length"])
     assert response.headers["Content-Length"] == b"5"
 
 
@@ -241,7 +239,7 @@ async def test_all_headers_together_have_a_limit(handler: DownloadHandler) -> No
 
 
 async def test_as_many_headers_as_are_allowed_are_taken(handler: DownloadHandler) -> None:
-    fields = [b"X-%d: 1" % number for number in range(254)] + [b"X-Long: " + b"y" * 32_000]
+    fields = [b"X-%d: 1" % number for number in range(4094)] + [b"X-Long: " + b"y" * 65_000]
     async with serving(ok(b"", *fields)) as server:
         headers = (await handler.download_request(Request(server.url))).headers
-    assert len(headers) == 256
+    assert len(headers) == 4096

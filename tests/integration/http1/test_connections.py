@@ -17,7 +17,7 @@ from scrapy.exceptions import (
 )
 
 from crawler.download import DownloadHandler
-from crawler.fetch_errors import StoppedTooLong
+from crawler.fetch_errors import Malformed, StoppedTooLong
 from crawler.http1.pool import Way
 from crawler.http1.request import write
 from crawler.reception import Reception
@@ -103,6 +103,21 @@ async def test_the_body_of_an_answer_that_should_have_none_is_not_the_next_answe
             head = await handler.download_request(Request(server.url, method="HEAD"))
             assert int(head.headers["Content-Length"]) > 0
     assert server.connections == 2
+
+
+async def test_more_of_an_answer_is_not_skipped_to_find_the_next(handler: DownloadHandler) -> None:
+    spilt = b"spilt\r\n" + ok(b"of another page")
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        # With the second request on its way, so that nobody could notice before.
+        writer.write(ok(b"x") if len(server.requests) % 2 else spilt)
+
+    async with serving(answer) as server:
+        assert await fetch(handler, server.url) == b"x"
+        with pytest.raises(Malformed):
+            await fetch(handler, server.url)
+        assert await fetch(handler, server.url) == b"x"
+    assert (server.connections, len(server.requests)) == (2, 3)
 
 
 async def test_what_comes_unasked_closes_a_kept_connection(handler: DownloadHandler) -> None:

@@ -66,12 +66,11 @@ async def test_the_other_headers_of_a_malformed_head_are_taken(handler: Download
     [
         b"220 mail.test ESMTP\r\n",
         HEAD + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
-        HEAD + b"Content-Length: x\r\n\r\nabc",
         HEAD + b"X: a\0b\r\n\r\n",
-        HEAD + b"no colon\r\nX: " + bytes(40_000) + b"\r\n\r\n",
-        HEAD + b"no colon\r\n" + b"X: y\r\n" * 300 + b"\r\n",
+        HEAD + b"no colon\r\nX: " + b"y" * 70_000 + b"\r\n\r\n",
+        HEAD + b"no colon\r\n" + b"X: y\r\n" * 5000 + b"\r\n",
     ],
-    ids=["greeting", "lengths", "length", "zero", "long", "many"],
+    ids=["greeting", "lengths", "zero", "long", "many"],
 )
 async def test_a_host_that_answers_nonsense_did_answer(answer: bytes) -> None:
     # By itself, not by its time.

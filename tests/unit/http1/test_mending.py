@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from crawler.http1.mending import Unmendable, mended
+from crawler.http1.mending import NotBegun, Unmendable, mended
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -22,6 +22,12 @@ OK = b"HTTP/1.1 200 OK\r\n"
         (b"A: 1\nB: 2", b"A: 1\r\nB: 2"),
         (b"Content-Length: 3\r\nA: 1\r\ncontent-length:3", b"A: 1\r\nContent-Length: 3"),
         (b"Content-Length: 3, 3,03", b"Content-Length: 3"),
+        (b"Content-Length: 000", b"Content-Length: 0"),
+        (b"Content-Length: 3,", b"Content-Length: 3"),
+        (b"Content-Length: x\r\nContent-Length: 3", b"Content-Length: 3"),
+        (b"A: 1\r\nContent-Length: +3", b"A: 1"),
+        (b"A: 1\r\nContent-Length: 3\r\n 4", b"A: 1"),
+        (b"A: 1\r\nContent-Length: " + b"9" * 5000, b"A: 1"),
         (b"Content-Length: 3\r\nTransfer-Encoding: chunked", b"Transfer-Encoding: chunked"),
         (b"Transfer-Encoding: Chunked\r\nContent-Length: 1, 2", b"Transfer-Encoding: Chunked"),
         (b"Transfer-Encoding: identity\r\nContent-Length: 3", b"Content-Length: 3"),
@@ -49,25 +55,55 @@ def test_the_first_line_needs_a_status(line: bytes) -> None:
     assert mended(line + b"\r\n\r\nbody") == OK + b"\r\nbody"
 
 
+NO_ANSWERS = [
+    b"220 mail.test ESMTP\r\n",
+    b"SSH-2.0",
+    b"<html>",
+    b"HTTPS is wanted\r\n",
+    b"HTTP/1.1 OK\r\n\r\n",
+    b"HTTP/1.1 2000 OK\r\n\r\n",
+    b"HTTP/1.1 99 OK\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("raw", NO_ANSWERS)
+def test_a_status_line_may_come_late(raw: bytes) -> None:
+    line = raw.rstrip() + b"\r\n"
+    with pytest.raises(NotBegun):
+        mended(raw)
+    with pytest.raises(NotBegun):
+        mended(line + b"HTTP/1.1 20", len(raw))
+    assert mended(line + OK, len(line)) is None
+    assert mended(line + OK + b"\r\nbody", len(line)) == OK + b"\r\nbody"
+
+
+def test_a_status_line_does_not_come_so_late() -> None:
+    with pytest.raises(Unmendable):
+        mended(b"x\r\n" * 2000 + OK + b"\r\n")
+    with pytest.raises(Unmendable):
+        mended(b"x" * 5000)
+
+
 @pytest.mark.parametrize(
     "raw",
+    [*NO_ANSWERS, *(line + b"\r\n" + OK + b"\r\n" for line in NO_ANSWERS)],
+)
+def test_what_is_no_answer_stays_refused_where_nothing_may_go_before_it(raw: bytes) -> None:
+    with pytest.raises(Unmendable):
+        mended(raw, may_begin_late=False)
+
+
+@pytest.mark.parametrize(
+    "lengths",
     [
-        b"220 mail.test ESMTP\r\n",
-        b"SSH-2.0",
-        b"<html>",
-        b"HTTPS is wanted\r\n",
-        b"HTTP/1.1 OK\r\n\r\n",
-        b"HTTP/1.1 2000 OK\r\n\r\n",
-        b"HTTP/1.1 99 OK\r\n\r\n",
-        OK + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n",
-        OK + b"Content-Length: 3,\r\n\r\n",
-        OK + b"Content-Length: +3\r\n\r\n",
-        OK + b"Content-Length: 3\r\n 4\r\n\r\n",
+        b"Content-Length: 3\r\nContent-Length: 4",
+        b"Content-Length: 3, 4",
+        b"Content-Length: 3, x, 4",
     ],
 )
-def test_what_is_no_answer_or_can_be_read_in_two_ways_stays_refused(raw: bytes) -> None:
+def test_what_can_be_read_in_two_ways_stays_refused(lengths: bytes) -> None:
     with pytest.raises(Unmendable):
-        mended(raw)
+        mended(OK + lengths + b"\r\n\r\n")
 
 
 def test_a_head_is_waited_for() -> None:

@@ -44,7 +44,6 @@ ODD: list[tuple[Any, bytes]] = [
     ([b"gzip", b"br"], brotli.compress(PACKED[b"gzip"])),
     (b"other", PAGE),
     (b"gzip, other", PAGE),
-    (b"", PAGE),
     (b"gzip", b""),
     (b"gzip", b"no gzip"),
     (b"deflate", b"no deflate"),
@@ -247,7 +246,42 @@ async def test_an_empty_body_needs_no_thread(watched: Watched) -> None:
     assert set(watched.threads) == {threading.current_thread()}
 
 
-def test_what_is_not_packed_passes_by() -> None:
-    response = Response("http://h.test/", headers={"Content-Type": "text/html"}, body=PAGE)
+@pytest.mark.parametrize("encoding", [[], [b""], [b"identity"], [b", "], [b"", b"Identity"]])
+def test_what_is_not_packed_passes_by(encoding: list[bytes]) -> None:
+    headers = {"Content-Type": "text/html", "Content-Encoding": encoding}
+    response = Response("http://h.test/", headers=headers, body=PAGE)
     middleware = Decompression.from_crawler(project_crawler())
     assert middleware.process_response(Request("http://h.test/"), response) is response
+
+
+@pytest.mark.parametrize("encoding", PACKED)
+async def test_something_behind_the_end_of_a_body_is_left_out(encoding: bytes) -> None:
+    for page in (PAGE, BIG):
+        packed = PACK[encoding](page)
+        for tail in (b"\n", bytes(3000), b"garbage"):
+            options = {"DOWNLOAD_MAXSIZE": len(page)}
+            assert page in await outcome(Decompression, encoding, packed + tail, **options)
+            options = {"DOWNLOAD_MAXSIZE": len(page) - 1}
+            found = await outcome(Decompression, encoding, packed + tail, **options)
+            assert found[0] is TooBigUnpacked
+
+
+async def test_no_limit_is_none_for_what_has_something_behind_its_end_too() -> None:
+    for encoding in (b"br", b"zstd"):
+        packed = PACK[encoding](BIG) + b"garbage"
+        assert BIG in await outcome(Decompression, encoding, packed, DOWNLOAD_MAXSIZE=0)
+
+
+async def test_so_little_that_nothing_can_be_unpacked_is_an_empty_page_if_it_broke_off() -> None:
+    request = Request("http://h.test/")
+    middleware = Decompression.from_crawler(project_crawler())
+    for flags in (["dataloss"], []):
+        headers, body = {"Content-Encoding": "gzip"}, PACKED[b"gzip"][:12]
+        cut = Response(request.url, headers=headers, body=body, flags=flags)
+        coroutine = middleware.process_response(request, cut)
+        assert iscoroutine(coroutine)
+        if flags:
+            assert (await coroutine).body == b""
+        else:
+            with pytest.raises(EOFError):
+                await coroutine

@@ -98,6 +98,14 @@ def test_on_the_last_attempt_a_body_is_kept_as_far_as_it_came(
     assert request.meta.get("download_fail_on_dataloss") is kept
 
 
+@pytest.mark.parametrize("fails", [True, False])
+def test_who_sets_it_decides_what_becomes_of_short_bodies(fails: bool) -> None:
+    crawler = crawler_with(WritingScheduler(), DOWNLOAD_FAIL_ON_DATALOSS=fails)
+    request = Request(URL, meta={LEASE: lease_of(URL, attempts=3)})
+    Retries.from_crawler(crawler).process_request(request)
+    assert "download_fail_on_dataloss" not in request.meta
+
+
 def test_what_a_spider_said_of_short_bodies_stays() -> None:
     retries = Retries.from_crawler(crawler_with(WritingScheduler()))
     meta = {LEASE: lease_of(URL, attempts=3), "download_fail_on_dataloss": True}
