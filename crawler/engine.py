@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from inspect import isasyncgen
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.defer import aiter_errback, iter_errback
@@ -20,6 +23,14 @@ if TYPE_CHECKING:
 
     from crawler.frontier import Lease
 
+logger = logging.getLogger(__name__)
+
+# Without a file descriptor for another fetch: seconds in which none starts, after which one more
+# is tried each, and between two lines of the log.
+_FEWER_PAUSE_S = 1.0
+_FEWER_STEP_S = 10.0
+_FEWER_SAID_S = 600.0
+
 
 class Engine:
     """What the engine has room for, and what it is busy with."""
@@ -31,6 +42,9 @@ class Engine:
             )
         self._crawler = crawler
         self._concurrency = concurrency
+        # Fewer since there was no file descriptor for another one, how many then and when.
+        self._fewer: tuple[int, float] | None = None
+        self._fewer_said_at = -math.inf
 
     def demand(self, look_outside: Callable[[], Awaitable[int]]) -> Demand:
         """What a workbench asks of it, and of what is outside the frontier."""
@@ -44,7 +58,35 @@ class Engine:
         scraper_slot = engine.scraper.slot
         if scraper_slot is None or scraper_slot.needs_backout() or engine.paused:
             return 0
-        return self._concurrency - len(engine.downloader.active)
+        return self._fetches_max() - len(engine.downloader.active)
+
+    def run_fewer(self, error: Exception) -> None:
+        """There was no file descriptor for a fetch: run fewer for a while, and none right now."""
+        now, most = monotonic(), self._fetches_max()
+        if most == 0:
+            # Others met the same at the same time.
+            return
+        at_once = min(most, len(self._crawler.engine.downloader.active))
+        self._fewer = (max(1, at_once * 3 // 4), now)
+        if now - self._fewer_said_at > _FEWER_SAID_S:
+            self._fewer_said_at = now
+            logger.warning(
+                "This process has no file descriptor left (%s): URLs wait without a failed "
+                "attempt, and fewer are fetched at a time. Raise the limit (`ulimit -n`; `scrapy "
+                "doctor` says how many are needed), or lower CONCURRENT_REQUESTS or "
+                "DOWNLOAD_KEEPALIVE_HOSTS",
+                error,
+            )
+
+    def _fetches_max(self) -> int:
+        """How many fetches may run at a time: after a shortage none, few, and slowly more."""
+        if self._fewer is None:
+            return self._concurrency
+        fetches, since = self._fewer
+        quiet_s = monotonic() - since
+        if quiet_s < _FEWER_PAUSE_S:
+            return 0
+        return min(self._concurrency, fetches + int(quiet_s / _FEWER_STEP_S))
 
     def starting(self) -> bool:
         """Is the spider's start() still being read?"""

@@ -37,6 +37,7 @@ from crawler.fetch_errors import (
     Forbidden,
     Malformed,
     NoSuchHost,
+    OutOfSockets,
     PrivateAddress,
     StoppedTooLong,
     TooBig,
@@ -103,10 +104,13 @@ class Failures:
         return SettlingErrback(self, lease, wrapped)
 
     def retry(self, lease: Lease, failure: Failure) -> bool:
-        """Put the URL off if its failure is worth another attempt."""
+        """Put the URL off if its failure is worth another attempt, or is none of its own."""
         if not self._scheduler.holds(lease):
             return False
         error = failure.value
+        if isinstance(error, OutOfSockets):
+            self._scheduler.ran_out(lease, error)
+            return True
         if isinstance(error, (IgnoreRequest, *_FINAL)):
             return False
         decision = self.decide(lease, _reason(error))

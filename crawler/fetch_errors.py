@@ -34,6 +34,10 @@ class StoppedTooLong(DownloadFailedError):
     """The process stood still while it connected; the host may be another process's by now."""
 
 
+class OutOfSockets(DownloadFailedError):
+    """This process has no file descriptor left for a connection; the host was not contacted."""
+
+
 class Malformed(DownloadFailedError):
     """The host answered, but with what is no HTTP."""
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.utils._download_handlers import normalize_bind_address
 from scrapy.utils.ssl import _make_ssl_context
 
-from crawler.fetch_errors import StoppedTooLong
+from crawler.fetch_errors import OutOfSockets, StoppedTooLong
+from crawler.file_limit import Connections, limits
 from crawler.guard import Guard
 from crawler.http1 import request as requests
 from crawler.http1.answer import NoAnswer
@@ -32,13 +33,15 @@ if TYPE_CHECKING:
 
 # They may be sent twice (RFC 9110, 9.2.2).
 _REPEATABLE = frozenset({"GET", "HEAD"})
+# Time for the event loop to close what it was told to.
+_CLOSING_S = 0.01
 
 
 class HttpClient:
     """Shared by the handlers of a crawl; the last one to leave closes it."""
 
     def __init__(self, settings: BaseSettings, resolver: Resolver, guard: Guard) -> None:
-        hosts_max = settings.getint("DOWNLOAD_KEEPALIVE_HOSTS")
+        hosts_max = Connections.from_settings(settings).within(limits()[0]).kept
         keep_s = settings.getfloat("DOWNLOAD_KEEPALIVE")
         make_tls = partial(_make_ssl_context, settings)
         self.guard = guard
@@ -94,20 +97,30 @@ class HttpClient:
             way = Way(origin, bind)
             only_head = request.method == "HEAD"
             kept = self.pool.take(way)
-            connection = kept or await self._dialler.connect(way)
+            connection = kept or await self._connect(way)
             _check_may_send(may_send, connection)
             try:
                 is_open = await connection.exchange(data, reception, only_head=only_head)
             except NoAnswer:
                 if kept is None or request.method not in _REPEATABLE:
                     raise
-                connection = await self._dialler.connect(way)
+                connection = await self._connect(way)
                 _check_may_send(may_send, connection)
                 is_open = await connection.exchange(data, reception, only_head=only_head)
             if is_open and keeps:
                 self.pool.put(way, connection)
             elif is_open:
                 connection.close()
+
+    async def _connect(self, way: Way) -> Connection:
+        try:
+            return await self._dialler.connect(way)
+        except OutOfSockets:
+            # Connections that wait for another fetch take file descriptors too.
+            if not self.pool.shed():
+                raise
+            await asyncio.sleep(_CLOSING_S)
+            return await self._dialler.connect(way)
 
 
 def _bind_address(value: Any) -> BindAddress | None:

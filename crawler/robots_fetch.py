@@ -14,6 +14,7 @@ from scrapy.exceptions import DownloadCancelledError
 from scrapy.http import Headers, Response
 from w3lib.url import safe_url_string
 
+from crawler.fetch_errors import OutOfSockets
 from crawler.policy.locations import leads_nowhere
 from crawler.policy.robots import MAX_BYTES, MAX_REDIRECTS, Unreachable, Withheld, judge
 
@@ -64,6 +65,8 @@ class RobotsFetch:
     ) -> Fetched:
         """The answer for an authority; DownloadCancelledError if it is never connected to.
 
+        OutOfSockets if there was no file descriptor for it.
+
         What redirects too often, or to nowhere, ends with the status of a redirect. A host that is
         redirected to is contacted at once, whatever its clock says: it is asked for rules, not
         pages. `before` is awaited before each request that follows a redirect.
@@ -90,6 +93,9 @@ class RobotsFetch:
                 if hop == 0:
                     raise
                 return Fetched(None, error=type(error).__name__)
+            except OutOfSockets:
+                # It says nothing about the host.
+                raise
             except Exception as error:  # noqa: BLE001 - whatever it was, the rules are not known
                 return Fetched(None, error=type(error).__name__)
             location = response.headers.get("Location")

@@ -17,7 +17,7 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 
-from crawler import assembly
+from crawler import assembly, file_limit
 from crawler.discoveries import Discoveries
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError
@@ -45,7 +45,12 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
+    from crawler.fetch_errors import OutOfSockets
+
 logger = logging.getLogger(__name__)
+
+# Other hosts have their turn before this one: by then a fetch may have ended.
+_OUT_OF_SOCKETS_MS = 1000
 
 
 class Scheduler(BaseScheduler):
@@ -69,7 +74,7 @@ class Scheduler(BaseScheduler):
         self._tuning = assembly.tuning(settings)
         self._given = assembly.given_options(settings, crawler.spider)
         self._health = Health(settings.getfloat("REDIS_GIVE_UP"))
-        self._engine = Engine(crawler, settings.getint("CONCURRENT_REQUESTS"))
+        self._engine = Engine(crawler, file_limit.prepare(settings).fetches)
         self.discoveries: Discoveries
         self.recrawls = Recrawls(assembly.recrawl_tuning(settings))
         self.orders = Orders(assembly.skipped_extensions(settings), self._limit, self.recrawls)
@@ -216,6 +221,12 @@ class Scheduler(BaseScheduler):
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         """The URL was not fetched; it is next in line when its host has rested."""
         self.workbench.hand_back(lease, rest_ms)
+
+    def ran_out(self, lease: Lease, error: OutOfSockets) -> None:
+        """No file descriptor was left for a fetch: its URL waits, and fewer run at a time."""
+        self.count("scheduler/out_of_sockets")
+        self._engine.run_fewer(error)
+        self.hand_back(lease, _OUT_OF_SOCKETS_MS)
 
     # --- life ----------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ import msgpack
 
 from crawler.dns.breaker import Breaker
 from crawler.dns.lookup import Lookup
-from crawler.fetch_errors import DnsFailed, NoSuchHost
+from crawler.fetch_errors import DnsFailed, NoSuchHost, OutOfSockets
 from crawler.frontier import RedisAway
 from crawler.frontier.round_trips import RoundTrips
 
@@ -142,8 +142,13 @@ class DnsCache:
         task = self._in_flight.get(host)
         if task is None:
             task = self._in_flight[host] = asyncio.create_task(self._find(host))
-            task.add_done_callback(lambda _: self._in_flight.pop(host, None))
+            task.add_done_callback(lambda task: self._found(host, task))
         return task
+
+    def _found(self, host: str, task: asyncio.Task[_Record | None]) -> None:
+        self._in_flight.pop(host, None)
+        if not task.cancelled():
+            task.exception()  # asyncio logs those that nobody looks at
 
     async def _find(self, host: str) -> _Record | None:
         """What is known of a host now; None if nothing is."""
@@ -167,6 +172,13 @@ class DnsCache:
         except DnsFailed as error:
             self._fails(error)
             return self._stale(host, old, shared)
+        except OutOfSockets:
+            # It says nothing about DNS.
+            self._breaker.left()
+            known = self._stale(host, old, shared)
+            if known is None:
+                raise
+            return known
         except BaseException:
             self._breaker.left()
             raise

@@ -26,7 +26,8 @@ import dns.resolver
 
 from crawler import targets
 from crawler.dns import message
-from crawler.fetch_errors import DnsFailed, NoSuchHost
+from crawler.fetch_errors import DnsFailed, NoSuchHost, OutOfSockets
+from crawler.file_limit import is_shortage
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +139,9 @@ class Lookup:
                         answer = await asyncio.get_running_loop().sock_recv(sock, _ANSWER_MAX)
                         found = message.read(answer, asked)
                     return found
-        except (OSError, message.NotPlain):
+        except (OSError, message.NotPlain) as error:
+            if is_shortage(error):
+                raise OutOfSockets(f"No socket to ask DNS for {host}: {error}") from error
             return None
 
     async def _ask_all(self, host: str, kind: str, lifetime_s: float) -> Answer:
@@ -153,9 +156,17 @@ class Lookup:
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer) as error:
             raise NoSuchHost(f"{host} has no address") from error
         except (dns.exception.DNSException, OSError, EOFError) as error:
+            if any(map(is_shortage, _causes(error))):
+                raise OutOfSockets(f"No socket to ask DNS for {host}: {error}") from error
             raise DnsFailed(f"No answer from DNS for {host}: {error}") from error
         addresses = tuple(record.address for record in answer)
         return Answer(addresses, float(answer.chaining_result.minimum_ttl))
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """An error, and what the library met at each server that it asked."""
+    met = getattr(error, "kwargs", {}).get("errors", ())
+    return [error, *(each[3] for each in met if isinstance(each[3], BaseException))]
 
 
 def _resolver(servers: list[str]) -> dns.asyncresolver.Resolver:

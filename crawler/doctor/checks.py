@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import AsyncIterator
 from pathlib import Path
 from time import perf_counter
@@ -19,6 +18,7 @@ from crawler.doctor.redis_checks import EMBEDDED, redis_findings
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.fetch_errors import DnsFailed, NoSuchHost
+from crawler.file_limit import Connections, limits
 from crawler.frontier import RedisAway, server_facts
 from crawler.frontier.connection import masked
 from crawler.progress.text import size
@@ -64,11 +64,7 @@ class Doctor:
             defaults,
             is_required=settings.getbool("REQUIRE_CONTACT"),
         )
-        yield machine.file_limit(
-            resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-            fetches=settings.getint("CONCURRENT_REQUESTS"),
-            kept_connections=settings.getint("DOWNLOAD_KEEPALIVE_HOSTS"),
-        )
+        yield machine.file_limit(*limits(), Connections.from_settings(settings))
         if not redis_url(settings) or not settings["MONGO_URI"]:
             yield machine.disk(self._crawl_dir)
 

@@ -7,26 +7,26 @@ from collections.abc import Collection
 from pathlib import Path
 
 from crawler.doctor.findings import Finding, failure, ok, warning
+from crawler.file_limit import Connections, advice
 from crawler.policy.user_agent import has_contact, tells_apart
 from crawler.progress.text import size
 
-# Beside those of fetches: logs, servers' connections, the interpreter's own.
-_OTHER_FILES = 150
 _DISK_FAILURE_BYTES = 1 << 30
 _DISK_WARNING_BYTES = 10 << 30
 
 
-def file_limit(limit: int, *, fetches: int, kept_connections: int) -> Finding:
-    """Each fetch and each connection that is kept takes a file descriptor."""
-    needed = 2 * fetches + kept_connections + _OTHER_FILES
+def file_limit(limit: int, most: int, connections: Connections) -> Finding:
+    """Each fetch and each connection that is kept takes a file descriptor.
+
+    `most` is what a process may raise its `limit` to, which a crawl does.
+    """
+    needed = connections.files
     text = f"{limit} open files allowed, {needed} needed"
     if limit >= needed:
         return ok("file limit", text)
-    advice = (
-        f"Run `ulimit -n {max(needed, 65_536)}` before the crawl (systemd: LimitNOFILE), or lower "
-        "CONCURRENT_REQUESTS or DOWNLOAD_KEEPALIVE_HOSTS."
-    )
-    return failure("file limit", text, advice)
+    if most >= needed:
+        return ok("file limit", f"{text}: a crawl raises its limit")
+    return failure("file limit", f"{most} open files allowed, {needed} needed", advice(needed))
 
 
 def user_agent(

@@ -13,6 +13,8 @@ from typing import Any
 import aiohappyeyeballs
 from scrapy.exceptions import DownloadConnectionRefusedError, DownloadFailedError
 
+from crawler.fetch_errors import OutOfSockets
+from crawler.file_limit import is_shortage
 from crawler.guard import Guard, RefusedAddress
 from crawler.http1.connection import Connection
 from crawler.http1.pool import BindAddress, Way
@@ -58,7 +60,8 @@ class Dialler:
         except (ssl.SSLError, ValueError) as error:
             raise DownloadFailedError(_text(way, error)) from error
         except (OSError, RuntimeError) as error:
-            raise DownloadConnectionRefusedError(_text(way, error)) from error
+            kind = OutOfSockets if is_shortage(error) else DownloadConnectionRefusedError
+            raise kind(_text(way, error)) from error
 
     async def close(self) -> None:
         """Close what is open, and wait until it is."""

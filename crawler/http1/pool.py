@@ -62,11 +62,22 @@ class Pool:
         if self._sweeping is None and self.waiting:
             self._sweep_after(self._keep_s)
 
+    def shed(self) -> bool:
+        """Close them all, and keep half as many from now on; False if there is none."""
+        if not self.waiting:
+            return False
+        self._hosts_max = len(self.waiting) // 2
+        self._close_all()
+        return True
+
     def close(self) -> None:
         """Close them all, and keep none from now on."""
         self._hosts_max = 0
         if self._sweeping is not None:
             self._sweeping.cancel()
+        self._close_all()
+
+    def _close_all(self) -> None:
         for waiting in self.waiting.values():
             for connection, _ in waiting:
                 connection.close()

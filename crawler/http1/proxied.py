@@ -22,7 +22,8 @@ from scrapy.exceptions import (
 from scrapy.http import Headers
 from scrapy.utils.url import add_http_if_no_scheme
 
-from crawler.fetch_errors import Malformed, StoppedTooLong
+from crawler.fetch_errors import Malformed, OutOfSockets, StoppedTooLong
+from crawler.file_limit import is_shortage
 from crawler.http1.answer import MAX_HEADER_BYTES, MAX_HEADERS, Truncated
 from crawler.http1.pool import BindAddress
 from crawler.reception import Reception
@@ -151,7 +152,8 @@ class Proxied:
         except aiohttp.ClientSSLError as error:
             raise DownloadFailedError(str(error)) from error
         except aiohttp.ClientConnectorError as error:
-            raise DownloadConnectionRefusedError(str(error)) from error
+            kind = OutOfSockets if is_shortage(error) else DownloadConnectionRefusedError
+            raise kind(str(error)) from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
             raise UnsupportedURLSchemeError(str(error)) from error
         except aiohttp.ClientResponseError as error:

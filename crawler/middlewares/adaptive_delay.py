@@ -15,7 +15,7 @@ from scrapy.exceptions import (
     ResponseDataLossError,
 )
 
-from crawler.fetch_errors import Malformed, StoppedTooLong
+from crawler.fetch_errors import Malformed, OutOfSockets, StoppedTooLong
 from crawler.manners import Manners
 from crawler.options import Options
 from crawler.policy.politeness import Fetch
@@ -83,6 +83,10 @@ class AdaptiveDelay:
         return response
 
     async def process_exception(self, request: Request, exception: Exception) -> None:
+        if isinstance(exception, OutOfSockets):
+            # The host was not contacted: its lease is handed back as it is.
+            request.meta.pop(_STARTED, None)
+            return
         # A process that stood still says nothing about the host.
         stood_still = isinstance(exception, StoppedTooLong)
         answered = isinstance(exception, _ANSWERED)

@@ -29,7 +29,7 @@ from crawler import settings as ours
 from crawler.address_clock import AddressClock
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
-from crawler.fetch_errors import Forbidden
+from crawler.fetch_errors import Forbidden, OutOfSockets
 from crawler.frontier import Lease, RedisAway
 from crawler.manners import Manners
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
@@ -232,6 +232,8 @@ class Robots:
         lock_on = partial(self._cache.lock_on, fetch.authority, fetch.token, LOCK_S)
         try:
             return await self._robots_fetch.answer(fetch.authority, meta, lock_on)
+        except OutOfSockets:
+            raise
         except Exception:
             # An address that is never connected to: there is nothing to wait for.
             scheduler.release(lease, 0)

@@ -7,6 +7,7 @@ from scrapy.crawler import Crawler
 
 from crawler.discoveries import Discoveries
 from crawler.failures import Failures
+from crawler.fetch_errors import OutOfSockets
 from crawler.frontier import Added, Again, Entry, Frontier, Lease
 from crawler.frontier.entry import decode
 from crawler.known import Known
@@ -63,6 +64,9 @@ class WritingScheduler(Scheduler):
 
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
         self.calls.append(("fail", lease.entry.url, decision))
+
+    def ran_out(self, lease: Lease, error: OutOfSockets) -> None:
+        self.calls.append(("ran_out", lease.entry.url, str(error)))
 
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
         self.added += entries

@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 from crawler import sitemaps
 from crawler.discoveries import Discoveries
 from crawler.errors import NotStored
-from crawler.fetch_errors import Forbidden, Malformed, StoppedTooLong, TooBigUnpacked
+from crawler.fetch_errors import Forbidden, Malformed, OutOfSockets, StoppedTooLong, TooBigUnpacked
 from crawler.frontier import Added, Entry, Lease
 from crawler.frontier.health import GaveUp
 from crawler.items import Page
@@ -53,6 +53,18 @@ async def recorder(scheduler: WritingScheduler) -> Recorder:
 
 def failed(scheduler: WritingScheduler, error: Exception, lease: Lease) -> None:
     scheduler.failures.settle(lease, Failure(error))
+
+
+def test_a_url_without_a_file_descriptor_for_it_is_not_charged_for_that(
+    scheduler: WritingScheduler,
+) -> None:
+    # Even after its last attempt, and whatever its own errback would do.
+    lease = lease_of(URL, attempts=3)
+    shown: list[Failure] = []
+    errback = scheduler.failures.errback(lease, shown.append)
+    assert errback(Failure(OutOfSockets("too many open files"))) is None
+    assert scheduler.calls == [("ran_out", URL, "too many open files")]
+    assert not shown
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
 from scrapy.http import Response
 
+from crawler.fetch_errors import OutOfSockets
 from crawler.robots_fetch import RobotsFetch
 from tests.crawlers import project_crawler
 
@@ -22,6 +23,8 @@ class Handler(BaseDownloadHandler):
     async def download_request(self, request: Request) -> Response:
         if "silent" in request.url:
             raise DownloadTimeoutError
+        if "no-file" in request.url:
+            raise OutOfSockets
         return Response(request.url, body=request.headers["X-By"], headers={"X-Hop": "1"})
 
     async def close(self) -> None:
@@ -93,6 +96,11 @@ async def test_it_has_a_time_limit_even_where_pages_have_none(setting: int, limi
 async def test_a_middleware_may_send_it_elsewhere_or_forbid_it() -> None:
     assert (await answer(crawler_of(), "moved.test")).body == b"user"
     assert (await answer(crawler_of(), "forbidden.test")).error == "IgnoreRequest"
+
+
+async def test_a_file_that_there_was_no_file_descriptor_for_is_no_silence_of_its_host() -> None:
+    with pytest.raises(OutOfSockets):
+        await answer(crawler_of(), "no-file.test")
 
 
 @pytest.mark.parametrize("host", ["h.test", "silent.test"])

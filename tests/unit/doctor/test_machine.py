@@ -6,14 +6,21 @@ import pytest
 
 from crawler.doctor import machine
 from crawler.doctor.findings import FAILURE, OK, WARNING
+from crawler.file_limit import Connections
 
 
 def test_a_file_for_each_fetch_and_each_kept_connection() -> None:
-    assert machine.file_limit(534, fetches=64, kept_connections=256).level == OK
-    short = machine.file_limit(533, fetches=64, kept_connections=256)
+    usual = Connections(fetches=64, kept=256)
+    assert machine.file_limit(534, 534, usual).level == OK
+    short = machine.file_limit(533, 533, usual)
     assert short.level == FAILURE
     assert "ulimit -n 65536" in short.advice
-    huge = machine.file_limit(1024, fetches=100_000, kept_connections=0)
+    raised = machine.file_limit(64, 534, usual)
+    assert (raised.level, raised.text) == (
+        OK,
+        "64 open files allowed, 534 needed: a crawl raises its limit",
+    )
+    huge = machine.file_limit(1024, 4096, Connections(fetches=100_000, kept=0))
     assert "ulimit -n 200150" in huge.advice
 
 

@@ -12,7 +12,7 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 
-from crawler.fetch_errors import Malformed, StoppedTooLong
+from crawler.fetch_errors import Malformed, OutOfSockets, StoppedTooLong
 from crawler.manners import Manners
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY, AdaptiveDelay
 from crawler.requests import LEASE
@@ -129,6 +129,15 @@ async def test_a_fetch_is_released_once(
     await middleware.process_response(request, Response(URL))
     await middleware.process_exception(request, OSError())
     assert len(scheduler.calls) == 1
+
+
+async def test_a_host_that_there_was_no_file_descriptor_for_was_not_contacted(
+    middleware: AdaptiveDelay, scheduler: WritingScheduler
+) -> None:
+    request = leased()
+    middleware.process_request(request)
+    await middleware.process_exception(request, OutOfSockets())
+    assert scheduler.calls == []
 
 
 async def test_what_was_never_fetched_is_not_released(
