@@ -153,6 +153,9 @@ class Lane:
     async def _send_settlements(self) -> None:
         settlements, self._settlements = self._settlements, Settlements()
         if settlements:
+            # Of these leases too: nobody could start the clock of a host whose slot is free already,
+            # and a process that dies in between would leave a slot taken that no lease speaks for.
+            await self._send_releases()
             for call in settlements.calls(self._frontier):
                 await self._insist(call)
             self._on_settled(settlements.leases)

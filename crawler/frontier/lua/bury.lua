@@ -12,9 +12,13 @@ for i = 4, #ARGV, 2 do
   local entry = take_lease(ARGV[1], ARGV[i])
   if entry then
     bury_entry(entry, ARGV[i + 1], now, ARGV[3])
-    -- One that the claimant could not read was never fetched, so nobody released it.
+    -- One that the claimant could not read was never released. Whoever forgot to release another
+    -- one may have fetched it, so its host has its usual delay.
     local host = host_of(entry)
-    if host then free_slot(host, ARGV[i], now, 0) end
+    if host then
+      local delay = tonumber(redis.call('HGET', shard .. 'host:' .. host, 'delay') or 0)
+      free_slot(host, ARGV[i], now + delay, 0)
+    end
     settled = settled + 1
   end
 end
