@@ -130,20 +130,20 @@ async def share(steering: Steering, given: Mapping[str, Any]) -> Options:
                 before[name],
             )
     await steering.set_options(given)
-    return await follow(steering, _read(json.dumps({**before, **given})))
+    return _read(json.dumps({**before, **given}))
 
 
-async def follow(steering: Steering, current: Options) -> Options:
-    """The options as they are now; logs what others changed."""
-    now = _read(json.dumps(await steering.options(), sort_keys=True))
+async def follow(steering: Steering, current: Options, shared: Mapping[str, Any]) -> Options:
+    """The options that the fleet shares now; logs what others changed."""
+    now = _read(json.dumps(shared, sort_keys=True))
     known = current.seed_domains
     # They are only ever added, so their number says whether there is news.
     if now.scope == "seeds" and await steering.count_seed_domains() != len(known):
-        shared = frozenset(await steering.seed_domains())
-        if not known <= shared:
+        noted = frozenset(await steering.seed_domains())
+        if not known <= noted:
             # Redis was away when they were noted.
-            await steering.add_seed_domains(sorted(known - shared))
-        known |= shared
+            await steering.add_seed_domains(sorted(known - noted))
+        known |= noted
     now = replace(now, seed_domains=known)
     for name in _CHECKS:
         value = getattr(now, name)

@@ -12,6 +12,7 @@ from typing import Any
 
 from crawler import options
 from crawler.frontier import Entry, RedisAway, Steering
+from crawler.frontier.steering import SharedOptions
 from crawler.policy.url_filter import SKIPPED_EXTENSIONS, Scope
 from crawler.recrawls import Recrawls
 from crawler.tasks import end
@@ -37,12 +38,14 @@ class Orders:
         self._followers = [use]
         self._recrawls = recrawls or Recrawls()
         self._steering: Steering
+        self._shared = SharedOptions()
         self._task: asyncio.Task[None] | None = None
 
     async def open(self, steering: Steering, given: Mapping[str, Any]) -> None:
         """Tell the fleet what this process was given, and follow what holds from now on."""
         self._steering = steering
         self._follow(await options.share(steering, given))
+        await self.look()
         self._task = asyncio.get_running_loop().create_task(self._look_forever())
 
     async def close(self) -> None:
@@ -56,8 +59,14 @@ class Orders:
         use(self.options)
 
     async def look(self) -> None:
-        """Follow what others changed."""
-        self._follow(await options.follow(self._steering, self.options))
+        """Follow what others changed; write again what Redis lost of it."""
+        shared = await self._steering.shared_options()
+        if shared.version < self._shared.version:
+            logger.warning("Redis lost options of the crawl; writing them again")
+            await self._steering.restore_options(self._shared)
+            shared = self._shared
+        self._shared = shared
+        self._follow(await options.follow(self._steering, self.options, shared.values))
 
     async def _look_forever(self) -> None:
         while True:

@@ -237,6 +237,7 @@ class Scheduler(BaseScheduler):
             about=self._about,
             on_beat=self._on_beat,
             on_epoch=self.discoveries.forget,
+            on_loss=self._data_lost,
         )
         await heartbeat.open()
         self._heartbeat = heartbeat
@@ -258,6 +259,17 @@ class Scheduler(BaseScheduler):
             self.frontier.pressed = await self._steering.memory_share() > self._pulse.memory_full
             if not self.frontier.pressed:
                 self._outside.take_in_soon()
+
+    def _data_lost(self, lost_s: float) -> None:
+        logger.error(
+            "Redis has lost the last %.0f s of the crawl %r, more than its processes can tell it "
+            "again: URLs may be missing, so this run ends. Look why (FLUSHALL, an old backup, no "
+            "append-only file), then run the crawl again with its seeds: it goes on from what is "
+            "left",
+            *(lost_s, self.crawl),
+        )
+        self.workbench.ending.data_lost()
+        self._engine.wake()
 
     def _limit(self, now: Options) -> None:
         self.workbench.follow(now)

@@ -15,7 +15,7 @@ from scrapy.exceptions import UsageError
 
 from crawler import interrupts, last_exit, logs, setting_values
 from crawler.command_settings import check_spider, completed, use_frontier
-from crawler.ending import BAD_SEEDS, NO_SEEDS
+from crawler.ending import BAD_SEEDS, DATA_LOST, NO_SEEDS
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.pipelines.feeds import FEED_FAILED
@@ -24,7 +24,7 @@ from crawler.progress.startup_lines import hide_listings
 _USAGE = 2
 _INTERRUPTED = 130
 # Reasons to finish that are no success.
-_FAILED = frozenset({"redis_lost", "start_error", FEED_FAILED})
+_FAILED = frozenset({"redis_lost", DATA_LOST, "start_error", FEED_FAILED})
 # For what is left when the spider is closed: an embedded MongoDB may take minutes to stop …
 _CLOSE_S = 240.0
 # … and when the servers are left, nothing is.

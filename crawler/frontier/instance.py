@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from functools import partial
 from time import monotonic
+from types import MappingProxyType
 from typing import Any
 
 from crawler.frontier import keys, meta
@@ -32,8 +33,9 @@ class Instance:
         self.shards = shards
         self.tuning = tuning
         self.owner = ""
-        # Of each shard, when this instance registered.
+        # Of each shard, when this instance registered: its epoch, and its time in ms.
         self.epochs: list[int] = []
+        self.opened_ms: list[int] = []
         self._redis = redis
         self._scripts = Scripts(redis, tuning.url_seen.name)
         self._seen_argument = tuning.url_seen.argument
@@ -41,17 +43,23 @@ class Instance:
 
     async def open(self, about: Mapping[str, Any] | None = None) -> int:
         """Check that this program may work on the crawl, and register; returns the epoch."""
+        await self.create()
+        return await self.register(about)
+
+    async def create(self) -> None:
+        """Create the crawl if it is not there, or check that this program may work on it."""
         found = await meta.create_or_check(
             self._redis, self.crawl, self.shards, self.tuning.url_seen
         )
         self._seen_argument = found.seen_argument
-        return await self.register(about)
 
     async def register(self, about: Mapping[str, Any] | None = None, *, name: str = "") -> int:
         """Take a new name; an instance that was declared dead must not use its old one."""
         self.owner = name or uuid.uuid4().hex[:16]
-        args = (self.owner, 0, 1, json.dumps(about or {}), self.tuning.grace_ms, b"")
-        self.epochs = [answer[1] for answer in await self._on_all("beat", *args)]
+        args = (self.owner, 0, 1, json.dumps(about or {}), self.tuning.grace_ms, b"", b"", b"")
+        answers = await self._on_all("beat", *args)
+        self.epochs = [answer[1] for answer in answers]
+        self.opened_ms = [answer[3] for answer in answers]
         return sum(self.epochs)
 
     async def beat(
@@ -82,9 +90,15 @@ class Instance:
         *,
         unstarted: Container[tuple[int, bytes]] = (),
         new: Container[int] = (),
+        silent_ms: Mapping[int, int] = MappingProxyType({}),
+        epochs: Sequence[int] = (),
         now_ms: int = 0,
     ) -> dict[int, Beat | BaseException]:
-        """Tell it to these shards only; what each of them said. Registers where it is new."""
+        """Tell it to these shards only; what each of them said. Registers where it is new.
+
+        `silent_ms` is the time since each shard answered last, by this process's clock; `epochs`
+        are those that it knows.
+        """
         named: dict[int, list[bytes]] = defaultdict(list)
         for lease in held:
             mark = b"?" if lease.key in unstarted else b""
@@ -92,11 +106,19 @@ class Instance:
         told = json.dumps(about or {})
 
         async def beat(shard: int) -> Beat:
-            args = (self.owner, now_ms, int(shard in new), told, self.tuning.grace_ms)
-            alive, epoch, strays = await self._run(
-                "beat", self._tags[shard], *args, b" ".join(named[shard])
+            alive, epoch, strays, *times = await self._run(
+                "beat",
+                self._tags[shard],
+                self.owner,
+                now_ms,
+                int(shard in new),
+                told,
+                self.tuning.grace_ms,
+                b" ".join(named[shard]),
+                silent_ms.get(shard, ""),
+                epochs[shard] if epochs else "",
             )
-            return Beat(bool(alive), epoch, await self._leases(shard, strays))
+            return Beat(bool(alive), epoch, await self._leases(shard, strays), *times)
 
         found = await outcomes(partial(beat, shard) for shard in shards)
         return dict(zip(shards, found, strict=True))

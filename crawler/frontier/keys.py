@@ -47,6 +47,11 @@ def owners(tag: str) -> str:
     return f"{tag}:owners"
 
 
+def stats(tag: str) -> str:
+    """Hash of a shard: counters, and what its scripts remember of time and restarts."""
+    return f"{tag}:stats"
+
+
 def instances(tag: str) -> str:
     """Hash of a shard: instance -> what it says of itself."""
     return f"{tag}:instances"

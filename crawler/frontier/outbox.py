@@ -92,9 +92,9 @@ class Outbox:
             return next(iter(parts.values()))
         return asyncio.ensure_future(_together(len(entries), places, parts))
 
-    def repeat_adds(self, shard: int) -> None:
+    def repeat_adds(self, shard: int, held: Sequence[Entry] = ()) -> None:
         """Its server restarted or failed over: add once more what it may have lost."""
-        self._lanes[shard].repeat_adds()
+        self._lanes[shard].repeat_adds(held)
 
     def seen_alive(self, shard: int, at_s: float) -> None:
         """A beat that began at this time found the shard's master as it was."""

@@ -232,6 +232,7 @@ async def test_a_server_that_forgot_a_process_learns_which_hosts_it_contacted(
         about=dict,
         on_beat=partial(asyncio.sleep, 0),
         on_epoch=lambda: None,
+        on_loss=lambda _: None,
     )
     async with asyncio.timeout(SOON_S):
         await heartbeat.open()

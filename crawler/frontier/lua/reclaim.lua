@@ -1,7 +1,7 @@
 -- Take back the leases of instances that stopped beating.
 --
 -- KEYS[1]  shard
--- ARGV[1]  now, ms (0 = the server's clock)
+-- ARGV[1]  now, ms (0 = the shard's time)
 -- ARGV[2]  silence in ms after which an instance is dead
 -- ARGV[3]  how many leases at the most
 -- ARGV[4]  how often one URL may be taken back before it is buried: it kills its workers. One whose

@@ -388,6 +388,7 @@ class Process:
         self.room = 3
         self.woken = 0
         self.epochs = 0
+        self.losses: list[float] = []
         self.health = Health(give_up_s)
         demand = Demand(lambda: self.room, self._wake, self._look_outside)
         self.bench = Workbench(frontier, self.health, Limits(), demand)
@@ -399,6 +400,7 @@ class Process:
             about=dict,
             on_beat=self._look_outside,
             on_epoch=self._on_epoch,
+            on_loss=self.losses.append,
         )
 
     def _wake(self) -> None:

@@ -429,6 +429,7 @@ async def order_of(place: Place, frontier: Frontier, strategy: str, turn: int = 
         about=dict,
         on_beat=nothing,
         on_epoch=lambda: None,
+        on_loss=lambda _: None,
     )
     heart._turn = turn
     await heart._order_shards()
