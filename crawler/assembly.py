@@ -29,7 +29,12 @@ from crawler.policy.retry import RetryPolicy
 from crawler.policy.traps import TrapRules
 from crawler.policy.url_filter import MEDIA, SKIPPED_EXTENSIONS
 from crawler.policy.user_agent import product_token
-from crawler.scrapy_redis_settings import start_urls_key, tell_of_redis_spider
+from crawler.scrapy_redis_settings import (
+    keep_allowed_domains,
+    start_urls_key,
+    tell_of_redis_spider,
+    tell_of_start_requests,
+)
 from crawler.spill import Spill
 from crawler.storage.trouble import explain
 from crawler.urls import FOLDS, GROUPS, UrlRules, dropped_parameters
@@ -82,7 +87,10 @@ async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
     )
     spill = await spill_of(crawl, servers, settings)
     frontier = Frontier(redis, crawl, shards=shards, tuning=tuning.of_a_shard(shards))
+    assert crawler.spider is not None
     tell_of_redis_spider(crawler.spider)
+    tell_of_start_requests(crawler.spider)
+    keep_allowed_domains(crawler.spider)
     pushed = StartUrls(redis, start_urls_key(settings, crawler.spider))
     return Parts(redis, frontier, spill, pushed)
 

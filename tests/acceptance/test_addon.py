@@ -210,6 +210,51 @@ def test_a_project_that_had_scrapy_redis_keeps_its_settings_and_where_seeds_are_
     assert {item["url"] for item in project.items} == truth(options).must_fetch
 
 
+FILTERED = """
+    import scrapy
+
+
+    class Mine(scrapy.Spider):
+        name = "mine"
+        redis_key = "mine:start_urls"
+
+        def __init__(self, *args, **kwargs):
+            # As the examples of scrapy-redis have it.
+            domain = kwargs.pop("domain", "")
+            self.allowed_domains = filter(None, domain.split(","))
+            super().__init__(*args, **kwargs)
+
+        def start_requests(self):
+            yield scrapy.Request("http://shop.test/never")
+
+        def parse(self, response):
+            yield {"url": response.url}
+            if response.url.endswith("/"):
+                yield response.follow("/more")
+                yield scrapy.Request("http://offsite.test/link")
+"""
+
+
+def test_pushed_seeds_pass_the_offsite_filter_and_their_links_meet_it(
+    tmp_path: Path, redis_process: RedisProcess
+) -> None:
+    with Shop() as shop, redis_process.client as client:
+        project = Project(
+            tmp_path / "project", FILTERED, redis_url=redis_process.url, address=shop.address
+        )
+        client.lpush("mine:start_urls", "http://shop.test/", "http://elsewhere.test/seed")
+        client.lpush("mine:start_urls", '{"url": "http://elsewhere.test/json", "meta": {"x": 1}}')
+        log = project.crawl("-a", "domain=shop.test,www.shop.test").stderr
+    assert sorted(item["url"] for item in project.items) == [
+        "http://elsewhere.test/json",
+        "http://elsewhere.test/seed",
+        "http://shop.test/",
+        "http://shop.test/more",
+    ]
+    assert "ERROR: start_requests() of the spider 'mine' is not called" in log
+    assert "Make it `async def start(self):`" in log
+
+
 WORKER = """
     import json
 
