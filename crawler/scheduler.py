@@ -54,7 +54,8 @@ class Scheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
         assert crawler.spider is not None
-        self.crawl: str = assembly.crawl_name(settings, crawler.spider)
+        spider = crawler.spider
+        self.crawl: str = assembly.crawl_name(settings, spider.name, getattr(spider, "crawl", None))
         self.is_scoped: bool = getattr(crawler.spider, "is_scoped", False)
         self.thresholds = assembly.numbers(settings, "FRONTIER_THRESHOLDS")
         self.urls = Urls(assembly.url_rules(settings))

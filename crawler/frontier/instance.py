@@ -27,11 +27,15 @@ from crawler.frontier.tuning import Tuning
 class Instance:
     """The part of a frontier that is about its owner."""
 
-    def __init__(self, redis: Client, crawl: str, shards: int, tuning: Tuning) -> None:
+    def __init__(
+        self, redis: Client, crawl: str, shards: int, tuning: Tuning, spider: str = ""
+    ) -> None:
         self.crawl = crawl
         self.shards = shards
         self.tuning = tuning
         self.owner = ""
+        # The only one that may work on the crawl; empty for whoever has no spider, as tests.
+        self._spider = spider
         # Of each shard, when this instance registered.
         self.epochs: list[int] = []
         self._redis = redis
@@ -42,7 +46,7 @@ class Instance:
     async def open(self, about: Mapping[str, Any] | None = None) -> int:
         """Check that this program may work on the crawl, and register; returns the epoch."""
         found = await meta.create_or_check(
-            self._redis, self.crawl, self.shards, self.tuning.url_seen
+            self._redis, self.crawl, self.shards, self.tuning.url_seen, self._spider
         )
         self._seen_argument = found.seen_argument
         return await self.register(about)
