@@ -140,7 +140,8 @@ class Steering:
         since = seconds * 1000 - silence_ms
         if any([await self._redis.zcount(keys.owners(tag), since, "+inf") for tag in self._tags]):
             raise CrawlerError(
-                f"The crawl {self._crawl!r} is being worked on; stop its processes first."
+                f"The crawl {self._crawl!r} is being worked on; stop its processes first. One that "
+                f"was killed counts for {silence_ms // 1000} s."
             )
         gone = 0
         names: list[bytes] = []
