@@ -18,6 +18,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 
 from crawler import assembly
+from crawler import settings as ours
 from crawler.discoveries import Discoveries
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError
@@ -27,10 +28,11 @@ from crawler.frontier.health import Health
 from crawler.frontier.persistence import taken
 from crawler.heartbeat import Heartbeat
 from crawler.known import Known
-from crawler.known_starts import KnownStarts
+from crawler.known_starts import KnownStarts, how_to_start_anew
 from crawler.options import Options
 from crawler.orders import Orders
 from crawler.outside import Outside
+from crawler.pipelines import feeds
 from crawler.policy.retry import Bury, Retry
 from crawler.pushed import reader_for
 from crawler.recrawls import Recrawls
@@ -54,7 +56,8 @@ class Scheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
         assert crawler.spider is not None
-        self.crawl: str = assembly.crawl_name(settings, crawler.spider)
+        spider = crawler.spider
+        self.crawl: str = assembly.crawl_name(settings, spider.name, getattr(spider, "crawl", None))
         self.is_scoped: bool = getattr(crawler.spider, "is_scoped", False)
         self.thresholds = assembly.numbers(settings, "FRONTIER_THRESHOLDS")
         self.urls = Urls(assembly.url_rules(settings))
@@ -74,7 +77,9 @@ class Scheduler(BaseScheduler):
         self.recrawls = Recrawls(assembly.recrawl_tuning(settings))
         self.orders = Orders(assembly.skipped_extensions(settings), self._limit, self.recrawls)
         self._rejections = Rejections(self.count)
-        self._known_starts = KnownStarts(self.crawl, self.count)
+        has_commands = settings["COMMANDS_MODULE"] == ours.COMMANDS_MODULE
+        anew = how_to_start_anew(spider.name, has_commands=has_commands)
+        self.known_starts = KnownStarts(self.crawl, anew, self.count)
         self._steering: Steering
         self._outside: Outside
         self._heartbeat: Heartbeat | None = None
@@ -144,7 +149,7 @@ class Scheduler(BaseScheduler):
                 forced = forced or entry.given_url != lease.entry.given_url
             sent = self.discoveries.send(entry, "force" if forced else "all", self._engine.wake)
             if request.meta.get("is_start_request"):
-                self._known_starts.look(request, sent)
+                self.known_starts.look(request, sent)
         if lease is not None:
             self.replacements.settle(lease, sent)
         elif entry is not None:
@@ -244,6 +249,7 @@ class Scheduler(BaseScheduler):
         )
         await heartbeat.open()
         self._heartbeat = heartbeat
+        self.known_starts.begin(await self.frontier.sizes())
         await self.orders.open(self._steering, self._given)
         self.workbench.open()
 
@@ -253,6 +259,10 @@ class Scheduler(BaseScheduler):
             await self._outside.close()
             await self.workbench.close()
             await self._heartbeat.close()
+            if not self.workbench.has_claimed:
+                self.known_starts.warn_if_all()
+                # Before Scrapy writes empty ones, when the spider is closed.
+                feeds.keep_files(self._crawler)
 
     async def _on_beat(self) -> None:
         self._beats += 1

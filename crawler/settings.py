@@ -36,7 +36,7 @@ MONGO_DATABASE = "crawler"
 CRAWL_DIR = os.environ.get("CRAWL_DIR") or ".crawl"
 
 # --- The crawl ----------------------------------------------------------------------------------
-# Processes with the same name share one crawl. None: the spider's name.
+# Processes with the same name share one crawl, which has one spider. None: the spider's name.
 CRAWL: str | None = None
 # What to do when nothing is left: "close", or "wait" for seeds.
 CRAWL_IDLE = "close"

@@ -34,6 +34,8 @@ class Workbench:
         # Held while leases change hands, so that a heartbeat does not miss those on their way.
         self.lock = asyncio.Lock()
         self.rests = Rests()
+        # Was there ever a lease?
+        self.has_claimed = False
         self._held: dict[tuple[int, bytes], Lease] = {}
         several = frontier.shards > 1
         self.outbox = Outbox(
@@ -137,6 +139,7 @@ class Workbench:
         for lease in leases:
             self._held[lease.key] = self._in_flight[lease.key] = lease
             self._ready.append(lease)
+            self.has_claimed = True
 
     def hand_back_unstarted(self) -> None:
         """At once: fetches in flight may take long to finish, and others could go on with these."""

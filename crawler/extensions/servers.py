@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -112,12 +114,18 @@ class Servers:
                 self._mongo = await _connect_mongo(uri)
             return self._mongo
 
-    async def check(self, pages_store: str) -> None:
-        """Make sure that the servers answer, starting embedded ones, which stay until release()."""
+    @asynccontextmanager
+    async def checked(self, pages_store: str) -> AsyncIterator[Client]:
+        """Redis for a while, when it is sure that the servers answer and take writes.
+
+        Embedded ones are started, and stay until release().
+        """
         try:
-            await persistence.check_writes(await self.redis())
+            redis = await self.redis()
+            await persistence.check_writes(redis)
             if pages_store == "mongo":
                 await self.mongo()
+            yield redis
         finally:
             await self._disconnect()
 

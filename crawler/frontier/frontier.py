@@ -33,8 +33,9 @@ class Frontier(Instance):
         *,
         shards: int = 1,
         tuning: Tuning | None = None,
+        spider: str = "",
     ) -> None:
-        super().__init__(redis, crawl, shards, tuning or Tuning())
+        super().__init__(redis, crawl, shards, tuning or Tuning(), spider)
         # Stays when the owner's changes.
         self._name = uuid.uuid4().hex
         # Set while Redis is nearly full: then discoveries of low priority are refused.

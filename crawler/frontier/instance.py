@@ -28,11 +28,15 @@ from crawler.frontier.tuning import Tuning
 class Instance:
     """The part of a frontier that is about its owner."""
 
-    def __init__(self, redis: Client, crawl: str, shards: int, tuning: Tuning) -> None:
+    def __init__(
+        self, redis: Client, crawl: str, shards: int, tuning: Tuning, spider: str = ""
+    ) -> None:
         self.crawl = crawl
         self.shards = shards
         self.tuning = tuning
         self.owner = ""
+        # The only one that may work on the crawl; empty for whoever has no spider, as tests.
+        self._spider = spider
         # Of each shard, when this instance registered: its epoch, and its time in ms.
         self.epochs: list[int] = []
         self.opened_ms: list[int] = []
@@ -49,7 +53,7 @@ class Instance:
     async def create(self) -> None:
         """Create the crawl if it is not there, or check that this program may work on it."""
         found = await meta.create_or_check(
-            self._redis, self.crawl, self.shards, self.tuning.url_seen
+            self._redis, self.crawl, self.shards, self.tuning.url_seen, self._spider
         )
         self._seen_argument = found.seen_argument
 

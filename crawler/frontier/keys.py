@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 def crawl_meta(crawl: str) -> str:
-    """Hash: version of the data model, number of shards, form of URL-seen."""
+    """Hash: version of the data model, number of shards, form of URL-seen, the spider's name."""
     return f"{{{crawl}}}:crawl"
 
 

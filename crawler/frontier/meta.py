@@ -1,4 +1,4 @@
-"""What is fixed when a crawl is created: data model, shards, form of URL-seen, suffixes of domains.
+"""What is fixed when a crawl is created: data model, shards, form of URL-seen, suffixes, spider.
 
 Checked at start.
 """
@@ -35,10 +35,24 @@ class Meta:
     seen_argument: str
     # Whether domains end below private suffixes (github.io) too.
     private_suffixes: bool
+    # Name of the spider whose entries the crawl has: their callbacks are its methods. Empty until
+    # the first one comes.
+    spider: str = ""
+
+    def check_spider(self, crawl: str, spider: str) -> None:
+        """Raise ConfigurationError if the crawl is another spider's."""
+        if self.spider not in ("", spider):
+            raise ConfigurationError(
+                f"The crawl {crawl!r} is of the spider {self.spider!r}, and this one is "
+                f"{spider!r}: its URLs would meet callbacks that are not theirs. Give each spider "
+                "a crawl of its own: -s CRAWL=NAME, or no CRAWL in the settings."
+            )
 
 
-async def create_or_check(redis: Client, crawl: str, shards: int, url_seen: UrlSeen) -> Meta:
-    """Create the crawl, or make sure that this program may work on it."""
+async def create_or_check(
+    redis: Client, crawl: str, shards: int, url_seen: UrlSeen, spider: str = ""
+) -> Meta:
+    """Create the crawl, or make sure that this program and its spider may work on it."""
     key = keys.crawl_meta(crawl)
     if None in await redis.hmget(key, _FIELDS):
         argument = url_seen.argument
@@ -59,6 +73,11 @@ async def create_or_check(redis: Client, crawl: str, shards: int, url_seen: UrlS
                 f"{setting} is {wanted}; the crawl {crawl!r} was created with {found}, which "
                 "cannot change. Set it to that, or choose another name with CRAWL."
             )
+    if spider and not meta.spider:
+        await redis.hsetnx(key, "spider", spider)
+        meta = await read(redis, crawl)
+    if spider:
+        meta.check_spider(crawl, spider)
     return meta
 
 
@@ -94,6 +113,7 @@ async def read(redis: Client, crawl: str) -> Meta:
         seen=values["seen"],
         seen_argument=values["seen_argument"],
         private_suffixes=values.get("suffixes") == _ALL_SUFFIXES,
+        spider=values.get("spider", ""),
     )
 
 

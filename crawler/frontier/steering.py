@@ -172,7 +172,8 @@ class Steering:
             alive.append(await self._redis.zcount(keys.owners(tag), since, "+inf"))
         if any(alive):
             raise CrawlerError(
-                f"The crawl {self._crawl!r} is being worked on; stop its processes first."
+                f"The crawl {self._crawl!r} is being worked on; stop its processes first. One that "
+                f"was killed counts for {silence_ms // 1000} s."
             )
         gone = 0
         names: list[bytes] = []

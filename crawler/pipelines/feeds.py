@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
-from scrapy.extensions.feedexport import FeedExporter
+from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage, StdoutFeedStorage
 from w3lib.url import file_uri_to_path
 
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError, NotStored
+from crawler.masking import without_secrets
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -77,6 +78,28 @@ class Feeds:
             self._closing = asyncio.get_running_loop().create_task(
                 self._crawler.engine.close_spider_async(reason=FEED_FAILED)
             )
+
+
+def keep_files(crawler: Crawler) -> None:
+    """Leave the feeds as they are after a run that crawled nothing.
+
+    Scrapy would put an empty file in the place of what earlier runs gave (-O, or S3).
+    """
+    exporter = crawler.get_extension(FeedExporter)
+    for slot in exporter.slots if exporter is not None else ():
+        storage = slot.storage
+        if slot.itemcount or not slot.store_empty or isinstance(storage, StdoutFeedStorage):
+            continue
+        if isinstance(storage, FileFeedStorage) and not _has_content(Path(storage.path)):
+            continue
+        slot.store_empty = False
+        logger.warning(
+            "Nothing was crawled, so the feed %s stays as it is", without_secrets(slot.uri)
+        )
+
+
+def _has_content(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
 
 
 def _local_path(uri: str) -> Path | None:

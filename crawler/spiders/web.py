@@ -155,9 +155,12 @@ class WebSpider(Spider):
                 stats.inc_value("seeds/rejected")
                 if stats.get_value("seeds/rejected") <= _BAD_SEEDS_SHOWN:
                     logger.warning("%s", bad)
-        added = await Scheduler.of(self.crawler).add(good, "all")
+        scheduler = Scheduler.of(self.crawler)
+        added = await scheduler.add(good, "all")
+        known = len(added) - added.new
         stats.inc_value("seeds/added", added.new)
-        stats.inc_value("seeds/known", len(added) - added.new)
+        stats.inc_value("seeds/known", known)
+        scheduler.known_starts.add(known=known, new=added.new)
 
     def _check_planted(self) -> None:
         """Seeds were given: a run that finds none among them is a mistake, not a success."""

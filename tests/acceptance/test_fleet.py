@@ -156,6 +156,7 @@ def test_crawls_of_other_names_know_nothing_of_each_other(
     # The third run found its crawl finished.
     assert pages(log) == dict.fromkeys(expected, 2)
     assert summary(tmp_path, 2)["nothing_to_do"]
+    assert "Nothing was crawled: the crawl 'one' was finished before" in process.log
     for name in ("one", "other"):
         assert sizes(redis_url, name).pages == len(expected)
 

@@ -10,6 +10,7 @@ from crawler.failures import Failures
 from crawler.frontier import Added, Again, Entry, Frontier, Lease
 from crawler.frontier.entry import decode
 from crawler.known import Known
+from crawler.known_starts import KnownStarts
 from crawler.orders import Orders
 from crawler.policy.retry import Bury, Retry, RetryPolicy
 from crawler.recrawls import Recrawls
@@ -41,6 +42,7 @@ class WritingScheduler(Scheduler):
         self.replacements = Replacements(self)
         self.recrawls = Recrawls()
         self.orders = Orders(recrawls=self.recrawls)
+        self.known_starts = KnownStarts(self.crawl, "", lambda _name, _by: None)
         # Asked for its shards only; it has no server.
         self.frontier = Frontier(None, self.crawl)
         # Asked for what it knows only, which is what `added` has; it has no outbox.

@@ -99,6 +99,36 @@ def test_a_url_alone_is_a_seed() -> None:
         assert found == Pushed(Entry(fingerprint("http://h.test/"), "http://h.test/", queue=1))
 
 
+@pytest.mark.parametrize(
+    ("raw", "meta"),
+    [
+        (b"http://h.test/", {"allow_offsite": True}),
+        (b'{"url": "http://h.test/", "meta": {"job": 1}}', {"allow_offsite": True, "job": 1}),
+        (b'{"url": "http://h.test/", "meta": {"allow_offsite": false}}', {"allow_offsite": False}),
+    ],
+)
+def test_what_is_pushed_passes_the_offsite_filter(raw: bytes, meta: dict[str, Any]) -> None:
+    class Filtered(Shop):
+        allowed_domains = ["elsewhere.test"]  # noqa: RUF012 - declared so by Scrapy
+
+    [request] = requests(reader_for(Filtered(), KEY, entry_of, DEFAULT), raw)
+    assert request.meta.items() >= meta.items()
+    # Without a filter nothing is carried for it.
+    [pushed] = reader_for(Shop(), KEY, entry_of, DEFAULT).read(b"http://h.test/")
+    assert pushed.entry.tail == {}
+
+
+def test_a_spider_that_makes_its_requests_decides_on_the_filter_itself() -> None:
+    class Own(Shop):
+        allowed_domains = ["elsewhere.test"]  # noqa: RUF012 - declared so by Scrapy
+
+        def make_request_from_data(self, data: bytes) -> Request:
+            return Request(data.decode())
+
+    [request] = requests(reader_for(Own(), KEY, entry_of, DEFAULT), b"http://h.test/")
+    assert "allow_offsite" not in request.meta
+
+
 def test_json_may_have_meta_a_method_and_fields_of_a_form() -> None:
     raw = b"""{"url": "http://h.test/search", "method": "post", "meta": {"job": [1, "x"]},
                "word": "caf\xc3\xa9 & bar", "page": 2, "tags": ["a", "b"], "all": true}"""

@@ -13,7 +13,7 @@ from redis.asyncio import RedisCluster
 
 from crawler import options
 from crawler.errors import ConfigurationError, CrawlerError
-from crawler.frontier import Frontier, RedisAway, Steering, Tuning, keys, persistence
+from crawler.frontier import Frontier, RedisAway, Steering, Tuning, keys, meta, persistence
 from crawler.frontier.connection import connect, masked, server_mode
 from crawler.frontier.meta import DATA_MODEL
 from crawler.frontier.seen import Bloom
@@ -45,6 +45,33 @@ async def test_a_crawl_of_another_data_model_is_refused(place: Place) -> None:
         await place.instance()
     with pytest.raises(ConfigurationError, match="Finish it with the version that began it"):
         await place.steering()
+
+
+async def test_another_spider_is_refused_whoever_of_a_fleet_came_first(place: Place) -> None:
+    names = ["shop", "news"] * 10
+    found = await asyncio.gather(
+        *(Frontier(place.redis, CRAWL, shards=place.shards, spider=name).open() for name in names),
+        return_exceptions=True,
+    )
+    owner = (await place.redis.hget(keys.crawl_meta(CRAWL), "spider")).decode()
+    for name, answer in zip(names, found, strict=True):
+        assert isinstance(answer, int if name == owner else ConfigurationError)
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"The crawl 'test' is of the spider '{owner}', and this one is 'x': its URLs "
+        r"would meet callbacks that are not theirs\. Give each spider a crawl of its own: -s "
+        r"CRAWL=NAME, or no CRAWL in the settings\.",
+    ):
+        await Frontier(place.redis, CRAWL, shards=place.shards, spider="x").open()
+
+
+async def test_a_crawl_from_before_spiders_were_recorded_is_the_next_ones(place: Place) -> None:
+    await place.instance()
+    assert (await meta.read(place.redis, CRAWL)).spider == ""
+    await Frontier(place.redis, CRAWL, shards=place.shards, spider="shop").open()
+    assert (await meta.read(place.redis, CRAWL)).spider == "shop"
+    with pytest.raises(ConfigurationError, match="is of the spider 'shop'"):
+        await Frontier(place.redis, CRAWL, shards=place.shards, spider="news").open()
 
 
 async def test_a_crawl_that_is_not_there_cannot_be_steered(place: Place) -> None:
