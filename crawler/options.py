@@ -142,7 +142,10 @@ async def share(steering: Steering, given: Mapping[str, Any]) -> Options:
                 before[name],
             )
     await steering.set_options(given)
-    return _read(json.dumps({**before, **given}))
+    return replace(
+        _read(json.dumps({**before, **given})),
+        private_suffixes=steering.urls.rules.private_suffixes,
+    )
 
 
 async def follow(steering: Steering, current: Options, shared: Mapping[str, Any]) -> Options:
