@@ -10,7 +10,7 @@ from lxml import etree  # type: ignore[import-untyped]
 from crawler.links.ampersands import mended
 from crawler.links.document import MAX_TITLE, Document
 from crawler.links.link_list import canonical_links
-from crawler.urls import DEFAULT, Base, Rejected, Urls
+from crawler.urls import DEFAULT, Rejected, Urls
 
 _ROOTS = frozenset({"rss", "feed", "rdf"})
 _PARENTS = frozenset({"item", "entry", "channel", "feed"})
@@ -25,8 +25,8 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
         root = etree.fromstring(mended(body), parser)
     except (etree.XMLSyntaxError, ValueError):
         return None
-    page = urls.canonical(url)
-    if root is None or _name(root) not in _ROOTS or isinstance(page, Rejected):
+    base = urls.base(url)
+    if root is None or _name(root) not in _ROOTS or isinstance(base, Rejected):
         return None
     document = Document()
     hrefs: list[str] = []
@@ -41,7 +41,9 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
         href = node.get("href") or node.text
         if href and node.get("rel", "alternate") == "alternate":
             hrefs.append(href.strip())
-    found = canonical_links(hrefs, urls=urls, base=Base(page), charset="utf-8", max_links=max_links)
+    found, document.written = canonical_links(
+        hrefs, urls=urls, base=base, charset="utf-8", max_links=max_links
+    )
     document.links = list(dict.fromkeys(filter(None, found)))
     return document
 
