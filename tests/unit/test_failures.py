@@ -145,6 +145,21 @@ async def test_sitemaps_are_no_pages_and_without_a_store_nothing_waits(
     assert recorder.pages == []
 
 
+async def test_a_spider_may_call_its_own_callback_like_that_of_sitemaps(
+    scheduler: WritingScheduler, recorder: Recorder
+) -> None:
+    failed(scheduler, DownloadTimeoutError(), lease_of(tail={"callback": "parse_sitemap"}))
+    assert [page.reason for page in recorder.pages] == ["timeout"]
+
+
+async def test_the_record_of_a_failure_says_how_its_url_is_written(
+    scheduler: WritingScheduler, recorder: Recorder
+) -> None:
+    failed(scheduler, DownloadTimeoutError(), lease_of(written="?utm_id=1"))
+    (page,) = recorder.pages
+    assert (page.url, page.final_url) == (URL, f"{URL}?utm_id=1")
+
+
 @pytest.mark.parametrize(
     ("meta", "attempts", "is_last"),
     [

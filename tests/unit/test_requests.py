@@ -232,6 +232,18 @@ def test_a_request_is_known_by_its_canonical_url_and_fetched_as_it_is_spelled(
     assert host_of(entry.written_url) == host_of(known_as)
 
 
+@pytest.mark.parametrize("tail", [{}, {"etag": "1"}])
+@pytest.mark.parametrize(
+    ("written", "fetched"),
+    [("", "/p?a"), ("?", "/p?"), ("?utm_id=1&a", "/p?utm_id=1&a"), ("/q;s=1?a", "/q;s=1?a")],
+)
+def test_a_link_is_fetched_as_it_is_written(
+    written: str, fetched: str, tail: dict[str, Any]
+) -> None:
+    entry = Entry(id=1, url="http://h.test/p?a", written=written, tail=tail)
+    assert to_request(entry, SPIDER).url == f"http://h.test{fetched}"
+
+
 def test_a_request_is_spelled_the_same_however_often_it_travels() -> None:
     chance = random.Random(6)
     for _ in range(3000):
