@@ -233,6 +233,9 @@ class Scheduler(BaseScheduler):
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self.discoveries = Discoveries(self.workbench.outbox, known, self.count)
+        await self.frontier.create()
+        self._steering = await Steering.of(parts.redis, self.crawl, self.urls)
+        self.urls = self._steering.urls
         reader = reader_for(self._spider, parts.pushed.key, self.entry_of, self.urls)
         self._outside = Outside(
             *(self.frontier, parts.pushed, reader, self.discoveries.add, parts.spill),
@@ -247,7 +250,6 @@ class Scheduler(BaseScheduler):
         )
         await heartbeat.open()
         self._heartbeat = heartbeat
-        self._steering = await Steering.of(parts.redis, self.crawl, self.urls)
         await self.orders.open(self._steering, self._given)
         self.workbench.open()
 

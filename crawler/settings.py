@@ -116,7 +116,8 @@ PRIORITY_WEIGHTS: dict[str, int] = {}
 TRUSTED_DOMAINS: list[str] | str | None = None
 
 # --- Politeness ---------------------------------------------------------------------------------
-# What has one clock and one place in line: a "host", or all hosts of a registered "domain".
+# What has one clock and one place in line: a "host", or all hosts of a registered "domain" (by the
+# public suffix list: example.co.uk, alice.github.io).
 GROUP_BY = "host"
 # Fetches a host may have at the same time, over all processes.
 HOST_PARALLELISM = 1

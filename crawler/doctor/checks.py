@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
@@ -24,6 +25,7 @@ from crawler.frontier.connection import masked
 from crawler.progress.text import size
 from crawler.scrapy_redis_settings import redis_url
 from crawler.storage.trouble import explain
+from crawler.urls.hosts import suffix_list_date
 
 _MONGO_VERSION = (5, 0)
 _DISK_SHARE = 0.9
@@ -69,6 +71,7 @@ class Doctor:
             fetches=settings.getint("CONCURRENT_REQUESTS"),
             kept_connections=settings.getint("DOWNLOAD_KEEPALIVE_HOSTS"),
         )
+        yield machine.suffix_list(suffix_list_date(), today=datetime.now(UTC).date())
         if not redis_url(settings) or not settings["MONGO_URI"]:
             yield machine.disk(self._crawl_dir)
 

@@ -41,11 +41,15 @@ class Instance:
 
     async def open(self, about: Mapping[str, Any] | None = None) -> int:
         """Check that this program may work on the crawl, and register; returns the epoch."""
+        await self.create()
+        return await self.register(about)
+
+    async def create(self) -> None:
+        """Create the crawl, or check that this program may work on it."""
         found = await meta.create_or_check(
             self._redis, self.crawl, self.shards, self.tuning.url_seen
         )
         self._seen_argument = found.seen_argument
-        return await self.register(about)
 
     async def register(self, about: Mapping[str, Any] | None = None, *, name: str = "") -> int:
         """Take a new name; an instance that was declared dead must not use its old one."""

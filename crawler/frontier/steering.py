@@ -37,7 +37,8 @@ class Steering:
     """Commands on one crawl. Each is O(1), or works in bounded batches."""
 
     def __init__(self, redis: Client, crawl: str, how: Meta, urls: Urls = DEFAULT) -> None:
-        self._urls = urls
+        # How the crawl spells, tells apart and groups URLs.
+        self.urls = urls.with_private_suffixes(how.private_suffixes)
         self._redis = redis
         self._crawl = crawl
         self._seen_argument = how.seen_argument
@@ -275,7 +276,7 @@ class Steering:
     def _place(self, url: str, kind: str) -> tuple[str, bytes]:
         """The tag of a URL's shard, and its id."""
         tag = self._tags[shard_of(self._group(url), len(self._tags))]
-        return tag, self._urls.fingerprint(url, kind).to_bytes(8, "big")
+        return tag, self.urls.fingerprint(url, kind).to_bytes(8, "big")
 
     def _group(self, url: str) -> str:
-        return host_of(url)[self._urls.group_skip(url) :]
+        return host_of(url)[self.urls.group_skip(url) :]

@@ -47,7 +47,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _add(asked: Asked) -> None:
-    found = await add_seeds(asked.steering, asked.urls, asked.arguments.url)
+    found = await add_seeds(asked.steering, asked.arguments.url)
     if asked.arguments.json:
         names = ("given", "url", "state", "reason", "detail")
         print_json([{name: getattr(seed, name) for name in names} for seed in found])

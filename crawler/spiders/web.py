@@ -142,7 +142,7 @@ class WebSpider(Spider):
             )
 
     async def _plant_all(self, given: str) -> None:
-        reader = seeds.read(given, self.urls)
+        reader = seeds.read(given, Scheduler.of(self.crawler).urls)
         try:
             while batch := await in_daemon_thread(partial(_next_batch, reader)):
                 await self._plant(batch)

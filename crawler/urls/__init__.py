@@ -5,7 +5,7 @@ another canonical form is another fingerprint. `canonical` and `fingerprint` fol
 """
 
 from crawler.urls.canonical import Rejected, Spelling, Urls
-from crawler.urls.hosts import authority_of, host_of, registered_domain
+from crawler.urls.hosts import authority_of, host_of, icann_domain, registered_domain
 from crawler.urls.joining import Base, join
 from crawler.urls.rules import FOLDS, GROUPS, UrlRules, dropped_parameters
 from crawler.urls.seen_key import SITEMAP, fingerprint, folded
@@ -30,6 +30,7 @@ __all__ = [
     "fingerprint",
     "folded",
     "host_of",
+    "icann_domain",
     "join",
     "registered_domain",
     "with_fragment",

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import can_ada
 
-from crawler.urls.hosts import group_skip
+from crawler.urls.hosts import group_skip, icann_domain, registered_domain
 from crawler.urls.joining import Base
 from crawler.urls.rules import UrlRules, is_session_id
 from crawler.urls.seen_key import fingerprint, fingerprints, folded
@@ -77,6 +77,7 @@ class Urls:
         self._sorts = self.rules.sort_query
         self._folds = self.rules.fold
         self._by_domain = self.rules.group_by == "domain"
+        self.registered_domain = registered_domain if self.rules.private_suffixes else icann_domain
         # Beginnings of URLs ("http://www.example.com") that are canonical as they are.
         self._authorities: set[str] = set()
 
@@ -273,7 +274,13 @@ class Urls:
 
     def group_skip(self, url: str) -> int:
         """How many leading characters of a canonical URL's host its politeness group leaves out."""
-        return group_skip(url) if self._by_domain else 0
+        return group_skip(url, self.registered_domain) if self._by_domain else 0
+
+    def with_private_suffixes(self, private: bool) -> Urls:
+        """The same, with domains by this choice."""
+        if private == self.rules.private_suffixes:
+            return self
+        return Urls(replace(self.rules, private_suffixes=private))
 
     def _query(self, query: str) -> str:
         """The parameters that make a difference, by name; equal names keep their order."""
