@@ -31,7 +31,6 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from crawler import sitemaps
 from crawler.errors import NotStored
 from crawler.fetch_errors import (
     Forbidden,
@@ -42,7 +41,7 @@ from crawler.fetch_errors import (
     TooBig,
     TooBigUnpacked,
 )
-from crawler.frontier import Lease
+from crawler.frontier import Kind, Lease
 from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.items import Page, parent_of
 from crawler.page_records import page_of
@@ -151,8 +150,8 @@ class Failures:
 
     def _record(self, page: Page, lease: Lease, settle: Callable[[], None]) -> None:
         """Settle a lease when its last word is durable."""
-        is_sitemap = lease.entry.tail.get("callback") == sitemaps.CALLBACK
-        if self.record is None or is_sitemap or lease.key in self.recording:
+        is_page = lease.entry.kind is Kind.PAGE
+        if self.record is None or not is_page or lease.key in self.recording:
             settle()
             return
 
@@ -236,7 +235,7 @@ def _unanswered(lease: Lease, reason: str) -> Page:
     error = "" if reason in Forbidden.REASONS else reason
     return Page(
         url=entry.url,
-        final_url=entry.url,
+        final_url=entry.written_url,
         status=0,
         crawled_at=datetime.now(UTC),
         depth=entry.depth,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from crawler import options
-from crawler.frontier import Entry, RedisAway, Steering
+from crawler.frontier import Entry, Kind, RedisAway, Steering
 from crawler.frontier.steering import SharedOptions
 from crawler.policy.url_filter import SKIPPED_EXTENSIONS, Scope
 from crawler.recrawls import Recrawls
@@ -93,8 +93,7 @@ class Orders:
 
     def refuses_redirect(self, target: Entry, source: Entry) -> str | None:
         """The reason not to follow a redirect, or None."""
-        # With a callback it is no page, but a sitemap.
-        depth = 0 if "callback" in target.tail else source.depth
+        depth = 0 if target.kind is Kind.SITEMAP else source.depth
         return self.scope.refuses_redirect(target.url, source_url=source.url, depth=depth)
 
     def drops(self, entry: Entry) -> str:

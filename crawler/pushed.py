@@ -11,15 +11,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from scrapy import FormRequest, Request
 
-from crawler.frontier.entry import GIVEN_URL, Entry
+from crawler.frontier.entry import Entry
 from crawler.masking import shown
 from crawler.seeds import parse_seed, why
-from crawler.urls import DEFAULT, Rejected, Urls, given
+from crawler.urls import DEFAULT, Rejected, Urls
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -101,7 +100,7 @@ class RequestReader:
     def read(self, raw: bytes) -> list[Pushed]:
         if self._make is not None:
             return self._made(self._make, raw)
-        found = parse_url(raw, self._urls, as_given=True)
+        found = parse_url(raw, self._urls)
         if isinstance(found, Rejected):
             _tell(self._key, raw, why(found.reason))
         elif not (more := _beside_url(raw)):
@@ -109,7 +108,7 @@ class RequestReader:
             return [Pushed(replace(found, tail=tail))]
         else:
             try:
-                entry = self._entry_of(_request(found.given_url, more, self._meta))
+                entry = self._entry_of(_request(found.written_url, more, self._meta))
             except (TypeError, ValueError) as error:
                 _tell(self._key, raw, str(error))
             else:
@@ -127,22 +126,15 @@ class RequestReader:
         return [Pushed(entry, forced) for entry, forced in entries if entry is not None]
 
 
-def parse_url(raw: bytes, urls: Urls = DEFAULT, *, as_given: bool = False) -> Entry | Rejected:
-    """The URL of an element.
-
-    `as_given` it is fetched as it is spelled, as a request of a spider would be.
-    """
+def parse_url(raw: bytes, urls: Urls = DEFAULT) -> Entry | Rejected:
+    """The URL of an element."""
     text = raw.decode("utf-8", "replace").strip()
     if text.startswith("{"):
         try:
             text = str(json.loads(text)["url"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return Rejected("malformed")
-    found = parse_seed(text, urls)
-    if as_given and isinstance(found, Entry):
-        spelled = given(text, found.url)
-        return replace(found, tail={GIVEN_URL: spelled}) if spelled != found.url else found
-    return found
+    return parse_seed(text, urls)
 
 
 def _beside_url(raw: bytes) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from crawler.discoveries import Discoveries
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError
 from crawler.failures import Failures
-from crawler.frontier import Added, Again, Entry, Frontier, Lease, Steering
+from crawler.frontier import Added, Again, Entry, Frontier, Kind, Lease, Steering
 from crawler.frontier.health import Health
 from crawler.frontier.persistence import taken
 from crawler.heartbeat import Heartbeat
@@ -146,7 +146,7 @@ class Scheduler(BaseScheduler):
             forced = request.dont_filter and not request.meta.get("is_start_request")
             if lease is not None and entry.id == lease.entry.id:
                 # Folded into its source, and still the only way to the page.
-                forced = forced or entry.given_url != lease.entry.given_url
+                forced = forced or entry.written_url != lease.entry.written_url
             sent = self.discoveries.send(entry, "force" if forced else "all", self._engine.wake)
             if request.meta.get("is_start_request"):
                 self.known_starts.look(request, sent)
@@ -160,13 +160,20 @@ class Scheduler(BaseScheduler):
     # --- what the components use ---------------------------------------------------------------
 
     def entry_of(
-        self, request: Request, *, depth: int | None = None, parent: int = 0
+        self,
+        request: Request,
+        *,
+        depth: int | None = None,
+        parent: int = 0,
+        kind: Kind = Kind.PAGE,
     ) -> Entry | None:
         """The entry of a request, or None for one that cannot be crawled: it is told."""
         spider, thresholds, urls = self._spider, self.thresholds, self.urls
         found: Entry | Rejected | NotCarried
         try:
-            found = to_entry(request, spider, thresholds, depth=depth, parent=parent, urls=urls)
+            found = to_entry(
+                request, spider, thresholds, depth=depth, parent=parent, urls=urls, kind=kind
+            )
         except NotCarried as error:
             found = error
         if isinstance(found, Entry):

@@ -34,7 +34,10 @@ class Rules:
 
 @dataclass(slots=True)
 class Source:
-    """The page that has the links. Of some it says more: for their scores, and their entries."""
+    """The page that has the links. Of some it says more: for their scores, and their entries.
+
+    `written` has those that are not written as their canonical form (see crawler/urls/written.py).
+    """
 
     url: str
     # Of its links.
@@ -42,6 +45,7 @@ class Source:
     id: int
     facts: Mapping[str, Facts] = field(default_factory=dict)
     tails: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
 
 
 class Selection:
@@ -118,7 +122,7 @@ class Selection:
         if url in source.facts:
             score += self._rules.scorer.fact_points(source.facts[url])
         queue = self._rules.queues[score if 0 <= score <= 100 else clamp(score)]
-        data = self._new.encode(id_, url, queue, group_skip)
+        data = self._new.encode(id_, url, queue, group_skip, source.written.get(url, ""))
         return add_tail(data, source.tails[url]) if url in source.tails else data
 
     def _verdict(self, host: str) -> str | None:

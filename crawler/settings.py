@@ -73,13 +73,14 @@ DEAD_MAX = 100_000
 KNOWN_CACHE_SIZE = 200_000
 
 # --- URLs (the same in all processes of a crawl, from its start: they make the fingerprints) ------
-# Characters a URL may have; longer ones are not followed.
+# They decide which URLs are the same. Each is judged by robots.txt and fetched as it is written,
+# with all of its parameters in their order; of several spellings of one URL the first one found.
+# Characters a URL may have as it is written; longer ones are not followed.
 URL_LENGTH_LIMIT = 2048
-# Whether query parameters are put in order of their names: ?b=2&a=1 is then known as ?a=1&b=2, and
-# fetched so where the generic spider found it as a link.
+# Whether the order of query parameters makes no difference: ?b=2&a=1 is then known as ?a=1&b=2.
 URL_SORT_QUERY = True
-# Query parameters to leave out of URLs, beside crawler/urls/dropped_parameters.txt: "name",
-# "prefix*", or "name=id" for one that is left out if its value looks like a session id.
+# Query parameters that make no difference, beside crawler/urls/dropped_parameters.txt: "name",
+# "prefix*", or "name=id" for one that makes none if its value looks like a session id.
 URL_DROP_PARAMETERS: list[str] = []
 # What is the same URL, though it is fetched as found: any of "scheme", "www", "slash" (at the end),
 # "index" (index.html and its folder), "case". With several shards "www" needs GROUP_BY = "domain".

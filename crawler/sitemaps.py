@@ -18,7 +18,7 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from crawler.links.ampersands import Ampersands
 from crawler.links.feeds import permalink
-from crawler.urls import DEFAULT, Base, Rejected, Urls
+from crawler.urls import DEFAULT, Rejected, Urls
 
 MAX_URLS = 50_000
 MAX_BYTES = 50 * 1024 * 1024
@@ -30,8 +30,6 @@ _AS_GZIP = 16 + zlib.MAX_WBITS
 _BOMS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 # Text of one element that is read; a URL that is longer is not crawled.
 _MAX_TEXT = 8192
-# The spider's method for their answers, by which the entries of sitemaps are known.
-CALLBACK = "parse_sitemap"
 # Far more than a full sitemap with its pictures has.
 _MAX_ELEMENTS = 2_000_000
 # Repeated ones and those that are not crawled included.
@@ -63,6 +61,8 @@ class Sitemap:
 
     pages: list[Located] = field(default_factory=list)
     sitemaps: list[str] = field(default_factory=list)
+    # How both are written, those that are not written as their canonical form.
+    written: dict[str, str] = field(default_factory=dict)
     # URLs that are not crawled, as files or other schemes.
     rejected: int = 0
     # More was there than the protocol allows, or the file could not be read to its end.
@@ -151,8 +151,8 @@ class _Collector:
     def __init__(self, url: str, urls: Urls) -> None:
         self.sitemap = Sitemap()
         self._urls = urls
-        page = urls.canonical(url)
-        self._base = None if isinstance(page, Rejected) else Base(page)
+        base = urls.base(url)
+        self._base = None if isinstance(base, Rejected) else base
         self._seen: set[str] = set()
         # Names and parts of the open elements, from the root on.
         self._path: list[tuple[str, int]] = []
@@ -283,15 +283,18 @@ class _Collector:
             raise _Full
         if relative and self._base is not None:
             address = self._base.join(address)
-        url = self._urls.canonical(address)
-        if isinstance(url, Rejected):
+        spelling = self._urls.spelling(address)
+        if isinstance(spelling, Rejected):
             self.sitemap.rejected += 1
             return
+        url, written = spelling
         if url in self._seen:
             return
         if len(self._seen) >= MAX_URLS:
             raise _Full
         self._seen.add(url)
+        if written:
+            self.sitemap.written[url] = written
         if is_map:
             self.sitemap.sitemaps.append(url)
         else:

@@ -22,6 +22,8 @@ async def _url(asked: Asked) -> None:
     entry = found.entry
     facts = {
         "url": url,
+        # As it is fetched, where that is another spelling.
+        "written": entry.written_url if entry is not None and entry.written else None,
         "state": found.state,
         "owner": found.owner or None,
         "reason": found.reason or None,

@@ -12,7 +12,7 @@ from lxml import etree  # type: ignore[import-untyped]
 from crawler.links.ampersands import mended
 from crawler.links.document import MAX_TITLE, Document
 from crawler.links.link_list import canonical_links
-from crawler.urls import DEFAULT, Base, Rejected, Urls
+from crawler.urls import DEFAULT, Rejected, Urls
 
 _ROOTS = frozenset({"rss", "feed", "rdf"})
 _PARENTS = frozenset({"item", "entry", "channel", "feed"})
@@ -27,8 +27,8 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
         root = etree.fromstring(mended(body), parser)
     except (etree.XMLSyntaxError, ValueError):
         return None
-    page = urls.canonical(url)
-    if root is None or _name(root) not in _ROOTS or isinstance(page, Rejected):
+    base = urls.base(url)
+    if root is None or _name(root) not in _ROOTS or isinstance(base, Rejected):
         return None
     document = Document()
     hrefs: list[str] = []
@@ -50,7 +50,9 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
                 hrefs.append(href)
                 linked.add(parent)
     hrefs += [guid for item, guid in guids.items() if guid and item not in linked]
-    found = canonical_links(hrefs, urls=urls, base=Base(page), charset="utf-8", max_links=max_links)
+    found, document.written = canonical_links(
+        hrefs, urls=urls, base=base, charset="utf-8", max_links=max_links
+    )
     document.links = list(dict.fromkeys(filter(None, found)))
     return document
 

@@ -19,9 +19,8 @@ from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from crawler import sitemaps
 from crawler.errors import NotStored
-from crawler.frontier import ADD_MAX, Entry, Lease
+from crawler.frontier import ADD_MAX, Entry, Kind, Lease
 from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
@@ -138,9 +137,8 @@ class Leases:
             return None
         account = self._accounts.get(lease.key)
         if account is None:
-            is_sitemap = lease.entry.tail.get("callback") == sitemaps.CALLBACK
             there = 200 <= response.status < 300 or NOT_MODIFIED in response.flags
-            account = _Account(lease, page=there and not is_sitemap)
+            account = _Account(lease, page=there and lease.entry.kind is Kind.PAGE)
             self._accounts[lease.key] = account
         return account
 
