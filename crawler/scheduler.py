@@ -22,6 +22,7 @@ from crawler import settings as ours
 from crawler.discoveries import Discoveries
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError
+from crawler.extensions.servers import mongo_limit_s
 from crawler.failures import Failures
 from crawler.frontier import Added, Again, Entry, Frontier, Kind, Lease, Steering
 from crawler.frontier.health import Health
@@ -39,6 +40,7 @@ from crawler.recrawls import Recrawls
 from crawler.rejections import Rejections
 from crawler.replacements import Replacements
 from crawler.requests import LEASE, NotCarried, to_entry, to_request
+from crawler.storage.health import MongoHealth
 from crawler.urls import Rejected, Urls
 from crawler.vitals import Vitals
 from crawler.workbench import Workbench
@@ -72,6 +74,7 @@ class Scheduler(BaseScheduler):
         self._tuning = assembly.tuning(settings)
         self._given = assembly.given_options(settings, crawler.spider)
         self._health = Health(settings.getfloat("REDIS_GIVE_UP"))
+        self._mongo_health = MongoHealth.of(crawler)
         self._engine = Engine(crawler, settings.getint("CONCURRENT_REQUESTS"))
         self.discoveries: Discoveries
         self.recrawls = Recrawls(assembly.recrawl_tuning(settings))
@@ -244,6 +247,8 @@ class Scheduler(BaseScheduler):
         reader = reader_for(self._spider, parts.pushed.key, self.entry_of, self.urls)
         self._outside = Outside(
             *(self.frontier, parts.pushed, reader, self.discoveries.add, parts.spill),
+            health=self._mongo_health,
+            timeout_s=mongo_limit_s(self._crawler.settings),
             count=self.count,
             is_closing=lambda: Engine.is_closing(self._crawler),
         )
@@ -302,6 +307,9 @@ class Scheduler(BaseScheduler):
             **Vitals.of(self._crawler).about(time.monotonic()),
             "held": self.workbench.held,
             "shards": self.workbench.shard_order,
+            "troubles": [
+                each for each in (self._health.trouble, self._mongo_health.trouble) if each
+            ],
         }
 
     def _settle_lost(self) -> None:

@@ -24,6 +24,10 @@ REDIS_DB: int | None = None
 # More arguments for the Redis client, by the names redis-py has for them; "sentinel_kwargs" are
 # those for Sentinels, as {"password": …} where they have one of their own.
 REDIS_PARAMS: dict[str, object] = {}
+# Seconds in which Redis must answer; then the connection is given up and the question asked again.
+# A quarter of LEASE_TTL (or a second) at the most, whatever REDIS_PARAMS say: a process whose
+# connection went silent has to be heard again before others take its leases.
+REDIS_TIMEOUT = 7.5
 # Seconds without Redis after which a process gives up and exits with an error; 0: never.
 REDIS_GIVE_UP = 0.0
 # List, set or sorted set to which anyone may push seeds, at any time; a spider's own is its
@@ -33,6 +37,8 @@ REDIS_START_URLS_KEY = "%(name)s:start_urls"
 REQUIRE_PERSISTENCE = True
 MONGO_URI = os.environ.get("MONGO_URI") or None
 MONGO_DATABASE = "crawler"
+# Seconds in which MongoDB must answer; what it did not answer is asked again.
+MONGO_TIMEOUT = 20.0
 CRAWL_DIR = os.environ.get("CRAWL_DIR") or ".crawl"
 
 # --- The crawl ----------------------------------------------------------------------------------

@@ -88,6 +88,9 @@ async def _status(asked: Asked) -> None:
         print_table(("process", "machine", "pid", "pages", "leases", "shards"), rows)
     else:
         print("No process works on it.")
+    for about in workers.values():
+        for trouble in about.get("troubles", []):
+            print(f"{about.get('machine')} {about.get('pid')}: {trouble}")
 
 
 def _worker(name: str, about: dict[str, Any]) -> list[Any]:

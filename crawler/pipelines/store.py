@@ -20,7 +20,7 @@ from scrapy.exceptions import NotConfigured
 
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError
-from crawler.extensions.servers import Servers
+from crawler.extensions.servers import Servers, mongo_limit_s
 from crawler.items import Page
 from crawler.pipelines.patience import Patience
 from crawler.policy.circuit import OPEN
@@ -28,6 +28,7 @@ from crawler.scheduler import Scheduler
 from crawler.storage import codecs, schema
 from crawler.storage.documents import Documents, documents_of
 from crawler.storage.group_commit import GroupCommit
+from crawler.storage.health import PAGES, MongoHealth
 from crawler.storage.tally import Tally
 from crawler.storage.trouble import explain
 from crawler.storage.writer import Faults, Writer
@@ -45,7 +46,9 @@ _INLINE_BYTES = 150_000
 class Store:
     """Collections `pages_metadata` and `pages_content`, at most one document a URL in each."""
 
-    def __init__(self, crawler: Crawler, *, codec: str, commit: dict[str, Any]) -> None:
+    def __init__(
+        self, crawler: Crawler, *, codec: str, commit: dict[str, Any], timeout_s: float
+    ) -> None:
         self._crawler = crawler
         self._codec = codec
         self._compress = codecs.compressor(codec)
@@ -54,7 +57,10 @@ class Store:
         self._scheduler: Scheduler | None = None
         self._tally = Tally(crawler.stats)
         self._patience = Patience(
-            self._is_closing, on_failure=self._tally.failed, on_change=self._breaker_changed
+            *(PAGES, self._is_closing, MongoHealth.of(crawler)),
+            timeout_s=timeout_s,
+            on_failure=self._tally.failed,
+            on_change=self._breaker_changed,
         )
         self._commit = GroupCommit(self._write, **commit)
         self._writer: Writer
@@ -82,7 +88,7 @@ class Store:
             "linger_s": settings.getfloat("STORE_LINGER"),
         }
         _concern(settings.getdict("STORE_WRITE_CONCERN"))
-        return cls(crawler, codec=codec, commit=commit)
+        return cls(crawler, codec=codec, commit=commit, timeout_s=mongo_limit_s(settings))
 
     async def open_spider(self) -> None:
         settings = self._crawler.settings

@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pymongo
 from pymongo import ASCENDING, IndexModel
 from pymongo.errors import DuplicateKeyError
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 METADATA, CONTENT = "pages_metadata", "pages_content"
 # Rises when documents change so that other versions of this program would misread them.
 VERSION = 1
+# Seconds that an operation on a whole collection may take, whatever MONGO_TIMEOUT is.
+LONG_S = 3600.0
 
 _SCHEMA = "pages_schema"
 _ID = "pages"
@@ -75,5 +78,6 @@ async def check(database: AsyncDatabase[dict[str, Any]]) -> bool:
 
 async def make_indexes(database: AsyncDatabase[dict[str, Any]]) -> None:
     """Make those that are missing."""
-    for name, indexes in _INDEXES.items():
-        await database[name].create_indexes(indexes)
+    with pymongo.timeout(LONG_S):
+        for name, indexes in _INDEXES.items():
+            await database[name].create_indexes(indexes)

@@ -116,6 +116,37 @@ def test_feeds_elsewhere_are_not_touched_before_they_are_written(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("options", [{}, {"batch_item_count": 10}])
+def test_a_feed_that_is_uploaded_later_is_refused_where_nothing_else_has_the_pages(
+    options: dict[str, Any],
+) -> None:
+    uri = "ftp://me:secret@127.0.0.1:9/pages-%(batch_id)d.jsonl"
+    crawler = project_crawler(
+        FEEDS={uri: {"format": "jsonlines", **options}},
+        EXTENSIONS={FEED_EXPORTER: 0},
+        PAGES_STORE="none",
+    )
+    with pytest.raises(
+        ConfigurationError,
+        match=r"The feed ftp://me:\*\*\*@127\.0\.0\.1:9/pages-.* is uploaded only when .* lose .*"
+        r"-O pages\.jsonl.*PAGES_STORE=mongo",
+    ):
+        Feeds.from_crawler(crawler)
+
+
+def test_a_feed_that_is_uploaded_later_is_a_copy_of_what_mongodb_has(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    Feeds.from_crawler(crawler_with_feed("ftp://127.0.0.1:9/pages.jsonl", PAGES_STORE="mongo"))
+    assert "The feed ftp://127.0.0.1:9/pages.jsonl is uploaded only when" in caplog.text
+    assert "scrapy pages export" in caplog.text
+
+
+def test_a_feed_of_a_kind_that_nobody_knows_is_no_feed_that_is_left_out() -> None:
+    with pytest.raises(ConfigurationError, match=r"FEEDS cannot be written.* nope://"):
+        Feeds.from_crawler(crawler_with_feed("nope://127.0.0.1/pages.jsonl"))
+
+
 def test_without_feeds_there_is_nothing_to_do() -> None:
     with pytest.raises(NotConfigured):
         Feeds.from_crawler(project_crawler())
