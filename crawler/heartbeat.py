@@ -157,7 +157,7 @@ class Heartbeat:
         bench, began, until = self._workbench, monotonic(), self._alive_until()
         found = await self._frontier.beat_each(
             *(shards, bench.known_leases, self._about()),
-            unstarted=bench.unstarted,
+            unsuspected=bench.unsuspected,
             new=self._new_to,
             silent_ms={n: round((began - self._answered_s[n]) * 1000) for n in shards},
             epochs=self._epochs,

@@ -49,7 +49,7 @@ class Workbench:
         self._ready: deque[Lease] = deque()
         # Those of them whose hosts have a slot taken: claimed, and not released yet.
         self._in_flight: dict[tuple[int, bytes], Lease] = {}
-        # And those whose fetch may have begun.
+        # And those whose fetch may have begun, and whose page is not read yet.
         self._started: set[tuple[int, bytes]] = set()
         self._claims = Claims(self, frontier, health, demand)
         # No fetch is started until somebody says so.
@@ -134,6 +134,10 @@ class Workbench:
         self._started.add(lease.key)
         return True
 
+    def read(self, lease: Lease) -> None:
+        """The page of a lease is read and waits for its store: it has killed nobody."""
+        self._started.discard(lease.key)
+
     def claimed(self, leases: Iterable[Lease]) -> None:
         """These are ours from now on."""
         for lease in leases:
@@ -195,9 +199,10 @@ class Workbench:
         return [*self._held.values(), *self.outbox.unsettled]
 
     @property
-    def unstarted(self) -> set[tuple[int, bytes]]:
-        """Of those held, the ones that nothing was fetched by."""
-        return self._held.keys() - self._started
+    def unsuspected(self) -> set[tuple[int, bytes]]:
+        """Leases that are not to blame if this process dies: not begun, read, or being settled."""
+        settling = {lease.key for lease in self.outbox.unsettled}
+        return (self._held.keys() - self._started) | settling
 
     @property
     def in_flight(self) -> Iterable[Lease]:

@@ -71,7 +71,7 @@ class Instance:
         held: Iterable[Lease] = (),
         about: Mapping[str, Any] | None = None,
         *,
-        unstarted: Container[tuple[int, bytes]] = (),
+        unsuspected: Container[tuple[int, bytes]] = (),
         now_ms: int = 0,
     ) -> tuple[int, list[Lease]]:
         """Say that this instance is alive and what it holds, and what of it nobody fetched yet.
@@ -80,7 +80,7 @@ class Instance:
         reply; raises OwnerDead when it was declared dead. All shards hear of it that can.
         """
         shards = range(self.shards)
-        found = await self.beat_each(shards, held, about, unstarted=unstarted, now_ms=now_ms)
+        found = await self.beat_each(shards, held, about, unsuspected=unsuspected, now_ms=now_ms)
         beats = raised_at_the_end(list(found.values()))
         if not all(beat.alive for beat in beats):
             raise OwnerDead(self.owner)
@@ -92,7 +92,7 @@ class Instance:
         held: Iterable[Lease] = (),
         about: Mapping[str, Any] | None = None,
         *,
-        unstarted: Container[tuple[int, bytes]] = (),
+        unsuspected: Container[tuple[int, bytes]] = (),
         new: Container[int] = (),
         silent_ms: Mapping[int, int] = MappingProxyType({}),
         epochs: Sequence[int] = (),
@@ -105,7 +105,7 @@ class Instance:
         """
         named: dict[int, list[bytes]] = defaultdict(list)
         for lease in held:
-            mark = b"?" if lease.key in unstarted else b""
+            mark = b"?" if lease.key in unsuspected else b""
             named[lease.shard].append(lease.token + mark)
         told = json.dumps(about or {})
 

@@ -118,6 +118,8 @@ class Store:
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page):
             self._sign(item)
+            if self._scheduler is not None and item.lease is not None:
+                self._scheduler.workbench.read(item.lease)
             if len(item.body) + len(item.text) <= _INLINE_BYTES:
                 documents = documents_of(item, self._codec, self._compress)
             else:

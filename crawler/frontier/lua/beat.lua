@@ -6,8 +6,8 @@
 -- ARGV[3]  '1' to register a new instance
 -- ARGV[4]  what it says of itself, for people
 -- ARGV[5]  ms that claims rest after a restart of the server
--- ARGV[6]  tokens of the leases it holds, separated by blanks; with a '?' where no fetch began: if the
---          instance dies, they are no suspects
+-- ARGV[6]  tokens of the leases it holds, separated by blanks; with a '?' where no fetch began or where
+--          the page is read: if the instance dies, they are no suspects
 -- ARGV[7]  ms since its last beat was answered, by its own clock; '' if there was none
 -- ARGV[8]  the epoch that it knows, or ''
 -- Returns  {alive, epoch, unknown leases, now, survived, leapt}
@@ -52,15 +52,15 @@ redis.call('ZADD', OWNERS, digits(now), owner)
 redis.call('HSET', shard .. 'instances', owner, ARGV[4])
 local leapt = tonumber(redis.call('HGET', STATS, 'leapt') or 0)
 if leapt ~= 0 then redis.call('HDEL', STATS, 'leapt') end
-local named, unknown, unstarted = {}, {}, {}
+local named, unknown, unsuspected = {}, {}, {}
 for token, mark in string.gmatch(ARGV[6], '(%d+)(%??)') do
   named[token] = true
-  if mark ~= '' then unstarted[#unstarted + 1] = token end
+  if mark ~= '' then unsuspected[#unsuspected + 1] = token end
 end
-redis.call('UNLINK', shard .. 'unstarted:' .. owner)
-for first = 1, #unstarted, 1000 do
-  local last = math.min(first + 999, #unstarted)
-  redis.call('SADD', shard .. 'unstarted:' .. owner, unpack(unstarted, first, last))
+redis.call('UNLINK', shard .. 'unsuspected:' .. owner)
+for first = 1, #unsuspected, 1000 do
+  local last = math.min(first + 999, #unsuspected)
+  redis.call('SADD', shard .. 'unsuspected:' .. owner, unpack(unsuspected, first, last))
 end
 local held = redis.call('HGETALL', shard .. 'leases:' .. owner)
 for i = 1, #held, 2 do

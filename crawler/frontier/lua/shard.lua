@@ -11,7 +11,7 @@
 --   ordered                  set    hosts of which people ordered something that is kept, or a block
 --   leases:<owner>           hash   token -> "<token> <request id> <entry>"
 --   flights:<owner>          hash   token -> host, as repeated after a restart of the server
---   unstarted:<owner>        set    tokens of leases whose fetch had not begun at the last beat
+--   unsuspected:<owner>        set    tokens of leases that were no suspects at the last beat
 --   owners                   zset   instance -> last beat, ms; 0: dead, its leases are being taken back
 --   instances                hash   instance -> what it says of itself
 --   claims                   hash   instance -> id of its last claim
@@ -181,7 +181,7 @@ local function forget_owner(owner, now, rest)
   local flights = redis.call('HGETALL', shard .. 'flights:' .. owner)
   for i = 1, #flights, 2 do free_slot(flights[i + 1], flights[i], now + rest, rest) end
   redis.call('UNLINK', shard .. 'flights:' .. owner)
-  redis.call('UNLINK', shard .. 'unstarted:' .. owner)
+  redis.call('UNLINK', shard .. 'unsuspected:' .. owner)
   redis.call('ZREM', OWNERS, owner)
   redis.call('HDEL', shard .. 'claims', owner)
   redis.call('HDEL', shard .. 'instances', owner)
