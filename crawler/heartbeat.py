@@ -112,6 +112,9 @@ class Heartbeat:
                 await end(self._task)
         with suppress(*RedisAway):
             await self._frontier.leave()
+            if not self._workbench.ending.may_go_on and not self._workbench.outbox.is_safe:
+                # Nobody is there to repeat its seeds and links when it is gone.
+                await self._frontier.sync()
 
     async def _beat_forever(self) -> None:
         while True:

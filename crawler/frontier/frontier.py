@@ -21,8 +21,8 @@ from crawler.policy.turns import turns
 
 # Leases settled by one call.
 BATCH_MAX = 1000
-# Owners that died with a URL in their hands, until it is taken for what killed them. A slow page may
-# be there by chance when processes are killed from outside again and again.
+# Owners that died with a URL in their hands, until it is taken for what killed them. A slow page
+# may be there by chance when processes are killed from outside again and again.
 POISON = 5
 
 

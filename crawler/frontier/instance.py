@@ -9,10 +9,13 @@ import json
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from types import MappingProxyType
 from typing import Any
+
+from redis.exceptions import ResponseError
 
 from crawler.frontier import keys, meta
 from crawler.frontier.connection import Client
@@ -23,6 +26,9 @@ from crawler.frontier.records import Beat, Lease
 from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of, tags
 from crawler.frontier.tuning import Tuning
+
+# A server syncs its log every second.
+_SYNC_MAX_MS = 2000
 
 
 class Instance:
@@ -146,6 +152,21 @@ class Instance:
     async def leave(self) -> None:
         """Sign off. Leases that are still held come back when this instance is found dead."""
         await self._on_all("leave", self.owner)
+
+    async def sync(self) -> None:
+        """Return when a single server has its log of all that it acknowledged on its disk.
+
+        Servers before Redis 7.2 cannot tell, and a cluster has several logs: there it returns at
+        once.
+        """
+        if self.shards > 1:
+            return
+        pipeline = self._redis.pipeline(transaction=False)
+        # It waits for writes of its own connection, so there must be one.
+        pipeline.set(keys.write_probe(), "", px=1)
+        pipeline.execute_command("WAITAOF", 1, 0, _SYNC_MAX_MS)
+        with suppress(ResponseError):
+            await pipeline.execute()
 
     async def live(self) -> list[str]:
         """Names of the instances that beat."""

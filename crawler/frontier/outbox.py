@@ -70,6 +70,11 @@ class Outbox:
         return len(self._unsettled) >= _FULL
 
     @property
+    def is_safe(self) -> bool:
+        """Is there no add that a server which dies now could lose?"""
+        return all(lane.recent.are_safe(lane.recent.last) for lane in self._lanes)
+
+    @property
     def unsettled(self) -> Iterable[Lease]:
         """Leases whose settlement Redis has not acknowledged."""
         return self._unsettled.values()

@@ -624,6 +624,22 @@ async def test_nothing_is_leased_under_a_name_that_does_not_beat(place: Place) -
         assert frontier.owner == second
 
 
+async def test_what_a_process_that_is_stopped_has_added_is_durable(
+    frontier: LostReplies, place: Place
+) -> None:
+    async def syncs() -> int:
+        stats = await place.redis.info("commandstats")
+        return int(stats.get("cmdstat_waitaof", {}).get("calls", 0))
+
+    for reason, expected in (("finished", 0), (None, 1)):
+        process = Process(frontier)
+        await process.open()
+        await process.bench.outbox.add(entries(3, host=f"{reason}.test"))
+        process.bench.ending.reason = reason
+        await process.close()
+        assert await syncs() == expected
+
+
 async def test_the_leases_of_the_dead_are_taken_back(frontier: LostReplies, place: Place) -> None:
     dead = await _instance(place)
     await dead.add(hosts(3))
