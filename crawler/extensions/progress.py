@@ -23,13 +23,13 @@ from crawler.extensions.servers import Servers
 from crawler.frontier import RedisAway, Sizes
 from crawler.items import Page
 from crawler.progress import next_steps
-from crawler.progress.figures import RecentRate, Snapshot, process_figures
+from crawler.progress.figures import Snapshot, process_figures
 from crawler.progress.summary import Summary, summary_text
 from crawler.progress.terminal import Terminal
 from crawler.progress.view import live_view, plain_line
 from crawler.scheduler import Scheduler
 from crawler.urls import host_of
-from crawler.vitals import Vitals
+from crawler.vitals.vitals import RecentRate, Vitals
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -136,7 +136,7 @@ class Progress:
         process = replace(
             process,
             in_flight=len(self._crawler.engine.downloader.active),
-            recent_s=self._rate.add(now_s, process.pages + process.items),
+            recent_s=self._rate.add(now_s, process.pages),
         )
         scheduler = Scheduler.of(self._crawler)
         dashboard = Vitals.of(self._crawler).extra.get("admin", "")
@@ -152,7 +152,7 @@ class Progress:
         if not isinstance(item, Page):
             self._items += 1
             return
-        if len(self._hosts) < _HOSTS_MAX:
+        if 200 <= item.status < 300 and len(self._hosts) < _HOSTS_MAX:
             self._hosts.add(host_of(item.url))
         if self._page_url is None and item.stored and not item.duplicate_of:
             self._page_url = item.url
