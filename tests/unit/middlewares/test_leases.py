@@ -36,15 +36,23 @@ async def answered(
 
 
 @pytest.mark.parametrize(
-    ("callback", "status", "page"),
-    [("", 200, True), ("parse_item", 200, True), ("", 404, False), ("parse_sitemap", 200, False)],
+    ("callback", "status", "page", "no_page"),
+    [
+        ("", 200, True, ""),
+        ("parse_item", 200, True, ""),
+        ("", 404, False, "failed/status_404"),
+        ("", 302, False, "failed/status_302"),
+        ("parse_sitemap", 200, False, ""),
+        ("parse_sitemap", 404, False, ""),
+    ],
 )
 async def test_good_answers_are_pages_and_sitemaps_are_none(
-    callback: str, status: int, page: bool
+    callback: str, status: int, page: bool, no_page: str
 ) -> None:
     scheduler = WritingScheduler()
     await answered(scheduler, lease_of(URL, tail={"callback": callback}), status)
     assert scheduler.calls == [("done", URL, page)]
+    assert scheduler.why_no_page == [no_page]
 
 
 async def test_an_item_that_had_no_place_to_go_costs_no_attempt() -> None:
