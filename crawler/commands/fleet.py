@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawler import setting_values
+from crawler import logs, setting_values
 from crawler.command_settings import check_spider, completed
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
@@ -69,12 +70,14 @@ class Command(ScrapyCommand):
             raise UsageError("give the name of one spider: scrapy fleet web -n 4 -a seeds=…")
         try:
             self.settings = completed(self.settings)
+            if self.settings.getbool("LOG_JSON"):
+                logs.install(self.settings)
             setting_values.check(self.settings)
             check_spider(self.settings, args[0])
             _check_arguments(opts)
             asyncio.run(self._crawl(args[0], opts))
         except CrawlerError as error:
-            print(f"scrapy fleet: {error}", file=sys.stderr)
+            print(logs.line(f"scrapy fleet: {error}", level=logging.ERROR), file=sys.stderr)
             self.exitcode = _USAGE
 
     async def _crawl(self, spider: str, opts: argparse.Namespace) -> None:

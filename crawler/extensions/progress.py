@@ -18,10 +18,12 @@ from pymongo.errors import PyMongoError
 from rich.console import Console
 from scrapy import signals
 
+from crawler import logs
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.frontier import RedisAway, Sizes
 from crawler.items import Page
+from crawler.logs import FIGURES
 from crawler.progress import next_steps
 from crawler.progress.figures import Snapshot, process_figures
 from crawler.progress.summary import Summary, summary_text
@@ -81,6 +83,8 @@ class Progress:
             )
         if mode == "auto":
             mode = "live" if sys.stderr.isatty() else "plain"
+        if mode == "live" and settings.getbool("LOG_JSON"):
+            mode = "plain"
         file = settings["SUMMARY_FILE"]
         progress = cls(
             crawler,
@@ -222,9 +226,11 @@ class Progress:
         return None
 
     def _print_plain(self, summary: Summary) -> None:
-        text = summary_text(summary)
+        text, figures = summary_text(summary), summary.figures()
         if self._log_file:
-            logger.info("%s", text.plain.rstrip())
+            logger.info("%s", text.plain.strip("\n"), extra={FIGURES: figures})
+        elif logs.is_json():
+            sys.stderr.write(logs.line(text.plain.strip("\n"), figures=figures) + "\n")
         else:
             Console(stderr=True, no_color=True).print(text, soft_wrap=True)
 

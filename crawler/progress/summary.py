@@ -129,6 +129,11 @@ class Summary:
         pages = plural(self.sizes.recrawls, "page")
         return f"; {pages} will be visited again by later runs, or with -s CRAWL_IDLE=wait"
 
+    def figures(self) -> dict[str, Any]:
+        """Its numbers, as a structured log has them."""
+        names = ("crawl", "reason", "finished", "this_run", "whole_crawl")
+        return {name: value for name, value in self.to_json().items() if name in names}
+
     def to_json(self) -> dict[str, Any]:
         """The summary for programs."""
         process = asdict(self.process)
