@@ -194,6 +194,7 @@ class Progress:
             hosts=len(self._hosts),
             hosts_cut=len(self._hosts) >= _HOSTS_MAX,
             seeds_added=stats.get_value("seeds/added", 0) + stats.get_value("seeds/pushed", 0),
+            seeds_pushed=stats.get_value("seeds/pushed", 0),
             sitemaps_added=stats.get_value("sitemaps/added", 0),
             seeds_known=stats.get_value("seeds/known", 0),
             sizes=self._sizes,

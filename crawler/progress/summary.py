@@ -60,6 +60,8 @@ class Summary:
     frontier_at: str
     pages_at: str
     commands: Commands
+    # Of those that were added, by others through Redis.
+    seeds_pushed: int = 0
     sitemaps_added: int = 0
     # False where only feeds and users' own pipelines have the pages.
     has_store: bool = True
@@ -143,6 +145,7 @@ class Summary:
             "success_rate": self.process.success,
             "pages_per_s": round(self.process.average_s, 3),
             "seeds_added": self.seeds_added,
+            "seeds_pushed": self.seeds_pushed,
             "seeds_known": self.seeds_known,
         }
         crawl = None
@@ -194,6 +197,8 @@ def _run_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "pages stored", f"{process.stored:,}"
     if process.items:
         yield "items scraped", f"{process.items:,}"
+    if summary.seeds_pushed:
+        yield "seeds pushed", f"{summary.seeds_pushed:,}"
     yield "hosts", f"{summary.hosts:,}{more}"
     yield "duplicates", f"{process.duplicates_exact:,} exact, {process.duplicates_near:,} near"
     if process.not_kept:

@@ -101,6 +101,14 @@ def test_items_of_other_spiders_have_a_line_of_their_own() -> None:
     assert not summary(process=Process(items=1), seeds_added=0).nothing_to_do
 
 
+def test_seeds_that_others_pushed_are_told() -> None:
+    found = summary(process=Process(), seeds_added=3, seeds_pushed=2)
+    assert "seeds pushed      2\n" in summary_text(found).plain
+    assert not found.nothing_to_do
+    assert found.to_json()["this_run"]["seeds_pushed"] == 2
+    assert "pushed" not in summary_text(summary()).plain
+
+
 def test_a_run_that_read_a_sitemap_had_something_to_do() -> None:
     assert not summary(process=Process(), seeds_added=0, sitemaps_added=1).nothing_to_do
 
