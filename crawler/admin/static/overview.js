@@ -59,8 +59,7 @@ export class Overview {
     const speed = live.reduce((sum, worker) => sum + (worker.about.pages_per_s ?? 0), 0);
     const received = live.reduce((sum, worker) => sum + (worker.about.bytes_per_s ?? 0), 0);
     this.serverNow = Date.parse(status.at) / 1000;
-    const success = this.vitals ? `${percent(this.vitals.totals.success_rate)} success, ` : "";
-    this.tiles.pages(count(status.pages), `${success}${count(status.done)} URLs finished`);
+    this.tiles.pages(count(status.pages), `${percent(this.vitals?.totals.success_rate)} success rate`);
     this.tiles.rate(rate(speed), `${bytes(received)} a second`);
     this.tiles.waiting(count(status.waiting), `${count(status.leased)} leased, ${count(status.retries)} to retry`);
     this.tiles.workers(count(live.length), live.length ? machines(live, silent) : "no process runs");
