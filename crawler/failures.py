@@ -44,8 +44,9 @@ from crawler.fetch_errors import (
 from crawler.frontier import Kind, Lease
 from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.items import Page, parent_of
-from crawler.page_records import page_of
+from crawler.page_records import no_page_stat, page_of
 from crawler.policy.retry import Bury, Retry, RetryPolicy
+from crawler.vitals.names import failed_stat
 
 if TYPE_CHECKING:
     from crawler.scheduler import Scheduler
@@ -120,12 +121,17 @@ class Failures:
             return
         error = failure.value
         if isinstance(error, IgnoreRequest):
+            # A URL that a middleware leaves out did not fail.
+            no_page = ""
             if isinstance(error, HttpError):
-                page = page_of(error.response)
+                page, no_page = page_of(error.response), no_page_stat(error.response)
             else:
                 page = _unanswered(lease, _reason(error))
+                if isinstance(error, TooBigUnpacked):
+                    no_page = failed_stat(page.reason)
             self._scheduler.recrawls.tell(page, lease, None)
-            self._record(page, lease, partial(self._scheduler.done, lease, page=False))
+            done = partial(self._scheduler.done, lease, page=False, no_page=no_page)
+            self._record(page, lease, done)
         else:
             self.fail(lease, Bury(_reason(error)))
 

@@ -113,6 +113,8 @@ class Outside:
         pushed = [one for raw in elements for one in self._reader.read(raw)]
         if entries := [one.entry for one in pushed if not one.forced]:
             added = await self._add(entries, "all")
+            # Those that are known may be another process's, which read the same elements.
+            self._count("seeds/pushed", added.new)
             if known := len(entries) - added.new:
                 logger.info(
                     "%s: %d of %d URLs are known to this crawl, and not fetched again (see scrapy "
@@ -122,6 +124,7 @@ class Outside:
         # Last: an error after it would have them added once more.
         if forced := [one.entry for one in pushed if one.forced]:
             await self._add(forced, "force")
+            self._count("seeds/pushed", len(forced))
         if elements:
             await self._pushed.drop(elements)
             self._count("frontier/taken_in", len(elements))

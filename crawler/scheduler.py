@@ -43,6 +43,7 @@ from crawler.requests import LEASE, NotCarried, to_entry, to_request
 from crawler.storage.health import MongoHealth
 from crawler.urls import Rejected, Urls
 from crawler.vitals import Vitals
+from crawler.vitals.names import PAGES_CRAWLED, failed_stat
 from crawler.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -208,8 +209,15 @@ class Scheduler(BaseScheduler):
         """A fetch ended; its host rests, as long as it usually does or not."""
         self.workbench.release(lease, rest_ms, usual=usual)
 
-    def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
-        """The URL is finished, for good or for a while; its links are in the frontier."""
+    def done(
+        self, lease: Lease, *, page: bool, no_page: str = "", again: Again | None = None
+    ) -> None:
+        """The URL is finished, for good or for a while; its links are in the frontier.
+
+        `no_page` is the stat that counts why it gave none, see vitals/names.py.
+        """
+        if page or no_page:
+            self.count(PAGES_CRAWLED if page else no_page)
         self.workbench.outbox.done(lease, page=page, again=again)
         self.workbench.settled(lease)
 
@@ -219,14 +227,20 @@ class Scheduler(BaseScheduler):
             again = lease.entry.retried(decision.reason, now_s=time.time())
             self.workbench.outbox.retry(lease, decision.wait_ms, again)
             self.count(f"retry/{decision.reason}")
-        elif (later := self.recrawls.after_failures(lease)) is not None:
+        else:
+            self._give_up(lease, decision.reason)
+        self.workbench.settled(lease)
+
+    def _give_up(self, lease: Lease, reason: str) -> None:
+        if lease.entry.kind is Kind.PAGE:
+            self.count(failed_stat(reason))
+        if (later := self.recrawls.after_failures(lease)) is not None:
             self.workbench.outbox.done(lease, page=False, again=later)
             self.count("recrawl/failed")
         else:
-            self.workbench.outbox.bury(lease, decision.reason)
-            self.count(f"dead/{decision.reason}")
-            logger.debug("Gave up on %s: %s", lease.entry.url, decision.reason)
-        self.workbench.settled(lease)
+            self.workbench.outbox.bury(lease, reason)
+            self.count(f"dead/{reason}")
+            logger.debug("Gave up on %s: %s", lease.entry.url, reason)
 
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         """The URL was not fetched; it is next in line when its host has rested."""

@@ -356,7 +356,8 @@ EXTENSIONS = {
     # Its line a minute is ours to write.
     "scrapy.extensions.logstats.LogStats": None,
 }
-# One JSON object a line instead of text for people; also by the environment: LOG_JSON=1.
+# One JSON object a line instead of text for people, the summary included, and no live view; also by
+# the environment: LOG_JSON=1.
 LOG_JSON = os.environ.get("LOG_JSON", "").lower() in ("1", "true", "yes")
 # A line a URL is for debugging.
 LOG_LEVEL = "INFO"

@@ -55,8 +55,8 @@ class Status(BaseModel):
     recrawls: Count
     found: Count
     done: Count
-    pages: Count
-    dead: Count
+    pages: Count = Field(description="Answers with a status 2xx")
+    dead: Count = Field(description="URLs in the dead-letter queue, ever")
     unfinished: Count = Field(description="Waiting, leased or to be retried")
     dropped: Dropped
     hosts: Count = Field(description="Hosts with URLs and a free slot")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import sys
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -140,19 +141,19 @@ class Command(ScrapyCrawl):
         if not self._is_open:
             self._say_stopped()
         elif not self._is_closed:
-            print(
+            text = (
                 "scrapy crawl: stopped at once, so there is no summary; what was in flight comes "
-                "back when the same command is run again",
-                file=sys.stderr,
+                "back when the same command is run again"
             )
+            print(logs.line(text), file=sys.stderr)
             self.exitcode = _INTERRUPTED
 
     def _say_stopped(self) -> None:
-        print("scrapy crawl: stopped before the crawl began", file=sys.stderr)
+        print(logs.line("scrapy crawl: stopped before the crawl began"), file=sys.stderr)
         self.exitcode = _INTERRUPTED
 
     def _say(self, error: BaseException) -> None:
-        print(f"scrapy crawl: {error}", file=sys.stderr)
+        print(logs.line(f"scrapy crawl: {error}", level=logging.ERROR), file=sys.stderr)
         self.exitcode = _USAGE
 
 

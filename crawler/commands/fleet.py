@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawler import setting_values
+from crawler import logs, setting_values
 from crawler.command_settings import check_spider, completed, of_spider
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
@@ -71,6 +72,8 @@ class Command(ScrapyCommand):
             raise UsageError("give the name of one spider: scrapy fleet web -n 4 -a seeds=…")
         try:
             whole = completed(self.settings)
+            if whole.getbool("LOG_JSON"):
+                logs.install(whole)
             setting_values.check(whole)
             check_spider(whole, args[0])
             _check_arguments(opts)
@@ -78,7 +81,7 @@ class Command(ScrapyCommand):
             self.settings, crawl = of_spider(self.settings, args[0], _given(opts))
             asyncio.run(self._crawl(args[0], crawl, opts))
         except CrawlerError as error:
-            print(f"scrapy fleet: {error}", file=sys.stderr)
+            print(logs.line(f"scrapy fleet: {error}", level=logging.ERROR), file=sys.stderr)
             self.exitcode = _USAGE
 
     async def _crawl(self, spider: str, crawl: str, opts: argparse.Namespace) -> None:

@@ -32,8 +32,10 @@ from crawler.storage.health import PAGES, MongoHealth
 from crawler.storage.tally import Tally
 from crawler.storage.trouble import explain
 from crawler.storage.writer import Faults, Writer
+from crawler.tasks import end
 
 if TYPE_CHECKING:
+    from pymongo.asynchronous.database import AsyncDatabase
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
@@ -64,6 +66,8 @@ class Store:
         )
         self._commit = GroupCommit(self._write, **commit)
         self._writer: Writer
+        # Makes indexes that an older database lacks, beside the crawl.
+        self._indexing: asyncio.Task[None] | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -97,6 +101,8 @@ class Store:
         try:
             await schema.check_writable(database)
             await schema.prepare(database)
+            if await schema.lacks_indexes(database):
+                self._indexing = asyncio.create_task(self._add_indexes(database))
         except PyMongoError as error:
             raise ConfigurationError(
                 f"MongoDB cannot be written to: {explain(error)}. To write pages to a file "
@@ -113,6 +119,8 @@ class Store:
 
     async def close_spider(self) -> None:
         self._closing = True
+        if self._indexing is not None:
+            await end(self._indexing)
         await self._commit.drain()
 
     async def process_item(self, item: Any) -> Any:
@@ -142,6 +150,17 @@ class Store:
         written = [each for i, each in enumerate(batch) if i not in faults]
         self._tally.wrote(written, monotonic() - started_s)
         return faults
+
+    async def _add_indexes(self, database: AsyncDatabase[dict[str, Any]]) -> None:
+        logger.info("The database %r gets an index to find a page by its url", database.name)
+        try:
+            await schema.add_indexes(database)
+        except PyMongoError as error:
+            logger.warning(
+                "The index to find a page by its url is not made (%s); the next run tries again, "
+                "or now: scrapy pages repair",
+                explain(error),
+            )
 
     # --- the crawl -------------------------------------------------------------------------------
 

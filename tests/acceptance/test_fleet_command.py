@@ -46,7 +46,7 @@ def test_a_fleet_that_loses_a_member_starts_it_again_and_completes_the_crawl(
             assert fleet.wait(90) == 0, fleet.log
         finally:
             fleet.kill()
-    assert "1 restart\n" in fleet.log
+    assert "1 restart; " in fleet.log
     assert "finished: nothing is left to crawl" in fleet.log
     left = sizes(redis_url)
     # The one that was killed may still be in the list of processes if it held no lease.

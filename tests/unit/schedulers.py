@@ -35,6 +35,8 @@ class WritingScheduler(Scheduler):
         self.thresholds = [80, 60, 40, 20]
         self.urls = DEFAULT
         self.calls: list[tuple[Any, ...]] = []
+        # Of each `done`, beside it.
+        self.why_no_page: list[str] = []
         self.added: list[Entry] = []
         # To each of them.
         self.answer = "1"
@@ -60,7 +62,10 @@ class WritingScheduler(Scheduler):
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         self.calls.append(("hand_back", lease.entry.url, rest_ms))
 
-    def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
+    def done(
+        self, lease: Lease, *, page: bool, no_page: str = "", again: Again | None = None
+    ) -> None:
+        self.why_no_page.append(no_page)
         self.calls.append(("done", lease.entry.url, page, *([again] if again else [])))
 
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:

@@ -19,6 +19,7 @@ from crawler.frontier import Added, Entry, Kind, Lease
 from crawler.frontier.health import GaveUp
 from crawler.items import Page
 from crawler.known import Known
+from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.policy.retry import Bury, Retry
 from crawler.requests import LEASE
 from tests.unit.schedulers import WritingScheduler, lease_of
@@ -102,6 +103,27 @@ async def test_an_answer_that_the_spider_does_not_take_is_recorded_as_what_it_wa
     recorder.futures[0].set_result(None)
     await asyncio.sleep(0)
     assert scheduler.calls == [("done", URL, False)]
+
+
+@pytest.mark.parametrize(
+    ("error", "stat"),
+    [
+        (HttpError(Response(URL, status=404, request=Request(URL))), "failed/status_404"),
+        (
+            HttpError(Response(URL, status=304, request=Request(URL), flags=[NOT_MODIFIED])),
+            "pages/not_modified",
+        ),
+        (TooBigUnpacked(), "failed/too_big"),
+        # Somebody's decision, and no failure.
+        (Forbidden("robots", "no"), ""),
+        (IgnoreRequest(), ""),
+    ],
+)
+async def test_what_fails_is_counted_and_what_is_left_out_is_not(
+    scheduler: WritingScheduler, error: Exception, stat: str
+) -> None:
+    failed(scheduler, error, lease_of())
+    assert scheduler.why_no_page == [stat]
 
 
 async def test_without_a_place_for_it_the_url_goes_back(
