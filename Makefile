@@ -47,6 +47,11 @@ clean-data: $(CRAWL_INSTALLED) ## Delete the data in CRAWL_DIR (.crawl), unless 
 test: $(DEV_INSTALLED) ## Run the tests; ARGS="-k redis" runs some of them
 	@exec python -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
 
+.PHONY: storm
+storm: export STORM = 1
+storm: $(DEV_INSTALLED) ## Run the long versions of the tests that break things
+	@exec python -m pytest tests/chaos --timeout 3600 $(ARGS)
+
 .PHONY: lint
 lint: $(DEV_INSTALLED) ## Check style and format
 	ruff check .

@@ -29,7 +29,12 @@ from crawler.policy.retry import RetryPolicy
 from crawler.policy.traps import TrapRules
 from crawler.policy.url_filter import MEDIA, SKIPPED_EXTENSIONS
 from crawler.policy.user_agent import product_token
-from crawler.scrapy_redis_settings import start_urls_key, tell_of_redis_spider
+from crawler.scrapy_redis_settings import (
+    keep_allowed_domains,
+    start_urls_key,
+    tell_of_redis_spider,
+    tell_of_start_requests,
+)
 from crawler.spill import Spill
 from crawler.storage.trouble import explain
 from crawler.urls import FOLDS, GROUPS, UrlRules, dropped_parameters
@@ -81,8 +86,16 @@ async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
         or _default_shards(redis)
     )
     spill = await spill_of(crawl, servers, settings)
-    frontier = Frontier(redis, crawl, shards=shards, tuning=tuning.of_a_shard(shards))
+    assert crawler.spider is not None
+    frontier = Frontier(
+        *(redis, crawl),
+        shards=shards,
+        tuning=tuning.of_a_shard(shards),
+        spider=crawler.spider.name,
+    )
     tell_of_redis_spider(crawler.spider)
+    tell_of_start_requests(crawler.spider)
+    keep_allowed_domains(crawler.spider)
     pushed = StartUrls(redis, start_urls_key(settings, crawler.spider))
     return Parts(redis, frontier, spill, pushed)
 
@@ -99,9 +112,12 @@ async def spill_of(crawl: str, servers: Servers, settings: BaseSettings) -> Spil
     return Spill(collection, crawl)
 
 
-def crawl_name(settings: BaseSettings, spider: Spider) -> str:
-    """Name under which processes share a crawl."""
-    name = str(getattr(spider, "crawl", None) or settings["CRAWL"] or spider.name)
+def crawl_name(settings: BaseSettings, spider: str, given: str | None = None) -> str:
+    """Name under which processes share a crawl: the one given, else the setting, else the spider's.
+
+    Only processes of one spider may share it.
+    """
+    name = str(given or settings["CRAWL"] or spider)
     if any(character in name for character in "{}: \n"):
         raise ConfigurationError(
             f"CRAWL is {name!r}; use a name without braces, colons and blanks."

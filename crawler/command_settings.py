@@ -5,12 +5,14 @@ Scrapy applies add-ons when it makes a crawl: a command has the settings from be
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.misc import load_object
 
+from crawler import assembly
 from crawler import settings as ours
 from crawler.addon import FrontierAddon
 from crawler.errors import ConfigurationError
@@ -46,3 +48,16 @@ def check_spider(settings: BaseSettings, name: str) -> None:
     if name not in names:
         there = f"there are: {', '.join(names)}" if names else "there are none in SPIDER_MODULES"
         raise ConfigurationError(f"There is no spider {name!r}; {there}.")
+
+
+def of_spider(settings: Settings, name: str, arguments: Mapping[str, str]) -> tuple[Settings, str]:
+    """The settings of a crawl by this spider with these arguments, and the crawl's name.
+
+    Those of the command itself lack the spider's own (`custom_settings`).
+    """
+    spider = get_spider_loader(settings).load(name)
+    whole = settings.copy()
+    spider.update_settings(whole)
+    whole = completed(whole)
+    given = arguments.get("crawl") or getattr(spider, "crawl", None)
+    return whole, assembly.crawl_name(whole, arguments.get("name", name), given)

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 # Why a crawl closes that has no URL to begin with, or not all that it should.
 NO_SEEDS = "no_seeds"
 BAD_SEEDS = "bad_seeds"
+# Why a crawl closes whose Redis forgot a part of it.
+DATA_LOST = "data_lost"
 
 
 class Verdict(Enum):
@@ -69,7 +71,8 @@ class Ending:
     def __init__(
         self, frontier: Frontier, limits: Limits, look_outside: Callable[[], Awaitable[int]]
     ) -> None:
-        # "finished", "max_pages", "waiting" or "redis_lost", once it is over for this process.
+        # "finished", "max_pages", "waiting", "redis_lost" or "data_lost", once it is over for this
+        # process.
         self.reason: str | None = None
         # Seconds to the earliest waiting URL when the reason is "waiting".
         self.waits_s: float | None = None
@@ -97,6 +100,10 @@ class Ending:
     def give_up(self) -> None:
         """Redis is away for too long."""
         self.reason = "redis_lost"
+
+    def data_lost(self) -> None:
+        """Redis has lost URLs that nobody can add again."""
+        self.reason = DATA_LOST
 
     def tell(self) -> None:
         """Say what is left, if this process does not wait for it."""

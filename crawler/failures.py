@@ -31,7 +31,6 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from crawler import sitemaps
 from crawler.errors import NotStored
 from crawler.fetch_errors import (
     Forbidden,
@@ -43,11 +42,12 @@ from crawler.fetch_errors import (
     TooBig,
     TooBigUnpacked,
 )
-from crawler.frontier import Lease
+from crawler.frontier import Kind, Lease
 from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.items import Page, parent_of
-from crawler.page_records import page_of
+from crawler.page_records import no_page_stat, page_of
 from crawler.policy.retry import Bury, Retry, RetryPolicy
+from crawler.vitals.names import failed_stat
 
 if TYPE_CHECKING:
     from crawler.scheduler import Scheduler
@@ -125,12 +125,17 @@ class Failures:
             return
         error = failure.value
         if isinstance(error, IgnoreRequest):
+            # A URL that a middleware leaves out did not fail.
+            no_page = ""
             if isinstance(error, HttpError):
-                page = page_of(error.response)
+                page, no_page = page_of(error.response), no_page_stat(error.response)
             else:
                 page = _unanswered(lease, _reason(error))
+                if isinstance(error, TooBigUnpacked):
+                    no_page = failed_stat(page.reason)
             self._scheduler.recrawls.tell(page, lease, None)
-            self._record(page, lease, partial(self._scheduler.done, lease, page=False))
+            done = partial(self._scheduler.done, lease, page=False, no_page=no_page)
+            self._record(page, lease, done)
         else:
             self.fail(lease, Bury(_reason(error)))
 
@@ -155,8 +160,8 @@ class Failures:
 
     def _record(self, page: Page, lease: Lease, settle: Callable[[], None]) -> None:
         """Settle a lease when its last word is durable."""
-        is_sitemap = lease.entry.tail.get("callback") == sitemaps.CALLBACK
-        if self.record is None or is_sitemap or lease.key in self.recording:
+        is_page = lease.entry.kind is Kind.PAGE
+        if self.record is None or not is_page or lease.key in self.recording:
             settle()
             return
 
@@ -240,7 +245,7 @@ def _unanswered(lease: Lease, reason: str) -> Page:
     error = "" if reason in Forbidden.REASONS else reason
     return Page(
         url=entry.url,
-        final_url=entry.url,
+        final_url=entry.written_url,
         status=0,
         crawled_at=datetime.now(UTC),
         depth=entry.depth,

@@ -12,9 +12,10 @@ from time import monotonic
 from typing import Any
 
 from crawler.errors import ConfigurationError
-from crawler.frontier import Beat, Frontier, Lease, OwnerDead, RedisAway
+from crawler.frontier import Beat, Entry, Frontier, Lease, OwnerDead, RedisAway
 from crawler.frontier.each_shard import raised_at_the_end
 from crawler.frontier.health import LEASES, GaveUp, Health
+from crawler.frontier.recent_adds import KEPT_S
 from crawler.frontier.shards import preferred
 from crawler.tasks import end
 from crawler.workbench import Workbench
@@ -61,6 +62,7 @@ class Heartbeat:
         about: Callable[[], dict[str, Any]],
         on_beat: Callable[[], Any],
         on_epoch: Callable[[], None],
+        on_loss: Callable[[float], None],
     ) -> None:
         self._frontier = frontier
         self._workbench = workbench
@@ -71,14 +73,21 @@ class Heartbeat:
         self._on_beat = on_beat
         # Called when the server restarted and may have forgotten what it acknowledged.
         self._on_epoch = on_epoch
+        # Called with the seconds that it lost, if they are more than processes can repeat.
+        self._on_loss = on_loss
         # By shard: its epoch, and how many beats in a row it heard.
         self._epochs: list[int] = []
         self._heard = [0] * frontier.shards
+        # By shard: when it answered last, by this process's clock and by the shard's time.
+        self._answered_s = [0.0] * frontier.shards
+        self._answered_ms: list[int] = []
         # Shards that did not hear the last one.
         self._missed: set[int] = set()
-        # Shards that do not know the name of this process yet, and fetches under the one it had.
+        # Shards that do not know the name of this process yet; what it held under the one it had,
+        # and which of that was being fetched.
         self._new_to: set[int] = set()
         self._dropped: list[Lease] = []
+        self._dropped_flights: list[Lease] = []
         self._turn = 0
         # Fetches that a restarted server was told of, until that is known to have worked.
         self._told: dict[tuple[int, bytes], Lease] = {}
@@ -86,9 +95,11 @@ class Heartbeat:
 
     async def open(self) -> None:
         """Register, and beat from now on."""
-        until = self._alive_until()
+        until, began = self._alive_until(), monotonic()
         await self._frontier.open(self._about())
         self._epochs = list(self._frontier.epochs)
+        self._answered_ms = list(self._frontier.opened_ms)
+        self._answered_s = [began] * self._frontier.shards
         self._workbench.beaten(until)
         await self._order_shards()
         self._task = asyncio.get_running_loop().create_task(self._beat_forever())
@@ -101,6 +112,9 @@ class Heartbeat:
                 await end(self._task)
         with suppress(*RedisAway):
             await self._frontier.leave()
+            if not self._workbench.ending.may_go_on and not self._workbench.outbox.is_safe:
+                # Nobody is there to repeat its seeds and links when it is gone.
+                await self._frontier.sync()
 
     async def _beat_forever(self) -> None:
         while True:
@@ -133,7 +147,7 @@ class Heartbeat:
             found |= await self._beat_some(missed)
         beats = {shard: beat for shard, beat in found.items() if isinstance(beat, Beat)}
         self._missed = found.keys() - beats.keys()
-        await self._tell_again({n: b.epoch for n, b in beats.items() if b.epoch != self._epochs[n]})
+        await self._tell_again({n: b for n, b in beats.items() if b.epoch != self._epochs[n]})
         self._new_to -= {n for n, beat in beats.items() if beat.epoch == self._epochs[n]}
         await self._reclaim([shard for shard in beats if self._heard[shard] % 3 == 0])
         if self._turn % 3 == 0:
@@ -146,8 +160,10 @@ class Heartbeat:
         bench, began, until = self._workbench, monotonic(), self._alive_until()
         found = await self._frontier.beat_each(
             *(shards, bench.known_leases, self._about()),
-            unstarted=bench.unstarted,
+            unsuspected=bench.unsuspected,
             new=self._new_to,
+            silent_ms={n: round((began - self._answered_s[n]) * 1000) for n in shards},
+            epochs=self._epochs,
         )
         beats = {shard: beat for shard, beat in found.items() if isinstance(beat, Beat)}
         if not all(beat.alive for beat in beats.values()):
@@ -159,26 +175,51 @@ class Heartbeat:
         for shard, beat in beats.items():
             self._heard[shard] += 1
             bench.beaten(until, shard)
+            self._answered_s[shard] = began
             if beat.epoch == self._epochs[shard]:
+                self._answered_ms[shard] = beat.now_ms
                 bench.outbox.seen_alive(shard, began)
+            if beat.leapt_ms:
+                logger.warning(
+                    "The clock of Redis went %s by %.0f s in a leap; the crawl keeps its own time",
+                    *("ahead" if beat.leapt_ms > 0 else "back", abs(beat.leapt_ms) / 1000),
+                )
         for shard in found.keys() - beats.keys():
             # The others could not beat either: they get the time to do it before a reclaim.
             self._heard[shard] = 0
             bench.missed(shard)
         return found
 
-    async def _tell_again(self, restarted: Mapping[int, int]) -> None:
+    async def _tell_again(self, restarted: Mapping[int, Beat]) -> None:
         """These shards have new epochs, and may have forgotten what they acknowledged."""
         if not restarted:
             return
         logger.warning("Redis restarted or failed over; telling it again what is in flight")
         self._on_epoch()
-        for shard, epoch in restarted.items():
-            self._workbench.outbox.repeat_adds(shard)
-            # If it goes away again, the next beat finds the same.
+        lost_s = max(self._lost_s(shard, beat) for shard, beat in restarted.items())
+        if lost_s > KEPT_S:
+            self._on_loss(lost_s)
+        # If it goes away again, the next beat finds the same.
+        with suppress(*RedisAway):
+            await self._frontier.create()
+        for shard, beat in restarted.items():
+            self._workbench.outbox.repeat_adds(shard, self._held_of(shard))
             with suppress(*RedisAway):
                 await self._reassert(shard)
-                self._epochs[shard] = epoch
+                self._epochs[shard] = beat.epoch
+                self._answered_ms[shard] = beat.now_ms
+
+    def _lost_s(self, shard: int, beat: Beat) -> float:
+        """How much of the time before the last answer the shard has lost."""
+        # It began with the first epoch. Of crawls older than that nothing is known.
+        survived_ms = beat.survived_ms or self._epochs[shard]
+        return (self._answered_ms[shard] - survived_ms) / 1000
+
+    def _held_of(self, shard: int) -> list[Entry]:
+        """URLs of a shard that this process has in its hands, or had under another name."""
+        dropped = self._dropped if shard in self._new_to else []
+        known = (*self._workbench.known_leases, *dropped)
+        return [lease.entry for lease in known if lease.shard == shard]
 
     async def _reassert(self, shard: int) -> None:
         bench, frontier = self._workbench, self._frontier
@@ -189,7 +230,8 @@ class Heartbeat:
         if shard in self._new_to:
             # Fetches under the name that this process had: nobody would free their slots.
             ttl_ms = round(self._pulse.lease_ttl_s * 1000)
-            resting |= {each.entry.host: ttl_ms for each in self._dropped if each.shard == shard}
+            flights = (each for each in self._dropped_flights if each.shard == shard)
+            resting |= {each.entry.host: ttl_ms for each in flights}
         flying = [lease for lease in bench.in_flight if lease.shard == shard]
         self._told |= {lease.key: lease for lease in flying}
         await frontier.reassert(flying, resting)
@@ -230,7 +272,8 @@ class Heartbeat:
             "others, and it goes on under a new name"
         )
         async with self._workbench.lock:
-            self._dropped = list(self._workbench.in_flight)
+            self._dropped = list(self._workbench.known_leases)
+            self._dropped_flights = list(self._workbench.in_flight)
             # Nothing is claimed from a shard from now on until it knows the new name.
             self._workbench.drop_all()
             self._told.clear()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ class _OnTheWay:
     # Content hash and SimHash that the URL had when it was fetched before, if that is known and
     # they are others now.
     earlier: tuple[str, str] | None = None
+    # How links are written, those that are not written as their canonical form.
+    written: Mapping[str, str] = MappingProxyType({})
     # The lease that it was fetched by.
     lease: Lease | None = None
 

@@ -7,10 +7,14 @@ threads) must not keep the process for ever: whoever started it waits for it.
 from __future__ import annotations
 
 import asyncio
-import faulthandler
+import logging
 import os
 import sys
+from io import StringIO
 from threading import Timer
+from traceback import format_stack
+
+from crawler import logs
 
 _FAILED = 1
 
@@ -36,12 +40,13 @@ def _tell(seconds: float, loop: asyncio.AbstractEventLoop | None) -> None:
     out = sys.__stderr__
     if out is None:
         return
-    print(
+    text = (
         f"The crawl is over and safe, but the process did not end within {seconds:g} s; "
-        "it is ended now. What it waited for:",
-        file=out,
+        "it is ended now. What it waited for:"
     )
+    stacks = StringIO()
     for task in asyncio.all_tasks(loop) if loop is not None else ():
-        task.print_stack(file=out)
-    out.flush()
-    faulthandler.dump_traceback(out)
+        task.print_stack(file=stacks)
+    for frame in sys._current_frames().values():  # noqa: SLF001 - there is no other way
+        stacks.write("Thread:\n" + "".join(format_stack(frame)))
+    print(logs.line(f"{text}\n{stacks.getvalue()}", level=logging.ERROR), file=out, flush=True)

@@ -2,13 +2,19 @@
 
 Takes the place of Scrapy's own root handler and obeys the same settings (LOG_FILE, LOG_LEVEL,
 LOG_FORMAT …). Scrapy makes its handler anew several times, each time with a formatter of its own.
+
+With LOG_JSON warnings and uncaught exceptions are lines of the log too, and what is printed beside
+it (mistakes, the summary) has the same form: see `line`.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import sys
+import threading
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import ConfigurationError
@@ -23,7 +29,13 @@ _CUT = " … (cut)"
 # What a line may tell besides its text: logger.info(…, extra={"figures": {…}}).
 FIGURES = "figures"
 
+# Python's own str.splitlines() ends lines there, and JSON leaves them as they are.
+_BREAKS = str.maketrans({character: f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"})
+
 _installed: logging.Handler | None = None
+# Python's hooks for uncaught exceptions, while ours are in their places.
+_hooks_before: tuple[Any, Any, Any] | None = None
+logger = logging.getLogger(__name__)
 
 
 class TextFormatter(logging.Formatter):
@@ -51,14 +63,14 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "pid": record.process,
-            "message": self._text(record.getMessage()),
+            "message": self._text(_message(record)),
         }
         if record.exc_info:
             line["error"] = self._text(self.formatException(record.exc_info))
         figures = getattr(record, FIGURES, None)
         if isinstance(figures, dict):
             line[FIGURES] = figures
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json.dumps(line, ensure_ascii=False, default=str).translate(_BREAKS)
 
     def _text(self, text: str) -> str:
         if len(text) > MESSAGE_MAX:
@@ -66,9 +78,17 @@ class JsonFormatter(logging.Formatter):
         return self._mask(text)
 
 
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001 - the arguments do not fit: logging would print a traceback
+        return f"{record.msg} {record.args!r}"
+
+
 def install(settings: BaseSettings) -> logging.Handler:
     """Log as the settings say, from now on; a later call replaces an earlier one."""
-    global _installed  # noqa: PLW0603 - like the root logger, there is one in a process
+    # Like the root logger, there is one in a process.
+    global _installed, _hooks_before  # noqa: PLW0603
     uninstall()
     settings.set("LOG_INSTALL_ROOT_HANDLER", False, priority="cmdline")
     level = _level(settings["LOG_LEVEL"])
@@ -77,16 +97,72 @@ def install(settings: BaseSettings) -> logging.Handler:
     _installed.setLevel(level)
     logging.root.setLevel(logging.NOTSET)
     logging.root.addHandler(_installed)
+    if is_json():
+        logging.captureWarnings(True)
+        _hooks_before = (sys.excepthook, sys.unraisablehook, threading.excepthook)
+        sys.excepthook, sys.unraisablehook = _uncaught, _unraisable
+        threading.excepthook = _uncaught_in_thread
     return _installed
 
 
 def uninstall() -> None:
     """Log no more."""
-    global _installed  # noqa: PLW0603
+    global _installed, _hooks_before  # noqa: PLW0603
+    if _hooks_before is not None:
+        sys.excepthook, sys.unraisablehook, threading.excepthook = _hooks_before
+        logging.captureWarnings(False)
+        _hooks_before = None
     if _installed is not None:
         logging.root.removeHandler(_installed)
         _installed.close()
         _installed = None
+
+
+def is_json() -> bool:
+    """Is every line of this process to be JSON?"""
+    return _installed is not None and isinstance(_installed.formatter, JsonFormatter)
+
+
+def line(text: str, *, level: int = logging.INFO, figures: dict[str, Any] | None = None) -> str:
+    """A text that is printed beside the log: with LOG_JSON in the form of the log's lines."""
+    if not is_json():
+        return text
+    assert _installed is not None
+    record = logger.makeRecord(
+        *(logger.name, level, __file__, 0, text, (), None),
+        extra=None if figures is None else {FIGURES: figures},
+    )
+    return _installed.format(record)
+
+
+def message_of(text: str) -> str:
+    """The message of a line in JSON; any other line as it is."""
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return text
+
+
+def _uncaught(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        sys.stderr.write(line("stopped by Ctrl-C") + "\n")
+    else:
+        logger.critical("The process ends by an error", exc_info=(kind, error, traceback))
+
+
+def _uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value is not None:
+        about = (args.exc_type, args.exc_value, args.exc_traceback)
+        logger.error("A thread ended by an error", exc_info=about)
+
+
+def _unraisable(args: sys.UnraisableHookArgs) -> None:
+    if args.exc_value is not None:
+        about = (args.exc_type, args.exc_value, args.exc_traceback)
+        what = args.err_msg or "An error was ignored in"
+        logger.error("%s: %r", what, args.object, exc_info=about)
 
 
 def root_handler() -> logging.Handler | None:
@@ -111,7 +187,9 @@ def _handler(settings: BaseSettings) -> logging.Handler:
     if file:
         mode = "a" if settings.getbool("LOG_FILE_APPEND") else "w"
         try:
-            return logging.FileHandler(file, mode=mode, encoding=settings["LOG_ENCODING"])
+            # What no encoding has is escaped: else logging prints a traceback instead.
+            encoding, errors = settings["LOG_ENCODING"], "backslashreplace"
+            return logging.FileHandler(file, mode=mode, encoding=encoding, errors=errors)
         except OSError as error:
             raise ConfigurationError(
                 f"LOG_FILE {file!r} cannot be written ({error.strerror}); name another file."

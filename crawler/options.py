@@ -22,7 +22,7 @@ from crawler.frontier.entry import QUEUES
 from crawler.policy.patterns import BadPattern, compiled
 from crawler.policy.recrawl import OFF, policy_of
 from crawler.policy.url_filter import SCOPES, SKIPPED_EXTENSIONS, Scope
-from crawler.urls import Rejected, canonical, host_of, registered_domain
+from crawler.urls import Rejected, canonical, host_of, icann_domain, registered_domain
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +65,8 @@ class Options:
     forgotten: int = 0
     # No option, but the same for the whole fleet: registered domains of the seeds.
     seed_domains: frozenset[str] = field(default=frozenset(), repr=False)
+    # Nor is this: whether domains end below private suffixes too, fixed when the crawl was created.
+    private_suffixes: bool = True
 
     def url_filter(self, skipped_extensions: AbstractSet[str] = SKIPPED_EXTENSIONS) -> Scope:
         """The same as a decision on URLs."""
@@ -78,7 +80,13 @@ class Options:
             exclude=compiled(self.exclude),
             seed_domains=self.seed_domains,
             skipped_extensions=skipped_extensions,
+            domain_of=self.domain_of,
         )
+
+    @property
+    def domain_of(self) -> Callable[[str], str]:
+        """The registered domain of a host, by the suffixes that count in this crawl."""
+        return registered_domain if self.private_suffixes else icann_domain
 
     def changed(self, values: Mapping[str, Any]) -> Options:
         """These options with some values changed; what is unknown or wrong is passed over."""
@@ -115,7 +123,11 @@ def checked(
 async def of_crawl(steering: Steering) -> Options:
     """All that holds in a crawl now, for whoever only looks."""
     known = frozenset(await steering.seed_domains())
-    return replace(Options().changed(await steering.options()), seed_domains=known)
+    return replace(
+        Options().changed(await steering.options()),
+        seed_domains=known,
+        private_suffixes=steering.urls.rules.private_suffixes,
+    )
 
 
 async def share(steering: Steering, given: Mapping[str, Any]) -> Options:
@@ -130,21 +142,25 @@ async def share(steering: Steering, given: Mapping[str, Any]) -> Options:
                 before[name],
             )
     await steering.set_options(given)
-    return await follow(steering, _read(json.dumps({**before, **given})))
+    return replace(
+        _read(json.dumps({**before, **given})),
+        private_suffixes=steering.urls.rules.private_suffixes,
+    )
 
 
-async def follow(steering: Steering, current: Options) -> Options:
-    """The options as they are now; logs what others changed."""
-    now = _read(json.dumps(await steering.options(), sort_keys=True))
+async def follow(steering: Steering, current: Options, shared: Mapping[str, Any]) -> Options:
+    """The options that the fleet shares now; logs what others changed."""
+    now = _read(json.dumps(shared, sort_keys=True))
     known = current.seed_domains
     # They are only ever added, so their number says whether there is news.
     if now.scope == "seeds" and await steering.count_seed_domains() != len(known):
-        shared = frozenset(await steering.seed_domains())
-        if not known <= shared:
+        noted = frozenset(await steering.seed_domains())
+        if not known <= noted:
             # Redis was away when they were noted.
-            await steering.add_seed_domains(sorted(known - shared))
-        known |= shared
-    now = replace(now, seed_domains=known)
+            await steering.add_seed_domains(sorted(known - noted))
+        known |= noted
+    private_suffixes = steering.urls.rules.private_suffixes
+    now = replace(now, seed_domains=known, private_suffixes=private_suffixes)
     for name in _CHECKS:
         value = getattr(now, name)
         if value != getattr(current, name):
@@ -168,7 +184,7 @@ async def set_host_delay(steering: Steering, host: str, delay_s: float | None) -
 
 def new_seed_domains(current: Options, urls: Iterable[str]) -> list[str]:
     """Domains of seeds that the crawl does not know yet, as many as there is room for."""
-    new = {registered_domain(host_of(url)) for url in urls} - current.seed_domains
+    new = {current.domain_of(host_of(url)) for url in urls} - current.seed_domains
     room = max(0, MAX_DOMAINS - len(current.seed_domains))
     if len(new) > room > 0:
         logger.warning(
@@ -285,4 +301,6 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 }
 # Those that people set.
 NAMES = tuple(name for name in _CHECKS if name != "forgotten")
-assert {*_CHECKS, "host_delays", "seed_domains"} == {option.name for option in fields(Options)}
+assert {*_CHECKS, "host_delays", "seed_domains", "private_suffixes"} == {
+    option.name for option in fields(Options)
+}

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from crawler import options
-from crawler.frontier import Entry, RedisAway, Steering
+from crawler.frontier import Entry, Kind, RedisAway, Steering
+from crawler.frontier.steering import SharedOptions
 from crawler.policy.url_filter import SKIPPED_EXTENSIONS, Scope
 from crawler.recrawls import Recrawls
 from crawler.tasks import end
@@ -37,12 +38,14 @@ class Orders:
         self._followers = [use]
         self._recrawls = recrawls or Recrawls()
         self._steering: Steering
+        self._shared = SharedOptions()
         self._task: asyncio.Task[None] | None = None
 
     async def open(self, steering: Steering, given: Mapping[str, Any]) -> None:
         """Tell the fleet what this process was given, and follow what holds from now on."""
         self._steering = steering
         self._follow(await options.share(steering, given))
+        await self.look()
         self._task = asyncio.get_running_loop().create_task(self._look_forever())
 
     async def close(self) -> None:
@@ -56,8 +59,14 @@ class Orders:
         use(self.options)
 
     async def look(self) -> None:
-        """Follow what others changed."""
-        self._follow(await options.follow(self._steering, self.options))
+        """Follow what others changed; write again what Redis lost of it."""
+        shared = await self._steering.shared_options()
+        if shared.version < self._shared.version:
+            logger.warning("Redis lost options of the crawl; writing them again")
+            await self._steering.restore_options(self._shared)
+            shared = self._shared
+        self._shared = shared
+        self._follow(await options.follow(self._steering, self.options, shared.values))
 
     async def _look_forever(self) -> None:
         while True:
@@ -84,8 +93,7 @@ class Orders:
 
     def refuses_redirect(self, target: Entry, source: Entry) -> str | None:
         """The reason not to follow a redirect, or None."""
-        # With a callback it is no page, but a sitemap.
-        depth = 0 if "callback" in target.tail else source.depth
+        depth = 0 if target.kind is Kind.SITEMAP else source.depth
         return self.scope.refuses_redirect(target.url, source_url=source.url, depth=depth)
 
     def drops(self, entry: Entry) -> str:

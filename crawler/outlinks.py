@@ -12,14 +12,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from crawler import assembly
-from crawler.frontier import ADD_MAX, Entry
+from crawler.frontier import ADD_MAX, Entry, Kind
 from crawler.policy.host_tally import HostTally
 from crawler.policy.priority import NEW_HOST_URLS, Facts, Scorer, front_queue
 from crawler.policy.traps import Traps
 from crawler.scheduler import Scheduler
 from crawler.selection import Rules, Selection, Source
 from crawler.shared import shared
-from crawler.sitemaps import CALLBACK, MAX_BYTES
+from crawler.sitemaps import MAX_BYTES
 from crawler.urls import SITEMAP, host_of
 
 if TYPE_CHECKING:
@@ -63,14 +63,16 @@ class Outlinks:
         parent: int,
         facts: Mapping[str, Facts] | None = None,
         tails: Mapping[str, dict[str, Any]] | None = None,
+        written: Mapping[str, str] | None = None,
     ) -> None:
         """Add what belongs to the crawl of the canonical URLs that a page lists.
 
-        Of some more is known: facts for their scores, and tails for their entries.
+        Of some more is known: facts for their scores, tails for their entries, and how they are
+        written.
 
         Returns when Redis has them: only then may the page's lease be settled.
         """
-        source = Source(page_url, depth, parent, facts or {}, tails or {})
+        source = Source(page_url, depth, parent, facts or {}, tails or {}, written or {})
         for at in range(0, len(urls), ADD_MAX):
             await self._follow(urls[at : at + ADD_MAX], source)
 
@@ -88,35 +90,42 @@ class Outlinks:
         self._traps.fetched(url, duplicate=duplicate)
 
     async def add_sitemaps(
-        self, urls: Iterable[str], *, site: str, level: int, given: bool = False
+        self,
+        urls: Iterable[str],
+        *,
+        site: str,
+        level: int,
+        given: bool = False,
+        written: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Add sitemaps of a site, `level` indexes away from their origin; says which were known.
 
-        With `given` they are the user's own and not judged.
+        With `given` they are the user's own and not judged. `written` is as for `follow`.
         """
         known: list[str] = []
         left = iter(urls)
         # An index may have 50,000, which take half a second to judge.
         while some := list(islice(left, ADD_MAX)):
-            known += await self._add_sitemaps(some, site, level, given=given)
+            entries = [
+                self._sitemap_entry(url, site or url, level, given=given, written=written or {})
+                for url in some
+                if given or self._takes_sitemap(url, site)
+            ]
+            known += await self._add_sitemaps(entries, given=given)
         return known
 
     # -------------------------------------------------------------------------------------------
 
-    async def _add_sitemaps(
-        self, urls: Iterable[str], site: str, level: int, *, given: bool
-    ) -> list[str]:
-        scheduler = Scheduler.of(self._crawler)
-        entries = []
-        for url in urls:
-            reason = None if given else scheduler.orders.scope.refuses_sitemap(url, site=site)
-            if reason is None:
-                entries.append(self._sitemap_entry(url, site or url, level, given=given))
-            else:
-                self._count(f"sitemaps/refused/{reason}")
+    def _takes_sitemap(self, url: str, site: str) -> bool:
+        reason = Scheduler.of(self._crawler).orders.scope.refuses_sitemap(url, site=site)
+        if reason is not None:
+            self._count(f"sitemaps/refused/{reason}")
+        return reason is None
+
+    async def _add_sitemaps(self, entries: Sequence[Entry], *, given: bool) -> list[str]:
         if not entries:
             return []
-        added = await scheduler.add(entries, "all" if given else "new")
+        added = await Scheduler.of(self._crawler).add(entries, "all" if given else "new")
         self._count("sitemaps/added", added.new)
         new = {entry.id for entry in added.new_of(entries)}
         return [entry.url for entry in entries if entry.id not in new]
@@ -153,7 +162,9 @@ class Outlinks:
             self._queue_of_score = [front_queue(points, thresholds) for points in range(101)]
         return self._queue_of_score
 
-    def _sitemap_entry(self, url: str, site: str, level: int, *, given: bool) -> Entry:
+    def _sitemap_entry(
+        self, url: str, site: str, level: int, *, given: bool, written: Mapping[str, str]
+    ) -> Entry:
         spelling = Scheduler.of(self._crawler).urls
         return Entry(
             id=spelling.fingerprint(url, SITEMAP),
@@ -161,8 +172,11 @@ class Outlinks:
             queue=1,
             depth=0 if given else 1,
             group_skip=spelling.group_skip(url),
+            kind=Kind.SITEMAP,
+            written=written.get(url, ""),
             tail={
-                "callback": CALLBACK,
+                # A method of the generic spider.
+                "callback": "parse_sitemap",
                 "cb_kwargs": {"site": site, "level": level},
                 # Whatever its type is called, and as large as the protocol allows.
                 "meta": {"download_any_type": True, "download_maxsize": MAX_BYTES},

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from time import monotonic
 
 from pymongo.errors import PyMongoError
 
@@ -16,10 +17,13 @@ from crawler.frontier.start_urls import StartUrls
 from crawler.pipelines.patience import Patience
 from crawler.pushed import Reader
 from crawler.spill import Spill
-from crawler.storage.trouble import explain
+from crawler.storage.health import REFUSED_LINKS, SPILLED_URLS, MongoHealth
 from crawler.tasks import end
 
 logger = logging.getLogger(__name__)
+
+# A spill that did not answer is asked again after so long.
+_ASK_AGAIN_S = 5.0
 
 Add = Callable[[Sequence[Entry], str], Awaitable[Added]]
 
@@ -35,15 +39,21 @@ class Outside:
         add: Add,
         spill: Spill | None,
         *,
+        health: MongoHealth | None = None,
+        timeout_s: float = 20.0,
         count: Callable[[str, int], None] = lambda _name, _by: None,
         is_closing: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`health` and `timeout_s` are those of the spill's MongoDB."""
         self._frontier = frontier
         self._pushed = pushed
         self._reader = reader
         self._add = add
         self._spill = spill
-        self._patience = Patience(is_closing)
+        self._health = health or MongoHealth()
+        self._patience = Patience(REFUSED_LINKS, is_closing, self._health, timeout_s=timeout_s)
+        # When the spill is worth a question, in monotonic seconds.
+        self._ask_spill_at = 0.0
         self._count = count
         self._warned = False
         self._task: asyncio.Task[None] | None = None
@@ -103,6 +113,8 @@ class Outside:
         pushed = [one for raw in elements for one in self._reader.read(raw)]
         if entries := [one.entry for one in pushed if not one.forced]:
             added = await self._add(entries, "all")
+            # Those that are known may be another process's, which read the same elements.
+            self._count("seeds/pushed", added.new)
             if known := len(entries) - added.new:
                 logger.info(
                     "%s: %d of %d URLs are known to this crawl, and not fetched again (see scrapy "
@@ -112,6 +124,7 @@ class Outside:
         # Last: an error after it would have them added once more.
         if forced := [one.entry for one in pushed if one.forced]:
             await self._add(forced, "force")
+            self._count("seeds/pushed", len(forced))
         if elements:
             await self._pushed.drop(elements)
             self._count("frontier/taken_in", len(elements))
@@ -120,8 +133,11 @@ class Outside:
     async def _take_spilled(self) -> int:
         if self._spill is None:
             return 0
+        if monotonic() < self._ask_spill_at:
+            return await self._may_wait_there()
         try:
             entries = await self._spill.some(ADD_MAX)
+            self._health.worked(SPILLED_URLS)
             if not entries:
                 return 0
             added = await self._add(entries, "new")
@@ -130,8 +146,12 @@ class Outside:
                 await self._spill.drop(taken)
                 self._count("frontier/taken_in", len(taken))
         except PyMongoError as error:
-            # It is asked again; the store says once that it is away.
-            logger.debug("MongoDB does not give back spilled URLs: %s", explain(error))
-            # What was never refused cannot wait there; else the crawl is not over.
-            return min(1, (await self._frontier.sizes()).refused)
+            self._health.failed(SPILLED_URLS, error)
+            # Who waits for its answer claims nothing meanwhile.
+            self._ask_spill_at = monotonic() + _ASK_AGAIN_S
+            return await self._may_wait_there()
         return len(taken)
+
+    async def _may_wait_there(self) -> int:
+        """0 if surely nothing is spilled: what was never refused is not."""
+        return min(1, (await self._frontier.sizes()).refused)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from crawler.http1.answer import Truncated
 from crawler.items import Page, parent_of
+from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.policy.directives import Directives, of_headers
 from crawler.reception import TYPE_NOT_ACCEPTED
 from crawler.requests import LEASE
+from crawler.vitals.names import PAGES_NOT_MODIFIED, failed_stat
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -75,6 +77,13 @@ def page_of(response: Response) -> Page:
     elif TYPE_NOT_ACCEPTED in response.flags:
         page.stored, page.reason = False, TYPE_NOT_ACCEPTED
     return page
+
+
+def no_page_stat(response: Response) -> str:
+    """The stat that counts a final answer whose status is not 2xx."""
+    if NOT_MODIFIED in response.flags:
+        return PAGES_NOT_MODIFIED
+    return failed_stat(f"status_{response.status}")
 
 
 def asked_by_headers(response: Response, crawler_name: str) -> Directives:

@@ -2,7 +2,8 @@
 
 For the generic spider an element is a URL, or JSON with a `url`. For any other it is a request: its
 JSON may have a `method`, `meta` and fields of a form besides, and a spider that has the method
-`make_request_from_data` makes the requests itself.
+`make_request_from_data` makes the requests itself. Those that it does not make pass the offsite
+filter, as with scrapy-redis: whoever pushes a URL wants it.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from scrapy import FormRequest, Request
 
-from crawler.frontier.entry import GIVEN_URL, Entry
+from crawler.frontier.entry import Entry
 from crawler.masking import shown
 from crawler.seeds import parse_seed, why
-from crawler.urls import DEFAULT, Rejected, Urls, given
+from crawler.urls import DEFAULT, Rejected, Urls
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -48,7 +49,9 @@ def reader_for(spider: Spider, key: str, entry_of: EntryOf, urls: Urls) -> Reade
     """The reader of a spider's elements."""
     if getattr(spider, "is_scoped", False):
         return UrlReader(key, urls)
-    return RequestReader(key, urls, entry_of, getattr(spider, "make_request_from_data", None))
+    has_filter = bool(getattr(spider, "allowed_domains", None))
+    make = getattr(spider, "make_request_from_data", None)
+    return RequestReader(key, urls, entry_of, make, has_filter=has_filter)
 
 
 class UrlReader:
@@ -76,7 +79,7 @@ class UrlReader:
 
 
 class RequestReader:
-    """Elements of any other spider."""
+    """Elements of any other spider; `has_filter`: its requests meet the offsite filter."""
 
     def __init__(
         self,
@@ -84,24 +87,29 @@ class RequestReader:
         urls: Urls,
         entry_of: EntryOf,
         make: Callable[[bytes], Any] | None = None,
+        *,
+        has_filter: bool = False,
     ) -> None:
         self.may_force = make is not None
         self._key = key
         self._urls = urls
         self._entry_of = entry_of
         self._make = make
+        # For Scrapy's filter. Not without need: it is carried by each entry.
+        self._meta = {"allow_offsite": True} if has_filter else {}
 
     def read(self, raw: bytes) -> list[Pushed]:
         if self._make is not None:
             return self._made(self._make, raw)
-        found = parse_url(raw, self._urls, as_given=True)
+        found = parse_url(raw, self._urls)
         if isinstance(found, Rejected):
             _tell(self._key, raw, why(found.reason))
         elif not (more := _beside_url(raw)):
-            return [Pushed(found)]
+            tail = {**found.tail, "meta": self._meta} if self._meta else found.tail
+            return [Pushed(replace(found, tail=tail))]
         else:
             try:
-                entry = self._entry_of(_request(found.given_url, more))
+                entry = self._entry_of(_request(found.written_url, more, self._meta))
             except (TypeError, ValueError) as error:
                 _tell(self._key, raw, str(error))
             else:
@@ -119,22 +127,15 @@ class RequestReader:
         return [Pushed(entry, forced) for entry, forced in entries if entry is not None]
 
 
-def parse_url(raw: bytes, urls: Urls = DEFAULT, *, as_given: bool = False) -> Entry | Rejected:
-    """The URL of an element.
-
-    `as_given` it is fetched as it is spelled, as a request of a spider would be.
-    """
+def parse_url(raw: bytes, urls: Urls = DEFAULT) -> Entry | Rejected:
+    """The URL of an element."""
     text = raw.decode("utf-8", "replace").strip()
     if text.startswith("{"):
         try:
             text = str(json.loads(text)["url"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return Rejected("malformed")
-    found = parse_seed(text, urls)
-    if as_given and isinstance(found, Entry):
-        spelled = given(text, found.url)
-        return replace(found, tail={GIVEN_URL: spelled}) if spelled != found.url else found
-    return found
+    return parse_seed(text, urls)
 
 
 def _beside_url(raw: bytes) -> dict[str, Any]:
@@ -146,7 +147,7 @@ def _beside_url(raw: bytes) -> dict[str, Any]:
     return {name: found[name] for name in found if name != "url"} if isinstance(found, dict) else {}
 
 
-def _request(url: str, more: dict[str, Any]) -> Request:
+def _request(url: str, more: dict[str, Any], our_meta: dict[str, Any]) -> Request:
     """The request of JSON: what is neither method nor meta are fields of a form."""
     method, meta = more.pop("method", "GET"), more.pop("meta", None)
     if not isinstance(method, str):
@@ -157,6 +158,7 @@ def _request(url: str, more: dict[str, Any]) -> Request:
         name: [_field(part) for part in value] if isinstance(value, list) else _field(value)
         for name, value in more.items()
     }
+    meta = {**our_meta, **(meta or {})}
     return FormRequest(url, method=method.upper(), meta=meta, formdata=form)
 
 

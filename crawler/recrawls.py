@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_64_digest
 
-from crawler.frontier import Again, Entry, Lease
-from crawler.frontier.entry import GIVEN_URL
+from crawler.frontier import Again, Entry, Kind, Lease
 from crawler.items import Page
 from crawler.policy import recrawl
 from crawler.policy.recrawl import CHANGEFREQ_S, End, Found, Hints, RecrawlPolicy, Tuning, Visit
-from crawler.sitemaps import CALLBACK, Located
+from crawler.sitemaps import Located
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -163,11 +162,7 @@ class Recrawls:
     def _decide(
         self, lease: Lease, decision: recrawl.Again, entry: Entry, validators: Mapping[str, Any]
     ) -> None:
-        dropped = _DROPPED
-        if "history" in entry.tail:
-            # The session that a redirect led to is over by then.
-            dropped |= {GIVEN_URL}
-        tail = {name: value for name, value in entry.tail.items() if name not in dropped}
+        tail = {name: value for name, value in entry.tail.items() if name not in _DROPPED}
         for name in _VALIDATORS:
             value = validators.get(name)
             if value and len(value) <= _VALIDATOR_MAX:
@@ -184,6 +179,6 @@ def visit_of(entry: Entry) -> Visit | None:
 
 def _hints(entry: Entry, headers: Mapping[str, str]) -> Hints:
     changefreq_s, modified_at_s = entry.tail.get(_HINTS, (None, None))
-    if entry.tail.get("callback") == CALLBACK:
+    if entry.kind is Kind.SITEMAP:
         changefreq_s = _SITEMAP_S
     return Hints(changefreq_s, modified_at_s, recrawl.max_age_s(headers.get("cache-control", "")))

@@ -27,11 +27,13 @@ class Replacements:
     def entry(self, request: Request, lease: Lease) -> Entry | None:
         """The entry of a request that a middleware put in the leased one's place, as a redirect."""
         scheduler = self._scheduler
-        request = as_given(request, lease.entry)
-        entry = scheduler.entry_of(request, depth=lease.entry.depth, parent=lease.entry.id)
+        source = lease.entry
+        request = as_given(request, source)
+        # Where a sitemap is redirected to is one too.
+        entry = scheduler.entry_of(request, depth=source.depth, parent=source.id, kind=source.kind)
         if entry is None or not scheduler.is_scoped:
             return entry
-        if reason := scheduler.orders.refuses_redirect(entry, lease.entry):
+        if reason := scheduler.orders.refuses_redirect(entry, source):
             scheduler.count(f"redirects/refused/{reason}")
         return None if reason else entry
 

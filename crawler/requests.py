@@ -2,8 +2,8 @@
 
 A plain GET needs nothing but its URL. What else a request has (method, body, headers, cookies,
 callback and errback by name, cb_kwargs, meta, flags, priority, dont_filter, encoding) travels in
-the tail, and so does its URL where the canonical one, by which it is known, is another. Tuples
-arrive as lists, but for the local address of a connection.
+the tail. It is known by its canonical URL and fetched as it is written. Tuples arrive as lists, but
+for the local address of a connection.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ import msgpack
 from scrapy import Request
 
 from crawler.errors import CrawlerError
-from crawler.frontier.entry import GIVEN_URL, MAX_DEPTH, Entry
+from crawler.frontier.entry import MAX_DEPTH, Entry, Kind
 from crawler.policy.priority import clamp, front_queue, score
-from crawler.sitemaps import CALLBACK
-from crawler.urls import DEFAULT, SITEMAP, Rejected, Urls, given
+from crawler.urls import DEFAULT, SITEMAP, Rejected, Urls, with_fragment
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -54,7 +53,7 @@ _LOCAL_META = frozenset(
 # rest of making a request, and it leaves the look out for those that say so in their meta.
 _SAFE_URL = re.compile(
     r"https?://[a-z0-9.-]+(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
-    r"/[A-Za-z0-9/._~%&=+-]*(?:\?[A-Za-z0-9/._~%&=+-]+)?"
+    r"/[A-Za-z0-9/._~%&=+-]*(?:\?[A-Za-z0-9/._~%&=+-]*)?"
 )
 _VERBATIM = "verbatim_url"
 
@@ -71,11 +70,13 @@ def to_entry(
     depth: int | None = None,
     parent: int = 0,
     urls: Urls = DEFAULT,
+    kind: Kind = Kind.PAGE,
 ) -> Entry | Rejected:
     """The entry of a request, a Rejected for a URL that is not crawled, or NotCarried."""
-    url = urls.canonical(request.url)
-    if isinstance(url, Rejected):
-        return url
+    spelling = urls.spelling(request.url)
+    if isinstance(spelling, Rejected):
+        return spelling
+    url, written = spelling
     if depth is None:
         depth = request.meta.get("depth", 0)
         if not isinstance(depth, int):
@@ -84,19 +85,16 @@ def to_entry(
                 "whole number, or leave it out."
             )
     tail = _tail(request, spider)
-    spelled = given(request.url, url)
-    if spelled != url and len(spelled) <= urls.rules.max_length:
-        # Signatures may be of a query's order, and sessions are the spider's own.
-        tail[GIVEN_URL] = spelled
-    # Where one is redirected to is a sitemap too.
-    is_sitemap = tail.get("callback") == CALLBACK and getattr(spider, "is_scoped", False)
+    method = SITEMAP if kind is Kind.SITEMAP else request.method
     return Entry(
-        id=urls.fingerprint(url, SITEMAP if is_sitemap else request.method, request.body),
+        id=urls.fingerprint(url, method, request.body),
         url=url,
         queue=front_queue(clamp(score(url, depth) + request.priority), thresholds),
         depth=max(0, min(depth, MAX_DEPTH)),
         parent=parent,
         group_skip=urls.group_skip(url),
+        kind=kind,
+        written=with_fragment(url, written, request.url.partition("#")[2]),
         tail=tail,
     )
 
@@ -109,13 +107,14 @@ def to_request(entry: Entry, spider: Spider) -> Request:
         # As Scrapy's own retries have it.
         meta[_RETRIES] = entry.attempts
     if not tail:
-        return _plain_request(entry.url, meta)
+        return _request(entry.written_url, meta)
     meta.update(tail.get("meta", {}))
     if isinstance(meta.get(_BIND), list):
         # Sockets take tuples only.
         meta[_BIND] = tuple(meta[_BIND])
-    return Request(
-        entry.given_url,
+    return _request(
+        entry.written_url,
+        meta,
         method=tail.get("method", "GET"),
         body=tail.get("body"),
         headers=tail.get("headers"),
@@ -127,7 +126,6 @@ def to_request(entry: Entry, spider: Spider) -> Request:
         priority=tail.get("priority", 0),
         dont_filter=tail.get("dont_filter", False),
         encoding=tail.get("encoding", "utf-8"),
-        meta=meta,
     )
 
 
@@ -151,10 +149,10 @@ def as_given(request: Request, source: Entry) -> Request:
     return request.replace(headers=headers, meta=meta)
 
 
-def _plain_request(url: str, meta: dict[str, Any]) -> Request:
+def _request(url: str, meta: dict[str, Any], **more: Any) -> Request:
     if _SAFE_URL.fullmatch(url) is None:
-        return Request(url, meta=meta)
-    request = Request(url, meta={**meta, _VERBATIM: True})
+        return Request(url, meta=meta, **more)
+    request = Request(url, meta={**meta, _VERBATIM: True}, **more)
     del request.meta[_VERBATIM]
     return request
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
 
 from crawler.policy.robots import Rules
 
@@ -11,8 +10,8 @@ from crawler.policy.robots import Rules
 _INLINE_BYTES = 32 * 1024
 
 
-async def allows(rules: Rules, spellings: Collection[str]) -> bool:
-    """May a URL be fetched? By all its spellings: what one hides, a server may see in another."""
+async def allows(rules: Rules, url: str) -> bool:
+    """May a URL be fetched, as it is written?"""
     if rules.size_bytes <= _INLINE_BYTES:
-        return all(map(rules.allows, spellings))
-    return await asyncio.to_thread(lambda: all(map(rules.allows, spellings)))
+        return rules.allows(url)
+    return await asyncio.to_thread(rules.allows, url)

@@ -18,27 +18,32 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 
 from crawler import assembly, file_limit
+from crawler import settings as ours
 from crawler.discoveries import Discoveries
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError
+from crawler.extensions.servers import mongo_limit_s
 from crawler.failures import Failures
-from crawler.frontier import Added, Again, Entry, Frontier, Lease, Steering
+from crawler.frontier import Added, Again, Entry, Frontier, Kind, Lease, Steering
 from crawler.frontier.health import Health
 from crawler.frontier.persistence import taken
 from crawler.heartbeat import Heartbeat
 from crawler.known import Known
-from crawler.known_starts import KnownStarts
+from crawler.known_starts import KnownStarts, how_to_start_anew
 from crawler.options import Options
 from crawler.orders import Orders
 from crawler.outside import Outside
+from crawler.pipelines import feeds
 from crawler.policy.retry import Bury, Retry
 from crawler.pushed import reader_for
 from crawler.recrawls import Recrawls
 from crawler.rejections import Rejections
 from crawler.replacements import Replacements
 from crawler.requests import LEASE, NotCarried, to_entry, to_request
+from crawler.storage.health import MongoHealth
 from crawler.urls import Rejected, Urls
 from crawler.vitals import Vitals
+from crawler.vitals.names import PAGES_CRAWLED, failed_stat
 from crawler.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -59,7 +64,8 @@ class Scheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
         assert crawler.spider is not None
-        self.crawl: str = assembly.crawl_name(settings, crawler.spider)
+        spider = crawler.spider
+        self.crawl: str = assembly.crawl_name(settings, spider.name, getattr(spider, "crawl", None))
         self.is_scoped: bool = getattr(crawler.spider, "is_scoped", False)
         self.thresholds = assembly.numbers(settings, "FRONTIER_THRESHOLDS")
         self.urls = Urls(assembly.url_rules(settings))
@@ -74,12 +80,15 @@ class Scheduler(BaseScheduler):
         self._tuning = assembly.tuning(settings)
         self._given = assembly.given_options(settings, crawler.spider)
         self._health = Health(settings.getfloat("REDIS_GIVE_UP"))
+        self._mongo_health = MongoHealth.of(crawler)
         self._engine = Engine(crawler, file_limit.prepare(settings).fetches)
         self.discoveries: Discoveries
         self.recrawls = Recrawls(assembly.recrawl_tuning(settings))
         self.orders = Orders(assembly.skipped_extensions(settings), self._limit, self.recrawls)
         self._rejections = Rejections(self.count)
-        self._known_starts = KnownStarts(self.crawl, self.count)
+        has_commands = settings["COMMANDS_MODULE"] == ours.COMMANDS_MODULE
+        anew = how_to_start_anew(spider.name, has_commands=has_commands)
+        self.known_starts = KnownStarts(self.crawl, anew, self.count)
         self._steering: Steering
         self._outside: Outside
         self._heartbeat: Heartbeat | None = None
@@ -146,10 +155,10 @@ class Scheduler(BaseScheduler):
             forced = request.dont_filter and not request.meta.get("is_start_request")
             if lease is not None and entry.id == lease.entry.id:
                 # Folded into its source, and still the only way to the page.
-                forced = forced or entry.given_url != lease.entry.given_url
+                forced = forced or entry.written_url != lease.entry.written_url
             sent = self.discoveries.send(entry, "force" if forced else "all", self._engine.wake)
             if request.meta.get("is_start_request"):
-                self._known_starts.look(request, sent)
+                self.known_starts.look(request, sent)
         if lease is not None:
             self.replacements.settle(lease, sent)
         elif entry is not None:
@@ -160,13 +169,20 @@ class Scheduler(BaseScheduler):
     # --- what the components use ---------------------------------------------------------------
 
     def entry_of(
-        self, request: Request, *, depth: int | None = None, parent: int = 0
+        self,
+        request: Request,
+        *,
+        depth: int | None = None,
+        parent: int = 0,
+        kind: Kind = Kind.PAGE,
     ) -> Entry | None:
         """The entry of a request, or None for one that cannot be crawled: it is told."""
         spider, thresholds, urls = self._spider, self.thresholds, self.urls
         found: Entry | Rejected | NotCarried
         try:
-            found = to_entry(request, spider, thresholds, depth=depth, parent=parent, urls=urls)
+            found = to_entry(
+                request, spider, thresholds, depth=depth, parent=parent, urls=urls, kind=kind
+            )
         except NotCarried as error:
             found = error
         if isinstance(found, Entry):
@@ -198,8 +214,15 @@ class Scheduler(BaseScheduler):
         """A fetch ended; its host rests, as long as it usually does or not."""
         self.workbench.release(lease, rest_ms, usual=usual)
 
-    def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
-        """The URL is finished, for good or for a while; its links are in the frontier."""
+    def done(
+        self, lease: Lease, *, page: bool, no_page: str = "", again: Again | None = None
+    ) -> None:
+        """The URL is finished, for good or for a while; its links are in the frontier.
+
+        `no_page` is the stat that counts why it gave none, see vitals/names.py.
+        """
+        if page or no_page:
+            self.count(PAGES_CRAWLED if page else no_page)
         self.workbench.outbox.done(lease, page=page, again=again)
         self.workbench.settled(lease)
 
@@ -209,14 +232,20 @@ class Scheduler(BaseScheduler):
             again = lease.entry.retried(decision.reason, now_s=time.time())
             self.workbench.outbox.retry(lease, decision.wait_ms, again)
             self.count(f"retry/{decision.reason}")
-        elif (later := self.recrawls.after_failures(lease)) is not None:
+        else:
+            self._give_up(lease, decision.reason)
+        self.workbench.settled(lease)
+
+    def _give_up(self, lease: Lease, reason: str) -> None:
+        if lease.entry.kind is Kind.PAGE:
+            self.count(failed_stat(reason))
+        if (later := self.recrawls.after_failures(lease)) is not None:
             self.workbench.outbox.done(lease, page=False, again=later)
             self.count("recrawl/failed")
         else:
-            self.workbench.outbox.bury(lease, decision.reason)
-            self.count(f"dead/{decision.reason}")
-            logger.debug("Gave up on %s: %s", lease.entry.url, decision.reason)
-        self.workbench.settled(lease)
+            self.workbench.outbox.bury(lease, reason)
+            self.count(f"dead/{reason}")
+            logger.debug("Gave up on %s: %s", lease.entry.url, reason)
 
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         """The URL was not fetched; it is next in line when its host has rested."""
@@ -237,9 +266,14 @@ class Scheduler(BaseScheduler):
         self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
         known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
         self.discoveries = Discoveries(self.workbench.outbox, known, self.count)
+        await self.frontier.create()
+        self._steering = await Steering.of(parts.redis, self.crawl, self.urls)
+        self.urls = self._steering.urls
         reader = reader_for(self._spider, parts.pushed.key, self.entry_of, self.urls)
         self._outside = Outside(
             *(self.frontier, parts.pushed, reader, self.discoveries.add, parts.spill),
+            health=self._mongo_health,
+            timeout_s=mongo_limit_s(self._crawler.settings),
             count=self.count,
             is_closing=lambda: Engine.is_closing(self._crawler),
         )
@@ -248,10 +282,11 @@ class Scheduler(BaseScheduler):
             about=self._about,
             on_beat=self._on_beat,
             on_epoch=self.discoveries.forget,
+            on_loss=self._data_lost,
         )
         await heartbeat.open()
         self._heartbeat = heartbeat
-        self._steering = await Steering.of(parts.redis, self.crawl, self.urls)
+        self.known_starts.begin(await self.frontier.sizes())
         await self.orders.open(self._steering, self._given)
         self.workbench.open()
 
@@ -261,6 +296,10 @@ class Scheduler(BaseScheduler):
             await self._outside.close()
             await self.workbench.close()
             await self._heartbeat.close()
+            if not self.workbench.has_claimed:
+                self.known_starts.warn_if_all()
+                # Before Scrapy writes empty ones, when the spider is closed.
+                feeds.keep_files(self._crawler)
 
     async def _on_beat(self) -> None:
         self._beats += 1
@@ -269,6 +308,17 @@ class Scheduler(BaseScheduler):
             self.frontier.pressed = await self._steering.memory_share() > self._pulse.memory_full
             if not self.frontier.pressed:
                 self._outside.take_in_soon()
+
+    def _data_lost(self, lost_s: float) -> None:
+        logger.error(
+            "Redis has lost the last %.0f s of the crawl %r, more than its processes can tell it "
+            "again: URLs may be missing, so this run ends. Look why (FLUSHALL, an old backup, no "
+            "append-only file), then run the crawl again with its seeds: it goes on from what is "
+            "left",
+            *(lost_s, self.crawl),
+        )
+        self.workbench.ending.data_lost()
+        self._engine.wake()
 
     def _limit(self, now: Options) -> None:
         self.workbench.follow(now)
@@ -282,6 +332,9 @@ class Scheduler(BaseScheduler):
             **Vitals.of(self._crawler).about(time.monotonic()),
             "held": self.workbench.held,
             "shards": self.workbench.shard_order,
+            "troubles": [
+                each for each in (self._health.trouble, self._mongo_health.trouble) if each
+            ],
         }
 
     def _settle_lost(self) -> None:

@@ -1,14 +1,19 @@
-"""Settings by which users of scrapy-redis say where Redis is, and where seeds are pushed."""
+"""Settings by which users of scrapy-redis say where Redis is, and where seeds are pushed.
+
+And what their spiders have that this version of Scrapy does not take any more.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import ConfigurationError
 from crawler.masking import without_secrets
 
 if TYPE_CHECKING:
+    from scrapy import Spider
     from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
@@ -62,6 +67,30 @@ def tell_of_redis_spider(spider: object) -> None:
             "never ends. Make it a scrapy.Spider; its redis_key is read by the frontier",
             type(spider).__name__,
         )
+
+
+def keep_allowed_domains(spider: Spider) -> None:
+    """Make a list of `allowed_domains` that can be read only once, as filter(…) gives them.
+
+    Scrapy reads them again and again, and would find none the second time.
+    """
+    domains = getattr(spider, "allowed_domains", None)
+    if isinstance(domains, Iterator):
+        spider.allowed_domains = list(domains)  # type: ignore[attr-defined]
+
+
+def tell_of_start_requests(spider: Spider) -> None:
+    """Log that a spider's start_requests() is not called, unless its start() takes the place."""
+    for cls in type(spider).__mro__:
+        if "start" in vars(cls) or cls.__module__.startswith("scrapy_redis."):
+            return
+        if "start_requests" in vars(cls):
+            logger.error(
+                "start_requests() of the spider %r is not called: Scrapy 2.19 has start() in its "
+                "place. Make it `async def start(self):` and yield the same requests",
+                spider.name,
+            )
+            return
 
 
 def _number(name: str, given: Any, otherwise: Any) -> int:

@@ -94,16 +94,21 @@ def read(seeds: str, urls: Urls = DEFAULT) -> Iterator[Entry | BadSeed]:
 
 def seed_entry(url: str, urls: Urls = DEFAULT, *, argument: str = "seeds") -> Entry:
     """The entry of one seed, or ConfigurationError."""
-    found = urls.canonical(url)
+    found = parse_seed(url, urls)
     if isinstance(found, Rejected):
         raise ConfigurationError(f"{argument}: {shown(url)!r}: {why(found.reason)}.")
-    return _entry(found, urls)
+    return found
 
 
 def parse_seed(text: str, urls: Urls = DEFAULT) -> Entry | Rejected:
     """The entry of one URL, or why there is none."""
-    found = urls.canonical(text)
-    return found if isinstance(found, Rejected) else _entry(found, urls)
+    found = urls.spelling(text)
+    if isinstance(found, Rejected):
+        return found
+    url, written = found
+    return Entry(
+        id=urls.fingerprint(url), url=url, queue=1, group_skip=urls.group_skip(url), written=written
+    )
 
 
 def why(reason: str) -> str:
@@ -165,12 +170,8 @@ def _lines(where: str, lines: IO[str], urls: Urls) -> Iterator[Entry | BadSeed]:
         if _NOT_ALONE.search(text):
             yield BadSeed(f"{where}, line {number}", text, _ONE_A_LINE)
             continue
-        found = urls.canonical(text)
+        found = parse_seed(text, urls)
         if isinstance(found, Rejected):
             yield BadSeed(f"{where}, line {number}", text, why(found.reason))
         else:
-            yield _entry(found, urls)
-
-
-def _entry(url: str, urls: Urls) -> Entry:
-    return Entry(id=urls.fingerprint(url), url=url, queue=1, group_skip=urls.group_skip(url))
+            yield found

@@ -17,7 +17,7 @@ from crawler.policy.host_tally import HostTally
 from crawler.policy.priority import Facts, Scorer, clamp
 from crawler.policy.traps import PageLinks, Traps
 from crawler.policy.url_filter import Scope, extension_of
-from crawler.urls import Urls, host_of, registered_domain
+from crawler.urls import Urls, host_of
 
 
 @dataclass(slots=True)
@@ -34,7 +34,10 @@ class Rules:
 
 @dataclass(slots=True)
 class Source:
-    """The page that has the links. Of some it says more: for their scores, and their entries."""
+    """The page that has the links. Of some it says more: for their scores, and their entries.
+
+    `written` has those that are not written as their canonical form (see crawler/urls/written.py).
+    """
 
     url: str
     # Of its links.
@@ -42,6 +45,7 @@ class Source:
     id: int
     facts: Mapping[str, Facts] = field(default_factory=dict)
     tails: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
 
 
 class Selection:
@@ -62,7 +66,7 @@ class Selection:
         self._new = NewEntries(source.depth, source.id)
         self._today = today
         self._host = host_of(source.url)
-        self._domain = registered_domain(self._host)
+        self._domain = rules.urls.registered_domain(self._host)
         # Most links of a page lead to a few hosts. Of those that links were followed to: the points
         # of their URLs, and what their politeness group leaves out. Of the others: the verdict.
         self._linked: dict[str, tuple[int, int]] = {}
@@ -118,7 +122,7 @@ class Selection:
         if url in source.facts:
             score += self._rules.scorer.fact_points(source.facts[url])
         queue = self._rules.queues[score if 0 <= score <= 100 else clamp(score)]
-        data = self._new.encode(id_, url, queue, group_skip)
+        data = self._new.encode(id_, url, queue, group_skip, source.written.get(url, ""))
         return add_tail(data, source.tails[url]) if url in source.tails else data
 
     def _verdict(self, host: str) -> str | None:
@@ -131,7 +135,7 @@ class Selection:
     def _link_to(self, host: str, url: str) -> tuple[int, int]:
         """The first link to a host that is followed: it counts for the points of later pages."""
         rules = self._rules
-        if host != self._host and registered_domain(host) != self._domain:
+        if host != self._host and rules.urls.registered_domain(host) != self._domain:
             counts = rules.hosts.add(host, 0, 1)
         else:
             counts = rules.hosts.of(host)

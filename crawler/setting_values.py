@@ -13,6 +13,7 @@ from crawler import settings as ours
 from crawler import targets
 from crawler.assembly import pulse, recrawl_tuning
 from crawler.errors import ConfigurationError
+from crawler.extensions.servers import mongo_limit_s, redis_limit_s
 from crawler.guard import Guard
 from crawler.manners import host_rules
 from crawler.scrapy_redis_settings import redis_url, start_urls_key
@@ -54,6 +55,8 @@ def check(settings: BaseSettings) -> None:
     host_rules(settings)
     recrawl_tuning(settings)
     pulse(settings)
+    redis_limit_s(settings)
+    mongo_limit_s(settings)
 
 
 def _warn_of_slips(settings: BaseSettings) -> None:

@@ -24,6 +24,10 @@ REDIS_DB: int | None = None
 # More arguments for the Redis client, by the names redis-py has for them; "sentinel_kwargs" are
 # those for Sentinels, as {"password": …} where they have one of their own.
 REDIS_PARAMS: dict[str, object] = {}
+# Seconds in which Redis must answer; then the connection is given up and the question asked again.
+# A quarter of LEASE_TTL (or a second) at the most, whatever REDIS_PARAMS say: a process whose
+# connection went silent has to be heard again before others take its leases.
+REDIS_TIMEOUT = 7.5
 # Seconds without Redis after which a process gives up and exits with an error; 0: never.
 REDIS_GIVE_UP = 0.0
 # List, set or sorted set to which anyone may push seeds, at any time; a spider's own is its
@@ -33,10 +37,12 @@ REDIS_START_URLS_KEY = "%(name)s:start_urls"
 REQUIRE_PERSISTENCE = True
 MONGO_URI = os.environ.get("MONGO_URI") or None
 MONGO_DATABASE = "crawler"
+# Seconds in which MongoDB must answer; what it did not answer is asked again.
+MONGO_TIMEOUT = 20.0
 CRAWL_DIR = os.environ.get("CRAWL_DIR") or ".crawl"
 
 # --- The crawl ----------------------------------------------------------------------------------
-# Processes with the same name share one crawl. None: the spider's name.
+# Processes with the same name share one crawl, which has one spider. None: the spider's name.
 CRAWL: str | None = None
 # What to do when nothing is left: "close", or "wait" for seeds.
 CRAWL_IDLE = "close"
@@ -73,13 +79,14 @@ DEAD_MAX = 100_000
 KNOWN_CACHE_SIZE = 200_000
 
 # --- URLs (the same in all processes of a crawl, from its start: they make the fingerprints) ------
-# Characters a URL may have; longer ones are not followed.
+# They decide which URLs are the same. Each is judged by robots.txt and fetched as it is written,
+# with all of its parameters in their order; of several spellings of one URL the first one found.
+# Characters a URL may have as it is written; longer ones are not followed.
 URL_LENGTH_LIMIT = 2048
-# Whether query parameters are put in order of their names: ?b=2&a=1 is then known as ?a=1&b=2, and
-# fetched so where the generic spider found it as a link.
+# Whether the order of query parameters makes no difference: ?b=2&a=1 is then known as ?a=1&b=2.
 URL_SORT_QUERY = True
-# Query parameters to leave out of URLs, beside crawler/urls/dropped_parameters.txt: "name",
-# "prefix*", or "name=id" for one that is left out if its value looks like a session id.
+# Query parameters that make no difference, beside crawler/urls/dropped_parameters.txt: "name",
+# "prefix*", or "name=id" for one that makes none if its value looks like a session id.
 URL_DROP_PARAMETERS: list[str] = []
 # What is the same URL, though it is fetched as found: any of "scheme", "www", "slash" (at the end),
 # "index" (index.html and its folder), "case". With several shards "www" needs GROUP_BY = "domain".
@@ -115,7 +122,8 @@ PRIORITY_WEIGHTS: dict[str, int] = {}
 TRUSTED_DOMAINS: list[str] | str | None = None
 
 # --- Politeness ---------------------------------------------------------------------------------
-# What has one clock and one place in line: a "host", or all hosts of a registered "domain".
+# What has one clock and one place in line: a "host", or all hosts of a registered "domain" (by the
+# public suffix list: example.co.uk, alice.github.io).
 GROUP_BY = "host"
 # Fetches a host may have at the same time, over all processes.
 HOST_PARALLELISM = 1
@@ -348,7 +356,8 @@ EXTENSIONS = {
     # Its line a minute is ours to write.
     "scrapy.extensions.logstats.LogStats": None,
 }
-# One JSON object a line instead of text for people; also by the environment: LOG_JSON=1.
+# One JSON object a line instead of text for people, the summary included, and no live view; also by
+# the environment: LOG_JSON=1.
 LOG_JSON = os.environ.get("LOG_JSON", "").lower() in ("1", "true", "yes")
 # A line a URL is for debugging.
 LOG_LEVEL = "INFO"

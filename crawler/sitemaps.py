@@ -17,7 +17,8 @@ from itertools import chain
 from lxml import etree  # type: ignore[import-untyped]
 
 from crawler.links.ampersands import Ampersands
-from crawler.urls import DEFAULT, Base, Rejected, Urls
+from crawler.links.feeds import permalink
+from crawler.urls import DEFAULT, Rejected, Urls
 
 MAX_URLS = 50_000
 MAX_BYTES = 50 * 1024 * 1024
@@ -29,14 +30,17 @@ _AS_GZIP = 16 + zlib.MAX_WBITS
 _BOMS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 # Text of one element that is read; a URL that is longer is not crawled.
 _MAX_TEXT = 8192
-# The spider's method for their answers, by which the entries of sitemaps are known.
-CALLBACK = "parse_sitemap"
 # Far more than a full sitemap with its pictures has.
 _MAX_ELEMENTS = 2_000_000
 # Repeated ones and those that are not crawled included.
 _MAX_ADDRESSES = 2 * MAX_URLS
-# Element of one URL → its child with the address.
-_RECORDS = {"url": "loc", "sitemap": "loc", "item": "link", "entry": "link"}
+# Elements of one URL: of sitemaps, and of feeds.
+_LOCATED = frozenset({"url", "sitemap"})
+_RECORDS = _LOCATED | {"item", "entry"}
+# Of files whose records may have their address as their own text.
+_ROOTS = frozenset({"urlset", "sitemapindex"})
+# What an element is by where it stands.
+_RECORD, _ADDRESS, _FIELD, _OTHER = range(4)
 _TIMES = frozenset({"lastmod", "pubdate", "updated", "date"})
 
 
@@ -57,6 +61,8 @@ class Sitemap:
 
     pages: list[Located] = field(default_factory=list)
     sitemaps: list[str] = field(default_factory=list)
+    # How both are written, those that are not written as their canonical form.
+    written: dict[str, str] = field(default_factory=dict)
     # URLs that are not crawled, as files or other schemes.
     rejected: int = 0
     # More was there than the protocol allows, or the file could not be read to its end.
@@ -145,11 +151,16 @@ class _Collector:
     def __init__(self, url: str, urls: Urls) -> None:
         self.sitemap = Sitemap()
         self._urls = urls
-        page = urls.canonical(url)
-        self._base = None if isinstance(page, Rejected) else Base(page)
+        base = urls.base(url)
+        self._base = None if isinstance(base, Rejected) else base
         self._seen: set[str] = set()
-        self._path: list[str] = []
+        # Names and parts of the open elements, from the root on.
+        self._path: list[tuple[str, int]] = []
+        # The last record that began: its name, what it says, its addresses.
+        self._name = ""
         self._record: dict[str, str] = {}
+        self._located: list[str] = []
+        self._guid: dict[str, str] = {}
         self._text: list[str] = []
         self._chars = 0
         self._elements = 0
@@ -161,50 +172,90 @@ class _Collector:
         self._elements += 1
         if self._elements > _MAX_ELEMENTS:
             raise _Full
+        # Text before a child is read, too: the parent was not closed, or has no `loc`.
+        self._take()
         name = tag.rpartition("}")[2].lower()
-        if name in _RECORDS:
-            self._record = {}
-        elif name == "link" and self._path[-1:] == ["entry"]:
+        part = self._part(name)
+        self._path.append((name, part))
+        if part == _RECORD:
+            # The last one may not have been closed.
+            self._finish()
+            self._name = name
+        elif name == "guid":
+            self._guid = attributes
+        elif name == "link" and self._name == "entry" and part == _FIELD:
             href = attributes.get("href")
             if href and attributes.get("rel", "alternate") == "alternate":
                 self._record.setdefault("link", href)
-        self._path.append(name)
-        self._text = []
-        self._chars = 0
 
     def data(self, text: str) -> None:
-        if self._chars < _MAX_TEXT:
+        # Blanks between elements are the most of it.
+        if self._chars < _MAX_TEXT and (self._text or not text.isspace()):
             self._text.append(text)
             self._chars += len(text)
 
     def end(self, tag: str) -> None:
-        name = self._path.pop() if self._path else ""
-        parent = self._path[-1] if self._path else ""
-        if name in _RECORDS:
-            self._finish(name)
-        elif parent in _RECORDS:
-            text = "".join(self._text).strip()
-            if text:
-                self._record.setdefault("time" if name in _TIMES else name, text)
-        self._text = []
+        self._take()
+        if self._path and self._path.pop()[1] == _RECORD:
+            self._finish()
 
     def close(self) -> None:
         """The end of the file, perhaps in the middle of a record."""
-        for name in reversed(self._path):
-            if name in _RECORDS:
-                self._finish(name)
-                break
+        self._text = []
+        self._finish()
 
-    def _finish(self, name: str) -> None:
-        record, self._record = self._record, {}
-        address = record.get(_RECORDS[name], "")
-        if address:
+    def _part(self, name: str) -> int:
+        """What an element of this name is below the open ones."""
+        parent, part = self._path[-1] if self._path else ("", _OTHER)
+        if part == _ADDRESS:
+            # As in <loc><url>…</url></loc>.
+            return _ADDRESS if name in ("url", "loc") else _OTHER
+        if part == _FIELD:
+            return _OTHER
+        if name in _RECORDS:
+            return _RECORD
+        if part == _RECORD:
+            return _ADDRESS if name == "loc" and parent in _LOCATED else _FIELD
+        return _OTHER
+
+    def _take(self) -> None:
+        """Read the text of the innermost element."""
+        if not self._text:
+            return
+        text, self._text, self._chars = "".join(self._text).strip(), [], 0
+        if not self._path:
+            return
+        name, part = self._path[-1]
+        if part == _RECORD and name in _LOCATED and self._path[0][0] in _ROOTS:
+            # As in <sitemap>http://…</sitemap>.
+            part = _ADDRESS if text.lower().startswith(("http://", "https://")) else part
+        if part == _ADDRESS:
+            self._located.append(text)
+            if len(self._located) > MAX_URLS:
+                raise _Full
+        elif part == _FIELD:
+            if name == "guid":
+                text = permalink(text, self._guid)
+            if text:
+                self._record.setdefault("time" if name in _TIMES else name, text)
+
+    def _finish(self) -> None:
+        """List the addresses of the last record."""
+        record, addresses = self._record, self._located
+        if self._name not in _LOCATED:
+            addresses = [record.get("link") or record.get("guid", "")]
+        self._record, self._located = {}, []
+        if not any(addresses):
+            return
+        modified, priority = _time(record.get("time", "")), _priority(record)
+        changefreq = record.get("changefreq", "").lower()
+        for address in addresses:
             self._add(
                 address,
-                is_map=name == "sitemap",
-                modified=_time(record.get("time", "")),
-                priority=_priority(record),
-                changefreq=record.get("changefreq", "").lower(),
+                is_map=self._name == "sitemap",
+                modified=modified,
+                priority=priority,
+                changefreq=changefreq,
             )
 
     # --- text ----------------------------------------------------------------------------------
@@ -232,15 +283,18 @@ class _Collector:
             raise _Full
         if relative and self._base is not None:
             address = self._base.join(address)
-        url = self._urls.canonical(address)
-        if isinstance(url, Rejected):
+        spelling = self._urls.spelling(address)
+        if isinstance(spelling, Rejected):
             self.sitemap.rejected += 1
             return
+        url, written = spelling
         if url in self._seen:
             return
         if len(self._seen) >= MAX_URLS:
             raise _Full
         self._seen.add(url)
+        if written:
+            self.sitemap.written[url] = written
         if is_map:
             self.sitemap.sitemaps.append(url)
         else:

@@ -39,8 +39,9 @@ class Arguments:
     """What the user gave; what is missing stays as the crawl has it."""
 
     seeds: str | None = None
-    # As they were given; see `spelled`.
+    # As they were given; see `spelled`, which also says how they are written.
     sitemaps: tuple[str, ...] = ()
+    written: Mapping[str, str] = field(default_factory=dict)
     # For the whole fleet.
     options: dict[str, Any] = field(default_factory=dict)
     # 0 for no limit.
@@ -52,8 +53,11 @@ class Arguments:
         """The same with sitemaps as the crawl spells them, each once; seeds are checked by it."""
         if self.seeds is not None:
             seeds.check(self.seeds, urls)
-        found = [seeds.seed_entry(url, urls, argument="sitemaps").url for url in self.sitemaps]
-        return replace(self, sitemaps=tuple(dict.fromkeys(found)))
+        written: dict[str, str] = {}
+        for given in self.sitemaps:
+            entry = seeds.seed_entry(given, urls, argument="sitemaps")
+            written.setdefault(entry.url, entry.written)
+        return replace(self, sitemaps=tuple(written), written=written)
 
 
 def read(given: Mapping[str, Any]) -> Arguments:

@@ -10,9 +10,11 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import pymongo
 from pymongo import ReplaceOne
 
 from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
+from crawler.storage.schema import LONG_S
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.collection import AsyncCollection
@@ -59,7 +61,8 @@ class Spill:
 
     async def clear(self) -> None:
         """The crawl is gone: keep none of its URLs."""
-        await self._collection.delete_many({"crawl": self._crawl})
+        with pymongo.timeout(LONG_S):
+            await self._collection.delete_many({"crawl": self._crawl})
 
     def _id(self, entry: Entry) -> str:
         return f"{self._crawl}:{entry.id:016x}"

@@ -34,6 +34,8 @@ class Workbench:
         # Held while leases change hands, so that a heartbeat does not miss those on their way.
         self.lock = asyncio.Lock()
         self.rests = Rests()
+        # Was there ever a lease?
+        self.has_claimed = False
         self._held: dict[tuple[int, bytes], Lease] = {}
         several = frontier.shards > 1
         self.outbox = Outbox(
@@ -47,7 +49,7 @@ class Workbench:
         self._ready: deque[Lease] = deque()
         # Those of them whose hosts have a slot taken: claimed, and not released yet.
         self._in_flight: dict[tuple[int, bytes], Lease] = {}
-        # And those whose fetch may have begun.
+        # And those whose fetch may have begun, and whose page is not read yet.
         self._started: set[tuple[int, bytes]] = set()
         self._claims = Claims(self, frontier, health, demand)
         # No fetch is started until somebody says so.
@@ -132,11 +134,16 @@ class Workbench:
         self._started.add(lease.key)
         return True
 
+    def read(self, lease: Lease) -> None:
+        """The page of a lease is read and waits for its store: it has killed nobody."""
+        self._started.discard(lease.key)
+
     def claimed(self, leases: Iterable[Lease]) -> None:
         """These are ours from now on."""
         for lease in leases:
             self._held[lease.key] = self._in_flight[lease.key] = lease
             self._ready.append(lease)
+            self.has_claimed = True
 
     def hand_back_unstarted(self) -> None:
         """At once: fetches in flight may take long to finish, and others could go on with these."""
@@ -192,9 +199,10 @@ class Workbench:
         return [*self._held.values(), *self.outbox.unsettled]
 
     @property
-    def unstarted(self) -> set[tuple[int, bytes]]:
-        """Of those held, the ones that nothing was fetched by."""
-        return self._held.keys() - self._started
+    def unsuspected(self) -> set[tuple[int, bytes]]:
+        """Leases that are not to blame if this process dies: not begun, read, or being settled."""
+        settling = {lease.key for lease in self.outbox.unsettled}
+        return (self._held.keys() - self._started) | settling
 
     @property
     def in_flight(self) -> Iterable[Lease]:

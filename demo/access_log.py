@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from demo.tracking import without_tracking
+
 FLUSH_EVERY_S: Final = 0.2
 _LINES_KEPT: Final = 5_000
 _EPOCH_S: Final = time.time() - time.monotonic()
@@ -35,8 +37,8 @@ class Entry(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The URL that was asked for."""
-        return f"http://{self.host}{self.target}"
+        """The URL that was asked for, as the truth has it: without tracking parameters."""
+        return f"http://{self.host}{without_tracking(self.target)}"
 
 
 def format_entry(entry: Entry) -> str:

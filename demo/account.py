@@ -23,7 +23,8 @@ def differences(
         found.append(f"pages: the crawl counts {whole_crawl['pages']:,}, the web has {pages:,}")
     ended = [run["ended"] for run in runs if "ended" in run]
     if len(ended) == sum("started" in run for run in runs):
-        stored = sum(run["pages"] for run in ended)
+        # Runs of version 1 of the summary called them pages.
+        stored = sum(run.get("stored", run.get("pages", 0)) for run in ended)
         duplicates = sum(run["duplicates_exact"] + run["duplicates_near"] for run in ended)
         due = len(truth.must_store)
         if stored + duplicates < due or (exact and stored + duplicates > due):

@@ -1,7 +1,7 @@
 """Drop the tracking parameters from a path with query. Pure.
 
-A few links carry `utm_source=`. The crawler strips utm_* parameters when it makes a URL canonical,
-so the truth lists such URLs without them; the server ignores them.
+A few links carry `utm_source=`. The crawler fetches them as they are written, and knows them by
+their canonical URLs, without utm_* parameters. So has the truth them; the server ignores them.
 """
 
 

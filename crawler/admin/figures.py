@@ -20,6 +20,7 @@ RATE_MINUTES = 5
 async def status(crawl: str, steering: Steering) -> Status:
     """How the crawl stands."""
     sizes = await steering.sizes()
+    found = await workers(steering)
     return Status(
         crawl=crawl,
         at=datetime.now(UTC),
@@ -42,7 +43,8 @@ async def status(crawl: str, steering: Steering) -> Status:
             refused=sizes.refused,
         ),
         hosts=sizes.hosts,
-        workers=await workers(steering),
+        workers=found,
+        troubles=[f"{one.machine} {one.pid}: {text}" for one in found for text in one.troubles],
         options=await steering.options(),
         memory_share=await steering.memory_share(),
     )
@@ -56,7 +58,8 @@ async def workers(steering: Steering) -> list[Worker]:
 
 def worker(name: str, about: dict[str, Any]) -> Worker:
     """One process; an older one may say less of itself."""
-    known = {field: about[field] for field in ("machine", "pid", "pages", "held") if field in about}
+    fields = ("machine", "pid", "pages", "held", "troubles")
+    known = {field: about[field] for field in fields if field in about}
     return Worker(id=name, shards=list(about.get("shards", [])), about=about, **known)
 
 

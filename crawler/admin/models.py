@@ -37,6 +37,7 @@ class Worker(BaseModel):
     pages: Count = 0
     held: Count = Field(0, description="Leases that it holds")
     shards: list[int] = Field(default=[], description="In the order in which it asks them")
+    troubles: list[str] = Field(default=[], description="Servers that do not answer it, and why")
     about: dict[str, Any] = Field(default={}, description="All that it says of itself")
 
 
@@ -54,12 +55,13 @@ class Status(BaseModel):
     recrawls: Count
     found: Count
     done: Count
-    pages: Count
-    dead: Count
+    pages: Count = Field(description="Answers with a status 2xx")
+    dead: Count = Field(description="URLs in the dead-letter queue, ever")
     unfinished: Count = Field(description="Waiting, leased or to be retried")
     dropped: Dropped
     hosts: Count = Field(description="Hosts with URLs and a free slot")
     workers: list[Worker]
+    troubles: list[str] = Field(description="Those of all workers: machine, pid and trouble")
     options: dict[str, Any] = Field(description="What the whole fleet follows")
     memory_share: float = Field(description="Used share of Redis' maxmemory; 0 without a limit")
 

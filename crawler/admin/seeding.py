@@ -31,13 +31,13 @@ class Seed:
     detail: str = ""
 
 
-async def add_seeds(steering: Steering, urls: Urls, given: Sequence[str]) -> list[Seed]:
+async def add_seeds(steering: Steering, given: Sequence[str]) -> list[Seed]:
     """Add the URLs that the crawl may have; the answers are in the order of the questions."""
     current = await options.of_crawl(steering)
     scope = current.url_filter()
     judged: list[Entry | Rejected] = []
     for start in range(0, len(given), _BATCH):
-        judged += [_judge(text, urls, scope) for text in given[start : start + _BATCH]]
+        judged += [_judge(text, steering.urls, scope) for text in given[start : start + _BATCH]]
         # Thousands take a while, in which the crawl of this process would stand still.
         await asyncio.sleep(0)
     entries = [found for found in judged if isinstance(found, Entry)]

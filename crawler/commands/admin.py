@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import signal
 import sys
 from importlib import import_module
@@ -54,7 +55,7 @@ class Command(ScrapyCommand):
             check_folder(self.settings)
             asyncio.run(self._serve(opts))
         except CrawlerError as error:
-            print(f"scrapy admin: {error}", file=sys.stderr)
+            print(logs.line(f"scrapy admin: {error}", level=logging.ERROR), file=sys.stderr)
             self.exitcode = _USAGE
 
     async def _serve(self, opts: argparse.Namespace) -> None:
@@ -77,7 +78,7 @@ class Command(ScrapyCommand):
             serving = server.start()
             serving.add_done_callback(lambda _: stopped.set())
             token_at = starting.token_at(settings)
-            text = (
+            text = logs.line(
                 f"Dashboard and admin API of the crawl {name!r}: {server.url} (token: {token_at})"
             )
             if opts.json:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import sys
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import signals
 from scrapy.commands.crawl import Command as ScrapyCrawl
@@ -14,17 +16,23 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 
 from crawler import interrupts, last_exit, logs, setting_values
-from crawler.command_settings import check_spider, completed, use_frontier
-from crawler.ending import BAD_SEEDS, NO_SEEDS
+from crawler.command_settings import check_spider, completed, of_spider, use_frontier
+from crawler.ending import BAD_SEEDS, DATA_LOST, NO_SEEDS
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
+from crawler.frontier_verbs import crawls
 from crawler.pipelines.feeds import FEED_FAILED
 from crawler.progress.startup_lines import hide_listings
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+T = TypeVar("T")
 
 _USAGE = 2
 _INTERRUPTED = 130
 # Reasons to finish that are no success.
-_FAILED = frozenset({"redis_lost", "start_error", FEED_FAILED})
+_FAILED = frozenset({"redis_lost", DATA_LOST, "start_error", FEED_FAILED})
 # For what is left when the spider is closed: an embedded MongoDB may take minutes to stop …
 _CLOSE_S = 240.0
 # … and when the servers are left, nothing is.
@@ -36,6 +44,10 @@ class Command(ScrapyCrawl):
 
     _is_open = False
     _is_closed = False
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        crawls.fresh_arguments(parser)
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
@@ -60,15 +72,19 @@ class Command(ScrapyCrawl):
             setting_values.check(settings)
             # Before servers are started for it.
             check_spider(settings, args[0])
+            settings, crawl = of_spider(self.settings, args[0], opts.spargs)
         except CrawlerError as error:
             self._say(error)
             return
         servers = Servers.from_settings(settings)
         try:
             interrupts.check()
-            # In a thread: asyncio.run() would take the loop away from Scrapy's reactor.
-            with ThreadPoolExecutor(1) as executor:
-                executor.submit(asyncio.run, servers.check(settings["PAGES_STORE"])).result()
+            spider = opts.spargs.get("name", args[0])
+            urls = _in_thread(_look(servers, settings, crawl, spider))
+            if opts.fresh and urls is not None:
+                # Not in the thread: Ctrl-C is an answer, too.
+                crawls.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
+                _in_thread(_forget(servers, settings, crawl))
             crawler = self._create_crawler(args[0])
             crawler.signals.connect(self._opened, signals.spider_opened)
             crawler.signals.connect(self._closed, signals.spider_closed)
@@ -125,17 +141,37 @@ class Command(ScrapyCrawl):
         if not self._is_open:
             self._say_stopped()
         elif not self._is_closed:
-            print(
+            text = (
                 "scrapy crawl: stopped at once, so there is no summary; what was in flight comes "
-                "back when the same command is run again",
-                file=sys.stderr,
+                "back when the same command is run again"
             )
+            print(logs.line(text), file=sys.stderr)
             self.exitcode = _INTERRUPTED
 
     def _say_stopped(self) -> None:
-        print("scrapy crawl: stopped before the crawl began", file=sys.stderr)
+        print(logs.line("scrapy crawl: stopped before the crawl began"), file=sys.stderr)
         self.exitcode = _INTERRUPTED
 
     def _say(self, error: BaseException) -> None:
-        print(f"scrapy crawl: {error}", file=sys.stderr)
+        print(logs.line(f"scrapy crawl: {error}", level=logging.ERROR), file=sys.stderr)
         self.exitcode = _USAGE
+
+
+async def _look(servers: Servers, settings: BaseSettings, crawl: str, spider: str) -> int | None:
+    """Make sure that the servers answer, and that the crawl is this spider's.
+
+    Returns how many URLs it has; None: there is no such crawl yet.
+    """
+    async with servers.checked(settings["PAGES_STORE"]) as redis:
+        return await crawls.urls_of(redis, crawl, spider)
+
+
+async def _forget(servers: Servers, settings: BaseSettings, crawl: str) -> None:
+    async with servers.checked(settings["PAGES_STORE"]):
+        await crawls.forget(crawl, servers, settings)
+
+
+def _in_thread(work: Coroutine[Any, Any, T]) -> T:
+    """Run it in a thread: asyncio.run() would take the loop away from Scrapy's reactor."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(asyncio.run, work).result()

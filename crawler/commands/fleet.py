@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -15,8 +16,8 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawler import setting_values
-from crawler.command_settings import check_spider, completed
+from crawler import logs, setting_values
+from crawler.command_settings import check_spider, completed, of_spider
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.fleet.commands import FleetCommands
@@ -27,6 +28,7 @@ from crawler.fleet.supervisor import Supervisor
 from crawler.fleet.view import summary_lines
 from crawler.fleet.watch import Watch
 from crawler.frontier.connection import Client
+from crawler.frontier_verbs import crawls
 
 _FAILED, _USAGE = 1, 2
 _PROCESSES_MAX = 256
@@ -63,21 +65,26 @@ class Command(ScrapyCommand):
             help="argument of the spider, as for scrapy crawl",
         )
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
+        crawls.fresh_arguments(parser)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
             raise UsageError("give the name of one spider: scrapy fleet web -n 4 -a seeds=…")
         try:
-            self.settings = completed(self.settings)
-            setting_values.check(self.settings)
-            check_spider(self.settings, args[0])
+            whole = completed(self.settings)
+            if whole.getbool("LOG_JSON"):
+                logs.install(whole)
+            setting_values.check(whole)
+            check_spider(whole, args[0])
             _check_arguments(opts)
-            asyncio.run(self._crawl(args[0], opts))
+            assert self.settings is not None
+            self.settings, crawl = of_spider(self.settings, args[0], _given(opts))
+            asyncio.run(self._crawl(args[0], crawl, opts))
         except CrawlerError as error:
-            print(f"scrapy fleet: {error}", file=sys.stderr)
+            print(logs.line(f"scrapy fleet: {error}", level=logging.ERROR), file=sys.stderr)
             self.exitcode = _USAGE
 
-    async def _crawl(self, spider: str, opts: argparse.Namespace) -> None:
+    async def _crawl(self, spider: str, crawl: str, opts: argparse.Namespace) -> None:
         settings = self.settings
         assert settings is not None
         servers = Servers.from_settings(settings)
@@ -86,14 +93,20 @@ class Command(ScrapyCommand):
             if settings["PAGES_STORE"] == "mongo":
                 # Now: one process that says what is wrong is better than many.
                 await servers.mongo()
-            await self._supervise(spider, opts, redis)
+            urls = await crawls.urls_of(redis, crawl, _given(opts).get("name", spider))
+            if opts.fresh and urls is not None:
+                # Here and once: a process that starts again goes on with the crawl.
+                crawls.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
+                await crawls.forget(crawl, servers, settings)
+            await self._supervise(spider, crawl, opts, redis)
         finally:
             await servers.close()
 
-    async def _supervise(self, spider: str, opts: argparse.Namespace, redis: Client) -> None:
+    async def _supervise(
+        self, spider: str, crawl: str, opts: argparse.Namespace, redis: Client
+    ) -> None:
         settings = self.settings
         assert settings is not None
-        crawl = _given(opts).get("crawl") or settings["CRAWL"] or spider
         folder = folder_of(settings["CRAWL_DIR"], crawl)
         port = settings.getint("ADMIN_PORT")
         commands = FleetCommands(spider, opts.arguments, opts.set or [], port)

@@ -117,7 +117,8 @@ class Command(ScrapyCommand):
         settings = self.settings
         assert settings is not None
         urls = Urls(assembly.url_rules(settings))
-        servers = Servers.from_settings(settings)
+        # Somebody waits for the answer, which may need a look at all pages.
+        servers = Servers.from_settings(settings, mongo_timeout_s=schema.LONG_S)
         try:
             database = (await servers.mongo())[settings["MONGO_DATABASE"]]
             await schema.check(database)

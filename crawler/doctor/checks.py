@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
@@ -24,6 +25,7 @@ from crawler.frontier.connection import masked
 from crawler.progress.text import size
 from crawler.scrapy_redis_settings import redis_url
 from crawler.storage.trouble import explain
+from crawler.urls.hosts import suffix_list_date
 
 _MONGO_VERSION = (5, 0)
 _DISK_SHARE = 0.9
@@ -65,6 +67,7 @@ class Doctor:
             is_required=settings.getbool("REQUIRE_CONTACT"),
         )
         yield machine.file_limit(*limits(), Connections.from_settings(settings))
+        yield machine.suffix_list(suffix_list_date(), today=datetime.now(UTC).date())
         if not redis_url(settings) or not settings["MONGO_URI"]:
             yield machine.disk(self._crawl_dir)
 

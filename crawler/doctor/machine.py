@@ -1,9 +1,13 @@
-"""Checks of this machine and of the settings: files, disk, user agent. Pure but for the disk."""
+"""Checks of this machine and of the settings: files, disk, user agent, list of public suffixes.
+
+Pure but for the disk.
+"""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
+from datetime import date, timedelta
 from pathlib import Path
 
 from crawler.doctor.findings import Finding, failure, ok, warning
@@ -13,6 +17,8 @@ from crawler.progress.text import size
 
 _DISK_FAILURE_BYTES = 1 << 30
 _DISK_WARNING_BYTES = 10 << 30
+# Some ten suffixes are added a month.
+_SUFFIXES_OLD = timedelta(days=270)
 
 
 def file_limit(limit: int, most: int, connections: Connections) -> Finding:
@@ -72,3 +78,15 @@ def disk(folder: Path) -> Finding:
     if free_bytes < _DISK_FAILURE_BYTES:
         return failure("disk", text, advice)
     return warning("disk", text, advice)
+
+
+def suffix_list(listed: date | None, *, today: date) -> Finding:
+    """By an old list sites of new platforms count as one domain."""
+    text = "the list has no date" if listed is None else f"the list is of {listed}"
+    if listed is not None and today - listed <= _SUFFIXES_OLD:
+        return ok("suffixes", text)
+    return warning(
+        "suffixes",
+        f"{text}: sites of newer platforms would count as one domain",
+        "Run `pip install --upgrade publicsuffixlist`, on all machines of a fleet between crawls.",
+    )

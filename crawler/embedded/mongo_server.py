@@ -17,6 +17,7 @@ _MISSING = (
     "  -s MONGO_URI=mongodb://host:27017          to use your own\n"
     "  -s PAGES_STORE=none -O pages.jsonl         to write the pages to a file instead"
 )
+_ANSWER_MS = 10_000
 _CACHE_GB = "0.5"  # mongod would take half of the memory, which the crawler and Redis need
 
 
@@ -66,4 +67,9 @@ class MongoServer(Server):
                 raise self._failure(f"refuses to stop ({error})") from error
 
     def _client(self) -> MongoClient[dict[str, Any]]:
-        return MongoClient(self.url, directConnection=True, serverSelectionTimeoutMS=10_000)
+        return MongoClient(
+            self.url,
+            directConnection=True,
+            serverSelectionTimeoutMS=_ANSWER_MS,
+            socketTimeoutMS=_ANSWER_MS,
+        )

@@ -18,18 +18,20 @@ from pymongo.errors import PyMongoError
 from rich.console import Console
 from scrapy import signals
 
+from crawler import logs
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
 from crawler.frontier import RedisAway, Sizes
 from crawler.items import Page
+from crawler.logs import FIGURES
 from crawler.progress import next_steps
-from crawler.progress.figures import RecentRate, Snapshot, process_figures
+from crawler.progress.figures import Snapshot, process_figures
 from crawler.progress.summary import Summary, summary_text
 from crawler.progress.terminal import Terminal
 from crawler.progress.view import live_view, plain_line
 from crawler.scheduler import Scheduler
 from crawler.urls import host_of
-from crawler.vitals import Vitals
+from crawler.vitals.vitals import RecentRate, Vitals
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -81,6 +83,8 @@ class Progress:
             )
         if mode == "auto":
             mode = "live" if sys.stderr.isatty() else "plain"
+        if mode == "live" and settings.getbool("LOG_JSON"):
+            mode = "plain"
         file = settings["SUMMARY_FILE"]
         progress = cls(
             crawler,
@@ -136,7 +140,7 @@ class Progress:
         process = replace(
             process,
             in_flight=len(self._crawler.engine.downloader.active),
-            recent_s=self._rate.add(now_s, process.pages + process.items),
+            recent_s=self._rate.add(now_s, process.pages),
         )
         scheduler = Scheduler.of(self._crawler)
         dashboard = Vitals.of(self._crawler).extra.get("admin", "")
@@ -152,7 +156,7 @@ class Progress:
         if not isinstance(item, Page):
             self._items += 1
             return
-        if len(self._hosts) < _HOSTS_MAX:
+        if 200 <= item.status < 300 and len(self._hosts) < _HOSTS_MAX:
             self._hosts.add(host_of(item.url))
         if self._page_url is None and item.stored and not item.duplicate_of:
             self._page_url = item.url
@@ -190,6 +194,7 @@ class Progress:
             hosts=len(self._hosts),
             hosts_cut=len(self._hosts) >= _HOSTS_MAX,
             seeds_added=stats.get_value("seeds/added", 0) + stats.get_value("seeds/pushed", 0),
+            seeds_pushed=stats.get_value("seeds/pushed", 0),
             sitemaps_added=stats.get_value("sitemaps/added", 0),
             seeds_known=stats.get_value("seeds/known", 0),
             sizes=self._sizes,
@@ -222,9 +227,11 @@ class Progress:
         return None
 
     def _print_plain(self, summary: Summary) -> None:
-        text = summary_text(summary)
+        text, figures = summary_text(summary), summary.figures()
         if self._log_file:
-            logger.info("%s", text.plain.rstrip())
+            logger.info("%s", text.plain.strip("\n"), extra={FIGURES: figures})
+        elif logs.is_json():
+            sys.stderr.write(logs.line(text.plain.strip("\n"), figures=figures) + "\n")
         else:
             Console(stderr=True, no_color=True).print(text, soft_wrap=True)
 

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from crawler import logs
 from crawler.policy.restarts import Again, Ended, GivenUp, after_exit
 
 NOT_STARTED, RUNNING, RESTARTING = "not started", "running", "restarting"
@@ -94,14 +95,14 @@ class Member:
             self._process.wait()
 
     def tail(self) -> str:
-        """The last lines of its log."""
+        """The last lines of its log; of those in JSON the messages."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(0, self.log.stat().st_size - _TAIL_BYTES))
                 text = file.read().decode("utf-8", "replace")
         except OSError:
             return ""
-        return "\n".join(text.rstrip().splitlines()[-_TAIL_LINES:])
+        return "\n".join(map(logs.message_of, text.rstrip().splitlines()[-_TAIL_LINES:]))
 
     def _ended(self, code: int, now_s: float) -> None:
         how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"

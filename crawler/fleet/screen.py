@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from rich.console import Console
 from rich.live import Live
 
+from crawler import logs
 from crawler.fleet.view import FleetView, live_view, plain_line
 from crawler.tasks import end
 
@@ -23,12 +25,16 @@ class Screen:
         self._shows = mode != "off"
         self._interval_s = interval_s
         self._live: Live | None = None
-        if mode == "live" or (mode == "auto" and self._console.is_terminal):
+        wants_live = mode == "live" or (mode == "auto" and self._console.is_terminal)
+        if wants_live and not logs.is_json():
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def say(self, text: str) -> None:
         """Print news, above the live view if there is one."""
-        self._console.print(text, soft_wrap=True, markup=False)
+        if logs.is_json():
+            sys.stderr.write(logs.line(text) + "\n")
+        else:
+            self._console.print(text, soft_wrap=True, markup=False)
 
     @asynccontextmanager
     async def showing(self, view: Callable[[], Awaitable[FleetView]]) -> AsyncIterator[None]:

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.frontier import Sizes
-from crawler.progress.text import duration, plural, rate, size
+from crawler.progress.text import duration, plural, rate, share, size
+from crawler.vitals.names import success_rate
 
 _COLOURS = {
     "not started": "dim",
@@ -46,14 +47,20 @@ class FleetView:
     sizes: Sizes | None
     # What all processes of the crawl counted since this fleet started.
     pages: int = 0
-    bytes: int = 0
+    not_modified: int = 0
     failed: int = 0
+    bytes: int = 0
     stopping: bool = False
 
     @property
     def rate(self) -> float:
         """Pages a second now, of the processes that say so."""
         return sum(float(row.about.get("pages_per_s") or 0) for row in self.rows)
+
+    @property
+    def success(self) -> float | None:
+        """The success rate of this run; None before the first visit ended."""
+        return success_rate(self.pages, self.not_modified, self.failed)
 
     @property
     def running(self) -> int:
@@ -65,8 +72,10 @@ class FleetView:
             "crawl": self.crawl,
             "elapsed_s": round(self.elapsed_s, 1),
             "pages": self.pages,
+            "not_modified": self.not_modified,
+            "failed": self.failed,
+            "success_rate": self.success,
             "bytes": self.bytes,
-            "given_up": self.failed,
             "processes": [
                 {"name": row.name, "state": row.state, "restarts": row.restarts, "why": row.why}
                 for row in self.rows
@@ -115,7 +124,9 @@ def summary_lines(view: FleetView) -> list[str]:
     count = len(view.rows)
     processes = "1 process" if count == 1 else f"{count} processes"
     pages = f"{plural(view.pages, 'page')} ({size(view.bytes)} read)"
-    lines = [f"{pages} by {processes} in {duration(view.elapsed_s)}, {plural(restarts, 'restart')}"]
+    took = f"{duration(view.elapsed_s)}, {plural(restarts, 'restart')}"
+    ended = f"{view.failed:,} failed, success {share(view.success)}"
+    lines = [f"{pages} by {processes} in {took}; {ended}"]
     if view.sizes is not None:
         left = view.sizes.unfinished
         state = "finished: nothing is left to crawl" if not left else f"{plural(left, 'URL')} left"
@@ -129,7 +140,7 @@ def summary_lines(view: FleetView) -> list[str]:
 def _crawl_lines(view: FleetView) -> list[str]:
     done = (
         f"this run: {plural(view.pages, 'page')}, {rate(view.rate)}/s now, "
-        f"{size(view.bytes)} read, {view.failed:,} given up"
+        f"{size(view.bytes)} read, {view.failed:,} failed, success {share(view.success)}"
     )
     lines = [done]
     if view.sizes is not None:

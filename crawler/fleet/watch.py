@@ -52,6 +52,7 @@ class Watch:
             ],
             sizes=self._sizes,
             pages=self._pages - self._pages_before,
+            not_modified=grown.get("not_modified", 0),
             bytes=grown.get("bytes", 0),
             failed=sum(part(grown, "failed").values()),
             stopping=supervisor.stopping,

@@ -4,7 +4,7 @@ The only package that touches frontier keys. One Lua script per verb, one method
 """
 
 from crawler.frontier.adding import ADD_MAX
-from crawler.frontier.entry import Entry
+from crawler.frontier.entry import Entry, Kind
 from crawler.frontier.errors import OwnerDead, RedisAway
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.records import (
@@ -32,6 +32,7 @@ __all__ = [
     "Frontier",
     "HostPage",
     "HostState",
+    "Kind",
     "Lease",
     "Letter",
     "OwnerDead",

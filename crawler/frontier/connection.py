@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
@@ -31,8 +32,13 @@ Client = Any
 
 MIN_VERSION = (6, 2)
 _CONNECTIONS = 32
+# Seconds in which a server must answer, by default: a quarter of the usual LEASE_TTL.
+TIMEOUT_S = 7.5
+_CONNECT_S = 5.0
 # Seconds. Two beats: what the other masters have goes on soon after one of them hangs.
-_OF_A_CLUSTER = {"socket_connect_timeout": 4, "socket_timeout": 4}
+_CLUSTER_S = 4.0
+# By the names that redis-py has for them.
+_TIME_LIMITS = frozenset({"socket_timeout", "socket_connect_timeout"})
 # It is there, and does not want us.
 _REFUSALS = (AuthenticationError, AuthorizationError, ResponseError)
 _SENTINEL = "redis+sentinel"
@@ -64,20 +70,24 @@ def masked(url: str) -> str:
     return re.sub(r"(://[^\s:/@]*:)\S*@", r"\1***@", url)
 
 
-async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
+async def connect(
+    url: str, params: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
+) -> Client:
     """A client that answered, or ConfigurationError.
 
-    Commands are not repeated by the client: the frontier repeats what is safe to repeat.
+    Commands are not repeated by the client: the frontier repeats what is safe to repeat. None waits
+    longer than `timeout_s` for its answer, whatever the URL and the parameters say.
     """
     where = masked(url)
     params = {name: value for name, value in (params or {}).items() if name not in ADDRESS}
     if params.get("decode_responses"):
         raise ConfigurationError("REDIS_PARAMS has decode_responses: take it out, URLs are bytes.")
+    limits = time_limits(url, params)
+    url = _without_time_limits(url)
     options: dict[str, Any] = {
-        "socket_connect_timeout": 5,
-        "socket_timeout": 30,
         "retry": Retry(NoBackoff(), 0),
         **params,
+        **_bounded(limits, timeout_s, timeout_s),
     }
     try:
         client = _client(url, options)
@@ -90,7 +100,7 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
             await client.aclose()
             # Without retries here too: with them a pipeline that fails at one node closes the
             # connections to all of them, under the hands of whoever uses those.
-            options |= {**_OF_A_CLUSTER, **params}
+            options |= _bounded(limits, _CLUSTER_S, timeout_s)
             return await Cluster.from_url(url, **options)
     except TypeError as error:
         # Made when it is first used; the address was read before.
@@ -114,6 +124,36 @@ async def connect(url: str, params: Mapping[str, Any] | None = None) -> Client:
     return client
 
 
+def time_limits(url: str, params: Mapping[str, Any]) -> dict[str, float]:
+    """The time limits that a URL or else the parameters have for redis-py, in seconds."""
+    given = {**params, **dict(parse_qsl(url.partition("?")[2]))}
+    found = {}
+    for name in _TIME_LIMITS & given.keys():
+        try:
+            # None is redis-py's word for no limit.
+            found[name] = math.inf if given[name] is None else float(given[name])
+        except (TypeError, ValueError):
+            found[name] = math.nan
+        if not found[name] > 0:
+            raise ConfigurationError(
+                f"{name} is {given[name]!r} in REDIS_URL or REDIS_PARAMS; give seconds."
+            )
+    return found
+
+
+def _without_time_limits(url: str) -> str:
+    """The URL without those: in redis-py they win over any others."""
+    address, mark, query = url.partition("?")
+    kept = [pair for pair in parse_qsl(query) if pair[0] not in _TIME_LIMITS]
+    return address + (mark and f"?{urlencode(kept)}")
+
+
+def _bounded(limits: Mapping[str, float], default_s: float, longest_s: float) -> dict[str, float]:
+    """The time limits of a connection: those that were given or the default, and none longer."""
+    usual = {"socket_timeout": default_s, "socket_connect_timeout": min(default_s, _CONNECT_S)}
+    return {name: min(limit_s, longest_s) for name, limit_s in {**usual, **limits}.items()}
+
+
 def server_mode(info: Mapping[str, Any]) -> str:
     """What a server says it is: "standalone", "sentinel" or "cluster". Valkey has its own word."""
     return str(info.get("redis_mode") or info.get("server_mode") or "standalone")
@@ -121,8 +161,10 @@ def server_mode(info: Mapping[str, Any]) -> str:
 
 def _client(url: str, options: dict[str, Any]) -> Client:
     if not url.startswith(f"{_SENTINEL}://"):
-        # Waits for a free connection; the plain pool would fail when many calls come at once.
-        pool = BlockingConnectionPool.from_url(url, max_connections=_CONNECTIONS, **options)
+        # Waits for a free connection, but no longer than for an answer; the plain pool would fail
+        # when many calls come at once.
+        waits = {"max_connections": _CONNECTIONS, "timeout": options["socket_timeout"]}
+        pool = BlockingConnectionPool.from_url(url, **{**options, **waits})
         pool.connection_class = quick(pool.connection_class)
         return Redis.from_pool(pool)
     parts = urlsplit(url)

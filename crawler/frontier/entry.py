@@ -2,23 +2,28 @@
 
 Layout (big-endian; the Lua scripts read the first 21 bytes and the host, see lua/shard.lua):
 
-    byte  0      version << 4 | flags (1 = https, 2 = a tail follows the URL)
+    byte  0      version << 4 | kind << 2 | flags (1 = https, 2 = more follows the URL)
     byte  1      depth
     byte  2      front queue << 5 | attempts
     byte  3      reclaims: how often a dead owner's lease was taken back
     byte  4      length of the host's part that is not in the politeness group (0 = the whole host)
     bytes 5-12   id, the URL's fingerprint
     bytes 13-20  the parent's id, zero for seeds
-    bytes 21-    the canonical URL without its scheme; then, with a tail, a newline and msgpack
+    bytes 21-    the canonical URL without its scheme; then, each behind a newline and only where
+                 there is one, how it is written (see crawler/urls/written.py) and the tail: msgpack
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import Any
 
 import msgpack
+
+from crawler.urls import written_url
+from crawler.urls.written import LOWER_ESCAPES
 
 VERSION = 1
 MAX_DEPTH = 255
@@ -26,15 +31,26 @@ MAX_ATTEMPTS = 31
 # Failures that an entry remembers, in its tail as [reason, unix time].
 HISTORY = 8
 QUEUES = 5
-# In the tail of an entry that is fetched by another spelling than its canonical one.
-GIVEN_URL = "url"
 
 _HEADER = struct.Struct(">BBBBBQQ")
 _HTTPS = 1
-_TAIL = 2
+_MORE = 2
+_KIND_SHIFT, _KIND_MASK = 2, 3
+# What begins how a URL is written. No tail does: msgpack begins maps with other bytes.
+_WRITTEN = (b"?", b"/", b"%")
 _GROUP_SKIP_AT = 4
 _PACK = _HEADER.pack
 _NEW_HTTP, _NEW_HTTPS = VERSION << 4, VERSION << 4 | _HTTPS
+
+
+class Kind(IntEnum):
+    """What the URL of an entry leads to. Set by whoever makes the entry."""
+
+    PAGE = 0
+    SITEMAP = 1
+
+
+_KINDS = {kind.value: kind for kind in Kind}
 
 
 class DamagedEntry(ValueError):
@@ -56,13 +72,16 @@ class Entry:
     attempts: int = 0
     reclaims: int = 0
     group_skip: int = 0
+    kind: Kind = Kind.PAGE
+    # How the URL is written, if not as its canonical form; see `written_url`.
+    written: str = ""
     # What a plain GET of the URL does not need: method, body, callback, validators, redirects …
     tail: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def given_url(self) -> str:
-        """What is fetched: the URL as a spider's request spelled it, if that is another way."""
-        return str(self.tail.get(GIVEN_URL, self.url))
+    def written_url(self) -> str:
+        """The URL as it is written: what robots.txt is asked for, and what is fetched."""
+        return written_url(self.url, self.written)
 
     @property
     def host(self) -> str:
@@ -82,10 +101,9 @@ class Entry:
 def encode(entry: Entry) -> bytes:
     """The bytes of an entry; the URL must be canonical."""
     scheme, _, rest = entry.url.partition("://")
-    tail = entry.tail
-    flags = (_HTTPS if scheme == "https" else 0) | (_TAIL if tail else 0)
+    first = VERSION << 4 | entry.kind << _KIND_SHIFT | (_HTTPS if scheme == "https" else 0)
     head = _HEADER.pack(
-        VERSION << 4 | flags,
+        first,
         min(entry.depth, MAX_DEPTH),
         entry.queue << 5 | entry.attempts,
         entry.reclaims,
@@ -94,7 +112,9 @@ def encode(entry: Entry) -> bytes:
         entry.parent,
     )
     data = head + rest.encode()
-    return data + b"\n" + msgpack.packb(tail) if tail else data
+    if entry.written:
+        data = _with_more(data, entry.written.encode())
+    return add_tail(data, entry.tail)
 
 
 class NewEntries:
@@ -106,16 +126,23 @@ class NewEntries:
         self._depth = min(depth, MAX_DEPTH)
         self._parent = parent
 
-    def encode(self, id_: int, url: str, queue: int, group_skip: int) -> bytes:
+    def encode(self, id_: int, url: str, queue: int, group_skip: int, written: str = "") -> bytes:
         """What encode(Entry(…)) gives."""
         first, location = (_NEW_HTTPS, url[8:]) if url[4] == "s" else (_NEW_HTTP, url[7:])
+        if written:
+            first |= _MORE
+            location = f"{location}\n{written}"
         head = _PACK(first, self._depth, queue << 5, 0, group_skip, id_, self._parent)
         return head + location.encode()
 
 
 def add_tail(data: bytes, tail: dict[str, Any]) -> bytes:
     """The bytes of an entry that has none, with this tail."""
-    return bytes((data[0] | _TAIL,)) + data[1:] + b"\n" + msgpack.packb(tail) if tail else data
+    return _with_more(data, msgpack.packb(tail)) if tail else data
+
+
+def _with_more(data: bytes, more: bytes) -> bytes:
+    return bytes((data[0] | _MORE,)) + data[1:] + b"\n" + more
 
 
 def host_in(data: bytes) -> str:
@@ -134,13 +161,15 @@ def decode(data: bytes) -> Entry:
     queue = second >> 5
     if not 1 <= queue <= QUEUES:
         raise DamagedEntry(f"front queue {queue}, expected 1 to {QUEUES}")
-    rest, tail = data[_HEADER.size :], {}
+    kind = first >> _KIND_SHIFT & _KIND_MASK
+    if kind not in _KINDS:
+        raise DamagedEntry(f"entry kind {kind}, expected 0 to {max(_KINDS)}")
+    rest, written = data[_HEADER.size :], ""
+    tail: dict[str, Any] = {}
     try:
-        if first & _TAIL:
-            rest, _, packed = rest.partition(b"\n")
-            tail = msgpack.unpackb(packed)
-            if not isinstance(tail, dict):
-                raise DamagedEntry("the entry's tail is no map")
+        if first & _MORE:
+            rest, _, more = rest.partition(b"\n")
+            written, tail = _read_more(more)
         location = rest.decode()
     except DamagedEntry:
         raise
@@ -149,7 +178,7 @@ def decode(data: bytes) -> Entry:
     if b"/" not in rest[group_skip:]:
         raise DamagedEntry("the entry's URL has no host or no path")
     scheme = "https" if first & _HTTPS else "http"
-    return Entry(
+    entry = Entry(
         id=id_,
         url=f"{scheme}://{location}",
         queue=queue,
@@ -158,5 +187,56 @@ def decode(data: bytes) -> Entry:
         attempts=second & MAX_ATTEMPTS,
         reclaims=reclaims,
         group_skip=group_skip,
+        kind=_KINDS[kind],
+        written=written,
         tail=tail,
+    )
+    return _modern(entry) if tail else entry
+
+
+def _read_more(more: bytes) -> tuple[str, dict[str, Any]]:
+    """How the URL is written, and the tail."""
+    written = ""
+    if more.startswith(_WRITTEN):
+        raw, newline, more = more.partition(b"\n")
+        written = raw.decode()
+        if written[0] == LOWER_ESCAPES and written != LOWER_ESCAPES:
+            raise DamagedEntry("the entry's URL is written in no known way")
+        if not newline:
+            return written, {}
+    tail = msgpack.unpackb(more)
+    if not isinstance(tail, dict):
+        raise DamagedEntry("the entry's tail is no map")
+    return written, tail
+
+
+# --- entries of earlier releases ------------------------------------------------------------------
+
+# They had the whole URL as it is written in the tail, and no kind.
+_WHOLE_URL = "url"
+
+
+def _modern(entry: Entry) -> Entry:
+    """An entry as it is made today, of one that an earlier release may have made."""
+    tail = entry.tail
+    if isinstance(whole := tail.get(_WHOLE_URL), str):
+        authority = entry.url[: entry.url.index("/", 8)]
+        entry.tail = {name: value for name, value in tail.items() if name != _WHOLE_URL}
+        if whole.startswith(f"{authority}/"):
+            entry.written = whole[len(authority) :]
+    if entry.kind is Kind.PAGE and _was_sitemap(tail):
+        entry.kind = Kind.SITEMAP
+    return entry
+
+
+def _was_sitemap(tail: dict[str, Any]) -> bool:
+    """Is it the tail of a sitemap of the generic spider? Other spiders have callbacks so named."""
+    if tail.get("callback") != "parse_sitemap":
+        return False
+    arguments, meta = tail.get("cb_kwargs"), tail.get("meta")
+    return (
+        isinstance(arguments, dict)
+        and arguments.keys() == {"site", "level"}
+        and isinstance(meta, dict)
+        and "download_any_type" in meta
     )

@@ -21,6 +21,9 @@ from crawler.policy.turns import turns
 
 # Leases settled by one call.
 BATCH_MAX = 1000
+# Owners that died with a URL in their hands, until it is taken for what killed them. A slow page
+# may be there by chance when processes are killed from outside again and again.
+POISON = 5
 
 
 class Frontier(Instance):
@@ -33,8 +36,9 @@ class Frontier(Instance):
         *,
         shards: int = 1,
         tuning: Tuning | None = None,
+        spider: str = "",
     ) -> None:
-        super().__init__(redis, crawl, shards, tuning or Tuning())
+        super().__init__(redis, crawl, shards, tuning or Tuning(), spider)
         # Stays when the owner's changes.
         self._name = uuid.uuid4().hex
         # Set while Redis is nearly full: then discoveries of low priority are refused.
@@ -172,7 +176,7 @@ class Frontier(Instance):
         silence_ms: int,
         rest_ms: int,
         limit: int = 100,
-        poison: int = 3,
+        poison: int = POISON,
         shards: Iterable[int] | None = None,
         now_ms: int = 0,
     ) -> int:

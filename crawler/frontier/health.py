@@ -34,10 +34,18 @@ class Health:
         # Whose calls fail at the moment, and what somebody was told to do about it.
         self._failing: set[str] = set()
         self._told: set[str] = set()
+        self._why = ""
 
     @property
     def away(self) -> bool:
         return self._away_since is not None
+
+    @property
+    def trouble(self) -> str:
+        """What is the matter at this moment; empty if nothing is."""
+        if self._away_since is None:
+            return ""
+        return f"Redis has not answered for {monotonic() - self._away_since:.0f} s {self._why}"
 
     @property
     def given_up(self) -> bool:
@@ -54,6 +62,7 @@ class Health:
         """A call got no answer. Raises GaveUp when that lasts too long."""
         now = monotonic()
         self._failing.add(who)
+        self._why = told(error)
         if self._away_since is None:
             self._away_since = now
             self._told = {remedy(error)}

@@ -15,6 +15,7 @@ from crawler.frontier.entry import DamagedEntry, decode
 from crawler.frontier.records import HostPage, HostState
 from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of
+from crawler.frontier.time import shard_time_ms
 
 # Hosts of which one list reads the state, and names it passes over to find them.
 READ_MAX = 10_000
@@ -59,7 +60,7 @@ class HostOrders:
         for name, value in changes.items():
             pairs += [name, _checked(name, value)]
         tag = self.tags[shard_of(host, len(self.tags))]
-        now_ms = await self._now_ms()
+        now_ms = await shard_time_ms(self.redis, tag)
         return _state(await self.scripts.run("host", tag, host, 0, *pairs), now_ms)
 
     async def page(self, *, text: str, state: str, sort: str, offset: int, limit: int) -> HostPage:
@@ -81,11 +82,10 @@ class HostOrders:
         Only those with a lease or an order are looked at one by one, COUNTED_MAX at the most.
         """
         names: dict[str, None] = {}
-        now_ms = await self._now_ms()
         found = dict.fromkeys(("ready", "resting", "in_flight", "blocked", "excluded"), 0)
         for tag in self.tags:
             heap = keys.host_heap(tag)
-            ready = await self.redis.zcount(heap, "-inf", now_ms)
+            ready = await self.redis.zcount(heap, "-inf", await shard_time_ms(self.redis, tag))
             found["ready"] += ready
             found["resting"] += await self.redis.zcard(heap) - ready
             names |= dict.fromkeys(await self._in_flight(tag))
@@ -151,19 +151,15 @@ class HostOrders:
         by_tag: dict[str, list[str]] = {}
         for name in names:
             by_tag.setdefault(self.tags[shard_of(name, len(self.tags))], []).append(name)
-        now_ms = await self._now_ms()
         found = []
         for tag, hosts in by_tag.items():
+            now_ms = await shard_time_ms(self.redis, tag)
             source = iter(hosts)
             while batch := list(islice(source, _BATCH)):
                 found += [
                     _state(view, now_ms) for view in await self.scripts.run("hosts", tag, *batch)
                 ]
         return found
-
-    async def _now_ms(self) -> int:
-        seconds, micros = await self.redis.time()
-        return int(seconds) * 1000 + int(micros) // 1000
 
 
 def _name(item: bytes | tuple[bytes, float]) -> bytes:

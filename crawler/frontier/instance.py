@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from time import monotonic
+from types import MappingProxyType
 from typing import Any
+
+from redis.exceptions import ResponseError
 
 from crawler.frontier import keys, meta
 from crawler.frontier.connection import Client
@@ -23,17 +27,25 @@ from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of, tags
 from crawler.frontier.tuning import Tuning
 
+# A server syncs its log every second.
+_SYNC_MAX_MS = 2000
+
 
 class Instance:
     """The part of a frontier that is about its owner."""
 
-    def __init__(self, redis: Client, crawl: str, shards: int, tuning: Tuning) -> None:
+    def __init__(
+        self, redis: Client, crawl: str, shards: int, tuning: Tuning, spider: str = ""
+    ) -> None:
         self.crawl = crawl
         self.shards = shards
         self.tuning = tuning
         self.owner = ""
-        # Of each shard, when this instance registered.
+        # The only one that may work on the crawl; empty for whoever has no spider, as tests.
+        self._spider = spider
+        # Of each shard, when this instance registered: its epoch, and its time in ms.
         self.epochs: list[int] = []
+        self.opened_ms: list[int] = []
         self._redis = redis
         self._scripts = Scripts(redis, tuning.url_seen.name)
         self._seen_argument = tuning.url_seen.argument
@@ -41,17 +53,23 @@ class Instance:
 
     async def open(self, about: Mapping[str, Any] | None = None) -> int:
         """Check that this program may work on the crawl, and register; returns the epoch."""
+        await self.create()
+        return await self.register(about)
+
+    async def create(self) -> None:
+        """Create the crawl if it is not there, or check that this program may work on it."""
         found = await meta.create_or_check(
-            self._redis, self.crawl, self.shards, self.tuning.url_seen
+            self._redis, self.crawl, self.shards, self.tuning.url_seen, self._spider
         )
         self._seen_argument = found.seen_argument
-        return await self.register(about)
 
     async def register(self, about: Mapping[str, Any] | None = None, *, name: str = "") -> int:
         """Take a new name; an instance that was declared dead must not use its old one."""
         self.owner = name or uuid.uuid4().hex[:16]
-        args = (self.owner, 0, 1, json.dumps(about or {}), self.tuning.grace_ms, b"")
-        self.epochs = [answer[1] for answer in await self._on_all("beat", *args)]
+        args = (self.owner, 0, 1, json.dumps(about or {}), self.tuning.grace_ms, b"", b"", b"")
+        answers = await self._on_all("beat", *args)
+        self.epochs = [answer[1] for answer in answers]
+        self.opened_ms = [answer[3] for answer in answers]
         return sum(self.epochs)
 
     async def beat(
@@ -59,7 +77,7 @@ class Instance:
         held: Iterable[Lease] = (),
         about: Mapping[str, Any] | None = None,
         *,
-        unstarted: Container[tuple[int, bytes]] = (),
+        unsuspected: Container[tuple[int, bytes]] = (),
         now_ms: int = 0,
     ) -> tuple[int, list[Lease]]:
         """Say that this instance is alive and what it holds, and what of it nobody fetched yet.
@@ -68,7 +86,7 @@ class Instance:
         reply; raises OwnerDead when it was declared dead. All shards hear of it that can.
         """
         shards = range(self.shards)
-        found = await self.beat_each(shards, held, about, unstarted=unstarted, now_ms=now_ms)
+        found = await self.beat_each(shards, held, about, unsuspected=unsuspected, now_ms=now_ms)
         beats = raised_at_the_end(list(found.values()))
         if not all(beat.alive for beat in beats):
             raise OwnerDead(self.owner)
@@ -80,23 +98,37 @@ class Instance:
         held: Iterable[Lease] = (),
         about: Mapping[str, Any] | None = None,
         *,
-        unstarted: Container[tuple[int, bytes]] = (),
+        unsuspected: Container[tuple[int, bytes]] = (),
         new: Container[int] = (),
+        silent_ms: Mapping[int, int] = MappingProxyType({}),
+        epochs: Sequence[int] = (),
         now_ms: int = 0,
     ) -> dict[int, Beat | BaseException]:
-        """Tell it to these shards only; what each of them said. Registers where it is new."""
+        """Tell it to these shards only; what each of them said. Registers where it is new.
+
+        `silent_ms` is the time since each shard answered last, by this process's clock; `epochs`
+        are those that it knows.
+        """
         named: dict[int, list[bytes]] = defaultdict(list)
         for lease in held:
-            mark = b"?" if lease.key in unstarted else b""
+            mark = b"?" if lease.key in unsuspected else b""
             named[lease.shard].append(lease.token + mark)
         told = json.dumps(about or {})
 
         async def beat(shard: int) -> Beat:
-            args = (self.owner, now_ms, int(shard in new), told, self.tuning.grace_ms)
-            alive, epoch, strays = await self._run(
-                "beat", self._tags[shard], *args, b" ".join(named[shard])
+            alive, epoch, strays, *times = await self._run(
+                "beat",
+                self._tags[shard],
+                self.owner,
+                now_ms,
+                int(shard in new),
+                told,
+                self.tuning.grace_ms,
+                b" ".join(named[shard]),
+                silent_ms.get(shard, ""),
+                epochs[shard] if epochs else "",
             )
-            return Beat(bool(alive), epoch, await self._leases(shard, strays))
+            return Beat(bool(alive), epoch, await self._leases(shard, strays), *times)
 
         found = await outcomes(partial(beat, shard) for shard in shards)
         return dict(zip(shards, found, strict=True))
@@ -120,6 +152,21 @@ class Instance:
     async def leave(self) -> None:
         """Sign off. Leases that are still held come back when this instance is found dead."""
         await self._on_all("leave", self.owner)
+
+    async def sync(self) -> None:
+        """Return when a single server has its log of all that it acknowledged on its disk.
+
+        Servers before Redis 7.2 cannot tell, and a cluster has several logs: there it returns at
+        once.
+        """
+        if self.shards > 1:
+            return
+        pipeline = self._redis.pipeline(transaction=False)
+        # It waits for writes of its own connection, so there must be one.
+        pipeline.set(keys.write_probe(), "", px=1)
+        pipeline.execute_command("WAITAOF", 1, 0, _SYNC_MAX_MS)
+        with suppress(ResponseError):
+            await pipeline.execute()
 
     async def live(self) -> list[str]:
         """Names of the instances that beat."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 def crawl_meta(crawl: str) -> str:
-    """Hash: version of the data model, number of shards, form of URL-seen."""
+    """Hash: version of the data model, number of shards, form of URL-seen, the spider's name."""
     return f"{{{crawl}}}:crawl"
 
 
@@ -45,6 +45,11 @@ def minute(crawl: str, number: int) -> str:
 def owners(tag: str) -> str:
     """Sorted set of a shard: instance -> last beat."""
     return f"{tag}:owners"
+
+
+def stats(tag: str) -> str:
+    """Hash of a shard: counters, and what its scripts remember of time and restarts."""
+    return f"{tag}:stats"
 
 
 def instances(tag: str) -> str:

@@ -102,11 +102,16 @@ class Lane:
         self._settlements.handed_back.append((lease, rest_ms))
         self._flush_soon()
 
-    def repeat_adds(self) -> None:
-        """The server restarted or failed over: add once more what it may have lost."""
-        doubtful = self.recent.doubtful()
-        if doubtful:
-            self._adds += doubtful
+    def repeat_adds(self, held: Sequence[Entry]) -> None:
+        """Add once more what a server that restarted or failed over may have lost.
+
+        `held` are URLs that this process has in its hands: who added them may be gone.
+        """
+        self._adds += self.recent.doubtful()
+        if held:
+            # Whoever holds them waits for no answer.
+            self.add(held, "all").add_done_callback(lambda future: future.exception())
+        elif self._adds:
             self._flush_soon()
 
     @property
@@ -153,6 +158,9 @@ class Lane:
     async def _send_settlements(self) -> None:
         settlements, self._settlements = self._settlements, Settlements()
         if settlements:
+            # Of these leases too: nothing starts the clock of a host whose slot is free already,
+            # and if this process died in between, a slot would stay taken by no lease.
+            await self._send_releases()
             for call in settlements.calls(self._frontier):
                 await self._insist(call)
             self._on_settled(settlements.leases)

@@ -1,4 +1,7 @@
-"""What is fixed when a crawl is created: data model, shards, form of URL-seen. Checked at start."""
+"""What is fixed when a crawl is created: data model, shards, form of URL-seen, suffixes, spider.
+
+Checked at start.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,9 @@ from crawler.frontier.shards import tags
 DATA_MODEL = 4
 # The version is written last: where it is, the others are too.
 _FIELDS = ("shards", "seen", "seen_argument", "version")
+# Crawls without the field began when only ICANN's suffixes counted, and stay with them: another
+# group of a host would be a second clock, and another shard.
+_ALL_SUFFIXES = "all"
 # Keys that one call of SCAN looks at.
 _SCANNED = 10_000
 _COMPACT_SETS = (512, 256, 128, 64)
@@ -27,16 +33,33 @@ class Meta:
     # "intset" or "bloom", and its parameters as the scripts take them.
     seen: str
     seen_argument: str
+    # Whether domains end below private suffixes (github.io) too.
+    private_suffixes: bool
+    # Name of the spider whose entries the crawl has: their callbacks are its methods. Empty until
+    # the first one comes.
+    spider: str = ""
+
+    def check_spider(self, crawl: str, spider: str) -> None:
+        """Raise ConfigurationError if the crawl is another spider's."""
+        if self.spider not in ("", spider):
+            raise ConfigurationError(
+                f"The crawl {crawl!r} is of the spider {self.spider!r}, and this one is "
+                f"{spider!r}: its URLs would meet callbacks that are not theirs. Give each spider "
+                "a crawl of its own: -s CRAWL=NAME, or no CRAWL in the settings."
+            )
 
 
-async def create_or_check(redis: Client, crawl: str, shards: int, url_seen: UrlSeen) -> Meta:
-    """Create the crawl, or make sure that this program may work on it."""
+async def create_or_check(
+    redis: Client, crawl: str, shards: int, url_seen: UrlSeen, spider: str = ""
+) -> Meta:
+    """Create the crawl, or make sure that this program and its spider may work on it."""
     key = keys.crawl_meta(crawl)
     if None in await redis.hmget(key, _FIELDS):
         argument = url_seen.argument
         if isinstance(url_seen, Intset):
             argument = str(await _compact_set_size(redis, tags(crawl, shards)[0]))
         # One by one and only where nothing is: another process may create it at the same time.
+        await redis.hsetnx(key, "suffixes", _ALL_SUFFIXES)
         values = (shards, url_seen.name, argument, DATA_MODEL)
         for name, value in zip(_FIELDS, values, strict=True):
             await redis.hsetnx(key, name, value)
@@ -50,6 +73,11 @@ async def create_or_check(redis: Client, crawl: str, shards: int, url_seen: UrlS
                 f"{setting} is {wanted}; the crawl {crawl!r} was created with {found}, which "
                 "cannot change. Set it to that, or choose another name with CRAWL."
             )
+    if spider and not meta.spider:
+        await redis.hsetnx(key, "spider", spider)
+        meta = await read(redis, crawl)
+    if spider:
+        meta.check_spider(crawl, spider)
     return meta
 
 
@@ -80,7 +108,13 @@ async def read(redis: Client, crawl: str) -> Meta:
             f"{DATA_MODEL}. Finish it with the version that began it, or choose another name with "
             "CRAWL."
         )
-    return Meta(int(values["shards"]), values["seen"], values["seen_argument"])
+    return Meta(
+        shards=int(values["shards"]),
+        seen=values["seen"],
+        seen_argument=values["seen_argument"],
+        private_suffixes=values.get("suffixes") == _ALL_SUFFIXES,
+        spider=values.get("spider", ""),
+    )
 
 
 async def _compact_set_size(redis: Client, tag: str) -> int:

@@ -70,6 +70,11 @@ class Outbox:
         return len(self._unsettled) >= _FULL
 
     @property
+    def is_safe(self) -> bool:
+        """Is there no add that a server which dies now could lose?"""
+        return all(lane.recent.are_safe(lane.recent.last) for lane in self._lanes)
+
+    @property
     def unsettled(self) -> Iterable[Lease]:
         """Leases whose settlement Redis has not acknowledged."""
         return self._unsettled.values()
@@ -92,9 +97,9 @@ class Outbox:
             return next(iter(parts.values()))
         return asyncio.ensure_future(_together(len(entries), places, parts))
 
-    def repeat_adds(self, shard: int) -> None:
+    def repeat_adds(self, shard: int, held: Sequence[Entry] = ()) -> None:
         """Its server restarted or failed over: add once more what it may have lost."""
-        self._lanes[shard].repeat_adds()
+        self._lanes[shard].repeat_adds(held)
 
     def seen_alive(self, shard: int, at_s: float) -> None:
         """A beat that began at this time found the shard's master as it was."""

@@ -19,7 +19,8 @@ from crawler.frontier.records import Added
 
 # A server syncs its log every second, and a replica is no further behind.
 SAFE_AFTER_S = 2.0
-# Repeating costs little, and a server may be slower than it should be.
+# Repeating costs little, and a server may be slower than it should be. One that lost more than this
+# before the last beat lost adds that nobody can repeat.
 KEPT_S = 10.0
 
 

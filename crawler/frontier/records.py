@@ -45,10 +45,17 @@ class Beat:
 
     # False: the instance was declared dead.
     alive: bool
-    # Rises when the server restarted or failed over.
+    # Another one when the server restarted or failed over, or lost everything. The first is the
+    # time at which the shard was created, ms.
     epoch: int
     # Leases that the shard knows as the instance's, and the instance does not.
     strays: list[Lease]
+    # The shard's time, ms.
+    now_ms: int = 0
+    # Up to when the server had kept what was written at its last restart; 0: it had nothing.
+    survived_ms: int = 0
+    # The server's clock went ahead or back by so much in a leap, which the shard did not follow.
+    leapt_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

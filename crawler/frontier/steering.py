@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from crawler.frontier.meta import Meta, read
 from crawler.frontier.records import Added, HostPage, HostState, Letter, Sizes, UrlStatus
 from crawler.frontier.scripts import Scripts
 from crawler.frontier.shards import shard_of, tags
+from crawler.frontier.time import shard_time_ms
 from crawler.urls import DEFAULT, SITEMAP, Urls, fingerprint, host_of
 
 _BATCH = 500
@@ -31,13 +33,24 @@ _BATCH = 500
 _LOOK = 1000
 # As what a URL may be known: a page, a sitemap.
 _KINDS = ("GET", SITEMAP)
+# Among the options, and none of them.
+_VERSION = "version"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOptions:
+    """Options as they lie in Redis, and how often they were changed."""
+
+    version: int = 0
+    values: dict[str, Any] = field(default_factory=dict)
 
 
 class Steering:
     """Commands on one crawl. Each is O(1), or works in bounded batches."""
 
     def __init__(self, redis: Client, crawl: str, how: Meta, urls: Urls = DEFAULT) -> None:
-        self._urls = urls
+        # How the crawl spells, tells apart and groups URLs.
+        self.urls = urls.with_private_suffixes(how.private_suffixes)
         self._redis = redis
         self._crawl = crawl
         self._seen_argument = how.seen_argument
@@ -106,8 +119,15 @@ class Steering:
 
     async def options(self) -> dict[str, Any]:
         """Options that the whole fleet follows."""
+        return (await self.shared_options()).values
+
+    async def shared_options(self) -> SharedOptions:
+        """The same, and how often they were changed."""
         found = await self._redis.hgetall(keys.options(self._crawl))
-        return {name.decode(): json.loads(value) for name, value in found.items()}
+        version = int(found.pop(_VERSION.encode(), 0))
+        return SharedOptions(
+            version, {name.decode(): json.loads(value) for name, value in found.items()}
+        )
 
     async def set_options(self, values: Mapping[str, Any]) -> None:
         """Change options for the whole fleet; None removes one."""
@@ -117,6 +137,16 @@ class Steering:
                 await answered(self._redis.hdel(key, name))
             else:
                 await answered(self._redis.hset(key, name, json.dumps(value)))
+        await answered(self._redis.hincrby(key, _VERSION, 1))
+
+    async def restore_options(self, known: SharedOptions) -> None:
+        """Write options again that the server has lost."""
+        lost = {name: json.dumps(value) for name, value in known.values.items()}
+        key = keys.options(self._crawl)
+        removed = set(await self.options()) - set(lost)
+        if removed:
+            await answered(self._redis.hdel(key, *removed))
+        await answered(self._redis.hset(key, mapping={**lost, _VERSION: known.version}))
 
     async def seed_domains(self) -> set[str]:
         """Registered domains of the seeds."""
@@ -136,11 +166,14 @@ class Steering:
 
         Refused while an instance works on it, one that beat in the last `silence_ms`.
         """
-        seconds, _ = await self._redis.time()
-        since = seconds * 1000 - silence_ms
-        if any([await self._redis.zcount(keys.owners(tag), since, "+inf") for tag in self._tags]):
+        alive = []
+        for tag in self._tags:
+            since = await shard_time_ms(self._redis, tag) - silence_ms
+            alive.append(await self._redis.zcount(keys.owners(tag), since, "+inf"))
+        if any(alive):
             raise CrawlerError(
-                f"The crawl {self._crawl!r} is being worked on; stop its processes first."
+                f"The crawl {self._crawl!r} is being worked on; stop its processes first. One that "
+                f"was killed counts for {silence_ms // 1000} s."
             )
         gone = 0
         names: list[bytes] = []
@@ -275,7 +308,7 @@ class Steering:
     def _place(self, url: str, kind: str) -> tuple[str, bytes]:
         """The tag of a URL's shard, and its id."""
         tag = self._tags[shard_of(self._group(url), len(self._tags))]
-        return tag, self._urls.fingerprint(url, kind).to_bytes(8, "big")
+        return tag, self.urls.fingerprint(url, kind).to_bytes(8, "big")
 
     def _group(self, url: str) -> str:
-        return host_of(url)[self._urls.group_skip(url) :]
+        return host_of(url)[self.urls.group_skip(url) :]

@@ -31,14 +31,13 @@ class Asked:
 
     crawl: str
     steering: Steering
-    urls: Urls
     arguments: argparse.Namespace
     # Connects to MongoDB.
     spill: Callable[[], Awaitable[Spill | None]]
 
     def url(self) -> str:
         """The URL among the arguments, as the crawl spells it."""
-        found = self.urls.canonical(self.arguments.url)
+        found = self.steering.urls.canonical(self.arguments.url)
         if isinstance(found, Rejected):
             raise ConfigurationError(f"{self.arguments.url!r}: {seeds.why(found.reason)}.")
         return found
@@ -89,7 +88,7 @@ async def _ask(settings: BaseSettings, arguments: argparse.Namespace, work: Work
         except NotFound as error:
             raise NotFound(f"{error} `scrapy frontier crawls` lists those that are.") from error
         spill = partial(assembly.spill_of, crawl, servers, settings)
-        await work(Asked(crawl, steering, urls, arguments, spill))
+        await work(Asked(crawl, steering, arguments, spill))
     finally:
         await servers.close()
 

@@ -1,18 +1,26 @@
-"""Verbs about crawls as a whole: crawls, status, pause, resume, delete."""
+"""Verbs about crawls as a whole: crawls, status, pause, resume, delete; and starting one anew."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from crawler import assembly
 from crawler.errors import ConfigurationError, NotFound
+from crawler.extensions.servers import Servers
 from crawler.frontier import Steering, meta
 from crawler.frontier.connection import Client
 from crawler.frontier_verbs.asking import Asked, as_json, asks, asks_redis, common
 from crawler.frontier_verbs.output import confirmed, print_fields, print_json, print_table
+from crawler.spill import Spill
 from crawler.verbs import Verb
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 PROGRESS_KEYS = 10_000
 
@@ -80,6 +88,9 @@ async def _status(asked: Asked) -> None:
         print_table(("process", "machine", "pid", "pages", "leases", "shards"), rows)
     else:
         print("No process works on it.")
+    for about in workers.values():
+        for trouble in about.get("troubles", []):
+            print(f"{about.get('machine')} {about.get('pid')}: {trouble}")
 
 
 def _worker(name: str, about: dict[str, Any]) -> list[Any]:
@@ -116,24 +127,63 @@ def _delete_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _delete(asked: Asked) -> None:
     name = asked.crawl
-    sizes = await asked.steering.sizes()
-    question = f"Delete the crawl {name!r} with {sizes.added:,} URLs from Redis? Pages stay."
-    if not asked.arguments.yes and not confirmed(question):
-        raise ConfigurationError(f"The crawl {name!r} was not deleted; say yes, or give --yes.")
-    # What was never refused cannot wait outside; where MongoDB is away, nothing is deleted.
-    spill = await asked.spill() if sizes.refused else None
-    gone = told = 0
-    async for gone in asked.steering.delete():
-        if gone - told >= PROGRESS_KEYS:
-            told = gone
-            print(f"{gone:,} keys deleted …", file=sys.stderr)
-    if spill is not None:
-        # Else a crawl that gets its name would begin with them.
-        await spill.clear()
+    urls = (await asked.steering.sizes()).added
+    confirm_deletion(name, urls, yes=asked.arguments.yes)
+    gone = await delete(asked.steering, asked.spill)
     if asked.arguments.json:
         print_json({"crawl": name, "keys_deleted": gone})
     else:
         print(f"The crawl {name!r} is deleted: {gone:,} keys.")
+
+
+# --- what the commands that start a crawl do, too -------------------------------------------------
+
+
+def fresh_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options by which a crawl starts anew."""
+    parser.add_argument(
+        "--fresh", action="store_true", help="delete what the crawl has in Redis, and start anew"
+    )
+    parser.add_argument("--yes", action="store_true", help="with --fresh: do not ask")
+
+
+async def urls_of(redis: Client, crawl: str, spider: str) -> int | None:
+    """How many URLs a crawl has; None if there is none, an error if it is another spider's."""
+    try:
+        found = await meta.read(redis, crawl)
+    except NotFound:
+        return None
+    found.check_spider(crawl, spider)
+    return (await (await Steering.of(redis, crawl)).sizes()).added
+
+
+def confirm_deletion(crawl: str, urls: int, *, yes: bool) -> None:
+    """Ask the user, who may have said yes before; ConfigurationError if it is none."""
+    question = f"Delete the crawl {crawl!r} with {urls:,} URLs from Redis? Pages stay."
+    if not yes and not confirmed(question):
+        raise ConfigurationError(f"The crawl {crawl!r} was not deleted; say yes, or give --yes.")
+
+
+async def forget(crawl: str, servers: Servers, settings: BaseSettings) -> None:
+    """Delete a crawl, so that it starts anew."""
+    steering = await Steering.of(await servers.redis(), crawl)
+    await delete(steering, partial(assembly.spill_of, crawl, servers, settings))
+
+
+async def delete(steering: Steering, spill: Callable[[], Awaitable[Spill | None]]) -> int:
+    """Delete a crawl that nobody works on; says how many keys are gone."""
+    # What was never refused cannot wait outside; where MongoDB is away, nothing is deleted.
+    refused = (await steering.sizes()).refused
+    spilled = await spill() if refused else None
+    gone = told = 0
+    async for gone in steering.delete():
+        if gone - told >= PROGRESS_KEYS:
+            told = gone
+            print(f"{gone:,} keys deleted …", file=sys.stderr)
+    if spilled is not None:
+        # Else a crawl that gets its name would begin with them.
+        await spilled.clear()
+    return gone
 
 
 VERBS = {

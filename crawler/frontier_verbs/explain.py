@@ -13,7 +13,7 @@ from crawler.frontier_verbs.output import print_json
 from crawler.options import Options
 from crawler.policy.priority import Facts, Host, clamp, front_queue
 from crawler.policy.traps import PageLinks, Traps
-from crawler.urls import Rejected, Urls
+from crawler.urls import Rejected, Spelling, Urls, written_url
 from crawler.verbs import Verb
 
 if TYPE_CHECKING:
@@ -62,8 +62,9 @@ def _explain(settings: BaseSettings, arguments: argparse.Namespace) -> None:
 
 
 def _tell(settings: BaseSettings, arguments: argparse.Namespace, crawl: Options | None) -> None:
-    url = _canonical(settings, arguments.url)
-    page = _canonical(settings, arguments.page) if arguments.page else url
+    spelling = _spelling(settings, arguments.url)
+    url, written = spelling[0], written_url(*spelling)
+    page = _spelling(settings, arguments.page)[0] if arguments.page else url
     depth = arguments.depth
     host = Host(arguments.host_urls, arguments.inbound)
     reasons = assembly.scorer(settings).explain(url, depth, host, Facts(fresh=arguments.fresh))
@@ -73,10 +74,13 @@ def _tell(settings: BaseSettings, arguments: argparse.Namespace, crawl: Options 
     refused = _refused(settings, crawl or Options(), url, page=page, depth=depth)
     if arguments.json:
         parts = [{"reason": reason, "points": part} for reason, part in reasons]
-        found = {"url": url, "score": points, "queue": queue, "share_of_turns": share}
+        found = {"url": url, "written": written, "score": points, "queue": queue}
+        found["share_of_turns"] = share
         print_json({**found, "parts": parts, "refused": refused})
         return
     print(url)
+    if written != url:
+        print(f"Judged by robots.txt and fetched as {written}")
     for reason, part in reasons:
         print(f"{part:+6}  {reason}")
     turns = "" if share is None else f", which has {share:.0%} of the turns"
@@ -85,13 +89,13 @@ def _tell(settings: BaseSettings, arguments: argparse.Namespace, crawl: Options 
         print(f"It would not be followed: {refused}")
 
 
-def _canonical(settings: BaseSettings, text: str) -> str:
-    url = Urls(assembly.url_rules(settings)).canonical(text)
-    if isinstance(url, Rejected):
+def _spelling(settings: BaseSettings, text: str) -> Spelling:
+    found = Urls(assembly.url_rules(settings)).spelling(text)
+    if isinstance(found, Rejected):
         raise ConfigurationError(
-            f"{text!r} is not crawled ({url.reason}); write a URL as https://example.com/page."
+            f"{text!r} is not crawled ({found.reason}); write a URL as https://example.com/page."
         )
-    return url
+    return found
 
 
 def _refused(settings: BaseSettings, crawl: Options, url: str, *, page: str, depth: int) -> str:

@@ -52,7 +52,9 @@ def confirmed(question: str) -> bool:
     """Does the user, if there is one, say yes?"""
     if not sys.stdin.isatty():
         return False
-    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    # Not by input(): standard output is for results.
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _as_json(value: Any) -> str:

@@ -22,6 +22,8 @@ async def _url(asked: Asked) -> None:
     entry = found.entry
     facts = {
         "url": url,
+        # As it is fetched, where that is another spelling.
+        "written": entry.written_url if entry is not None and entry.written else None,
         "state": found.state,
         "owner": found.owner or None,
         "reason": found.reason or None,
@@ -45,7 +47,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _add(asked: Asked) -> None:
-    found = await add_seeds(asked.steering, asked.urls, asked.arguments.url)
+    found = await add_seeds(asked.steering, asked.arguments.url)
     if asked.arguments.json:
         names = ("given", "url", "state", "reason", "detail")
         print_json([{name: getattr(seed, name) for name in names} for seed in found])

@@ -20,7 +20,7 @@ class Link:
 
 @dataclass(slots=True)
 class Document:
-    """A page that was read. All URLs are canonical."""
+    """A page that was read. All URLs are canonical; `written` has the links that are not so."""
 
     charset: str = ""
     title: str = ""
@@ -37,6 +37,8 @@ class Document:
     # more of the same, if wanted.
     links: list[str] = field(default_factory=list)
     anchors: list[Link] = field(default_factory=list)
+    # How links are written, those that are not written as their canonical form.
+    written: dict[str, str] = field(default_factory=dict)
     feeds: list[str] = field(default_factory=list)
     # The page in other languages: language to URL.
     languages: dict[str, str] = field(default_factory=dict)

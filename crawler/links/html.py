@@ -23,7 +23,7 @@ from crawler.links.document import (
 from crawler.links.elements import Elements, Finder
 from crawler.links.link_list import canonical_links
 from crawler.policy.directives import of_meta
-from crawler.urls import DEFAULT, Base, Urls
+from crawler.urls import DEFAULT, Base, Rejected, Urls
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
@@ -97,9 +97,9 @@ class HtmlReader:
         if root is not None:
             document.language = (root.attributes.get("lang") or "")[:MAX_LANGUAGE]
         head = self._read_head(elements, document)
-        page = self._urls.canonical(url)
-        if isinstance(page, str):
-            self._find_links(elements, document, head, Base(page), charset)
+        base = self._urls.base(url)
+        if isinstance(base, Base):
+            self._find_links(elements, document, head, base, charset)
         _cut(elements, _UNREAD)
         if self._unread:
             tree.strip_tags(self._unread)
@@ -145,9 +145,9 @@ class HtmlReader:
         self, elements: Elements, document: Document, head: _Head, base: Base, charset: str
     ) -> None:
         if head.base:
-            moved = self._urls.resolve(base, head.base)
-            if isinstance(moved, str):
-                base = Base(moved)
+            moved = self._urls.base(base.join(head.base))
+            if isinstance(moved, Base):
+                base = moved
         followed = [self._read_link(document, base, attributes) for attributes in head.links]
         if self._max_links <= 0 or (document.nofollow and self._obey_nofollow):
             return
@@ -159,7 +159,7 @@ class HtmlReader:
             for node in elements[tag]:
                 attributes = node.attributes
                 hrefs += (attributes.get("src") or "", *_sources(attributes.get("srcset")))
-        links = canonical_links(
+        links, document.written = canonical_links(
             hrefs, urls=self._urls, base=base, charset=charset, max_links=self._max_links
         )
         document.links = list(dict.fromkeys(filter(None, links)))
@@ -173,8 +173,7 @@ class HtmlReader:
             return ""
         words = rel.split()
         if "canonical" in words and not document.canonical:
-            found = self._urls.resolve(base, href)
-            document.canonical = found if isinstance(found, str) else ""
+            document.canonical = self._canonical(base, href) or ""
         if "alternate" in words and "stylesheet" not in words:
             kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
             if kind not in _PAGE_TYPES and kind not in _FEED_TYPES:
@@ -192,12 +191,16 @@ class HtmlReader:
             has_room = len(document.feeds) < MAX_FEEDS
         else:
             has_room = bool(language) and len(document.languages) < MAX_LANGUAGES
-        found = self._urls.resolve(base, attributes.get("href") or "") if has_room else None
-        if isinstance(found, str):
+        found = self._canonical(base, attributes.get("href") or "") if has_room else None
+        if found is not None:
             if is_feed:
                 document.feeds.append(found)
             else:
                 document.languages[language] = found
+
+    def _canonical(self, base: Base, link: str) -> str | None:
+        found = self._urls.resolve(base, link)
+        return None if isinstance(found, Rejected) else found[0]
 
     def _hrefs(self, nodes: list[LexborNode]) -> list[str]:
         """Where anchors lead to; empty for those that are not followed."""

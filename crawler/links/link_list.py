@@ -20,8 +20,11 @@ _ESCAPED_CHARS = 16
 
 def canonical_links(
     hrefs: Sequence[str], *, urls: Urls, base: Base, charset: str, max_links: int
-) -> list[str | None]:
-    """Links of a page in canonical form, so many different ones; None for all others."""
+) -> tuple[list[str | None], dict[str, str]]:
+    """Links of a page in canonical form, so many different ones; None for all others.
+
+    Then how those are written that are not written so, of several spellings the first.
+    """
     chars_left = _CHARS + _CHARS_A_LINK * max_links
     most_chars = sum(map(len, hrefs)) * _ESCAPED_CHARS + len(base.folder) * len(hrefs)
     if len(hrefs) <= max_links and most_chars <= chars_left:
@@ -29,6 +32,7 @@ def canonical_links(
             hrefs = [_spelled(href, charset) for href in hrefs]
         return urls.resolve_all(base, hrefs)
     found: dict[str, str] = {}
+    written: dict[str, str] = {}
     different: set[str] = set()
     for href in dict.fromkeys(hrefs):
         if not href or href[0] == "#":
@@ -40,10 +44,13 @@ def canonical_links(
         if isinstance(link, Rejected):
             chars_left -= len(base.folder) + len(spelled)
         else:
-            chars_left -= len(link)
-            different.add(link)
-            found[href] = link
-    return [found.get(href) for href in hrefs]
+            url, part = link
+            chars_left -= len(url)
+            if part and url not in different:
+                written[url] = part
+            different.add(url)
+            found[href] = url
+    return [found.get(href) for href in hrefs], written
 
 
 def _spelled(href: str, charset: str) -> str:

@@ -28,10 +28,13 @@ def _counter(help_: str, *labels: str) -> Metric:
 
 METRICS: dict[str, Metric] = {
     # --- counted by processes and added up for the fleet ------------------------------------------
-    "crawler_pages_crawled": _counter("Pages that were fetched and went through all pipelines"),
+    "crawler_pages_crawled": _counter("Pages: visits answered with a status 2xx"),
     "crawler_pages_stored": _counter("Pages whose content was written to MongoDB"),
-    "crawler_pages_failed": _counter("URLs that were given up, by cause", "cause"),
-    "crawler_pages_not_modified": _counter("Pages that had not changed since their last visit"),
+    "crawler_pages_failed": _counter(
+        "Visits that ended without a page: in another status or without an answer", "cause"
+    ),
+    "crawler_pages_not_modified": _counter("Recrawls answered with 304: no page, and no failure"),
+    "crawler_items_scraped": _counter("Items that went through all pipelines"),
     "crawler_retries": _counter("Fetches that failed and are tried again later, by cause", "cause"),
     "crawler_requests": _counter("HTTP requests sent, those for robots.txt and sitemaps included"),
     "crawler_responses": _counter("HTTP responses by status code", "code"),

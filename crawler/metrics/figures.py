@@ -14,6 +14,7 @@ _PLAIN = {
     "crawler_pages_crawled": "pages",
     "crawler_pages_stored": "store/pages",
     "crawler_pages_not_modified": "not_modified",
+    "crawler_items_scraped": "items",
     "crawler_requests": "requests",
     "crawler_response_bytes": "bytes",
     "crawler_links_discovered": "links/found",

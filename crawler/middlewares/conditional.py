@@ -6,13 +6,12 @@ the tail. An answer of 304 is a success without a body: it has the flag `not_mod
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from crawler.requests import LEASE
 
 if TYPE_CHECKING:
     from scrapy import Request
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
     from crawler.frontier import Lease
@@ -23,13 +22,6 @@ _HEADERS = {"etag": "If-None-Match", "last_modified": "If-Modified-Since"}
 
 class Conditional:
     """Adds headers to requests, and a flag to answers."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
 
     def process_request(self, request: Request) -> None:
         lease: Lease | None = request.meta.get(LEASE)
@@ -43,5 +35,7 @@ class Conditional:
     def process_response(self, request: Request, response: Response) -> Response:
         if response.status != 304 or request.meta.get(LEASE) is None:
             return response
-        self._crawler.stats.inc_value("conditional/not_modified")
+        if not any(header in request.headers for header in _HEADERS.values()):
+            # Nobody asked whether it changed: there is no page to fall back on.
+            return response
         return response.replace(flags=[*response.flags, NOT_MODIFIED])

@@ -19,10 +19,9 @@ from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from crawler import sitemaps
 from crawler.errors import NotStored
-from crawler.frontier import ADD_MAX, Entry, Lease
-from crawler.middlewares.conditional import NOT_MODIFIED
+from crawler.frontier import ADD_MAX, Entry, Kind, Lease
+from crawler.page_records import no_page_stat
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
 from crawler.vitals import Vitals
@@ -40,11 +39,16 @@ def _request_of(response: Response) -> Request:
 class _Account:
     """What is still open for one lease."""
 
-    __slots__ = ("exhausted", "failed", "iterating", "lease", "not_stored", "open_items", "page")
+    __slots__ = (
+        *("exhausted", "failed", "iterating", "lease", "no_page", "not_stored", "open_items"),
+        "page",
+    )
 
-    def __init__(self, lease: Lease, *, page: bool) -> None:
+    def __init__(self, lease: Lease, *, page: bool, no_page: str) -> None:
         self.lease = lease
         self.page = page
+        # The stat that counts why there is none.
+        self.no_page = no_page
         self.open_items = 0
         # Its output is being read: an error in it is seen there.
         self.iterating = False
@@ -138,9 +142,9 @@ class Leases:
             return None
         account = self._accounts.get(lease.key)
         if account is None:
-            is_sitemap = lease.entry.tail.get("callback") == sitemaps.CALLBACK
-            there = 200 <= response.status < 300 or NOT_MODIFIED in response.flags
-            account = _Account(lease, page=there and not is_sitemap)
+            there, is_page = 200 <= response.status < 300, lease.entry.kind is Kind.PAGE
+            no_page = no_page_stat(response) if is_page and not there else ""
+            account = _Account(lease, page=there and is_page, no_page=no_page)
             self._accounts[lease.key] = account
         return account
 
@@ -227,4 +231,5 @@ class Leases:
         elif account.not_stored:
             scheduler.hand_back(account.lease, 0)
         else:
-            scheduler.done(account.lease, page=account.page, again=again)
+            no_page = account.no_page
+            scheduler.done(account.lease, page=account.page, no_page=no_page, again=again)

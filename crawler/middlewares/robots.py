@@ -43,7 +43,7 @@ from crawler.robots_cache import Known, RobotsCache
 from crawler.robots_fetch import LOCK_S, Fetched, RobotsFetch
 from crawler.robots_judgement import allows
 from crawler.scheduler import Scheduler
-from crawler.urls import authority_of, canonical
+from crawler.urls import DEFAULT, Rejected, authority_of, written_url
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -125,23 +125,26 @@ class Robots:
                 signals.robots_parsed, robotparser=known.rules, request=request
             )
             known.is_told = True
-        if not await allows(known.rules, {lease.entry.url, lease.entry.given_url}):
+        url = lease.entry.written_url
+        if not await allows(known.rules, url):
             self._count("robots/denied")
             # The host was not contacted, so it need not rest.
             Scheduler.of(self._crawler).release(lease, 0)
-            raise Forbidden(Forbidden.BY_ROBOTS, f"robots.txt forbids {lease.entry.given_url}")
+            raise Forbidden(Forbidden.BY_ROBOTS, f"robots.txt forbids {url}")
         request.meta[CRAWL_DELAY] = known.rules.crawl_delay_s
         return None
 
     async def _judge_beside(self, request: Request) -> None:
         """Refuse a request of a media pipeline, or of a spider that waits for it, if need be."""
-        parts, url = urlparse_cached(request), canonical(request.url)
+        parts, spelling = urlparse_cached(request), DEFAULT.spelling(request.url)
         if parts.scheme not in ("http", "https"):
             return
-        spellings = {request.url, *((url,) if isinstance(url, str) else ())}
-        # The frontier would not take some, as those with a password; their rules are the same.
-        host = parts.netloc.rpartition("@")[2]
-        whose = authority_of(url) if isinstance(url, str) else f"{parts.scheme}://{host}"
+        if isinstance(spelling, Rejected):
+            # The frontier would not take it, as those with a password; its rules are the same.
+            url, whose = request.url, f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        else:
+            # Without dot segments, which may hide from the rules what the server sees.
+            url, whose = written_url(*spelling), authority_of(spelling[0])
         try:
             rules = await self._beside.rules(whose)
         except RedisAway as error:
@@ -149,7 +152,7 @@ class Robots:
         if isinstance(rules, Unreachable):
             self._count("robots/denied")
             raise Forbidden(Forbidden.BY_ROBOTS, f"No rules from {whose} ({rules.reason})")
-        if not await allows(rules, spellings):
+        if not await allows(rules, url):
             self._count("robots/denied")
             raise Forbidden(Forbidden.BY_ROBOTS, f"robots.txt forbids {request.url}")
 

@@ -3,23 +3,33 @@
 Scrapy's exporter writes when an item has passed all pipelines, and only logs that it could not.
 Here the write is a part of the way: an item is durable when every feed took it, and a feed that
 cannot be written ends the crawl, with the pages back in the frontier.
+
+Storages such as S3, GCS and FTP have the items in a temporary file until the crawl or a batch ends,
+so they never are the only ones that have the pages.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
-from scrapy.extensions.feedexport import FeedExporter
+from scrapy.extensions.feedexport import (
+    BlockingFeedStorage,
+    FeedExporter,
+    FileFeedStorage,
+    StdoutFeedStorage,
+)
 from w3lib.url import file_uri_to_path
 
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError, NotStored
+from crawler.masking import without_secrets
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -41,8 +51,28 @@ class Feeds:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         exporter = crawler.get_extension(FeedExporter)
+        settings = crawler.settings
         if exporter is None:
+            feeds = [*settings.getdict("FEEDS"), *filter(None, [settings["FEED_URI"]])]
+            if feeds:
+                raise ConfigurationError(
+                    f"FEEDS cannot be written, Scrapy's error in the log says why: {_shown(feeds)}."
+                )
             raise NotConfigured
+        later = [uri for uri in exporter.feeds if _is_uploaded_later(exporter, uri)]
+        if later and settings["PAGES_STORE"] == "none":
+            raise ConfigurationError(
+                f"The feed {_shown(later)} is uploaded only when the crawl or a batch ends, and "
+                "PAGES_STORE is none: a process that is killed would lose pages that count as "
+                "crawled. Write a file and upload that (-O pages.jsonl), or keep the pages in "
+                "MongoDB as well (-s PAGES_STORE=mongo)."
+            )
+        if later:
+            logger.warning(
+                "The feed %s is uploaded only when the crawl or a batch ends: if this process is "
+                "killed, pages are in MongoDB (scrapy pages export) and other items are lost",
+                _shown(later),
+            )
         crawler.signals.disconnect(exporter.item_scraped, signals.item_scraped)
         return cls(crawler, exporter)
 
@@ -77,6 +107,38 @@ class Feeds:
             self._closing = asyncio.get_running_loop().create_task(
                 self._crawler.engine.close_spider_async(reason=FEED_FAILED)
             )
+
+
+def keep_files(crawler: Crawler) -> None:
+    """Leave the feeds as they are after a run that crawled nothing.
+
+    Scrapy would put an empty file in the place of what earlier runs gave (-O, or S3).
+    """
+    exporter = crawler.get_extension(FeedExporter)
+    for slot in exporter.slots if exporter is not None else ():
+        storage = slot.storage
+        if slot.itemcount or not slot.store_empty or isinstance(storage, StdoutFeedStorage):
+            continue
+        if isinstance(storage, FileFeedStorage) and not _has_content(Path(storage.path)):
+            continue
+        slot.store_empty = False
+        logger.warning(
+            "Nothing was crawled, so the feed %s stays as it is", without_secrets(slot.uri)
+        )
+
+
+def _has_content(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
+
+
+def _is_uploaded_later(exporter: FeedExporter, uri: str) -> bool:
+    # As the exporter finds it.
+    storage: Any = exporter.storages.get(urlsplit(uri).scheme, FileFeedStorage)
+    return isinstance(storage, type) and issubclass(storage, BlockingFeedStorage)
+
+
+def _shown(uris: Iterable[Any]) -> str:
+    return without_secrets(", ".join(map(str, uris)))
 
 
 def _local_path(uri: str) -> Path | None:

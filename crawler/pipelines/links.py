@@ -59,11 +59,14 @@ class Links:
         if isinstance(item, Page) and item.links and self._are_wanted(item):
             scheduler = Scheduler.of(self._crawler)
             if scheduler.orders.options.follow:
+                # Traps compare it with links.
+                page_url = scheduler.urls.canonical(item.final_url)
                 await self._outlinks.follow(
                     item.links,
-                    page_url=item.final_url,
+                    page_url=page_url if isinstance(page_url, str) else item.final_url,
                     depth=item.depth + 1,
                     parent=fingerprint(item.url),
+                    written=item.written,
                 )
         return item
 

@@ -1,8 +1,7 @@
 """Write to MongoDB again and again while it is away; give up only when the crawl ends.
 
 A circuit breaker (policy/circuit.py) says when fetching should pause: what was fetched waits in
-memory, and the heartbeat keeps its leases. One log line when MongoDB goes away, one when it is
-back.
+memory, and the heartbeat keeps its leases.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from pymongo.errors import NetworkTimeout, PyMongoError
 
 from crawler.errors import NotStored
 from crawler.policy.circuit import Circuit
-from crawler.storage.trouble import explain, may_pass
+from crawler.storage.health import MongoHealth
+from crawler.storage.trouble import may_pass
 from crawler.tasks import abandon
 
 logger = logging.getLogger(__name__)
@@ -27,30 +27,34 @@ logger = logging.getLogger(__name__)
 _LOOK_S = 0.5
 # With the looks before and after it, and the end of the connections, below 10 s.
 _GIVE_UP_S = 6.0
-# A write that takes longer has failed: a server that stands still keeps its connections.
-_ATTEMPT_S = 20.0
 
 Result = TypeVar("Result")
 Send = Callable[[], Coroutine[Any, Any, Result]]
 
 
 class Patience:
-    """What one store knows of its MongoDB."""
+    """Writes of one kind, named by what waits for them."""
 
     def __init__(
         self,
+        what: str,
         is_closing: Callable[[], bool],
+        health: MongoHealth,
         *,
+        timeout_s: float,
         on_failure: Callable[[], None] = lambda: None,
         on_change: Callable[[str], None] = lambda _: None,
     ) -> None:
+        self._what = what
         self._is_closing = is_closing
+        self._health = health
+        # A write that takes longer has failed, of however many messages it consists.
+        self._timeout_s = timeout_s
         # Called at each write that failed, and when the breaker's state changed.
         self._on_failure = on_failure
         self._on_change = on_change
         self._circuit = Circuit()
         self._told = self._circuit.state
-        self._away_since: float | None = None
         self._give_up_at: float | None = None
         self._given_up = False
 
@@ -76,11 +80,11 @@ class Patience:
     async def _attempt(self, send: Send[Result]) -> Result:
         task = asyncio.get_running_loop().create_task(send())
         try:
-            until_s = monotonic() + _ATTEMPT_S
+            until_s = monotonic() + self._timeout_s
             while not (await asyncio.wait({task}, timeout=_LOOK_S))[0]:
                 self._check_end()
                 if monotonic() > until_s:
-                    raise NetworkTimeout(f"no answer within {_ATTEMPT_S:.0f} s")
+                    raise NetworkTimeout(f"no answer within {self._timeout_s:g} s")
             return task.result()
         finally:
             abandon(task)
@@ -112,18 +116,14 @@ class Patience:
 
     def _failed(self, error: PyMongoError) -> None:
         self._on_failure()
-        if self._away_since is None:
-            self._away_since = monotonic()
-            logger.warning("MongoDB is away (%s); pages wait until it is back", explain(error))
+        self._health.failed(self._what, error)
 
     def _worked(self) -> None:
         self._circuit.worked()
         self._tell()
         # The end of a crawl may have more to write than fits into its time.
         self._give_up_at = None
-        if self._away_since is not None:
-            logger.warning("MongoDB is back after %.1f s", monotonic() - self._away_since)
-            self._away_since = None
+        self._health.worked(self._what)
 
     def _tell(self) -> None:
         if self._told != self._circuit.state:

@@ -20,7 +20,7 @@ from scrapy.exceptions import NotConfigured
 
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError
-from crawler.extensions.servers import Servers
+from crawler.extensions.servers import Servers, mongo_limit_s
 from crawler.items import Page
 from crawler.pipelines.patience import Patience
 from crawler.policy.circuit import OPEN
@@ -28,11 +28,14 @@ from crawler.scheduler import Scheduler
 from crawler.storage import codecs, schema
 from crawler.storage.documents import Documents, documents_of
 from crawler.storage.group_commit import GroupCommit
+from crawler.storage.health import PAGES, MongoHealth
 from crawler.storage.tally import Tally
 from crawler.storage.trouble import explain
 from crawler.storage.writer import Faults, Writer
+from crawler.tasks import end
 
 if TYPE_CHECKING:
+    from pymongo.asynchronous.database import AsyncDatabase
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
@@ -45,7 +48,9 @@ _INLINE_BYTES = 150_000
 class Store:
     """Collections `pages_metadata` and `pages_content`, at most one document a URL in each."""
 
-    def __init__(self, crawler: Crawler, *, codec: str, commit: dict[str, Any]) -> None:
+    def __init__(
+        self, crawler: Crawler, *, codec: str, commit: dict[str, Any], timeout_s: float
+    ) -> None:
         self._crawler = crawler
         self._codec = codec
         self._compress = codecs.compressor(codec)
@@ -54,10 +59,15 @@ class Store:
         self._scheduler: Scheduler | None = None
         self._tally = Tally(crawler.stats)
         self._patience = Patience(
-            self._is_closing, on_failure=self._tally.failed, on_change=self._breaker_changed
+            *(PAGES, self._is_closing, MongoHealth.of(crawler)),
+            timeout_s=timeout_s,
+            on_failure=self._tally.failed,
+            on_change=self._breaker_changed,
         )
         self._commit = GroupCommit(self._write, **commit)
         self._writer: Writer
+        # Makes indexes that an older database lacks, beside the crawl.
+        self._indexing: asyncio.Task[None] | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -82,7 +92,7 @@ class Store:
             "linger_s": settings.getfloat("STORE_LINGER"),
         }
         _concern(settings.getdict("STORE_WRITE_CONCERN"))
-        return cls(crawler, codec=codec, commit=commit)
+        return cls(crawler, codec=codec, commit=commit, timeout_s=mongo_limit_s(settings))
 
     async def open_spider(self) -> None:
         settings = self._crawler.settings
@@ -91,6 +101,8 @@ class Store:
         try:
             await schema.check_writable(database)
             await schema.prepare(database)
+            if await schema.lacks_indexes(database):
+                self._indexing = asyncio.create_task(self._add_indexes(database))
         except PyMongoError as error:
             raise ConfigurationError(
                 f"MongoDB cannot be written to: {explain(error)}. To write pages to a file "
@@ -107,11 +119,15 @@ class Store:
 
     async def close_spider(self) -> None:
         self._closing = True
+        if self._indexing is not None:
+            await end(self._indexing)
         await self._commit.drain()
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page):
             self._sign(item)
+            if self._scheduler is not None and item.lease is not None:
+                self._scheduler.workbench.read(item.lease)
             if len(item.body) + len(item.text) <= _INLINE_BYTES:
                 documents = documents_of(item, self._codec, self._compress)
             else:
@@ -134,6 +150,17 @@ class Store:
         written = [each for i, each in enumerate(batch) if i not in faults]
         self._tally.wrote(written, monotonic() - started_s)
         return faults
+
+    async def _add_indexes(self, database: AsyncDatabase[dict[str, Any]]) -> None:
+        logger.info("The database %r gets an index to find a page by its url", database.name)
+        try:
+            await schema.add_indexes(database)
+        except PyMongoError as error:
+            logger.warning(
+                "The index to find a page by its url is not made (%s); the next run tries again, "
+                "or now: scrapy pages repair",
+                explain(error),
+            )
 
     # --- the crawl -------------------------------------------------------------------------------
 

@@ -25,6 +25,16 @@ _USER_AGENT = re.compile(
     r"^[^\S\n]*user(?:-|[^\S\n]+)?agent(?:[^\S\n]*:|[^\S\n])[^\S\n]*([^\n#]*)",
     re.IGNORECASE | re.MULTILINE,
 )
+# All that the parser takes for a line of a group: names and rules, also misspelt ones.
+_GROUP_LINE = re.compile(
+    r"\s*(?:(user(?:-|\s+)?agent)|allow|disallow|dissallow|dissalow|disalow|diasllow|disallaw)"
+    r"(?=\s*+(?:[:#]|$)|\s++(?!.*:(?:\s|$)))",
+    re.IGNORECASE,
+)
+# Marks of byte order, and what may be left of one.
+_BYTE_ORDER_MARKS = re.compile(rb"(?:\0*(?:\xef\xbb?\xbf?|\xbb\xbf?|\xbf|\xff\xfe?|\xfe\xff?))+")
+# Without a line of a user agent in it a file has no rules, in whatever encoding.
+_AGENT_IN_UTF_16 = re.compile(rb"a\0g\0e\0n\0t", re.IGNORECASE)
 _TOKEN = re.compile(r"\*(?!\S)|[A-Za-z_-]+")
 # What groups are called for the parser.
 _OURS, _EVERYBODYS, _NOBODYS = "ours", "*", "nobody"
@@ -57,12 +67,20 @@ class Rules:
     def __init__(self, body: bytes, user_agent: str) -> None:
         self.size_bytes = len(body)
         self._name = user_agent.lower()
-        text = _USER_AGENT.sub(self._group, text_of(body))
-        self._parser = Protego.parse(text) if text.strip() else None
-        # Seconds to rest between two fetches, 0 when nothing is asked for.
+        # Seconds of delay between two fetches, 0 when nothing is asked for.
         self.crawl_delay_s = 0.0
-        if self._parser is not None:
-            self.crawl_delay_s = float(self._parser.crawl_delay(_OURS) or 0.0)
+        # URLs of sitemaps as the file has them (section 2.2.4): for all agents, unchecked.
+        self.sitemaps: list[str] = []
+        self._parser: Protego | None = None
+        text = _USER_AGENT.sub(self._group, text_of(body))
+        if not text.strip():
+            return
+        self._parser = Protego.parse(text)
+        self.crawl_delay_s = float(self._parser.crawl_delay(_OURS) or 0.0)
+        self.sitemaps = list(dict.fromkeys(self._parser.sitemaps))[:_MAX_SITEMAPS]
+        lines = _group_lines(text)
+        if lines is not None:
+            self._parser = Protego.parse("\n".join(lines))
 
     def _group(self, line: re.Match[str]) -> str:
         """A user-agent line whose group is ours, everybody's or nobody's.
@@ -80,13 +98,6 @@ class Rules:
     def allows(self, url: str) -> bool:
         """May this URL be fetched?"""
         return self._parser is None or bool(self._parser.can_fetch(url, _OURS))
-
-    @property
-    def sitemaps(self) -> list[str]:
-        """URLs of sitemaps as the file has them (section 2.2.4): for all agents, unchecked."""
-        if self._parser is None:
-            return []
-        return list(dict.fromkeys(self._parser.sitemaps))[:_MAX_SITEMAPS]
 
 
 def judge(status: int, body: bytes) -> bytes | Withheld | Unreachable:
@@ -114,8 +125,40 @@ def error_wait_s(base_s: float, failures: int) -> float:
 
 def text_of(body: bytes) -> str:
     """Text of a robots.txt: cut at the limit without its broken last line, any line end, no BOM."""
+    text = _decoded(body[:MAX_BYTES]).replace("\0", "")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     if len(body) > MAX_BYTES:
-        body = body[:MAX_BYTES]
-        body = body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
-    text = body.decode("utf-8", "replace").removeprefix("\ufeff").replace("\0", "")
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_OTHER_LINE_ENDS)
+        text = text[: text.rfind("\n") + 1]
+    return text.translate(_OTHER_LINE_ENDS)
+
+
+def _decoded(body: bytes) -> str:
+    """Decode UTF-8 or, though the standard has none of it, UTF-16; without a byte order mark."""
+    mark = _BYTE_ORDER_MARKS.match(body)
+    if mark is not None:
+        body = body[mark.end() :]
+    found = _AGENT_IN_UTF_16.search(body) if b"\0" in body else None
+    if found is None:
+        return body.decode("utf-8", "replace")
+    return body.decode("utf-16-be" if found.start() % 2 else "utf-16-le", "replace")
+
+
+def _group_lines(text: str) -> list[str] | None:
+    """Pick the lines of groups, if other records stand between user-agent lines of one group.
+
+    By the standard other records are no part of a group and close none (section 2.2.4). The parser
+    closes a group at a user-agent line below any record. That is what a Crawl-delay needs, which is
+    meant for the names above it, so rules are read again without the other records.
+    """
+    lines: list[str] = []
+    is_among_agents = is_interrupted = needed = False
+    for line in text.split("\n"):
+        found = _GROUP_LINE.match(line)
+        if found is None:
+            is_interrupted = is_interrupted or bool(line.partition("#")[0].strip())
+            continue
+        lines.append(line)
+        is_agent = found[1] is not None
+        needed = needed or (is_agent and is_among_agents and is_interrupted)
+        is_among_agents, is_interrupted = is_agent, False
+    return lines if needed else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -40,6 +41,8 @@ class Scope:
     # For the scope "seeds".
     seed_domains: AbstractSet[str] = _NONE
     skipped_extensions: AbstractSet[str] = SKIPPED_EXTENSIONS
+    # The registered domain of a host.
+    domain_of: Callable[[str], str] = registered_domain
 
     def refuses(self, url: str, *, page_url: str, depth: int) -> str | None:
         """The reason not to follow a canonical URL found on a page, or None to follow it."""
@@ -96,7 +99,7 @@ class Scope:
         host, home = host_of(url), host_of(site)
         if self.excludes(url):
             return "excluded"
-        if registered_domain(host) != registered_domain(home) and not self._spans(host, home):
+        if self.domain_of(host) != self.domain_of(home) and not self._spans(host, home):
             return "scope"
         return None
 
@@ -114,8 +117,8 @@ class Scope:
         """May a page's links lead to another host?"""
         if self.scope in ("any", "host"):
             return self.scope == "any"
-        domain = registered_domain(host)
-        if domain == registered_domain(page_host):
+        domain = self.domain_of(host)
+        if domain == self.domain_of(page_host):
             return True
         return self.scope == "seeds" and domain in self.seed_domains
 

@@ -92,10 +92,15 @@ def _server_options(settings: BaseSettings, name: str) -> list[str]:
     return []
 
 
+def _is_for_once(argument: str) -> bool:
+    """Is it an option that a run which goes on must not have? They may be abbreviated."""
+    return len(argument) > 2 and any(name.startswith(argument) for name in ("--fresh", "--yes"))
+
+
 def _resume(argv: Sequence[str], program: str) -> str:
     if argv and PurePath(argv[0]).name == "scrapy":
         # Scrapy took the word "crawl" out of the arguments. -O would overwrite what the feed has.
         options = {"-O": "-o", "--overwrite-output": "--output"}
-        arguments = [options.get(argument, argument) for argument in argv[1:]]
+        arguments = [options.get(word, word) for word in argv[1:] if not _is_for_once(word)]
         return without_secrets(shlex.join([program, "crawl", *arguments]))
     return "start it again as before"

@@ -26,12 +26,11 @@ _ADVICE = {
 
 
 def why_no_page(process: Process) -> str:
-    """The most frequent cause, with advice; empty if something was read, or nothing failed."""
-    without_answer = sum(process.dead.values()) + process.robots_denied
-    if process.pages or process.items or process.records > without_answer:
+    """The most frequent cause, with advice; empty if there was one, or nothing failed."""
+    if process.pages or process.items or process.not_modified:
         return ""
     causes = Counter(process.retries)
-    causes.update(process.dead)
+    causes.update(process.failed)
     if causes:
         cause, _ = causes.most_common(1)[0]
         return f"{cause}: {_ADVICE[cause]}" if cause in _ADVICE else cause

@@ -16,10 +16,10 @@ from crawler.ending import BAD_SEEDS, NO_SEEDS
 from crawler.frontier import Sizes
 from crawler.progress.figures import Process
 from crawler.progress.no_page import why_no_page
-from crawler.progress.text import by_reason, duration, plural, rate, size
+from crawler.progress.text import by_reason, duration, plural, rate, share, size
 
 # Version of the JSON: raised when a field changes its meaning or goes away.
-JSON_VERSION = 1
+JSON_VERSION = 2
 _NAME_WIDTH = 18
 
 
@@ -60,6 +60,8 @@ class Summary:
     frontier_at: str
     pages_at: str
     commands: Commands
+    # Of those that were added, by others through Redis.
+    seeds_pushed: int = 0
     sitemaps_added: int = 0
     # False where only feeds and users' own pipelines have the pages.
     has_store: bool = True
@@ -73,8 +75,7 @@ class Summary:
     def nothing_to_do(self) -> bool:
         """Whether this run found the crawl finished already."""
         process = self.process
-        found = process.records or process.items or process.robots_denied
-        worked = found or process.retries or process.dead
+        worked = process.visits or process.items or process.robots_denied or process.retries
         began = self.seeds_added or self.sitemaps_added
         return self.finished and not worked and not began
 
@@ -130,15 +131,21 @@ class Summary:
         pages = plural(self.sizes.recrawls, "page")
         return f"; {pages} will be visited again by later runs, or with -s CRAWL_IDLE=wait"
 
+    def figures(self) -> dict[str, Any]:
+        """Its numbers, as a structured log has them."""
+        names = ("crawl", "reason", "finished", "this_run", "whole_crawl")
+        return {name: value for name, value in self.to_json().items() if name in names}
+
     def to_json(self) -> dict[str, Any]:
         """The summary for programs."""
         process = asdict(self.process)
         del process["in_flight"], process["recent_s"]
         process |= {
             "hosts": self.hosts,
-            "not_kept": self.process.not_kept,
+            "success_rate": self.process.success,
             "pages_per_s": round(self.process.average_s, 3),
             "seeds_added": self.seeds_added,
+            "seeds_pushed": self.seeds_pushed,
             "seeds_known": self.seeds_known,
         }
         crawl = None
@@ -181,19 +188,25 @@ def summary_text(summary: Summary) -> Text:
 def _run_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     process = summary.process
     more = "+" if summary.hosts_cut else ""
-    pages = "pages stored" if summary.has_store else "pages scraped"
-    yield pages, f"{process.pages:,} ({size(process.size_bytes)} read)"
+    yield "pages crawled", f"{process.pages:,} ({size(process.size_bytes)} read)"
+    if process.not_modified:
+        yield "not modified", f"{process.not_modified:,}"
+    yield "failed", by_reason(process.failed)
+    yield "success rate", share(process.success)
+    if summary.has_store:
+        yield "pages stored", f"{process.stored:,}"
     if process.items:
         yield "items scraped", f"{process.items:,}"
+    if summary.seeds_pushed:
+        yield "seeds pushed", f"{summary.seeds_pushed:,}"
     yield "hosts", f"{summary.hosts:,}{more}"
     yield "duplicates", f"{process.duplicates_exact:,} exact, {process.duplicates_near:,} near"
     if process.not_kept:
-        yield "not kept", f"{process.not_kept:,} (noindex, or an error status)"
+        yield "not kept", f"{process.not_kept:,} (noindex, or a type or size that is not stored)"
     if process.recrawled:
         yield "visited again", by_reason(process.recrawled)
     yield "denied by robots", f"{process.robots_denied:,}"
     yield "retried", by_reason(process.retries)
-    yield "given up", by_reason(process.dead)
     if process.errors:
         yield "errors logged", f"{process.errors:,}"
     yield "elapsed", f"{duration(process.elapsed_s)}, {rate(process.average_s)} pages/s"

@@ -33,7 +33,8 @@ class Terminal:
             handler, logging.FileHandler
         ):
             # The handler keeps the stream it was made with; rich has put its own in place.
-            self._handler, self._stream = handler, handler.setStream(sys.stderr)
+            self._handler, self._stream = handler, handler.stream
+            handler.setStream(sys.stderr)
 
     def show(self, view: RenderableType) -> None:
         self._live.update(view, refresh=True)

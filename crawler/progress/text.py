@@ -24,6 +24,16 @@ def rate(per_second: float | None) -> str:
     return f"{per_second:.1f}" if per_second < 10 else f"{per_second:,.0f}"
 
 
+def share(part: float | None) -> str:
+    """In percent; never 100% of what is not all, nor 0% of what is not nothing."""
+    if part is None:
+        return "–"
+    percent = part * 100
+    if 0 < percent < 100:
+        percent = min(99.9, max(0.1, percent))
+    return f"{percent:.1f}%"
+
+
 def size(count_bytes: int) -> str:
     """In units of 1,000, as disks are sold."""
     value = float(count_bytes)

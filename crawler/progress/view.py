@@ -10,7 +10,7 @@ from rich.text import Text
 
 from crawler.frontier import Sizes
 from crawler.progress.figures import Process, Snapshot
-from crawler.progress.text import by_reason, duration, plural, rate
+from crawler.progress.text import by_reason, duration, plural, rate, share
 
 _BAR_WIDTH = 16
 
@@ -46,12 +46,13 @@ def plain_line(snapshot: Snapshot) -> str:
     items = f" and {plural(process.items, 'item')}" if process.items else ""
     parts = [
         f"{plural(process.pages, 'page')}{items} in {duration(process.elapsed_s)} ({speed})",
+        f"success {share(process.success)}",
         f"{process.in_flight:,} in flight",
         f"{process.not_kept:,} not kept",
         f"{process.duplicates_exact:,} + {process.duplicates_near:,} duplicates (exact + near)",
         f"{process.robots_denied:,} denied by robots.txt",
         f"{sum(process.retries.values()):,} retries",
-        f"{sum(process.dead.values()):,} dead",
+        f"{sum(process.failed.values()):,} failed",
     ]
     line = "this process: " + ", ".join(parts)
     if crawl is None:
@@ -72,6 +73,7 @@ def _process_table(process: Process) -> Table:
     table.add_row(
         "pages/s", f"[bold]{rate(process.recent_s)}[/] now · {rate(process.average_s)} on average"
     )
+    table.add_row("success", share(process.success))
     table.add_row("in flight", f"{process.in_flight:,}")
     table.add_row("not kept", f"{process.not_kept:,}")
     table.add_row(
@@ -79,7 +81,7 @@ def _process_table(process: Process) -> Table:
     )
     table.add_row("robots.txt", f"{process.robots_denied:,} denied")
     table.add_row("retries", by_reason(process.retries))
-    table.add_row("dead", _alarming(by_reason(process.dead)))
+    table.add_row("failed", _alarming(by_reason(process.failed)))
     table.add_row("errors", _alarming(f"{process.errors:,}"))
     return table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ from crawler.policy.priority import Facts
 from crawler.requests import LEASE
 from crawler.scheduler import Scheduler
 from crawler.tasks import in_daemon_thread
-from crawler.urls import DEFAULT, Urls, authority_of, fingerprint
+from crawler.urls import DEFAULT, Rejected, Urls, authority_of, fingerprint
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -118,7 +118,7 @@ class WebSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Put the seeds into the frontier, by batches that it has acknowledged."""
         if self.arguments.sitemaps:
-            await self._add_sitemaps(self.arguments.sitemaps)
+            await self._add_sitemaps()
         if self.arguments.seeds is not None:
             await self._plant_all(self.arguments.seeds)
             self._check_planted()
@@ -128,8 +128,11 @@ class WebSpider(Spider):
         for request in nothing:
             yield request  # an async generator, as Scrapy wants it
 
-    async def _add_sitemaps(self, given: Sequence[str]) -> None:
-        known = await self._outlinks.add_sitemaps(given, site="", level=0, given=True)
+    async def _add_sitemaps(self) -> None:
+        given = self.arguments
+        known = await self._outlinks.add_sitemaps(
+            given.sitemaps, site="", level=0, given=True, written=given.written
+        )
         for url in known:
             logger.warning(
                 "sitemaps: %s is known to the crawl %r and not added again: it was read, or waits "
@@ -139,7 +142,7 @@ class WebSpider(Spider):
             )
 
     async def _plant_all(self, given: str) -> None:
-        reader = seeds.read(given, self.urls)
+        reader = seeds.read(given, Scheduler.of(self.crawler).urls)
         try:
             while batch := await in_daemon_thread(partial(_next_batch, reader)):
                 await self._plant(batch)
@@ -155,9 +158,12 @@ class WebSpider(Spider):
                 stats.inc_value("seeds/rejected")
                 if stats.get_value("seeds/rejected") <= _BAD_SEEDS_SHOWN:
                     logger.warning("%s", bad)
-        added = await Scheduler.of(self.crawler).add(good, "all")
+        scheduler = Scheduler.of(self.crawler)
+        added = await scheduler.add(good, "all")
+        known = len(added) - added.new
         stats.inc_value("seeds/added", added.new)
-        stats.inc_value("seeds/known", len(added) - added.new)
+        stats.inc_value("seeds/known", known)
+        scheduler.known_starts.add(known=known, new=added.new)
 
     def _check_planted(self) -> None:
         """Seeds were given: a run that finds none among them is a mistake, not a success."""
@@ -201,6 +207,7 @@ class WebSpider(Spider):
             page.text = document.text
             page.blocks = document.blocks
             page.links = document.links
+            page.written = document.written
             if document.anchors:
                 page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
             is_noindex |= document.noindex
@@ -246,9 +253,12 @@ class WebSpider(Spider):
                 parent=fingerprint(lease.entry.url) if lease is not None else 0,
                 facts={page.url: _facts(page, since) for page in pages},
                 tails=recrawls.hints(pages),
+                written=found.written,
             )
         if level < SITEMAP_LEVELS:
-            await self._outlinks.add_sitemaps(found.sitemaps, site=site, level=level + 1)
+            await self._outlinks.add_sitemaps(
+                found.sitemaps, site=site, level=level + 1, written=found.written
+            )
         nothing: tuple[Page, ...] = ()
         for page in nothing:
             yield page  # an async generator, as `parse` is
@@ -260,13 +270,16 @@ class WebSpider(Spider):
 
     async def robots_parsed(self, robotparser: Any, request: Request) -> None:
         """A robots.txt was fetched: go on with the sitemaps that it names."""
-        named = [self.urls.canonical(url) for url in getattr(robotparser, "sitemaps", ())]
+        named = [self.urls.spelling(url) for url in getattr(robotparser, "sitemaps", ())]
         if named and Scheduler.of(self.crawler).orders.options.follow:
             site = f"{authority_of(request.url)}/"
-            good = [url for url in named if isinstance(url, str)]
+            written: dict[str, str] = {}
+            for found in named:
+                if not isinstance(found, Rejected):
+                    written.setdefault(*found)
             # The process ends without Redis: whoever gets its leases meets the rules anew.
             with suppress(NotStored):
-                await self._outlinks.add_sitemaps(good, site=site, level=0)
+                await self._outlinks.add_sitemaps(written, site=site, level=0, written=written)
 
     @property
     def _outlinks(self) -> Outlinks:

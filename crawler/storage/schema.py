@@ -2,7 +2,7 @@
 
 `pages_metadata` has a document for each URL that was crawled, `pages_content` one for each page
 whose content is kept (its `page_id` is the `url_hash` of the other). Indexes are made once: the
-collection `pages_schema` has the version they were made for.
+collection `pages_schema` has the version they were made for, and which of them it has.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pymongo import ASCENDING, IndexModel
+import pymongo
+from pymongo import ASCENDING, HASHED, IndexModel
 from pymongo.errors import DuplicateKeyError
 
 from crawler.errors import ConfigurationError
@@ -22,12 +23,17 @@ if TYPE_CHECKING:
 METADATA, CONTENT = "pages_metadata", "pages_content"
 # Rises when documents change so that other versions of this program would misread them.
 VERSION = 1
+# Seconds that an operation on a whole collection may take, whatever MONGO_TIMEOUT is.
+LONG_S = 3600.0
 
 _SCHEMA = "pages_schema"
 _ID = "pages"
+# For people who ask by URL. Hashed: 20 to 40 bytes a page, where the URLs take 50 to 60.
+_BY_URL = IndexModel([("url", HASHED)])
 _INDEXES = {
     METADATA: [
         IndexModel("url_hash", unique=True),
+        _BY_URL,
         IndexModel("domain"),
         IndexModel("crawled_at"),
         IndexModel("content_hash"),
@@ -37,6 +43,9 @@ _INDEXES = {
     ],
     CONTENT: [IndexModel("page_id", unique=True)],
 }
+# Those that older databases lack, and the number of the set that has them.
+_ADDED = {METADATA: [_BY_URL]}
+_INDEX_SET = 2
 
 
 async def prepare(database: AsyncDatabase[dict[str, Any]]) -> None:
@@ -44,7 +53,12 @@ async def prepare(database: AsyncDatabase[dict[str, Any]]) -> None:
     if await check(database):
         return
     await make_indexes(database)
-    document = {"_id": _ID, "version": VERSION, "created_at": datetime.now(UTC)}
+    document = {
+        "_id": _ID,
+        "version": VERSION,
+        "indexes": _INDEX_SET,
+        "created_at": datetime.now(UTC),
+    }
     try:
         await database[_SCHEMA].insert_one(document)
     except DuplicateKeyError:
@@ -75,5 +89,20 @@ async def check(database: AsyncDatabase[dict[str, Any]]) -> bool:
 
 async def make_indexes(database: AsyncDatabase[dict[str, Any]]) -> None:
     """Make those that are missing."""
-    for name, indexes in _INDEXES.items():
-        await database[name].create_indexes(indexes)
+    with pymongo.timeout(LONG_S):
+        for name, indexes in _INDEXES.items():
+            await database[name].create_indexes(indexes)
+
+
+async def lacks_indexes(database: AsyncDatabase[dict[str, Any]]) -> bool:
+    """Was it prepared before some indexes were added to the list?"""
+    found = await database[_SCHEMA].find_one({"_id": _ID})
+    return found is not None and found.get("indexes", 1) < _INDEX_SET
+
+
+async def add_indexes(database: AsyncDatabase[dict[str, Any]]) -> None:
+    """Make those; others that are missing were dropped on purpose. Takes long for many pages."""
+    with pymongo.timeout(LONG_S):
+        for name, indexes in _ADDED.items():
+            await database[name].create_indexes(indexes)
+    await database[_SCHEMA].update_one({"_id": _ID}, {"$set": {"indexes": _INDEX_SET}})

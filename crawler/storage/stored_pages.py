@@ -11,7 +11,7 @@ from pymongo import DESCENDING
 
 from crawler.storage import codecs
 from crawler.storage.schema import CONTENT, METADATA
-from crawler.urls import DEFAULT, Urls, fingerprint, registered_domain
+from crawler.urls import DEFAULT, Urls, fingerprint, icann_domain, registered_domain
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.database import AsyncDatabase
@@ -52,8 +52,7 @@ class Wanted:
         """In MongoDB's words."""
         parts: list[Document] = [KEPT] if self.kept else []
         if self.domain is not None:
-            whole = registered_domain(self.domain) == self.domain
-            parts.append({"domain" if whole else "host": self.domain})
+            parts.append(_of_domain(self.domain))
         if self.since is not None:
             parts.append({"crawled_at": {"$gte": self.since}})
         if self.statuses is not None:
@@ -126,6 +125,17 @@ class StoredPages:
             (page, _content(page, found[page["url_hash"]]) if page["url_hash"] in found else None)
             for page in pages
         ]
+
+
+def _of_domain(domain: str) -> Document:
+    """Pages of a registered domain, or of a host."""
+    if registered_domain(domain) != domain:
+        return {"host": domain}
+    wider = icann_domain(domain)
+    if wider == domain:
+        return {"domain": domain}
+    # Of alice.github.io: versions that knew no private suffixes stored it under github.io.
+    return {"$or": [{"domain": domain}, {"domain": wider, "host": domain}]}
 
 
 def _has_changed(page: Document, original: Document) -> bool:

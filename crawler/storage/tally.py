@@ -33,8 +33,9 @@ class Tally:
         self._written += len(written)
         self._body_bytes += sum(len(each.page.body) for each in kept)
         self._compressed_bytes += sum(each.compressed_bytes for each in kept)
-        # Pages with content; pages that were answered; URLs that never were.
+        # Pages with content; those without that are no duplicates; all answers; URLs without one.
         stats.inc_value("store/pages", len(kept))
+        stats.inc_value("store/not_kept", sum(map(_is_not_kept, written)))
         stats.inc_value("store/records", len(pages))
         stats.inc_value("store/failed_urls", len(written) - len(pages))
         stats.inc_value("store/bytes", sum(page.size_bytes for page in pages))
@@ -58,3 +59,9 @@ class Tally:
         self._stats.set_value("store/breaker", state)
         if state != CLOSED:
             self._stats.inc_value(f"store/breaker_{state}")
+
+
+def _is_not_kept(documents: Documents) -> bool:
+    """Is this a page that is no duplicate, and whose content is not to be kept?"""
+    page = documents.page
+    return documents.content is None and 200 <= page.status < 300 and not page.duplicate_of

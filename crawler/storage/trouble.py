@@ -38,7 +38,7 @@ def explain(error: PyMongoError) -> str:
     code = error.code if isinstance(error, OperationFailure) else None
     if code in _SAID:
         return _SAID[code]
-    text = str(error).partition(", Timeout:")[0]
+    text = str(error).partition(", Timeout:")[0].partition(" (configured timeouts:")[0]
     is_without_primary = "Primary()" in text or "No primary available" in text
     if isinstance(error, NotPrimaryError) or code in _NOT_PRIMARY or is_without_primary:
         return READ_ONLY

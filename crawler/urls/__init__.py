@@ -4,12 +4,12 @@
 another canonical form is another fingerprint. `canonical` and `fingerprint` follow the defaults.
 """
 
-from crawler.urls.canonical import Rejected, Urls
-from crawler.urls.given import given
-from crawler.urls.hosts import authority_of, host_of, registered_domain
+from crawler.urls.canonical import Rejected, Spelling, Urls
+from crawler.urls.hosts import authority_of, host_of, icann_domain, registered_domain
 from crawler.urls.joining import Base, join
 from crawler.urls.rules import FOLDS, GROUPS, UrlRules, dropped_parameters
 from crawler.urls.seen_key import SITEMAP, fingerprint, folded
+from crawler.urls.written import with_fragment, written_url
 
 DEFAULT = Urls()
 canonical = DEFAULT.canonical
@@ -21,6 +21,7 @@ __all__ = [
     "SITEMAP",
     "Base",
     "Rejected",
+    "Spelling",
     "UrlRules",
     "Urls",
     "authority_of",
@@ -28,8 +29,10 @@ __all__ = [
     "dropped_parameters",
     "fingerprint",
     "folded",
-    "given",
     "host_of",
+    "icann_domain",
     "join",
     "registered_domain",
+    "with_fragment",
+    "written_url",
 ]

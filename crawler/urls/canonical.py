@@ -1,19 +1,26 @@
-"""The one spelling of a URL: the browsers' parser, then what browsers leave open. Pure, total."""
+"""The one spelling of a URL: the browsers' parser, then what browsers leave open. Pure, total.
+
+It is what a URL is known by. How the URL was written is found on the way, see written.py.
+"""
 
 from __future__ import annotations
 
 import re
 import string
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import can_ada
 
-from crawler.urls.hosts import group_skip
+from crawler.urls.hosts import group_skip, icann_domain, registered_domain
 from crawler.urls.joining import Base
 from crawler.urls.rules import UrlRules, is_session_id
 from crawler.urls.seen_key import fingerprint, fingerprints, folded
+from crawler.urls.written import part_of, written_url
+
+# A canonical URL, and what is kept of how it was written.
+Spelling = tuple[str, str]
 
 # Longer texts are not even parsed: no address has a fragment or blanks of this size.
 _MAX_READ = 65_536
@@ -70,11 +77,17 @@ class Urls:
         self._sorts = self.rules.sort_query
         self._folds = self.rules.fold
         self._by_domain = self.rules.group_by == "domain"
+        self.registered_domain = registered_domain if self.rules.private_suffixes else icann_domain
         # Beginnings of URLs ("http://www.example.com") that are canonical as they are.
         self._authorities: set[str] = set()
 
     def canonical(self, url: str) -> str | Rejected:
         """The one spelling of an absolute URL, or why it is not crawled. Final: it is its own."""
+        found = self.spelling(url)
+        return found if isinstance(found, Rejected) else found[0]
+
+    def spelling(self, url: str) -> Spelling | Rejected:
+        """The same with how it is written."""
         path_at = url.find("/", 8)
         authority, known = url[:path_at], self._authorities
         if authority in known:
@@ -82,14 +95,25 @@ class Urls:
             if plain is not None:
                 return plain
         found = self._parsed(url)
-        if isinstance(found, str) and found[:path_at] == authority and found[path_at] == "/":
+        if isinstance(found, Rejected):
+            return found
+        canonical = found[0]
+        if canonical[:path_at] == authority and canonical[path_at] == "/":
             # As it is written it is canonical: most are met again.
             if len(known) >= _AUTHORITIES_KEPT:
                 known.clear()
             known.add(authority)
         return found
 
-    def _parsed(self, url: str) -> str | Rejected:
+    def base(self, url: str) -> Base | Rejected:
+        """What the links of a page are relative to: its URL as it is written."""
+        found = self.spelling(url)
+        if isinstance(found, Rejected):
+            return found
+        canonical, part = found
+        return Base(written_url(canonical, part), is_canonical=part[:1] in ("", "?"))
+
+    def _parsed(self, url: str) -> Spelling | Rejected:
         if len(url) > _MAX_READ:
             return Rejected("too_long")
         try:
@@ -131,31 +155,44 @@ class Urls:
             or "^" in found
         ):
             return self._respelled(found, path_at)
-        return found if len(found) <= self._max_length else Rejected("too_long")
+        return (found, "") if len(found) <= self._max_length else Rejected("too_long")
 
-    def resolve(self, base: Base, link: str) -> str | Rejected:
-        """The canonical URL of a link on a page: `canonical(base.join(link))`, but faster."""
+    def resolve(self, base: Base, link: str) -> Spelling | Rejected:
+        """The spelling of a link on a page: `spelling(base.join(link))`, but faster."""
         if link.startswith(("http://", "https://")):
-            return self.canonical(link)
-        found = self._plain(base.authority if link[:1] == "/" else base.folder, link, 0)
-        return self.canonical(base.join(link)) if found is None else found
+            return self.spelling(link)
+        found = None
+        if link[:1] == "/":
+            found = self._plain(base.authority, link, 0)
+        elif base.is_canonical:
+            found = self._plain(base.folder, link, 0)
+        return self.spelling(base.join(link)) if found is None else found
 
-    def _plain(self, before: str, link: str, path_at: int) -> str | Rejected | None:
-        """What has one spelling only behind a beginning that is canonical; None if it may not."""
+    def _plain(self, before: str, link: str, path_at: int) -> Spelling | Rejected | None:
+        """What has one path only behind a beginning that is canonical; None if it may not."""
         if "?" in link:
             plain = _PLAIN(link, path_at)
             if plain is None or "/." in plain[1]:
                 return None
-            query = self._query(plain[2])
-            found = f"{before}{plain[1]}?{query}" if query else before + plain[1]
+            path, query = plain.groups()
+            kept = self._query(query)
+            found = f"{before}{path}?{kept}" if kept else before + path
+            part = "" if query and query == kept else f"?{query}"
         elif _PLAIN_PATH(link, path_at) and "/." not in link:
-            found = link if path_at else before + link
+            found, part = link if path_at else before + link, ""
         else:
             return None
-        return found if len(found) <= self._max_length else Rejected("too_long")
+        is_short = len(before) + len(link) - path_at <= self._max_length
+        return (found, part) if is_short else Rejected("too_long")
 
-    def resolve_all(self, base: Base, links: Sequence[str]) -> list[str | None]:
-        """`resolve` of each link of a page, but faster; None for what leads to no other page."""
+    def resolve_all(
+        self, base: Base, links: Sequence[str]
+    ) -> tuple[list[str | None], dict[str, str]]:
+        """The canonical URL of each link of a page, None for what leads to no other page.
+
+        Then how those are written that are not written so, of several spellings the first. The same
+        as by `resolve`, but faster.
+        """
         # Which links have other characters than plain ones is found for all of them in one go.
         rests = "\n".join(links).encode(errors="replace").translate(None, _PLAIN_CHARS).split(b"\n")
         longest = max(map(len, links), default=0)
@@ -164,6 +201,8 @@ class Urls:
             rests = [b"?"] * len(links)
         found: list[str | None] = []
         others: dict[str, str | None] = {}
+        # Place, URL and spelling.
+        written: list[tuple[int, str, str]] = []
         add, authority, authorities = found.append, base.authority, self._authorities
         for link, rest in zip(links, rests, strict=True):
             if not rest and link[:2] in _PLAIN_STARTS and "/." not in link:
@@ -177,16 +216,23 @@ class Urls:
             if link in others:
                 add(others[link])
                 continue
-            url = self.resolve(base, link) if link and link[0] != "#" else None
-            others[link] = url = url if isinstance(url, str) else None
+            spelling = self.resolve(base, link) if link and link[0] != "#" else None
+            if spelling is None or isinstance(spelling, Rejected):
+                others[link] = None
+                add(None)
+                continue
+            others[link] = url = spelling[0]
+            if spelling[1]:
+                written.append((len(found), *spelling))
             add(url)
-        return found
+        if not written:
+            return found, {}
+        first = dict(zip(reversed(found), range(len(found) - 1, -1, -1), strict=True))
+        return found, {url: part for place, url, part in written if first[url] == place}
 
-    def _respelled(self, url: str, path_at: int) -> str | Rejected:
+    def _respelled(self, url: str, path_at: int) -> Spelling | Rejected:
         """A parsed URL whose path or query may have more than one spelling."""
         start, location = url[:path_at], url[path_at:]
-        if "%" in location and _CHANGING.search(location) is not None:
-            location = _ESCAPE.sub(_decoded, location)
         if (
             "[" in location
             or "]" in location
@@ -198,15 +244,23 @@ class Urls:
             or "\\" in location
         ):
             location = _OPEN.sub(_encoded, location)
-        path, _, query = location.partition("?")
+        if path_at + len(location) > self._max_length:
+            return Rejected("too_long")
+        path, mark, query = location.partition("?")
+        if "%" in location and _CHANGING.search(location) is not None:
+            path, mark, query = _ESCAPE.sub(_decoded, location).partition("?")
         if ";" in path and path.count(";") <= _PATH_PARAMETERS_READ:
             shorter = _PATH_PARAMETER.sub(self._kept_path_parameter, path)
             if shorter != path:
-                # Once more: "/..;jsessionid=1/" has become a dot segment.
-                return self.canonical(f"{start}{shorter}?{query}")
+                found = self.spelling(f"{start}{shorter}{mark}{query}")
+                # "/..;jsessionid=1/" has become a dot segment, which servers may see in it: it is
+                # resolved for robots.txt too.
+                if isinstance(found, Rejected) or _DOTS.search(shorter) is not None:
+                    return found
+                return found[0], part_of(location, found[0][path_at:])
         query = self._query(query) if query else ""
-        found = f"{start}{path}?{query}" if query else start + path
-        return found if len(found) <= self._max_length else Rejected("too_long")
+        spelled = f"{path}?{query}" if query else path
+        return start + spelled, part_of(location, spelled)
 
     def fingerprint(self, url: str, method: str = "GET", body: bytes = b"") -> int:
         """64 bits that stand for a request in URL-seen; folded URLs share theirs."""
@@ -220,7 +274,13 @@ class Urls:
 
     def group_skip(self, url: str) -> int:
         """How many leading characters of a canonical URL's host its politeness group leaves out."""
-        return group_skip(url) if self._by_domain else 0
+        return group_skip(url, self.registered_domain) if self._by_domain else 0
+
+    def with_private_suffixes(self, private: bool) -> Urls:
+        """The same, with domains by this choice."""
+        if private == self.rules.private_suffixes:
+            return self
+        return Urls(replace(self.rules, private_suffixes=private))
 
     def _query(self, query: str) -> str:
         """The parameters that make a difference, by name; equal names keep their order."""

@@ -15,16 +15,20 @@ _LINE_BREAKS = re.compile(r"[\t\r\n]")
 
 
 class Base:
-    """A canonical URL that links are relative to."""
+    """A URL that links are relative to, canonical but perhaps for its path and query.
 
-    __slots__ = ("_page", "_path", "_scheme", "authority", "folder")
+    `is_canonical` says whether its path is canonical as well.
+    """
 
-    def __init__(self, url: str) -> None:
+    __slots__ = ("_page", "_path", "_scheme", "authority", "folder", "is_canonical")
+
+    def __init__(self, url: str, *, is_canonical: bool = True) -> None:
         self._page = url.partition("#")[0]
         self._path = self._page.partition("?")[0]
         self.folder = self._path[: self._path.rindex("/") + 1]
         self.authority = url[: url.index("/", url.index("//") + 2)]
         self._scheme = url[: url.index(":")]
+        self.is_canonical = is_canonical
 
     def join(self, link: str) -> str:
         """A link on the page, made absolute."""

@@ -77,3 +77,6 @@ class UrlRules:
     dropped: Parameters = field(default_factory=dropped_parameters)
     fold: frozenset[str] = frozenset()
     group_by: str = "host"
+    # Whether domains end below private suffixes too, as github.io. No setting: crawls that began
+    # with a version that did not know these go on without.
+    private_suffixes: bool = True

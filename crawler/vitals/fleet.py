@@ -12,6 +12,7 @@ from crawler.frontier import keys
 from crawler.frontier.connection import Client
 from crawler.frontier.meta import stored_shards
 from crawler.frontier.shards import tags
+from crawler.frontier.time import shard_time_ms
 from crawler.vitals.ledger import Ledger
 
 # Three beats.
@@ -65,12 +66,11 @@ async def instances(redis: Client, crawl: str) -> dict[str, dict[str, Any]]:
     said = await redis.hgetall(keys.instances(tag))
     # Not those whose leases are being taken back: they are dead, whatever they say of themselves.
     beats = dict(await redis.zrangebyscore(keys.owners(tag), "(0", "+inf", withscores=True))
-    seconds, micros = await redis.time()
-    now_s = seconds + micros / 1e6
+    now_ms = await shard_time_ms(redis, tag)
     return {
         name.decode(): {
             **json.loads(about),
-            "silent_s": round(max(0.0, now_s - beats.get(name, 0.0) / 1000), 1),
+            "silent_s": round(max(0.0, now_ms - beats.get(name, 0.0)) / 1000, 1),
         }
         for name, about in said.items()
         if name in beats

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from crawler.frontier import Sizes
-from crawler.progress.text import by_reason, plural, rate, size
-from crawler.vitals.names import part
+from crawler.progress.text import by_reason, plural, rate, share, size
+from crawler.vitals.names import part, success_rate
 from crawler.vitals.report import latency_ms
 
 
@@ -20,12 +20,17 @@ def minute_figures(
     counted: Mapping[str, int], seconds: float, about: Mapping[str, Any], sizes: Sizes | None
 ) -> dict[str, Any]:
     """The vital figures, as a structured log has them."""
+    pages, not_modified = counted.get("pages", 0), counted.get("not_modified", 0)
+    failed = part(counted, "failed")
     figures: dict[str, Any] = {
         "seconds": round(seconds, 1),
-        "pages": counted.get("pages", 0),
-        "pages_per_s": round(counted.get("pages", 0) / seconds, 2) if seconds > 0 else 0.0,
+        "pages": pages,
+        "pages_per_s": round(pages / seconds, 2) if seconds > 0 else 0.0,
+        "not_modified": not_modified,
+        "success_rate": success_rate(pages, not_modified, sum(failed.values())),
+        "items": counted.get("items", 0),
         "bytes": counted.get("bytes", 0),
-        "failed": part(counted, "failed"),
+        "failed": failed,
         "retries": part(counted, "retries"),
         "links_new": counted.get("links/new", 0),
         "robots_denied": counted.get("robots/denied", 0),
@@ -50,13 +55,15 @@ def minute_line(figures: Mapping[str, Any]) -> str:
     """The same for people."""
     fetch = figures["fetch_ms"]
     parts = [
-        f"{plural(figures['pages'], 'item')} ({rate(figures['pages_per_s'])}/s)",
+        f"{plural(figures['pages'], 'page')} ({rate(figures['pages_per_s'])}/s)",
+        f"success {share(figures['success_rate'])}",
+        f"failed {by_reason(figures['failed'])}",
+        plural(figures["items"], "item"),
         size(figures["bytes"]),
         f"{plural(figures['links_new'], 'new link')}",
         f"{figures['duplicates']:,} duplicates",
         f"{figures['robots_denied']:,} denied by robots.txt",
         f"retries {by_reason(figures['retries'])}",
-        f"given up {by_reason(figures['failed'])}",
     ]
     if fetch["p50"] is not None:
         parts.append(f"fetches p50 {fetch['p50']:,.0f} ms, p95 {fetch['p95']:,.0f} ms")

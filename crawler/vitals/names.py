@@ -1,5 +1,16 @@
 """The names of the fleet's figures: a closed list, whatever components count. Pure.
 
+Every visit to a URL of the frontier that came to an end is in one of these figures at the most,
+counted when its lease is settled. They mean the same wherever they are shown:
+
+    pages           the answer has a status 2xx
+    not_modified    a recrawl was answered with 304: the page is as it was
+    failed/<cause>  no page: any other final status, or no answer after the last attempt
+    robots/denied   not fetched, as robots.txt forbids it: no failure
+
+Redirects (their target is counted), sitemaps, and URLs that orders or HOST_RULES leave out are in
+none of them. The success rate is the share of `pages` and `not_modified` among these and `failed`.
+
 Scrapy's stats are named by the components, some with texts of the web or of users' own classes in
 them. Here each belongs to a figure of this list or to none, and a part that varies is one of a few
 known words or "other": so there are at most some two hundred names, for ever.
@@ -19,10 +30,12 @@ _CODES = frozenset(
 )
 CAUSES = frozenset(
     "timeout refused connection malformed dns dns_nxdomain truncated private_address too_big "
-    "cancelled scheme stood_still callback_error item_error unreadable damaged poison status_408 "
-    "status_429 status_500 status_502 status_503 status_504 status_520 status_521 status_522 "
-    "status_523 status_524".split()
-)
+    "cancelled scheme stood_still callback_error item_error unreadable damaged poison".split()
+) | {f"status_{code}" for code in _CODES if code >= "400"}
+# Scrapy's stats that count how visits ended, see above.
+PAGES_CRAWLED = "pages/crawled"
+PAGES_NOT_MODIFIED = "pages/not_modified"
+_STATUS = "status_"
 _LINK_REASONS = frozenset(
     "depth too_long extension excluded scope include exclude trap_growing trap_repeated "
     "trap_duplicates trap_deep trap_calendar trap_template trap_combinations trap_filters "
@@ -47,6 +60,8 @@ def cause_of(text: str) -> str:
     for kind in ("callback_error", "item_error"):
         if text.startswith(kind):
             return kind
+    if text.startswith(_STATUS):
+        return _STATUS + code_of(text.removeprefix(_STATUS))
     return text if text in CAUSES else OTHER
 
 
@@ -66,7 +81,7 @@ class Family:
 FAMILIES = (
     Family("status", "downloader/response_status_count", code_of),
     Family("retries", "retry", cause_of),
-    Family("failed", "dead", cause_of),
+    Family("failed", "failed", cause_of),
     Family("links/refused", "links/refused", _one_of(_LINK_REASONS)),
     Family("waits", "delay", _one_of(_RESTS)),
     Family("redirects", "redirects", lambda text: _one_of(_REDIRECTS)(text.partition("/")[0])),
@@ -75,7 +90,8 @@ _BY_STAT = {f"{family.stat}/": family for family in FAMILIES}
 
 # Figure -> Scrapy's stat.
 PLAIN = {
-    "pages": "item_scraped_count",
+    "pages": PAGES_CRAWLED,
+    "items": "item_scraped_count",
     "requests": "downloader/request_count",
     "responses": "downloader/response_count",
     "bytes": "downloader/response_bytes",
@@ -104,7 +120,7 @@ PLAIN = {
     "breaker/closed": "breaker/closed",
     "sitemaps/read": "sitemaps/read",
     "guard/refused": "guard/refused",
-    "not_modified": "conditional/not_modified",
+    "not_modified": PAGES_NOT_MODIFIED,
     "recrawl/changed": "recrawl/changed",
     "recrawl/unchanged": "recrawl/unchanged",
     "recrawl/failed": "recrawl/failed",
@@ -119,6 +135,17 @@ PLAIN = {
     "warnings": "log_count/WARNING",
 }
 _FIGURES = {stat: figure for figure, stat in PLAIN.items()}
+
+
+def failed_stat(cause: str) -> str:
+    """The stat of URLs that failed for this cause."""
+    return f"failed/{cause}"
+
+
+def success_rate(pages: int, not_modified: int, failed: int) -> float | None:
+    """The share of visits that found their page; None before the first one."""
+    found = pages + not_modified
+    return found / (found + failed) if found + failed else None
 
 
 def figures_of(stats: Mapping[str, Any]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.vitals.fleet import Fleet
 from crawler.vitals.histogram import FETCH_S, PARSE_S, Histogram
-from crawler.vitals.names import part
+from crawler.vitals.names import part, success_rate
 
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _BOUNDS = {"fetch": FETCH_S, "parse": PARSE_S}
@@ -28,6 +28,7 @@ def report(fleet: Fleet) -> dict[str, Any]:
                 "at": minute.at_s,
                 "pages": minute.figures.get("pages", 0),
                 "failed": sum(part(minute.figures, "failed").values()),
+                "not_modified": minute.figures.get("not_modified", 0),
                 "retries": sum(part(minute.figures, "retries").values()),
                 "bytes": minute.figures.get("bytes", 0),
                 "links_new": minute.figures.get("links/new", 0),
@@ -48,8 +49,12 @@ def figures(found: Mapping[str, int]) -> dict[str, Any]:
     """Figures by what they are about."""
     get = found.get
     failed, retries = part(found, "failed"), part(found, "retries")
+    pages, not_modified = get("pages", 0), get("not_modified", 0)
     return {
-        "pages": get("pages", 0),
+        "pages": pages,
+        "not_modified": not_modified,
+        "success_rate": success_rate(pages, not_modified, sum(failed.values())),
+        "items": get("items", 0),
         "stored": get("store/pages", 0),
         "bytes": get("bytes", 0),
         "requests": get("requests", 0),
@@ -57,13 +62,7 @@ def figures(found: Mapping[str, int]) -> dict[str, Any]:
         "links_new": get("links/new", 0),
         "failed": sum(failed.values()),
         "retries": sum(retries.values()),
-        # What went wrong and how often, whether it was tried again or given up.
-        "errors": [
-            {"cause": cause, "retried": retries.get(cause, 0), "given_up": failed.get(cause, 0)}
-            for cause in sorted(
-                {*failed, *retries}, key=lambda c: (-failed.get(c, 0) - retries.get(c, 0), c)
-            )
-        ],
+        "errors": _errors(retries, failed, get("robots/denied", 0)),
         "statuses": dict(sorted(part(found, "status").items())),
         "links_refused": part(found, "links/refused"),
         "duplicates": {kind: get(f"duplicates/{kind}", 0) for kind in ("exact", "near")},
@@ -72,6 +71,20 @@ def figures(found: Mapping[str, int]) -> dict[str, Any]:
         "waits": part(found, "waits"),
         "store": part(found, "store"),
     }
+
+
+def _errors(
+    retries: Mapping[str, int], failed: Mapping[str, int], denied: int
+) -> list[dict[str, Any]]:
+    """What kept pages away and how often: tried again, final, or forbidden by robots.txt."""
+    blocked = {"robots": denied} if denied else {}
+    kinds = {"retried": retries, "failed": failed, "blocked": blocked}
+    count = {
+        cause: {kind: counts.get(cause, 0) for kind, counts in kinds.items()}
+        for cause in {*retries, *failed, *blocked}
+    }
+    causes = sorted(count, key=lambda cause: (-sum(count[cause].values()), cause))
+    return [{"cause": cause, **count[cause]} for cause in causes]
 
 
 def latency_ms(found: Mapping[str, int], kind: str) -> dict[str, float | None]:

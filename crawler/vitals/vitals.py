@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from crawler.progress.figures import RecentRate
 from crawler.shared import shared
 from crawler.vitals.histogram import FETCH_S, LAG_S, PARSE_S, REDIS_S, Histogram
-from crawler.vitals.names import figures_of
+from crawler.vitals.names import PAGES_CRAWLED, figures_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -19,6 +19,22 @@ FLEET_KINDS = {"fetch": FETCH_S, "parse": PARSE_S}
 # Scrapy's stat in which the store says how it is; without a store of ours it is "off".
 STORE_STATE = "store/state"
 STORE_WORKS = frozenset({"ok", "off"})
+_RECENT_S = 5.0
+
+
+class RecentRate:
+    """Pages a second over the last _RECENT_S seconds."""
+
+    def __init__(self) -> None:
+        self._points: deque[tuple[float, int]] = deque()
+
+    def add(self, at_s: float, pages: int) -> float | None:
+        """Take a reading; returns the rate, or None while there is only one reading."""
+        self._points.append((at_s, pages))
+        while len(self._points) > 2 and self._points[1][0] <= at_s - _RECENT_S:
+            self._points.popleft()
+        (first_s, first), (last_s, last) = self._points[0], self._points[-1]
+        return (last - first) / (last_s - first_s) if last_s > first_s else None
 
 
 class Vitals:
@@ -73,7 +89,7 @@ class Vitals:
 
     def rates(self, now_s: float) -> dict[str, float]:
         """Pages and bytes a second, up to this (monotonic) moment."""
-        pages, size = self.stat("item_scraped_count"), self.stat("downloader/response_bytes")
+        pages, size = self.stat(PAGES_CRAWLED), self.stat("downloader/response_bytes")
         return {
             "pages_per_second": _rounded(self._pages_rate.add(now_s, pages or 0)),
             "bytes_per_second": _rounded(self._bytes_rate.add(now_s, size or 0)),
@@ -86,7 +102,7 @@ class Vitals:
         redis_s = self._redis_last_s
         return {
             "started_at": round(self.started_at),
-            "pages": self.stat("item_scraped_count") or 0,
+            "pages": self.stat(PAGES_CRAWLED) or 0,
             "pages_per_s": rates["pages_per_second"],
             "bytes_per_s": rates["bytes_per_second"],
             "loop_lag_ms": round(lag_s * 1000, 1),

@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import os
+import pty
+import subprocess
+import sys
 import textwrap
 from collections import Counter, defaultdict
 from copy import deepcopy
@@ -11,13 +15,15 @@ from typing import Any
 
 from aiohttp import web
 
+from crawler.frontier import Frontier
+from crawler.frontier.connection import connect
 from crawler.urls import canonical
 from demo.access_log import Entry, read_log
 from demo.judge import judge_entries
 from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
-from tests.acceptance.crawls import Run, scrapy
+from tests.acceptance.crawls import TIMEOUT_S, Run, environment, scrapy
 from tests.acceptance.fleets import sizes
 from tests.cluster import RedisProcess
 
@@ -59,6 +65,10 @@ class Project:
         settings = SETTINGS.format(**{"delay_s": DELAY_S, **values})
         (folder / "shop" / "settings.py").write_text(settings)
         (package / "mine.py").write_text(textwrap.dedent(spider))
+
+    def add_settings(self, **values: object) -> None:
+        with (self.folder / "shop" / "settings.py").open("a") as settings:
+            settings.writelines(f"{name} = {value!r}\n" for name, value in values.items())
 
     def crawl(self, *arguments: str) -> Run:
         run = self.crawl_with_tracebacks(*arguments)
@@ -130,6 +140,41 @@ def test_a_plain_spider_crawls_a_web_once_and_politely_and_a_second_run_finds_no
     assert (left.unfinished, left.owners) == (0, 0)
 
 
+def test_a_crawl_has_one_spider_and_another_one_is_refused(tmp_path: Path, redis_url: str) -> None:
+    with Shop() as shop:
+        project = Project(
+            tmp_path / "project",
+            FOLLOWER.replace("s0.test", "shop.test"),
+            redis_url=redis_url,
+            address=shop.address,
+        )
+        project.add_settings(CRAWL="shared")
+        other = project.folder / "shop" / "spiders" / "other.py"
+        other.write_text(
+            textwrap.dedent(FOLLOWER)
+            .replace("mine", "other")
+            .replace("s0.test/", "shop.test/other")
+        )
+        project.crawl()
+        # By Scrapy's own command, and by ours in one line.
+        told = "The crawl 'shared' is of the spider 'mine', and this one is 'other': "
+        run = scrapy("crawl", "other", cwd=project.folder)
+        assert run.code == 1
+        assert told in run.stderr
+        project.add_settings(COMMANDS_MODULE="crawler.commands")
+        run = scrapy("crawl", "other", cwd=project.folder)
+        assert run.code == 2
+        assert f"scrapy crawl: {told}" in run.stderr
+        assert "Traceback" not in run.stderr
+        assert "/other" not in shop.asked
+        # Nothing of it came into the crawl of the first one.
+        left = sizes(redis_url, "shared")
+        assert (left.added, left.owners) == (1, 0)
+        assert scrapy("crawl", "other", "-s", "CRAWL=", cwd=project.folder).code == 0
+        assert len(shop.asked["/other"]) == 1
+        project.crawl()
+
+
 def test_robots_are_obeyed_and_a_run_that_was_cut_short_goes_on(
     tmp_path: Path, redis_url: str
 ) -> None:
@@ -191,6 +236,124 @@ def test_the_generic_spider_is_told_from_others_and_works_with_all_settings(
     assert all(item["extra"] == {"price": None} for item in project.items)
 
 
+# --- while a spider is developed ----------------------------------------------------------------
+
+
+def answering(*arguments: str, answer: str, cwd: Path) -> Run:
+    """Run a scrapy command on a terminal, where somebody types an answer."""
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "wb", buffering=0) as keyboard, os.fdopen(theirs, "rb") as terminal:
+        keyboard.write(answer.encode())
+        done = subprocess.run(
+            [sys.executable, "-m", "scrapy", *arguments],
+            cwd=cwd,
+            env=environment(),
+            stdin=terminal,
+            timeout=TIMEOUT_S,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+async def at_work(redis_url: str, crawl: str, spider: str) -> Frontier:
+    """A process that works on a crawl, and is killed."""
+    redis = await connect(redis_url)
+    frontier = Frontier(redis, crawl, spider=spider)
+    await frontier.open()
+    await redis.aclose()
+    return frontier
+
+
+def test_a_second_run_says_why_it_gives_nothing_and_a_fresh_one_starts_anew(
+    tmp_path: Path, redis_url: str
+) -> None:
+    spider = FOLLOWER.replace("s0.test", "shop.test")
+    crawl = ("crawl", "mine", "-O", "books.jsonl")
+    with Shop() as shop:
+        project = Project(
+            tmp_path / "project", spider, redis_url=redis_url, address=shop.address, delay_s=0
+        )
+        project.add_settings(COMMANDS_MODULE="crawler.commands")
+        books = project.folder / "books.jsonl"
+
+        def run(*arguments: str, answer: str = "") -> Run:
+            if answer:
+                return answering(*crawl, *arguments, answer=answer, cwd=project.folder)
+            return scrapy(*crawl, *arguments, cwd=project.folder)
+
+        # There is nothing to ask about yet.
+        assert run("--fresh").code == 0
+        first = books.read_text()
+        assert json.loads(first) == {"url": "http://shop.test/"}
+        second = run()
+        assert second.code == 0
+        assert (
+            "WARNING: Nothing was crawled: the crawl 'mine' was finished before, and knows all "
+            "start requests of this run (1). -s CRAWL=NAME begins another crawl, `scrapy crawl "
+            "mine --fresh` starts it anew"
+        ) in second.stderr
+        assert "WARNING: Nothing was crawled, so the feed books.jsonl stays" in second.stderr
+        # Nobody says yes, or somebody says no.
+        question = "Delete the crawl 'mine' with 1 URLs from Redis? Pages stay. [y/N]"
+        for refused in (run("--fresh"), run("--fresh", answer="\n"), run("--fresh", answer="n\n")):
+            assert refused.code == 2
+            assert "The crawl 'mine' was not deleted; say yes, or give --yes." in refused.stderr
+        assert question in refused.stderr
+        assert len(shop.asked["/"]) == 1
+        assert books.read_text() == first
+        for fresh in (run("--fresh", "--yes"), run("--fresh", answer="y\n")):
+            assert fresh.code == 0, fresh.stderr
+            assert "WARNING" not in fresh.stderr
+            assert books.read_text() == first
+        assert len(shop.asked["/"]) == 3
+        # A run that fetched pages gave what it gave.
+        mine = project.folder / "shop" / "spiders" / "mine.py"
+        mine.write_text(mine.read_text().replace("yield {", "{"))
+        assert run("--fresh", "--yes").code == 0
+        assert books.read_text() == ""
+        asyncio.run(at_work(redis_url, "mine", "mine"))
+        refused = run("--fresh", "--yes")
+    assert refused.code == 2
+    assert "The crawl 'mine' is being worked on; stop its processes first." in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert sizes(redis_url, "mine").done == 1
+
+
+def test_a_fresh_start_does_not_delete_the_crawl_of_another_spider(
+    tmp_path: Path, redis_url: str
+) -> None:
+    project = Project(tmp_path / "project", FOLLOWER, redis_url=redis_url, address="127.0.0.1:9")
+    project.add_settings(COMMANDS_MODULE="crawler.commands")
+    asyncio.run(at_work(redis_url, "shared", "other"))
+    for command in (("crawl",), ("fleet", "-n", "2")):
+        run = scrapy(
+            *(*command, "mine", "--fresh", "--yes", "-s", "CRAWL=shared"), cwd=project.folder
+        )
+        assert run.code == 2
+        assert "The crawl 'shared' is of the spider 'other', and this one is 'mine'" in run.stderr
+    assert sizes(redis_url, "shared").owners == 1
+
+
+def test_a_spider_with_a_crawl_of_its_own_starts_that_anew(tmp_path: Path, redis_url: str) -> None:
+    spider = FOLLOWER.replace("s0.test", "shop.test").replace(
+        "start_urls", 'custom_settings = {"CRAWL": "own"}\n        start_urls'
+    )
+    with Shop() as shop:
+        project = Project(
+            tmp_path / "project", spider, redis_url=redis_url, address=shop.address, delay_s=0
+        )
+        project.add_settings(COMMANDS_MODULE="crawler.commands", CRAWL="shared")
+        for _ in range(2):
+            project.crawl("--fresh", "--yes")
+        assert len(shop.asked["/"]) == 2
+        project.crawl("-a", "crawl=given")
+        project.crawl("-a", "crawl=given", "--fresh", "--yes")
+    assert len(shop.asked["/"]) == 4
+    assert sizes(redis_url, "own").done == sizes(redis_url, "given").done == 1
+
+
 # --- a project that had scrapy-redis ------------------------------------------------------------
 
 
@@ -208,6 +371,51 @@ def test_a_project_that_had_scrapy_redis_keeps_its_settings_and_where_seeds_are_
         project.crawl()
         assert not client.exists("shop:mine")
     assert {item["url"] for item in project.items} == truth(options).must_fetch
+
+
+FILTERED = """
+    import scrapy
+
+
+    class Mine(scrapy.Spider):
+        name = "mine"
+        redis_key = "mine:start_urls"
+
+        def __init__(self, *args, **kwargs):
+            # As the examples of scrapy-redis have it.
+            domain = kwargs.pop("domain", "")
+            self.allowed_domains = filter(None, domain.split(","))
+            super().__init__(*args, **kwargs)
+
+        def start_requests(self):
+            yield scrapy.Request("http://shop.test/never")
+
+        def parse(self, response):
+            yield {"url": response.url}
+            if response.url.endswith("/"):
+                yield response.follow("/more")
+                yield scrapy.Request("http://offsite.test/link")
+"""
+
+
+def test_pushed_seeds_pass_the_offsite_filter_and_their_links_meet_it(
+    tmp_path: Path, redis_process: RedisProcess
+) -> None:
+    with Shop() as shop, redis_process.client as client:
+        project = Project(
+            tmp_path / "project", FILTERED, redis_url=redis_process.url, address=shop.address
+        )
+        client.lpush("mine:start_urls", "http://shop.test/", "http://elsewhere.test/seed")
+        client.lpush("mine:start_urls", '{"url": "http://elsewhere.test/json", "meta": {"x": 1}}')
+        log = project.crawl("-a", "domain=shop.test,www.shop.test").stderr
+    assert sorted(item["url"] for item in project.items) == [
+        "http://elsewhere.test/json",
+        "http://elsewhere.test/seed",
+        "http://shop.test/",
+        "http://shop.test/more",
+    ]
+    assert "ERROR: start_requests() of the spider 'mine' is not called" in log
+    assert "Make it `async def start(self):`" in log
 
 
 WORKER = """

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 
@@ -21,6 +22,7 @@ from demo.process import DemoServer
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Fleet, Process, sizes, until
+from tests.silent_proxy import SilentProxy
 
 WEB = WebOptions(hosts=4, pages=5, seed=2, zoo="none")
 SEED = "http://s0.test/"
@@ -126,6 +128,41 @@ def test_a_crawl_goes_on_without_an_admin_api_that_cannot_start(
         process.send(signal.SIGINT)
         assert process.wait() == 0, process.log
     assert not (tmp_path / "crawl" / "admin.token").exists()
+
+
+def test_a_mongodb_that_falls_silent_is_named_and_holds_nothing_up_for_ever(
+    tmp_path: Path, redis_url: str, mongo_uri: str, mongo_db_name: str
+) -> None:
+    with (
+        SilentProxy(unquote(mongo_uri.removeprefix("mongodb://"))) as proxy,
+        DemoServer(WEB) as web,
+        Fleet(
+            Crawls(tmp_path, redis_url, f"mongodb://127.0.0.1:{proxy.port}/", mongo_db_name),
+            web,
+            CRAWL_IDLE="wait",
+            MONGO_TIMEOUT=1,
+            **ADMIN,
+        ) as fleet,
+    ):
+        process = fleet.start(SEED, arguments={"scope": "host"})
+        with Asks(process, tmp_path / "crawl") as ask:
+            until(lambda: ask("GET", "/status")["done"] and not ask("GET", "/status")["unfinished"])
+            # It is idle now, and looks for URLs that wait in MongoDB.
+            proxy.silence(new=True)
+            process.says(r"MongoDB is away \(.*\); URLs kept there wait")
+            [trouble] = until(lambda: ask("GET", "/status")["troubles"])
+            assert re.search(rf"{process.pid}: MongoDB has not answered for \d+ s; URLs", trouble)
+            # It still claims what comes.
+            ask("POST", "/seed/urls", ["http://s1.test/"])
+            until(lambda: ask("GET", "/status")["leased"])
+            proxy.speak()
+            process.says("MongoDB is back after")
+            until(lambda: not ask("GET", "/status")["unfinished"])
+            until(lambda: not ask("GET", "/status")["troubles"])
+            until(lambda: ask("GET", "/urls?url=http://s1.test/")["page"])
+        process.send(signal.SIGINT)
+        assert process.wait() == 0, process.log
+        assert "Traceback" not in process.log
 
 
 # --- alone ----------------------------------------------------------------------------------------

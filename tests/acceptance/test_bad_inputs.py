@@ -66,6 +66,21 @@ def test_seeds_that_cannot_be_read_end_the_crawl(crawls: Crawls, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("uri", "text"),
+    [
+        (
+            "ftp://127.0.0.1:9/pages.jsonl",
+            "The feed ftp://127.0.0.1:9/pages.jsonl is uploaded only",
+        ),
+        ("nope://127.0.0.1/pages.jsonl", "FEEDS cannot be written"),
+    ],
+)
+def test_feeds_that_may_lose_pages(crawls: Crawls, uri: str, text: str) -> None:
+    run = crawls.run("http://s0.test/", options=("-O", uri), timeout_s=SECONDS)
+    assert_told(run, text)
+
+
+@pytest.mark.parametrize(
     ("name", "value", "text"),
     [
         ("max_depth", "abc", "max_depth is 'abc'; give a whole number"),

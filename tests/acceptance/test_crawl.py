@@ -61,7 +61,7 @@ def test_a_crawl_fetches_what_it_must_and_nothing_that_robots_forbid(
     exported = scrapy("pages", "export", "-o", "-", "--no-body", *servers)
     assert exported.code == 0, exported.stderr
     lines = exported.stdout.splitlines()
-    assert len(lines) == run.summary["this_run"]["pages"]
+    assert len(lines) == run.summary["this_run"]["stored"]
     assert {json.loads(line)["url"] for line in lines} == stored
 
 

@@ -11,6 +11,7 @@ from demo.process import DemoServer
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.dashboards import TOKEN, Dashboard, Served
+from tests.acceptance.failing_site import FAILED, PAGES, serving
 
 PHONE = {"width": 390, "height": 844}
 
@@ -110,6 +111,30 @@ def _journey(dashboard: Dashboard, artefacts: Path) -> None:
     page.get_by_role("button", name="Sign out").click()
     page.get_by_label("Token").wait_for()
     assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_what_failed_is_told_apart_from_pages(tmp_path: Path, crawls: Crawls, browser: Any) -> None:
+    settings = {
+        "ADMIN_ENABLED": 1,
+        "ADMIN_PORT": 0,
+        "ADMIN_TOKEN": TOKEN,
+        "CRAWL_IDLE": "wait",
+        "RETRY_TIMES": 1,
+    }
+    with serving() as site:
+        command = crawls.command(site.url, settings=settings)
+        with Served(tmp_path / "crawl.log", *command) as url:
+            dashboard = Dashboard(browser, url)
+            dashboard.sign_in()
+            dashboard.wait_for_tile("Pages crawled", len(PAGES))
+            success = ".tile:has-text('Success, last hour')"
+            dashboard.wait_for_text(success, f"{sum(FAILED.values())} failed, 2 tried again")
+            dashboard.wait_for_text(success, "40.0%")
+            dashboard.wait_for_text(".tile:has-text('Pages crawled')", "40.0% success")
+            for cause in ("status 404", "status 500", "robots", "connection"):
+                dashboard.wait_for_text("#errors .bar", cause)
+            assert dashboard.tile("Pages crawled") == str(len(PAGES))
+    assert dashboard.complaints == []
 
 
 def _add_seeds(page: Any, text: str) -> None:

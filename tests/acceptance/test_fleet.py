@@ -127,6 +127,8 @@ def test_a_process_that_waits_takes_in_what_others_push(
         until(lambda: "1 of 1 URLs are known to this crawl, and not fetched again" in process.log)
         process.send(signal.SIGINT)
         assert process.wait() == 0
+    found = summary(tmp_path, 0)["this_run"]
+    assert (found["seeds_pushed"], found["seeds_added"]) == (2, 2)
 
 
 async def test_pushed_seeds_stay_in_their_list_until_the_frontier_has_them(redis_url: str) -> None:
@@ -156,6 +158,7 @@ def test_crawls_of_other_names_know_nothing_of_each_other(
     # The third run found its crawl finished.
     assert pages(log) == dict.fromkeys(expected, 2)
     assert summary(tmp_path, 2)["nothing_to_do"]
+    assert "Nothing was crawled: the crawl 'one' was finished before" in process.log
     for name in ("one", "other"):
         assert sizes(redis_url, name).pages == len(expected)
 

@@ -11,7 +11,7 @@ from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls, scrapy
-from tests.acceptance.fleets import Process, sizes
+from tests.acceptance.fleets import Process, sizes, until
 
 WEB = WebOptions(hosts=24, pages=6, seed=6, zoo="none")
 
@@ -37,7 +37,7 @@ def test_a_fleet_that_loses_a_member_starts_it_again_and_completes_the_crawl(
             fleet.says(
                 "Dashboard and admin API of the crawl 'web': http://127.0.0.1:", timeout_s=90
             )
-            pid = _pid_of_third(tmp_path)
+            pid = _pid_of(tmp_path, 3)
             os.kill(pid, signal.SIGKILL)
             fleet.says("process 3 ended by SIGKILL, starts again in 1 s", timeout_s=90)
             fleet.says("process 3 runs again", timeout_s=90)
@@ -46,7 +46,7 @@ def test_a_fleet_that_loses_a_member_starts_it_again_and_completes_the_crawl(
             assert fleet.wait(90) == 0, fleet.log
         finally:
             fleet.kill()
-    assert "1 restart\n" in fleet.log
+    assert "1 restart; " in fleet.log
     assert "finished: nothing is left to crawl" in fleet.log
     left = sizes(redis_url)
     # The one that was killed may still be in the list of processes if it held no lease.
@@ -55,9 +55,33 @@ def test_a_fleet_that_loses_a_member_starts_it_again_and_completes_the_crawl(
     assert not truth(WEB).missing_from(fetched)
 
 
-def _pid_of_third(folder: Path) -> int:
-    """Of the process that writes the third log: its own children have other files."""
-    wanted = (folder / "crawl" / "fleet" / "web" / "process-3.log").resolve()
+def test_a_fresh_start_is_made_once_and_not_by_each_process(tmp_path: Path, redis_url: str) -> None:
+    log = tmp_path / "access.log"
+    with DemoServer(WEB, log) as web:
+        crawls = Crawls(tmp_path, redis_url)
+        assert crawls.run("http://s0.test/", web=web, arguments={"scope": "any"}).code == 0
+        arguments = [*command(crawls, web, CRAWL_IDLE="wait", LEASE_TTL=2), "--fresh", "--yes"]
+        fleet = Process(arguments, tmp_path / "fleet.log")
+        all_pages = f"whole crawl: {len(truth(WEB).must_store):,} pages"
+        try:
+            fleet.says(all_pages, timeout_s=90)
+            fleet.says("4 of 4 processes run", timeout_s=90)
+            os.kill(_pid_of(tmp_path, 1), signal.SIGKILL)
+            fleet.says("process 1 runs again", timeout_s=90)
+            # It has given its seeds again.
+            first = tmp_path / "crawl" / "fleet" / "web" / "process-1.log"
+            until(lambda: first.read_text().count("Spider opened") == 2, what="a second start")
+            fleet.send(signal.SIGINT)
+            assert fleet.wait(90) == 0, fleet.log
+        finally:
+            fleet.kill()
+    fetched = Counter(entry.url for entry in read_log(log) if entry.target != "/robots.txt")
+    assert set(fetched.values()) == {2}
+
+
+def _pid_of(folder: Path, number: int) -> int:
+    """Of the process that writes this log: its own children have other files."""
+    wanted = (folder / "crawl" / "fleet" / "web" / f"process-{number}.log").resolve()
     for process in Path("/proc").iterdir():
         output = process / "fd" / "1"
         try:
@@ -65,7 +89,7 @@ def _pid_of_third(folder: Path) -> int:
                 return int(process.name)
         except OSError:
             continue
-    raise AssertionError("The third process is not there")
+    raise AssertionError(f"The process {number} is not there")
 
 
 def test_mistakes_are_told_before_anything_starts(tmp_path: Path, redis_url: str) -> None:

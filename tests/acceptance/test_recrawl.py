@@ -120,8 +120,8 @@ def test_pages_are_visited_again_and_their_changes_are_known(
     # Some may have been due when it ended.
     assert after.recrawls + after.waiting == len(KEPT) + 1
     assert (after.leased, after.retries, after.dead) == (0, 0, 0)
-    # Every visit that found a page counts once.
-    assert after.pages == sum(first[path] for path in KEPT) + 1
+    # Every visit that was answered with a page counts once.
+    assert after.pages == sum(site.hits(200)[path] for path in (*KEPT, "/gone"))
 
     with pymongo.MongoClient[dict[str, Any]](mongo_uri, tz_aware=True) as client:
         database = client[mongo_db_name]
@@ -153,6 +153,9 @@ def test_pages_are_visited_again_and_their_changes_are_known(
     assert later.summary["finished"], later.stderr
     assert site.hits() == first + Counter(dict.fromkeys((*KEPT, SITEMAP), 1))
     assert later.summary["this_run"]["recrawled"] == {"unchanged": len(KEPT) - 1, "changed": 1}
+    assert later.summary["this_run"]["not_modified"] == 2
+    assert later.summary["this_run"]["pages"] == len(KEPT) - 2
+    assert later.summary["this_run"]["success_rate"] == 1.0
     assert later.summary["whole_crawl"]["recrawls"] == len(KEPT) + 1
     assert "will be visited again by later runs" in later.summary["why"]
     with pymongo.MongoClient[dict[str, Any]](mongo_uri, tz_aware=True) as client:

@@ -1,10 +1,18 @@
 """Crawls keep to their scope, and traps cost them little, on the synthetic web."""
 
+import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
+import redis
 
+from crawler.frontier import keys
+from crawler.frontier.meta import DATA_MODEL
 from demo.access_log import read_log
 from demo.features.traps import TRAPS
 from demo.judge import judge
@@ -195,3 +203,59 @@ def test_redirects_keep_to_the_scope_and_a_seed_may_lead_anywhere(
         run = crawls.run("http://s6.test/away/301", web=web, arguments={"crawl": "other"})
     assert run.code == 0, run.stderr
     assert hosts_of(fetched(log)) == {"s6.test", "s4.test"}
+
+
+@contextmanager
+def platform(*hosts: str) -> Iterator[tuple[str, set[str]]]:
+    """A server whose every page links to these hosts: its address, and the hosts it was asked."""
+    asked: set[str] = set()
+    body = "".join(f'<a href="http://{host}/">{host}</a>' for host in hosts).encode()
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.add(self.headers["Host"])
+            self.send_response(404 if self.path == "/robots.txt" else 200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_sites_of_a_platform_are_domains_of_their_own_but_in_crawls_that_began_otherwise(
+    crawls: Crawls, redis_url: str
+) -> None:
+    client = redis.Redis.from_url(redis_url)
+    # As former versions created crawls.
+    made = {"shards": 1, "seen": "intset", "seen_argument": 512, "version": DATA_MODEL}
+    client.hset(keys.crawl_meta("former"), mapping=made)
+    own = {"alice.github.io", "www.alice.github.io"}
+    expected = {
+        "new": (own, {b"alice.github.io"}),
+        "former": ({*own, "bob.github.io"}, {b"github.io"}),
+    }
+    for crawl, (hosts, groups) in expected.items():
+        with platform(*own, "bob.github.io") as (address, asked):
+            settings = {
+                "GROUP_BY": "domain",
+                "FRONTIER_SHARDS": 1,
+                "DNS_OVERRIDES": json.dumps({".github.io": address}),
+            }
+            arguments = {"crawl": crawl, "scope": "domain"}
+            run = crawls.run("http://alice.github.io/", arguments=arguments, settings=settings)
+        assert run.code == 0, run.stderr
+        assert asked == hosts
+        assert set(client.hkeys(f"{{{crawl}:0}}:pages")) == groups
+    client.close()

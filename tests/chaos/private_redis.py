@@ -16,7 +16,8 @@ _START_S = 10.0
 class PrivateRedis:
     """A context manager; its data live in a temporary folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: dict[str, str] | None = None) -> None:
+        self._environment = environment
         # Short: a socket's path may have about 100 characters.
         self._folder = tempfile.TemporaryDirectory(prefix="redis-")
         self._process: subprocess.Popen[bytes] | None = None
@@ -24,6 +25,10 @@ class PrivateRedis:
     @property
     def url(self) -> str:
         return f"unix://{self._socket}?db=0"
+
+    @property
+    def socket_path(self) -> str:
+        return str(self._socket)
 
     @property
     def _socket(self) -> Path:
@@ -53,6 +58,7 @@ class PrivateRedis:
                 ],
                 stdout=log,
                 stderr=log,
+                env=self._environment,
             )
         deadline = time.monotonic() + _START_S
         while True:

@@ -14,6 +14,7 @@ import pymongo
 import pytest
 from redis import Redis
 
+from crawler.frontier.recent_adds import KEPT_S
 from demo.access_log import read_log
 from demo.judge import Verdict, judge
 from demo.process import DemoServer
@@ -193,3 +194,39 @@ def test_a_redis_that_comes_back_without_its_last_second(scene: Scene) -> None:
     lost = sum(entry.start_s > cut - 0.5 for entry in read_log(scene.log))
     scene.ends(first, second)
     scene.check(repeats=lost + 2 * HELD)
+
+
+# --- a Redis that lost more than its last second --------------------------------------------------
+
+
+def test_a_redis_that_lost_the_whole_young_crawl(scene: Scene) -> None:
+    # As when it dies within a second of the crawl's first write.
+    first, second = scene.start(), scene.start()
+    scene.goes_on(20)
+    with Redis.from_url(scene.redis.url) as client:
+        client.flushall()
+    for process in (first, second):
+        process.says("goes on under a new name")
+    scene.ends(first, second)
+    # All that was done is done again.
+    scene.check(repeats=10_000)
+
+
+def test_a_redis_that_lost_more_than_processes_can_repeat(scene: Scene) -> None:
+    # A slow crawl: it is older than what a process can add again.
+    process = scene.start(DELAY_MIN=1.0)
+    with Redis.from_url(scene.redis.url) as client:
+        created_ms = until(lambda: int(client.hget("{web:0}:stats", "epoch") or 0))
+        until(lambda: _time_ms(client) > created_ms + 1000 * (KEPT_S + 3), what="it is old")
+        client.flushall()
+    assert process.wait() == 1, process.log
+    assert "Redis has lost the last" in process.log
+    assert "run the crawl again with its seeds" in process.log
+    assert "Traceback" not in process.log, process.log
+    scene.ends(scene.start())
+    scene.check(repeats=10_000)
+
+
+def _time_ms(client: Redis) -> float:
+    seconds, micros = client.time()
+    return seconds * 1000 + micros / 1000

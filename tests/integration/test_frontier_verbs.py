@@ -185,6 +185,9 @@ def test_where_a_url_is(verbs: Verbs) -> None:
     found = verbs.json("url", "http://c.test")
     assert (found["state"], found["reason"], found["depth"]) == ("dead", "timeout", 0)
     assert verbs.json("url", "http://new.test/", code=1)["state"] == "unseen"
+    verbs("add", "http://new.test/?b&a")
+    found = verbs.json("url", "http://new.test/?a&b")
+    assert (found["url"], found["written"]) == ("http://new.test/?a&b", "http://new.test/?b&a")
     code, _, error = verbs("url", "nonsense")
     assert (code, error.count("\n")) == (2, 1)
 

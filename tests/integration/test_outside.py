@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -59,6 +60,25 @@ async def test_what_is_fetched_again_whenever_it_is_pushed_is_added_once_each_ti
             pass
         assert not await frontier._redis.exists(KEY)
         assert (await frontier.sizes()).waiting == 50 * round_
+
+
+async def test_pushed_seeds_are_counted_by_the_process_for_which_they_are_new(
+    frontier: Frontier,
+) -> None:
+    async def add(found: Sequence[Entry], mode: str) -> Added:
+        return await frontier.add(found, mode=mode)
+
+    counts = [Counter[str](), Counter[str]()]
+    for count in counts:
+        reader, pushed = RequestReader(KEY, DEFAULT, entry_of), StartUrls(frontier._redis, KEY)
+
+        def counted(name: str, by: int, count: Counter[str] = count) -> None:
+            count[name] += by
+
+        one = Outside(frontier, pushed, reader, add, None, count=counted)
+        await frontier._redis.rpush(KEY, "http://a.test/", "http://b.test/", "nonsense")
+        await one.take_in()
+    assert [count["seeds/pushed"] for count in counts] == [2, 0]
 
 
 async def test_whoever_finds_another_at_it_knows_that_the_crawl_is_not_over(

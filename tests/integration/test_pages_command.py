@@ -247,6 +247,19 @@ def test_pages_are_found_by_domain_time_status_and_reason(pages: Run) -> None:
     assert found("--since", "3d") == set()
 
 
+def test_pages_of_a_platform_are_found_under_its_suffix_too_as_former_versions_stored_them(
+    pages: Run, mongo_uri: str, mongo_db_name: str
+) -> None:
+    now, before = "http://alice.github.io/now", "http://alice.github.io/before"
+    other = "http://bob.github.io/before"
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client[mongo_db_name]["pages_metadata"].insert_many(
+            [metadata(now), *({**metadata(url), "domain": "github.io"} for url in (before, other))]
+        )
+    done = pages("find", "--json", "--domain", "alice.github.io")
+    assert {json.loads(line)["url"] for line in done.stdout.splitlines()} == {now, before}
+
+
 def test_a_list_for_people_says_what_is_special(pages: Run) -> None:
     done = pages("find", "--domain", "a.test")
     text = done.stdout.decode()

@@ -84,7 +84,7 @@ async def test_pages_wait_for_a_server_whose_disk_is_full(
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What was said about MongoDB going away and coming back."""
-    of = "crawler.pipelines.patience"
+    of = "crawler.storage.health"
     return [record.getMessage() for record in caplog.records if record.name == of]
 
 

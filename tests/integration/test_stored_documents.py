@@ -191,7 +191,16 @@ async def test_of_a_page_that_is_too_big_only_the_metadata_is_kept(
 async def test_indexes_are_made_once(store: Store, database: Database, crawler: Crawler) -> None:
     names = await database[schema.METADATA].index_information()
     fields = {tuple(name for name, _ in index["key"]) for index in names.values()}
-    single = {"url_hash", "domain", "crawled_at", "content_hash", "depth", "next_crawl", "_id"}
+    single = {
+        "url",
+        "url_hash",
+        "domain",
+        "crawled_at",
+        "content_hash",
+        "depth",
+        "next_crawl",
+        "_id",
+    }
     assert fields == {(name,) for name in single} | {("status", "crawled_at")}
     assert names["url_hash_1"]["unique"]
     assert (await database[schema.CONTENT].index_information())["page_id_1"]["unique"]
@@ -199,6 +208,58 @@ async def test_indexes_are_made_once(store: Store, database: Database, crawler: 
     await database[schema.METADATA].drop_index("depth_1")
     await Store.from_crawler(crawler).open_spider()
     assert "depth_1" not in await database[schema.METADATA].index_information()
+
+
+async def test_a_page_is_found_by_its_url_without_a_look_at_the_others(
+    store: Store, database: Database
+) -> None:
+    for number in range(20):
+        await store.process_item(visit(url=f"{URL}{number}"))
+    # As docs/pages.md has it.
+    found = await database[schema.METADATA].find({"url": f"{URL}7"}).limit(1).explain()
+    assert found["executionStats"]["nReturned"] == 1
+    assert found["executionStats"]["totalDocsExamined"] == 1
+    assert found["executionStats"]["totalKeysExamined"] == 1
+
+
+async def test_an_older_database_gets_the_index_while_the_crawl_runs(
+    store: Store, database: Database, crawler: Crawler
+) -> None:
+    metadata = database[schema.METADATA]
+    for name in ("url_hashed", "depth_1"):
+        await metadata.drop_index(name)
+    await database["pages_schema"].update_one({}, {"$unset": {"indexes": True}})
+    later = Store.from_crawler(crawler)
+    await later.open_spider()
+    assert later._indexing is not None
+    await later._indexing
+    names = await metadata.index_information()
+    assert "url_hashed" in names
+    # It gets what is new, and not what somebody dropped.
+    assert "depth_1" not in names
+    # Once.
+    await metadata.drop_index("url_hashed")
+    again = Store.from_crawler(crawler)
+    await again.open_spider()
+    assert again._indexing is None
+    assert "url_hashed" not in await metadata.index_information()
+
+
+async def test_a_crawl_goes_on_without_an_index_that_cannot_be_made(
+    store: Store, database: Database, crawler: Crawler, caplog: pytest.LogCaptureFixture
+) -> None:
+    metadata = database[schema.METADATA]
+    await metadata.drop_index("url_hashed")
+    # Another one by its name.
+    await metadata.create_index("host", name="url_hashed")
+    await database["pages_schema"].update_one({}, {"$unset": {"indexes": True}})
+    later = Store.from_crawler(crawler)
+    await later.open_spider()
+    assert later._indexing is not None
+    await later._indexing
+    assert "find a page by its url" in caplog.text
+    await later.process_item(visit(9))
+    await later.close_spider()
 
 
 async def test_pages_of_another_version_are_not_touched(

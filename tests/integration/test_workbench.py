@@ -174,6 +174,24 @@ async def test_a_lease_that_ends_without_a_fetch_frees_its_host(frontier: Fronti
     assert (await frontier.sizes()).done == 2
 
 
+async def test_pages_that_are_read_are_no_suspects_if_the_process_dies(frontier: Frontier) -> None:
+    workbench = workbench_of(frontier)
+    await add(frontier, *(f"http://{name}.test/" for name in "abcd"))
+    leases = (await frontier.claim(4, "all")).leases
+    workbench.claimed(leases)
+    waiting, fetched, read, done = leases
+    for lease in (fetched, read, done):
+        assert workbench.may_fetch(lease)
+    assert workbench.unsuspected == {waiting.key}
+    # Its page waits for its store; another one is stored, and Redis does not know it yet.
+    workbench.read(read)
+    workbench.outbox.done(done, page=True)
+    workbench.settled(done)
+    assert workbench.unsuspected == {waiting.key, read.key, done.key}
+    await workbench.outbox.drain()
+    assert workbench.unsuspected == {waiting.key, read.key}
+
+
 async def test_a_process_that_may_have_been_declared_dead_takes_nothing(
     frontier: Frontier,
 ) -> None:
@@ -232,6 +250,7 @@ async def test_a_server_that_forgot_a_process_learns_which_hosts_it_contacted(
         about=dict,
         on_beat=partial(asyncio.sleep, 0),
         on_epoch=lambda: None,
+        on_loss=lambda _: None,
     )
     async with asyncio.timeout(SOON_S):
         await heartbeat.open()

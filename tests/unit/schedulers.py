@@ -11,6 +11,7 @@ from crawler.fetch_errors import OutOfSockets
 from crawler.frontier import Added, Again, Entry, Frontier, Lease
 from crawler.frontier.entry import decode
 from crawler.known import Known
+from crawler.known_starts import KnownStarts
 from crawler.orders import Orders
 from crawler.policy.retry import Bury, Retry, RetryPolicy
 from crawler.recrawls import Recrawls
@@ -35,6 +36,8 @@ class WritingScheduler(Scheduler):
         self.thresholds = [80, 60, 40, 20]
         self.urls = DEFAULT
         self.calls: list[tuple[Any, ...]] = []
+        # Of each `done`, beside it.
+        self.why_no_page: list[str] = []
         self.added: list[Entry] = []
         # To each of them.
         self.answer = "1"
@@ -42,6 +45,7 @@ class WritingScheduler(Scheduler):
         self.replacements = Replacements(self)
         self.recrawls = Recrawls()
         self.orders = Orders(recrawls=self.recrawls)
+        self.known_starts = KnownStarts(self.crawl, "", lambda _name, _by: None)
         # Asked for its shards only; it has no server.
         self.frontier = Frontier(None, self.crawl)
         # Asked for what it knows only, which is what `added` has; it has no outbox.
@@ -59,7 +63,10 @@ class WritingScheduler(Scheduler):
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         self.calls.append(("hand_back", lease.entry.url, rest_ms))
 
-    def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
+    def done(
+        self, lease: Lease, *, page: bool, no_page: str = "", again: Again | None = None
+    ) -> None:
+        self.why_no_page.append(no_page)
         self.calls.append(("done", lease.entry.url, page, *([again] if again else [])))
 
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:

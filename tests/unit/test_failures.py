@@ -12,14 +12,14 @@ from scrapy.http import Response
 from scrapy.spidermiddlewares.httperror import HttpError
 from twisted.python.failure import Failure
 
-from crawler import sitemaps
 from crawler.discoveries import Discoveries
 from crawler.errors import NotStored
 from crawler.fetch_errors import Forbidden, Malformed, OutOfSockets, StoppedTooLong, TooBigUnpacked
-from crawler.frontier import Added, Entry, Lease
+from crawler.frontier import Added, Entry, Kind, Lease
 from crawler.frontier.health import GaveUp
 from crawler.items import Page
 from crawler.known import Known
+from crawler.middlewares.conditional import NOT_MODIFIED
 from crawler.policy.retry import Bury, Retry
 from crawler.requests import LEASE
 from tests.unit.schedulers import WritingScheduler, lease_of
@@ -117,6 +117,27 @@ async def test_an_answer_that_the_spider_does_not_take_is_recorded_as_what_it_wa
     assert scheduler.calls == [("done", URL, False)]
 
 
+@pytest.mark.parametrize(
+    ("error", "stat"),
+    [
+        (HttpError(Response(URL, status=404, request=Request(URL))), "failed/status_404"),
+        (
+            HttpError(Response(URL, status=304, request=Request(URL), flags=[NOT_MODIFIED])),
+            "pages/not_modified",
+        ),
+        (TooBigUnpacked(), "failed/too_big"),
+        # Somebody's decision, and no failure.
+        (Forbidden("robots", "no"), ""),
+        (IgnoreRequest(), ""),
+    ],
+)
+async def test_what_fails_is_counted_and_what_is_left_out_is_not(
+    scheduler: WritingScheduler, error: Exception, stat: str
+) -> None:
+    failed(scheduler, error, lease_of())
+    assert scheduler.why_no_page == [stat]
+
+
 async def test_without_a_place_for_it_the_url_goes_back(
     scheduler: WritingScheduler, recorder: Recorder
 ) -> None:
@@ -151,11 +172,26 @@ async def test_what_was_made_of_a_page_is_recorded_at_the_last_failure_only(
 async def test_sitemaps_are_no_pages_and_without_a_store_nothing_waits(
     scheduler: WritingScheduler, recorder: Recorder
 ) -> None:
-    failed(scheduler, DownloadTimeoutError(), lease_of(tail={"callback": sitemaps.CALLBACK}))
+    failed(scheduler, DownloadTimeoutError(), lease_of(kind=Kind.SITEMAP))
     scheduler.failures.record = None
     failed(scheduler, DownloadTimeoutError(), lease_of())
     assert scheduler.calls == [("fail", URL, Bury("timeout"))] * 2
     assert recorder.pages == []
+
+
+async def test_a_spider_may_call_its_own_callback_like_that_of_sitemaps(
+    scheduler: WritingScheduler, recorder: Recorder
+) -> None:
+    failed(scheduler, DownloadTimeoutError(), lease_of(tail={"callback": "parse_sitemap"}))
+    assert [page.reason for page in recorder.pages] == ["timeout"]
+
+
+async def test_the_record_of_a_failure_says_how_its_url_is_written(
+    scheduler: WritingScheduler, recorder: Recorder
+) -> None:
+    failed(scheduler, DownloadTimeoutError(), lease_of(written="?utm_id=1"))
+    (page,) = recorder.pages
+    assert (page.url, page.final_url) == (URL, f"{URL}?utm_id=1")
 
 
 @pytest.mark.parametrize(

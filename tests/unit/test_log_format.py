@@ -37,12 +37,13 @@ def test_errors_in_items_stay_errors() -> None:
 
 
 def test_a_fetched_page_is_a_line_only_where_somebody_sees_it(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = logging.getLogger("scrapy.core.engine")
     for logger in (engine, logging.getLogger("scrapy"), logging.root):
         monkeypatch.setattr(logger, "handlers", [])
-    monkeypatch.setattr(engine, "level", logging.DEBUG)
+    # By its own method: loggers remember which levels are on.
+    caplog.set_level(logging.DEBUG, engine.name)
     for logger, level, is_seen in (
         (logging.root, logging.INFO, False),
         (logging.root, logging.DEBUG, True),

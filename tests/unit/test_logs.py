@@ -3,8 +3,10 @@
 import json
 import logging
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -50,6 +52,52 @@ def test_a_traceback_is_part_of_the_object() -> None:
         one = record("it failed", exc_info=sys.exc_info())
     found = json.loads(JsonFormatter(Mask()).format(one))
     assert "ValueError: token=***" in found["error"]
+
+
+def test_a_line_has_no_break_in_it_whatever_is_logged() -> None:
+    odd = "a\x85b\u2028c\u2029d\x1ce \udc80 é"
+    line = JsonFormatter(Mask()).format(record("%s", odd))
+    assert len(line.splitlines()) == 1
+    assert json.loads(line)["message"] == odd
+
+
+def test_arguments_that_do_not_fit_are_shown() -> None:
+    found = json.loads(JsonFormatter(Mask()).format(record("%d pages", "many")))
+    assert found["message"] == "%d pages ('many',)"
+
+
+def json_settings(**more: Any) -> Settings:
+    return Settings({"LOG_JSON": True, "LOG_LEVEL": "INFO", **more})
+
+
+def test_what_is_printed_beside_the_log_has_its_form() -> None:
+    assert logs.line("a mistake") == "a mistake"
+    logs.install(json_settings(ADMIN_TOKEN="a-very-long-token"))
+    text = "not with a-very-long-token"
+    found = json.loads(logs.line(text, level=logging.ERROR, figures={"pages": 1}))
+    assert (found["level"], found["message"]) == ("ERROR", "not with ***")
+    assert found["figures"] == {"pages": 1}
+    assert logs.message_of(json.dumps(found)) == "not with ***"
+    for other in ("a line", "7", "[1]", "{}"):
+        assert logs.message_of(other) == other
+
+
+def test_uncaught_errors_and_warnings_are_lines_of_json(tmp_path: Path) -> None:
+    before = sys.excepthook, sys.unraisablehook, threading.excepthook
+    logs.install(json_settings(LOG_FILE=str(tmp_path / "a.log")))
+    try:
+        raise ValueError("on purpose")
+    except ValueError as error:
+        sys.excepthook(ValueError, error, error.__traceback__)
+        hook = SimpleNamespace(exc_type=ValueError, exc_value=error, exc_traceback=None)
+        threading.excepthook(hook)  # type: ignore[arg-type]
+        ignored = SimpleNamespace(**vars(hook), err_msg=None, object=len)
+        sys.unraisablehook(ignored)  # type: ignore[arg-type]
+    logs.uninstall()
+    lines = [json.loads(line) for line in (tmp_path / "a.log").read_text().splitlines()]
+    assert [line["level"] for line in lines] == ["CRITICAL", "ERROR", "ERROR"]
+    assert all("ValueError: on purpose" in line["error"] for line in lines)
+    assert (sys.excepthook, sys.unraisablehook, threading.excepthook) == before
 
 
 def test_lines_are_bounded() -> None:

@@ -7,7 +7,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from crawler.discoveries import Discoveries
-from crawler.frontier import Entry
+from crawler.frontier import Entry, Kind
 from crawler.known import Known
 from crawler.options import Options
 from crawler.orders import Orders
@@ -153,7 +153,7 @@ async def test_a_large_sitemap_is_read_in_a_thread(scheduler: WritingScheduler) 
 
 
 class RobotParser:
-    sitemaps = (SITE + "sitemap.xml", "nonsense", "http://o.test/s.xml")
+    sitemaps: tuple[str, ...] = (SITE + "sitemap.xml", "nonsense", "http://o.test/s.xml")
 
 
 @pytest.mark.parametrize(("follows", "count"), [(True, 1), (False, 0)])
@@ -194,7 +194,7 @@ async def test_a_given_sitemap_that_is_known_is_told(
     assert spider.crawler.stats.get_value("sitemaps/added") is None
 
 
-async def test_a_sitemap_is_no_page_to_the_frontier_and_where_it_is_redirected_to_is_none(
+async def test_a_sitemap_is_no_page_to_the_frontier(
     scheduler: WritingScheduler,
 ) -> None:
     url = SITE + "sitemap.xml"
@@ -205,9 +205,41 @@ async def test_a_sitemap_is_no_page_to_the_frontier_and_where_it_is_redirected_t
     page = to_entry(Request(url), spider, scheduler.thresholds)
     assert isinstance(page, Entry)
     assert page.id == fingerprint(url) != entry.id
-    again = to_entry(to_request(entry, spider), spider, scheduler.thresholds)
+    assert entry.kind is Kind.SITEMAP
+    again = to_entry(to_request(entry, spider), spider, scheduler.thresholds, kind=entry.kind)
     assert isinstance(again, Entry)
     assert again.id == entry.id
+
+
+WRITTEN = b"""<sitemapindex><sitemap><loc>/1.xml?b&amp;a</loc></sitemap>
+<sitemap><loc>/1.xml?a&amp;b</loc></sitemap></sitemapindex>"""
+PAGES = b"""<urlset><url><loc>/a?utm_id=1</loc></url><url><loc>/a</loc></url>
+<url><loc>/b</loc></url><url><loc>/b?utm_id=1</loc></url></urlset>"""
+
+
+async def test_sitemaps_and_their_urls_are_fetched_as_they_are_written(
+    scheduler: WritingScheduler,
+) -> None:
+    await parsed(scheduler, WRITTEN)
+    await parsed(scheduler, PAGES)
+    spider = WebSpider.from_crawler(crawler_with(scheduler), sitemaps=f"{SITE}g.xml?d&c")
+    assert [request async for request in spider.start()] == []
+    parser = RobotParser()
+    parser.sitemaps = (f"{SITE}r.xml?f&e",)
+    await spider.robots_parsed(parser, Request(SITE))
+    assert [entry.written_url for entry in scheduler.added] == [
+        *(f"{SITE}1.xml?b&a", f"{SITE}a?utm_id=1", f"{SITE}b"),
+        *(f"{SITE}g.xml?d&c", f"{SITE}r.xml?f&e"),
+    ]
+    assert scheduler.added[0].url == f"{SITE}1.xml?a&b"
+
+
+async def test_links_are_fetched_as_they_are_written(scheduler: WritingScheduler) -> None:
+    urls = [SITE + "a?a&b", SITE + "c"]
+    tails = {url: {"hints": [1, None]} for url in urls[:1]}
+    await follow(outlinks(scheduler), *urls, written={urls[0]: "?b&a"}, tails=tails)
+    assert [entry.written_url for entry in scheduler.added] == [SITE + "a?b&a", SITE + "c"]
+    assert [entry.tail for entry in scheduler.added] == [tails[urls[0]], {}]
 
 
 async def test_links_that_are_surely_in_the_frontier_are_counted_and_not_added_again(

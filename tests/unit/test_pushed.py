@@ -39,15 +39,12 @@ def test_what_others_push_is_a_url_or_json_with_one(raw: bytes, found: str) -> N
     assert (seed.reason if isinstance(seed, Rejected) else seed.url) == found
 
 
-def test_a_pushed_url_is_fetched_as_it_is_spelled_for_spiders_that_spell_their_own() -> None:
+def test_a_pushed_url_is_fetched_as_it_is_written() -> None:
     raw = b"http://h.test/?b=2&a=1&utm_id=3"
-    seed = parse_url(raw, as_given=True)
-    assert isinstance(seed, Entry)
-    assert (seed.url, seed.given_url) == ("http://h.test/?a=1&b=2", raw.decode())
-    assert seed.id == fingerprint(seed.url)
     seed = parse_url(raw)
     assert isinstance(seed, Entry)
-    assert (seed.given_url, seed.tail) == ("http://h.test/?a=1&b=2", {})
+    assert (seed.url, seed.written_url) == ("http://h.test/?a=1&b=2", raw.decode())
+    assert seed.id == fingerprint(seed.url)
 
 
 @given(st.one_of(st.binary(), st.binary().map(lambda tail: b"{" + tail)))
@@ -97,6 +94,36 @@ def test_a_url_alone_is_a_seed() -> None:
     for raw in (b"http://h.test/", b'{"url": "http://h.test/"}'):
         [found] = RequestReader(KEY, DEFAULT, entry_of).read(raw)
         assert found == Pushed(Entry(fingerprint("http://h.test/"), "http://h.test/", queue=1))
+
+
+@pytest.mark.parametrize(
+    ("raw", "meta"),
+    [
+        (b"http://h.test/", {"allow_offsite": True}),
+        (b'{"url": "http://h.test/", "meta": {"job": 1}}', {"allow_offsite": True, "job": 1}),
+        (b'{"url": "http://h.test/", "meta": {"allow_offsite": false}}', {"allow_offsite": False}),
+    ],
+)
+def test_what_is_pushed_passes_the_offsite_filter(raw: bytes, meta: dict[str, Any]) -> None:
+    class Filtered(Shop):
+        allowed_domains = ["elsewhere.test"]  # noqa: RUF012 - declared so by Scrapy
+
+    [request] = requests(reader_for(Filtered(), KEY, entry_of, DEFAULT), raw)
+    assert request.meta.items() >= meta.items()
+    # Without a filter nothing is carried for it.
+    [pushed] = reader_for(Shop(), KEY, entry_of, DEFAULT).read(b"http://h.test/")
+    assert pushed.entry.tail == {}
+
+
+def test_a_spider_that_makes_its_requests_decides_on_the_filter_itself() -> None:
+    class Own(Shop):
+        allowed_domains = ["elsewhere.test"]  # noqa: RUF012 - declared so by Scrapy
+
+        def make_request_from_data(self, data: bytes) -> Request:
+            return Request(data.decode())
+
+    [request] = requests(reader_for(Own(), KEY, entry_of, DEFAULT), b"http://h.test/")
+    assert "allow_offsite" not in request.meta
 
 
 def test_json_may_have_meta_a_method_and_fields_of_a_form() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from scrapy.http import Response
 
-from crawler.frontier import Again, Lease
+from crawler.frontier import Again, Kind, Lease
 from crawler.policy.recrawl import Found, Tuning
 from crawler.recrawls import Recrawls, visit_of
-from crawler.sitemaps import CALLBACK, Located
+from crawler.sitemaps import Located
 from tests.unit.schedulers import lease_of
 
 DAY_MS = 86_400_000
@@ -62,6 +62,12 @@ def test_an_entry_carries_validators_hashes_and_counts() -> None:
         "last_modified": "Mon, 01 Jan 2024 00:00:00 GMT",
         "visit": [7 * 86_400, b"one", 7, b"", 1, 0, 0, 0],
     }
+
+
+def test_a_page_is_visited_again_as_it_is_written() -> None:
+    lease = lease_of(attempts=1, written="?b&a", tail={"history": [["503", 1]]})
+    again = visit(recrawls(), lease, Found(b"one"))
+    assert again.entry.written_url == "http://h.test/a?b&a"
 
 
 def test_a_decision_is_taken_once() -> None:
@@ -158,12 +164,12 @@ def sitemap_visit(made: Recrawls, lease: Lease, body: bytes = b"", **more: Any) 
 
 def test_a_sitemap_is_visited_again_after_a_day_and_judged_by_its_bytes() -> None:
     made = recrawls()
-    lease = lease_of(tail={"callback": CALLBACK})
+    lease = lease_of(kind=Kind.SITEMAP)
     first = sitemap_visit(made, lease, b"<urlset/>", headers={"ETag": '"1"'})
     assert first is not None
     assert first.wait_ms == DAY_MS
     assert first.entry.tail["etag"] == '"1"'
-    assert first.entry.tail["callback"] == CALLBACK
+    assert first.entry.kind is Kind.SITEMAP
     same = sitemap_visit(made, next_lease(first), status=304)
     assert same is not None
     assert same.wait_ms == 1.5 * DAY_MS
@@ -177,4 +183,4 @@ def test_a_sitemap_is_visited_again_after_a_day_and_judged_by_its_bytes() -> Non
 
 
 def test_a_sitemap_that_never_was_is_not_tried_again() -> None:
-    assert sitemap_visit(recrawls(), lease_of(tail={"callback": CALLBACK}), status=404) is None
+    assert sitemap_visit(recrawls(), lease_of(kind=Kind.SITEMAP), status=404) is None

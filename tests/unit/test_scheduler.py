@@ -9,7 +9,7 @@ from scrapy import Request, Spider
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.http import Response
 
-from crawler.frontier import Added, Entry, Lease
+from crawler.frontier import Added, Entry, Kind, Lease
 from crawler.frontier.health import GaveUp
 from crawler.middlewares.redirects import Redirects
 from crawler.requests import LEASE, to_request
@@ -78,6 +78,16 @@ def test_a_redirect_to_itself_with_what_the_canonical_form_leaves_out_is_followe
     assert scheduler.sent.sent == [("http://h.test/a", "force")]
     (entry,) = scheduler.sent.entries
     assert to_request(entry, Spider(name="any")).url == "http://h.test/a?utm_id=1"
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_where_a_sitemap_is_redirected_to_is_a_sitemap(kind: Kind) -> None:
+    scheduler = RedirectedScheduler(DEFAULT)
+    lease = lease_of("http://h.test/a", kind=kind)
+    assert scheduler.enqueue_request(Request("http://h.test/b", meta={LEASE: lease}))
+    (entry,) = scheduler.sent.entries
+    assert entry.kind is kind
+    assert (entry.id == DEFAULT.fingerprint("http://h.test/b")) == (kind is Kind.PAGE)
 
 
 def answer(future: asyncio.Future[Added], outcome: Added | Exception) -> None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scrapy import Spider
+from scrapy import Request, Spider
 from scrapy.settings import Settings
+from scrapy.spiders import SitemapSpider
 from scrapy_redis.spiders import RedisSpider
 
 from crawler import settings as ours
 from crawler.errors import ConfigurationError
-from crawler.scrapy_redis_settings import redis_url, start_urls_key, tell_of_redis_spider
+from crawler.scrapy_redis_settings import (
+    keep_allowed_domains,
+    redis_url,
+    start_urls_key,
+    tell_of_redis_spider,
+    tell_of_start_requests,
+)
 
 
 def settings(**given: Any) -> Settings:
@@ -89,3 +97,59 @@ def test_a_spider_s_key_that_is_no_pattern_is_told_as_such() -> None:
 def test_a_pattern_that_is_none_is_told(pattern: str) -> None:
     with pytest.raises(ConfigurationError, match=r"REDIS_START_URLS_KEY .*%\(name\)s"):
         start_urls_key(settings(REDIS_START_URLS_KEY=pattern), SimpleNamespace(name="web"))
+
+
+def test_domains_that_can_be_read_once_become_a_list() -> None:
+    domains = ["a.test", "b.test"]
+    once = Spider(name="a", allowed_domains=filter(None, [*domains, ""]))
+    keep_allowed_domains(once)
+    for spider in (once, Spider(name="a", allowed_domains=domains)):
+        keep_allowed_domains(spider)
+        assert spider.allowed_domains == domains
+    keep_allowed_domains(Spider(name="a"))
+
+
+class Old(Spider):
+    name = "old"
+
+    def start_requests(self) -> list[Request]:
+        return []
+
+
+class Both(Old):
+    async def start(self) -> AsyncIterator[Request]:
+        yield Request("http://a.test/")
+
+
+class OldAgain(Both):
+    def start_requests(self) -> list[Request]:
+        return []
+
+
+class Sitemaps(SitemapSpider):
+    name = "sitemaps"
+
+    def start_requests(self) -> list[Request]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("spider", "is_told"),
+    [
+        (Old, True),
+        (OldAgain, True),
+        (Sitemaps, True),
+        (Both, False),
+        (Spider, False),
+        # Which is told of anyway.
+        (RedisSpider, False),
+    ],
+)
+def test_a_spider_whose_start_requests_are_not_called_is_told_what_to_do(
+    spider: type[Spider], is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    tell_of_start_requests(spider(name="mine"))
+    line = (
+        "start_requests() of the spider 'mine' is not called: Scrapy 2.19 has start() in its place"
+    )
+    assert (line in caplog.text) == ("Make it `async def start(self):`" in caplog.text) == is_told

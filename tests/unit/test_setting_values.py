@@ -1,5 +1,6 @@
 """Values of settings are checked before anything starts."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from scrapy.settings import Settings
 
 from crawler import setting_values
 from crawler.errors import ConfigurationError
+from crawler.extensions.servers import redis_limit_s
 
 
 def settings_with(**values: Any) -> Settings:
@@ -101,6 +103,36 @@ def test_a_slip_on_the_command_line_is_told(
 def test_what_would_fail_later_is_told_at_once(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{name} is "):
         setting_values.check(settings_with(**{"REDIS_URL": None, name: value}))
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"REDIS_TIMEOUT": "0"}, "REDIS_TIMEOUT is 0; give seconds, more than 0"),
+        ({"MONGO_TIMEOUT": "0"}, "MONGO_TIMEOUT is 0; give seconds, more than 0"),
+        (
+            {"REDIS_TIMEOUT": "10"},
+            "REDIS_TIMEOUT is 10 and LEASE_TTL 30: a connection that goes silent would cost",
+        ),
+        (
+            {"REDIS_TIMEOUT": "10"},
+            "its leases. Set REDIS_TIMEOUT to 7.5 or less, or LEASE_TTL to 40 or more.",
+        ),
+    ],
+)
+def test_time_limits_of_servers_that_cost_leases_or_are_none_are_refused(
+    values: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(text)):
+        setting_values.check(settings_with(**values))
+
+
+def test_the_time_limit_of_redis_follows_the_one_of_leases() -> None:
+    assert redis_limit_s(settings_with()) == 7.5
+    assert redis_limit_s(settings_with(LEASE_TTL=6)) == 1.5
+    assert redis_limit_s(settings_with(LEASE_TTL=2)) == 1
+    assert redis_limit_s(settings_with(LEASE_TTL=400)) == 7.5
+    assert redis_limit_s(settings_with(LEASE_TTL=400, REDIS_TIMEOUT=90)) == 90
 
 
 def test_leases_that_would_end_at_once_are_refused() -> None:

@@ -59,6 +59,81 @@ def test_addresses_of_pictures_and_films_are_none_of_pages() -> None:
     assert urls(read(url_set(record), URL)) == ["/a"]
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        "<loc><url>http://h.test/a</url></loc><lastmod>2024-05-01</lastmod>",
+        "<loc>\n<url><![CDATA[http://h.test/a]]></url>\n</loc><lastmod>2024-05-01</lastmod>",
+        "<lastmod>2024-05-01</lastmod><loc><loc>/a</loc></loc>",
+        "http://h.test/a<lastmod>2024-05-01</lastmod>",
+    ],
+)
+def test_an_address_in_the_wrong_element_is_one(record: str) -> None:
+    found = read(url_set(record, "<loc>/b</loc>"), URL)
+    assert urls(found) == ["/a", "/b"]
+    assert [page.modified is None for page in found.pages] == [False, True]
+
+
+def test_a_record_may_have_several_addresses() -> None:
+    record = "<loc>/a</loc><loc>/b</loc><priority>0.9</priority><loc>/a</loc><loc>/c</loc>"
+    found = read(url_set(record, "<loc>/d</loc>"), URL)
+    assert urls(found) == ["/a", "/b", "/c", "/d"]
+    assert [page.priority for page in found.pages] == [0.9, 0.9, 0.9, 0.5]
+
+
+def test_a_record_with_very_many_addresses_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sitemaps, "MAX_URLS", 10)
+    found = read(url_set("".join(f"<loc>/{n}</loc>" for n in range(15))), URL)
+    assert (len(found.pages), found.cut) == (10, True)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "<guid>http://h.test/a</guid>",
+        "<title>A</title><guid isPermaLink='true'> http://h.test/a </guid>",
+        "<guid ispermalink='TRUE'>http://h.test/a</guid><link> </link>",
+        "<guid>http://h.test/other</guid><link>/a</link>",
+        "<link>/a</link><guid>http://h.test/other</guid>",
+        "<link>/a</link><image><url>http://h.test/logo.png</url></image>",
+    ],
+)
+def test_an_item_is_where_its_link_says_or_else_its_guid(item: str) -> None:
+    found = read(f"<rss><channel><item>{item}</item></channel></rss>".encode(), URL)
+    assert urls(found) == ["/a"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<rss><item><guid isPermaLink='false'>http://h.test/a</guid></item></rss>",
+        "<rss><item><guid isPermaLink=' False '>http://h.test/a</guid></item></rss>",
+        "<rss><item><guid>123-456</guid></item></rss>",
+        "<rss><item><guid>tag:h.test,2024:1</guid></item></rss>",
+        "<rss><item><source><guid>http://h.test/a</guid></source></item></rss>",
+        "<rss><channel><image><url>http://h.test/logo.png</url></image></channel></rss>",
+        "<urlset><url>no address</url></urlset>",
+        "<urlset><url><news><loc>/a</loc></news></url></urlset>",
+    ],
+)
+def test_what_is_no_address_is_none(body: str) -> None:
+    assert read(body.encode(), URL).pages == []
+
+
+def test_an_index_may_lack_its_addresses_elements() -> None:
+    body = (
+        f"<sitemapindex {SPACE}><sitemap> http://h.test/1.xml?a=1&b=2 </sitemap>"
+        "<sitemap><lastmod>2024-01-01</lastmod>http://h.test/2.xml</sitemap>"
+        "<sitemap><loc><url>/3.xml</url></loc></sitemap>"
+        "<sitemap><loc>/4.xml</loc><loc>/5.xml</loc></sitemap></sitemapindex>"
+    )
+    found = read(body.encode(), URL)
+    assert [url.removeprefix("http://h.test") for url in found.sitemaps] == [
+        *("/1.xml?a=1&b=2", "/2.xml", "/3.xml", "/4.xml", "/5.xml")
+    ]
+    assert (found.pages, found.rejected) == ([], 0)
+
+
 def test_an_index_has_sitemaps() -> None:
     body = (
         f"<sitemapindex {SPACE}><sitemap><loc>http://h.test/1.xml</loc></sitemap>"
@@ -114,7 +189,10 @@ def test_times_of_feeds_are_those_of_mails() -> None:
         (b"<urlset><url><loc>/a?x=1&y=2</loc></url></urlset>", ["/a?x=1&y=2"]),
         (b"<urlset><url><loc>/a</loc></url><url><loc>/b</loc></ur><url><loc>/c", ["/a", "/b"]),
         (b"<urlset><url><loc>/a</loc></url><url><loc>/b</loc>", ["/a", "/b"]),
-        (b"<urlset><url><loc>/a</loc><url><loc>/b</loc></url></urlset>", ["/b"]),
+        (b"<urlset><url><loc>/a</loc><url><loc>/b</loc></url></urlset>", ["/a", "/b"]),
+        (b"<urlset><url><loc>/a</url><url><loc>/b</loc></url></urlset>", ["/a", "/b"]),
+        (b"<urlset><url><loc>/a<lastmod>2024-01-01</lastmod></url></urlset>", ["/a"]),
+        (b"<urlset><url><loc>/a<url><loc>/b</loc></url></urlset>", ["/a", "/b"]),
         (b"<html><body>Not found</body></html>", []),
         (b"", []),
         (b"\0\0\0", []),

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Request
 from crawler import options
 from crawler.admin.models import SeedAnswer, SeedAnswers, SeedUrls, UrlLimits, UrlLimitsNow
 from crawler.admin.problems import ProblemError
-from crawler.admin.questions import TheCrawl, TheSteering, note
+from crawler.admin.questions import TheSteering, note
 from crawler.admin.seeding import add_seeds
 from crawler.frontier import Steering
 
@@ -27,7 +27,6 @@ router = APIRouter(tags=["URLs"])
 @router.post("/seed/urls")
 async def seed_urls(
     request: Request,
-    crawl: TheCrawl,
     steering: TheSteering,
     body: Annotated[
         list[str] | str | SeedUrls,
@@ -39,7 +38,7 @@ async def seed_urls(
     texts = given.replace(",", " ").split() if isinstance(given, str) else given
     if not 0 < len(texts) <= MAX_SEEDS:
         raise ProblemError(422, f"Give 1 to {MAX_SEEDS:,} URLs, not {len(texts):,}.")
-    found = await add_seeds(steering, crawl.urls, texts)
+    found = await add_seeds(steering, texts)
     states = [seed.state for seed in found]
     answer = SeedAnswers(
         added=states.count("added"),

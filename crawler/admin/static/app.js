@@ -91,7 +91,7 @@ function look() {
 }
 
 function showStatus(status) {
-  trouble("");
+  trouble(status.troubles.join(" · "));
   paused = status.paused;
   setText($("crawl"), status.crawl);
   document.title = `${status.crawl} · Crawler`;

@@ -40,7 +40,12 @@ export function span(seconds) {
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 
-export const percent = (share) => (share === null || share === undefined ? NONE : `${one.format(share * 100)}%`);
+// Never 100% of what is not all, nor 0% of what is not nothing.
+export function percent(share) {
+  if (share === null || share === undefined) return NONE;
+  const part = 100 * share;
+  return `${one.format(part > 0 && part < 100 ? Math.min(99.9, Math.max(0.1, part)) : part)}%`;
+}
 
 export const clock = (epoch) => new Date(epoch * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 

@@ -10,7 +10,7 @@ const TILES = [
   ["rate", "Pages a second"],
   ["waiting", "URLs waiting"],
   ["workers", "Workers"],
-  ["failed", "Given up, last hour"],
+  ["success", "Success, last hour"],
   ["dead", "Dead letters"],
 ];
 const HOSTS = [
@@ -59,7 +59,7 @@ export class Overview {
     const speed = live.reduce((sum, worker) => sum + (worker.about.pages_per_s ?? 0), 0);
     const received = live.reduce((sum, worker) => sum + (worker.about.bytes_per_s ?? 0), 0);
     this.serverNow = Date.parse(status.at) / 1000;
-    this.tiles.pages(count(status.pages), `${count(status.done)} URLs finished`);
+    this.tiles.pages(count(status.pages), `${percent(this.vitals?.totals.success_rate)} success rate`);
     this.tiles.rate(rate(speed), `${bytes(received)} a second`);
     this.tiles.waiting(count(status.waiting), `${count(status.leased)} leased, ${count(status.retries)} to retry`);
     this.tiles.workers(count(live.length), live.length ? machines(live, silent) : "no process runs");
@@ -77,9 +77,9 @@ export class Overview {
   figures(vitals) {
     this.vitals = vitals;
     const { totals, hour } = vitals;
-    this.tiles.failed(count(hour.failed), `${count(hour.retries)} tried again`);
+    this.tiles.success(percent(hour.success_rate), `${count(hour.failed)} failed, ${count(hour.retries)} tried again`);
     bars($("codes"), Object.entries(hour.statuses).sort((a, b) => b[1] - a[1]).slice(0, BARS).map(([code, n]) => [code, n, codeKind(code)]), "No response in the last hour");
-    bars($("errors"), hour.errors.slice(0, BARS).map((one) => [words(one.cause), one.retried + one.given_up, one.given_up ? "s4" : "s3"]), "No error in the last hour");
+    bars($("errors"), hour.errors.slice(0, BARS).map((one) => [words(one.cause), one.retried + one.failed + one.blocked, one.failed ? "s4" : one.blocked ? "s5" : "s3"]), "No error in the last hour");
     bars($("host-states"), HOSTS.map(([state, name, kind]) => [name, vitals.hosts[state], kind]));
     this.facts(totals, hour.waits);
     this.drawRates();
@@ -121,7 +121,7 @@ export class Overview {
 
   window() {
     const minutes = this.vitals.minutes;
-    const first = minutes.findIndex((minute) => minute.pages || minute.retries || minute.failed);
+    const first = minutes.findIndex((minute) => minute.pages || minute.not_modified || minute.retries || minute.failed);
     const shown = Math.max(LEAST_MINUTES, first < 0 ? 0 : minutes.length - first + 1);
     return minutes.slice(-shown);
   }
@@ -133,7 +133,7 @@ export class Overview {
     const spans = minutes.map((minute) => (minute === last ? Math.min(60, Math.max(5, (this.serverNow ?? last.at + 60) - last.at)) : 60));
     const series = [
       { name: "crawled", kind: "s1", values: minutes.map((minute, i) => minute.pages / spans[i]) },
-      { name: "given up", kind: "s4", values: minutes.map((minute, i) => minute.failed / spans[i]) },
+      { name: "failed", kind: "s4", values: minutes.map((minute, i) => minute.failed / spans[i]) },
     ];
     const nothing = minutes.every((minute) => !minute.pages && !minute.failed);
     this.rates.set(minutes.map((minute) => minute.at), nothing ? [] : series);

@@ -4,7 +4,7 @@
 -- ARGV[1]  owner
 -- ARGV[2]  request id: the same id again returns the same leases, so that a lost reply loses none
 -- ARGV[3]  n, at most 1,000 are given
--- ARGV[4]  now, ms (0 = the server's clock)
+-- ARGV[4]  now, ms (0 = the shard's time)
 -- ARGV[5]  order of the queues by weight, a string of digits 1-5
 -- ARGV[6]  the same under load
 -- ARGV[7]  number of waiting URLs above which ARGV[6] applies

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  shard
 -- ARGV[1]  owner
--- ARGV[2]  now, ms (0 = the server's clock)
+-- ARGV[2]  now, ms (0 = the shard's time)
 -- ARGV[3…] token, wait in ms before the host's next contact: two arguments a lease
 -- Returns  how many leases were settled; a stale token is passed over
 

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  shard
 -- ARGV[1]  host
--- ARGV[2]  now, ms (0 = the server's clock)
+-- ARGV[2]  now, ms (0 = the shard's time)
 -- ARGV[3…] name, value: 'block' until ms (0 = lift the block), 'exclude' '1' or '0', 'purge' '1',
 --          'queue' 1-5 or 0 for each URL's own, 'budget' pages or '' for the crawl's, 'parallelism'
 --          fetches in flight or '' for the crawl's
@@ -73,7 +73,7 @@ if #ARGV > 2 then
   if keep or tonumber(waiting or 0) > 0 or (tokens or '') ~= '' then
     redis.call('PERSIST', key)
   else
-    redis.call('PEXPIREAT', key, math.max(tonumber(clock or 0), now) + HOST_TTL_MS)
+    expire(key, math.max(tonumber(clock or 0), now))
   end
 end
 return host_view(host)

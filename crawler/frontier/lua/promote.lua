@@ -1,7 +1,7 @@
 -- Move URLs whose time has come from the delay queue to their front queues.
 --
 -- KEYS[1]  shard
--- ARGV[1]  now, ms (0 = the server's clock)
+-- ARGV[1]  now, ms (0 = the shard's time)
 -- ARGV[2]  how many at the most
 -- ARGV[3]  dead letters kept
 -- Returns  how many were moved

@@ -2,7 +2,7 @@
 -- by two, or too soon.
 --
 -- KEYS[1]  shard
--- ARGV[1]  now, ms (0 = the server's clock)
+-- ARGV[1]  now, ms (0 = the shard's time)
 -- ARGV[2]  fetches a host may have in flight, unless it has a parallelism of its own
 -- ARGV[3]  owner
 -- ARGV[4]  how many fetches follow
@@ -34,7 +34,7 @@ for i = 5, #ARGV, 2 do
       if tonumber(waiting or 0) > 0 then
         redis.call('ZADD', HEAP, 'XX', rest, host)
       elseif (tokens or '') == '' and not keep then
-        redis.call('PEXPIREAT', key, rest + HOST_TTL_MS)
+        expire(key, rest)
       end
     end
   end

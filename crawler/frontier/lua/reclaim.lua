@@ -1,11 +1,11 @@
 -- Take back the leases of instances that stopped beating.
 --
 -- KEYS[1]  shard
--- ARGV[1]  now, ms (0 = the server's clock)
+-- ARGV[1]  now, ms (0 = the shard's time)
 -- ARGV[2]  silence in ms after which an instance is dead
 -- ARGV[3]  how many leases at the most
--- ARGV[4]  how often one URL may be taken back before it is buried: it kills its workers. One whose
---          fetch had not begun at the owner's last beat is not counted
+-- ARGV[4]  how often one URL may be taken back before it is buried: it kills its workers. One that
+--          was no suspect at the owner's last beat is not counted, see beat.lua
 -- ARGV[5]  wait in ms before a host in flight is contacted again, when its own delay is not known
 -- ARGV[6]  dead letters kept
 -- Returns  how many leases were taken back
@@ -36,11 +36,11 @@ for _, owner in ipairs(redis.call('ZRANGEBYSCORE', OWNERS, '-inf', now - tonumbe
   local key = shard .. 'leases:' .. owner
   -- Not HSCAN: from a big hash whose first part is empty it returns nothing, again and again.
   local page = redis.call('HRANDFIELD', key, limit - taken, 'WITHVALUES')
-  local unstarted = {}
-  for _, token in ipairs(redis.call('SMEMBERS', shard .. 'unstarted:' .. owner)) do
-    unstarted[token] = true
+  local unsuspected = {}
+  for _, token in ipairs(redis.call('SMEMBERS', shard .. 'unsuspected:' .. owner)) do
+    unsuspected[token] = true
   end
-  for i = 1, #page, 2 do take_back(key, page[i], page[i + 1], not unstarted[page[i]]) end
+  for i = 1, #page, 2 do take_back(key, page[i], page[i + 1], not unsuspected[page[i]]) end
   taken = taken + #page / 2
   if redis.call('EXISTS', key) == 0 then forget_owner(owner, now, tonumber(ARGV[5])) end
 end

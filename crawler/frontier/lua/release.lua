@@ -1,7 +1,7 @@
 -- A fetch ended: free the host's slot and start its clock. The lease stays until it is settled.
 --
 -- KEYS[1]  shard
--- ARGV[1]  now, ms (0 = the server's clock)
+-- ARGV[1]  now, ms (0 = the shard's time)
 -- ARGV[2]  '1' if the hosts usually rest so long, '0' if this says nothing about that, as Retry-After
 -- ARGV[3…] host, token, rest in ms: three arguments a fetch
 -- Returns  nothing. A token that is not in flight is passed over, so the call may be repeated.

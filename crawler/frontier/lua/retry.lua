@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  shard
 -- ARGV[1]  owner
--- ARGV[2]  now, ms (0 = the server's clock)
+-- ARGV[2]  now, ms (0 = the shard's time)
 -- ARGV[3]  'r' for retries, which a crawl waits for; for recrawls, which it does not and which are
 --          finished for now: 'c' after a page, 'v' after a visit that gave none
 -- ARGV[4]  ms that claims rest after a restart of the server, or '', see trust.lua; for recrawls

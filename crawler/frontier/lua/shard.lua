@@ -11,7 +11,7 @@
 --   ordered                  set    hosts of which people ordered something that is kept, or a block
 --   leases:<owner>           hash   token -> "<token> <request id> <entry>"
 --   flights:<owner>          hash   token -> host, as repeated after a restart of the server
---   unstarted:<owner>        set    tokens of leases whose fetch had not begun at the last beat
+--   unsuspected:<owner>        set    tokens of leases that were no suspects at the last beat
 --   owners                   zset   instance -> last beat, ms; 0: dead, its leases are being taken back
 --   instances                hash   instance -> what it says of itself
 --   claims                   hash   instance -> id of its last claim
@@ -23,7 +23,8 @@
 --   dead                     stream entry, reason, at
 --   pages                    hash   host -> pages crawled
 --   found, inbound           hash   host -> its URLs that were found, links from other domains
---   stats                    hash   counters; last token, time and turn; run id, epoch, pause
+--   stats                    hash   counters; last token, time and turn; run id, epoch, pause; how far
+--                                   the shard's time is from the server's clock
 
 local shard = KEYS[1] .. ':'
 local STATS = shard .. 'stats'
@@ -37,20 +38,63 @@ local LOST_TOKENS = 1000000
 -- A whole number as text. Lua and redis.call write one as any other number, which takes twice as long.
 local function digits(number) return string.format('%d', number) end
 
--- Time never runs backwards, not even when the server's clock does. `given` is for tests, 0 = now.
+-- The time of the shard is the server's clock and `skew_ms`. It goes neither back nor ahead in a leap:
+-- a leap ahead would let every host be contacted at once, and one back would stop the crawl until the
+-- clock has caught up. Nobody calls for so long while an instance lives, since it beats.
+local LEAP_MS = 10000
+-- Clocks are corrected by such steps all the time; the shard's time stands still meanwhile.
+local LEAP_BACK_MS = 1000
+
+-- Set the shard's time by the server's clock, unless that is behind it. Returns the time.
+local function follow_clock(last)
+  local time = redis.call('TIME')
+  local clock = time[1] * 1000 + math.floor(time[2] / 1000)
+  redis.call('HSET', STATS, 'skew_ms', digits(math.max(0, last - clock)))
+  return math.max(last, clock)
+end
+
+-- The clock is `by` ms ahead of what was expected, or behind it. Returns the time.
+local function leap(by, last, skew)
+  -- Nobody works on the crawl, so time has passed.
+  if redis.call('EXISTS', OWNERS) == 0 then return follow_clock(last) end
+  redis.call('HSET', STATS, 'skew_ms', digits(skew - by))
+  if by > 0 then
+    -- Or it has not: those who beat no later than this tell, see beat.lua.
+    redis.call('HINCRBY', STATS, 'leap_ms', digits(by))
+    redis.call('HSET', STATS, 'leap_at', digits(last))
+    return last + 1
+  end
+  redis.call('HSET', STATS, 'leapt', digits(by))
+  return last
+end
+
+-- Now, by the shard's time. `given` is for tests, 0 = now; where they give the time, no clock leaps.
 local function now_ms(given)
   -- A removal first: at maxmemory Redis lets a script write only after one, and what frees memory
   -- must still run then.
   redis.call('HDEL', STATS, '')
   local now = tonumber(given)
+  local last, skew, is_given = unpack(redis.call('HMGET', STATS, 'now_ms', 'skew_ms', 'is_given'))
+  last, skew = tonumber(last or 0), tonumber(skew or 0)
   if now == 0 then
     local time = redis.call('TIME')
-    now = time[1] * 1000 + math.floor(time[2] / 1000)
+    now = time[1] * 1000 + math.floor(time[2] / 1000) + skew
+    local by = now - last
+    if (by > LEAP_MS or by < -LEAP_BACK_MS) and last > 0 and not is_given then
+      now = leap(by, last, skew)
+    end
+  elseif not is_given then
+    redis.call('HSET', STATS, 'is_given', 1)
   end
-  local last = tonumber(redis.call('HGET', STATS, 'now_ms') or 0)
   if last >= now then return last end
   redis.call('HSET', STATS, 'now_ms', digits(now))
   return now
+end
+
+-- Forget what is kept of a host an hour after its next contact, unless people said something of it.
+local function expire(key, clock)
+  local skew = tonumber(redis.call('HGET', STATS, 'skew_ms') or 0)
+  redis.call('PEXPIREAT', key, digits(clock - skew + HOST_TTL_MS))
 end
 
 local function count(name, by)
@@ -127,7 +171,7 @@ local function free_slot(host, token, next_contact, delay)
   if tonumber(waiting or 0) > 0 then
     redis.call('ZADD', HEAP, digits(clock), host)
   elseif left == '' and not keep then
-    redis.call('PEXPIREAT', key, digits(clock + HOST_TTL_MS))
+    expire(key, clock)
   end
 end
 
@@ -137,7 +181,7 @@ local function forget_owner(owner, now, rest)
   local flights = redis.call('HGETALL', shard .. 'flights:' .. owner)
   for i = 1, #flights, 2 do free_slot(flights[i + 1], flights[i], now + rest, rest) end
   redis.call('UNLINK', shard .. 'flights:' .. owner)
-  redis.call('UNLINK', shard .. 'unstarted:' .. owner)
+  redis.call('UNLINK', shard .. 'unsuspected:' .. owner)
   redis.call('ZREM', OWNERS, owner)
   redis.call('HDEL', shard .. 'claims', owner)
   redis.call('HDEL', shard .. 'instances', owner)
@@ -164,7 +208,7 @@ local function drop_waiting(host, why)
   redis.call('ZREM', HEAP, host)
   local tokens, clock, keep = unpack(redis.call('HMGET', key, 'tokens', 'clock', 'keep'))
   if tokens_in(tokens) == 0 and not keep then
-    redis.call('PEXPIREAT', key, tonumber(clock or 0) + HOST_TTL_MS)
+    expire(key, tonumber(clock or 0))
   end
   count('back', -waiting)
   count('dropped_' .. why, waiting)
@@ -177,7 +221,9 @@ local function over_budget(host, own, budget)
 end
 
 -- Another run id means that the server restarted or failed over and may have lost its last writes:
--- a new epoch begins, and claims wait until every instance has told what it has in flight.
+-- a new epoch begins, and claims wait until every instance has told what it has in flight. None at all
+-- means that the crawl is new here, or that all of it was lost: the first epoch is the time, so that
+-- an instance that knew another one notices, and so are the tokens, which are never given out twice.
 local function restarted()
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   local known = redis.call('HGET', STATS, 'run_id')
@@ -187,15 +233,19 @@ end
 local function epoch(now, grace)
   local run, known = restarted()
   if run then
-    redis.call('HSET', STATS, 'run_id', run)
+    -- What was written later than this is lost.
+    redis.call('HSET', STATS, 'run_id', run, 'survived_ms', redis.call('HGET', STATS, 'seen_ms') or 0)
     if known then
       redis.call('HINCRBY', STATS, 'epoch', 1)
       -- Past all tokens of claims that were lost: those leases may still be in someone's hands.
       redis.call('HSET', STATS, 'trusted_from', redis.call('HINCRBY', STATS, 'token', LOST_TOKENS))
       if redis.call('EXISTS', OWNERS) == 1 then
-        redis.call('HSET', STATS, 'claims_from', now + grace)
+        redis.call('HSET', STATS, 'claims_from', digits(now + grace))
       end
+    else
+      redis.call('HSET', STATS, 'epoch', digits(now), 'token', digits(now))
     end
   end
+  redis.call('HSET', STATS, 'seen_ms', digits(now))
   return tonumber(redis.call('HGET', STATS, 'epoch') or 0)
 end

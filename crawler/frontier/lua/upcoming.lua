@@ -2,7 +2,7 @@
 -- queues. Nothing changes.
 --
 -- KEYS[1]  shard
--- ARGV[1]  now, ms (0 = the server's clock)
+-- ARGV[1]  now, ms (0 = the shard's time)
 -- ARGV[2]  how soon, ms
 -- ARGV[3]  how many of each kind at the most
 -- Returns  entries, in no order; the same host may come twice

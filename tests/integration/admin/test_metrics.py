@@ -45,7 +45,7 @@ async def test_a_worker_answers_for_itself_and_for_the_fleet(redis: Any) -> None
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
         scheduler=SimpleNamespace(workbench=workbench), downloader=SimpleNamespace(active=())
     )
-    worker = Worker(Vitals({"item_scraped_count": 7}), crawler)
+    worker = Worker(Vitals({"pages/crawled": 7}), crawler)
     async with client_of(Crawl("crawl", redis, worker=worker)) as client:
         answer = await client.get("/metrics")
     assert answer.status_code == 200

@@ -133,6 +133,7 @@ class Process:
             about=dict,
             on_beat=self._nothing,
             on_epoch=lambda: None,
+            on_loss=lambda _: None,
         )
 
     async def _nothing(self) -> int:

@@ -8,10 +8,10 @@ import logging
 import pytest
 
 from crawler import options
-from crawler.frontier import Steering
+from crawler.frontier import Steering, keys
 from crawler.options import Options
 from crawler.orders import LOOK_S, Orders
-from tests.integration.frontier.fleet import entry
+from tests.integration.frontier.fleet import CRAWL, Place, entry
 
 
 async def opened(steering: Steering, **given: object) -> Orders:
@@ -93,3 +93,21 @@ async def test_orders_are_followed_without_being_asked_to_look(steering: Steerin
     async with asyncio.timeout(30):
         await followed.wait()
     await orders.close()
+
+
+async def test_options_that_redis_lost_are_written_again(
+    steering: Steering, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await opened(steering, scope="any", max_depth=3)
+    late = await opened(steering)
+    await steering.set_options({"max_pages": 9, "max_depth": None})
+    await one.look()
+    await place.redis.delete(keys.options(CRAWL))
+    with caplog.at_level(logging.WARNING):
+        # It has not heard of the last change; the other one has.
+        await late.look()
+        await one.look()
+        await late.look()
+    assert one.options == late.options == Options("any", max_pages=9)
+    assert await steering.options() == {"scope": "any", "max_pages": 9}
+    assert "Redis lost options of the crawl" in caplog.text

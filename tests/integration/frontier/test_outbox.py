@@ -177,6 +177,45 @@ async def test_links_reach_redis_before_their_page_is_done(frontier: LostReplies
     assert frontier.calls == ["release", "add", "done"]
 
 
+class AnswersLate(Frontier):
+    """A frontier whose adds are answered when a test says so."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def _run(self, verb: str, tag: str, *args: Any) -> Any:
+        answer = await super()._run(verb, tag, *args)
+        if verb == "add" and not self.may_answer.is_set():
+            self.asked.set()
+            await self.may_answer.wait()
+        return answer
+
+
+@pytest.mark.parametrize("settle", ["bury", "hand_back", "done", "retry"])
+async def test_no_settlement_overtakes_the_release_of_its_lease(place: Place, settle: str) -> None:
+    frontier = AnswersLate(place.redis, CRAWL)
+    await frontier.open()
+    frontier.may_answer.set()
+    [lease] = await claimed(frontier, 1)
+    frontier.may_answer.clear()
+    outbox = Outbox(frontier, Health(), lambda: None)
+    outbox.add(entries(1))
+    async with asyncio.timeout(20):
+        await frontier.asked.wait()
+        # Links are on their way when the last attempt fails.
+        released_ms = time.time() * 1000
+        outbox.release(lease, 5000, usual=False)
+        arguments = {"bury": ("gone",), "hand_back": (0,), "retry": (0, lease.entry)}
+        more = {"page": True} if settle == "done" else {}
+        getattr(outbox, settle)(lease, *arguments.get(settle, ()), **more)
+        frontier.may_answer.set()
+        await outbox.drain()
+    host = await (await place.steering()).host(lease.entry.host)
+    assert host.in_flight == 0
+    assert host.clock_ms >= int(released_ms) + 5000
+
+
 async def test_hosts_and_leases_are_freed_while_a_full_server_takes_no_links(
     frontier: LostReplies, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -349,6 +388,7 @@ class Process:
         self.room = 3
         self.woken = 0
         self.epochs = 0
+        self.losses: list[float] = []
         self.health = Health(give_up_s)
         demand = Demand(lambda: self.room, self._wake, self._look_outside)
         self.bench = Workbench(frontier, self.health, Limits(), demand)
@@ -360,6 +400,7 @@ class Process:
             about=dict,
             on_beat=self._look_outside,
             on_epoch=self._on_epoch,
+            on_loss=self.losses.append,
         )
 
     def _wake(self) -> None:
@@ -581,6 +622,22 @@ async def test_nothing_is_leased_under_a_name_that_does_not_beat(place: Place) -
         frontier.away = False
         assert len(await process.crawl()) == 8
         assert frontier.owner == second
+
+
+async def test_what_a_process_that_is_stopped_has_added_is_durable(
+    frontier: LostReplies, place: Place
+) -> None:
+    async def syncs() -> int:
+        stats = await place.redis.info("commandstats")
+        return int(stats.get("cmdstat_waitaof", {}).get("calls", 0))
+
+    for reason, expected in (("finished", 0), (None, 1)):
+        process = Process(frontier)
+        await process.open()
+        await process.bench.outbox.add(entries(3, host=f"{reason}.test"))
+        process.bench.ending.reason = reason
+        await process.close()
+        assert await syncs() == expected
 
 
 async def test_the_leases_of_the_dead_are_taken_back(frontier: LostReplies, place: Place) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from crawler.ending import Limits
 from crawler.frontier import Frontier, Lease, OwnerDead
+from crawler.frontier.frontier import POISON
 from crawler.frontier.health import Health
 from crawler.frontier.shards import preferred, shard_of
 from crawler.heartbeat import Heartbeat, Pulse
@@ -205,7 +206,7 @@ async def test_even_thousands_of_leases_come_back_in_small_batches(
 async def test_a_url_that_kills_its_workers_is_buried_the_third_time(place: Place) -> None:
     now, survivor = T0, await place.instance()
     await survivor.add([entry("http://poison.test/")])
-    for _ in range(3):
+    for _ in range(POISON):
         victim = await place.instance(now_ms=now)
         await one(victim, now_ms=now)
         now += SILENCE
@@ -223,7 +224,7 @@ async def test_a_url_that_no_victim_had_begun_to_fetch_is_no_suspect(place: Plac
         victim = await place.instance(now_ms=now)
         leases = await claim(victim, now_ms=now)
         waiting = {lease.key for lease in leases if lease.entry.host == innocent.host}
-        await victim.beat(leases, unstarted=waiting, now_ms=now)
+        await victim.beat(leases, unsuspected=waiting, now_ms=now)
         now += SILENCE
         assert await reclaim(survivor, now) == len(leases)
         now += 1000
@@ -234,16 +235,16 @@ async def test_a_url_that_no_victim_had_begun_to_fetch_is_no_suspect(place: Plac
 async def test_a_fetch_that_began_after_a_beat_is_told_with_the_next(place: Place) -> None:
     now, survivor = T0, await place.instance()
     await survivor.add([entry("http://poison.test/")])
-    for _ in range(3):
+    for _ in range(POISON):
         victim = await place.instance(now_ms=now)
         lease = await one(victim, now_ms=now)
-        await victim.beat([lease], unstarted={lease.key}, now_ms=now)
+        await victim.beat([lease], unsuspected={lease.key}, now_ms=now)
         await victim.beat([lease], now_ms=now + 10)
         now += 10 + SILENCE
         assert await reclaim(survivor, now) == 1
         now += 1000
     assert await place.dead() == {"http://poison.test/": "poison"}
-    assert not [key async for key in place.redis.scan_iter("*:unstarted:*")]
+    assert not [key async for key in place.redis.scan_iter("*:unsuspected:*")]
 
 
 async def test_a_dead_owners_verbs_do_nothing_after_the_reclaim(
@@ -429,6 +430,7 @@ async def order_of(place: Place, frontier: Frontier, strategy: str, turn: int = 
         about=dict,
         on_beat=nothing,
         on_epoch=lambda: None,
+        on_loss=lambda _: None,
     )
     heart._turn = turn
     await heart._order_shards()

@@ -11,11 +11,13 @@ import pytest
 import redis
 from redis.asyncio import RedisCluster
 
+from crawler import options
 from crawler.errors import ConfigurationError, CrawlerError
-from crawler.frontier import Frontier, RedisAway, Steering, Tuning, keys, persistence
+from crawler.frontier import Frontier, RedisAway, Steering, Tuning, keys, meta, persistence
 from crawler.frontier.connection import connect, masked, server_mode
 from crawler.frontier.meta import DATA_MODEL
 from crawler.frontier.seen import Bloom
+from crawler.urls import UrlRules, Urls, host_of
 from tests.cluster import RedisProcess, cluster_node
 from tests.integration.frontier.fleet import CRAWL, Place
 
@@ -45,9 +47,52 @@ async def test_a_crawl_of_another_data_model_is_refused(place: Place) -> None:
         await place.steering()
 
 
+async def test_another_spider_is_refused_whoever_of_a_fleet_came_first(place: Place) -> None:
+    names = ["shop", "news"] * 10
+    found = await asyncio.gather(
+        *(Frontier(place.redis, CRAWL, shards=place.shards, spider=name).open() for name in names),
+        return_exceptions=True,
+    )
+    owner = (await place.redis.hget(keys.crawl_meta(CRAWL), "spider")).decode()
+    for name, answer in zip(names, found, strict=True):
+        assert isinstance(answer, int if name == owner else ConfigurationError)
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"The crawl 'test' is of the spider '{owner}', and this one is 'x': its URLs "
+        r"would meet callbacks that are not theirs\. Give each spider a crawl of its own: -s "
+        r"CRAWL=NAME, or no CRAWL in the settings\.",
+    ):
+        await Frontier(place.redis, CRAWL, shards=place.shards, spider="x").open()
+
+
+async def test_a_crawl_from_before_spiders_were_recorded_is_the_next_ones(place: Place) -> None:
+    await place.instance()
+    assert (await meta.read(place.redis, CRAWL)).spider == ""
+    await Frontier(place.redis, CRAWL, shards=place.shards, spider="shop").open()
+    assert (await meta.read(place.redis, CRAWL)).spider == "shop"
+    with pytest.raises(ConfigurationError, match="is of the spider 'shop'"):
+        await Frontier(place.redis, CRAWL, shards=place.shards, spider="news").open()
+
+
 async def test_a_crawl_that_is_not_there_cannot_be_steered(place: Place) -> None:
     with pytest.raises(CrawlerError, match="There is no crawl 'nothing' in this Redis"):
         await Steering.of(place.redis, "nothing")
+
+
+async def test_a_crawl_keeps_the_suffixes_that_it_began_with(place: Place) -> None:
+    urls, url = Urls(UrlRules(group_by="domain")), "http://www.alice.github.io/"
+    await place.instance()
+    new = await Steering.of(place.redis, CRAWL, urls)
+    assert host_of(url)[new.urls.group_skip(url) :] == "alice.github.io"
+    assert (await options.of_crawl(new)).private_suffixes
+    # As former versions have created it.
+    await place.redis.hdel(keys.crawl_meta(CRAWL), "suffixes")
+    for _ in range(2):
+        former = await Steering.of(place.redis, CRAWL, urls)
+        assert host_of(url)[former.urls.group_skip(url) :] == "github.io"
+        assert not (await options.of_crawl(former)).private_suffixes
+        assert not (await options.share(former, {})).private_suffixes
+        await place.instance()
 
 
 async def test_a_bloom_filters_size_stays_what_it_was(place: Place) -> None:
@@ -75,7 +120,7 @@ async def test_a_crawl_that_is_being_created_is_not_there_yet(place: Place) -> N
 async def test_a_creation_that_was_cut_off_is_completed(place: Place) -> None:
     await place.redis.hset(keys.crawl_meta(CRAWL), "version", DATA_MODEL)
     await place.instance()
-    assert (await place.redis.hlen(keys.crawl_meta(CRAWL))) == 4
+    assert (await place.redis.hlen(keys.crawl_meta(CRAWL))) == 5
 
 
 async def test_a_server_with_smaller_compact_sets_gets_smaller_buckets(redis_url: str) -> None:

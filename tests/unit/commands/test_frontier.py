@@ -28,6 +28,13 @@ def test_a_score_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1].endswith("front queue 1")
 
 
+def test_it_says_how_a_url_is_fetched(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", f"{URL}?b&a&utm_id=1") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{URL}?a&b"
+    assert lines[1] == f"Judged by robots.txt and fetched as {URL}?b&a&utm_id=1"
+
+
 @pytest.mark.parametrize(
     ("url", "reason"), [("http://h.test/a.pdf", "SKIPPED_EXTENSIONS"), (URL + "/c/c", "repeated")]
 )

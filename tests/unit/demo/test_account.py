@@ -15,7 +15,7 @@ STORED = len(TRUTH.must_store)
 
 
 def run(pages: int, duplicates: int = 0) -> list[dict[str, Any]]:
-    ended = {"pages": pages, "duplicates_exact": duplicates, "duplicates_near": 0}
+    ended = {"stored": pages, "duplicates_exact": duplicates, "duplicates_near": 0}
     return [{"started": True}, {"ended": ended}]
 
 

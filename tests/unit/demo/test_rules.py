@@ -61,7 +61,7 @@ def test_the_order_of_the_log_does_not_matter() -> None:
         ("missing", [GOOD[0], *GOOD[2:]]),
         ("forbidden", [*GOOD, entry(102.0, "/private/a")]),
         ("unknown", [*GOOD, entry(102.0, "/invented")]),
-        ("unknown", [*GOOD, entry(102.0, "/?utm_source=demo")]),
+        ("repeated", [*GOOD, entry(102.0, "/?utm_source=demo")]),
         ("repeated", [*GOOD, entry(102.0, "/")]),
         ("repeated", [*GOOD, entry(102.0, "/flaky")]),
         ("too_soon", [*GOOD, entry(101.75, "/calendar/2024/03")]),

@@ -1,5 +1,6 @@
 """Checks of the machine: what is enough, and what to change."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from crawler.doctor import machine
 from crawler.doctor.findings import FAILURE, OK, WARNING
 from crawler.file_limit import Connections
+from crawler.urls.hosts import suffix_list_date
 
 
 def test_a_file_for_each_fetch_and_each_kept_connection() -> None:
@@ -65,3 +67,18 @@ def test_a_user_agent_without_contact_is_no_start_where_one_is_required() -> Non
     for value in ("mybot/1.0", "default/1.0"):
         found = machine.user_agent(value, "mybot", ["default/1.0"], is_required=True)
         assert found.level == FAILURE
+
+
+@pytest.mark.parametrize(
+    ("listed", "level"),
+    [(date(2026, 9, 1), OK), (date(2026, 1, 1), OK), (date(2025, 4, 7), WARNING), (None, WARNING)],
+)
+def test_the_list_of_public_suffixes_tells_its_date(listed: date | None, level: str) -> None:
+    found = machine.suffix_list(listed, today=date(2026, 9, 20))
+    assert found.level == level
+    assert (str(listed) if listed else "no date") in found.text
+    assert bool(found.advice) == (level != OK)
+
+
+def test_the_installed_list_of_public_suffixes_has_a_date() -> None:
+    assert suffix_list_date() is not None

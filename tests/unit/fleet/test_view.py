@@ -25,6 +25,8 @@ VIEW = FleetView(
     ],
     sizes=sizes(pages=2000, back=9, hosts=3),
     pages=1500,
+    not_modified=100,
+    failed=400,
     bytes=2_000_000,
 )
 
@@ -45,9 +47,9 @@ def test_each_process_has_a_row() -> None:
 
 def test_a_line_has_the_fleet_and_the_crawl() -> None:
     assert plain_line(VIEW) == (
-        "1 of 2 processes run; this run: 1,500 pages, 12/s now, 2.0 MB read, 0 given up; whole "
-        "crawl: 2,000 pages crawled, waiting F1 1 F2 2 F3 3 F4 4 F5 5 back 9, 0 to retry, 3 hosts "
-        "waiting"
+        "1 of 2 processes run; this run: 1,500 pages, 12/s now, 2.0 MB read, 400 failed, "
+        "success 80.0%; whole crawl: 2,000 pages crawled, waiting F1 1 F2 2 F3 3 F4 4 F5 5 back 9, "
+        "0 to retry, 3 hosts waiting"
     )
 
 
@@ -60,7 +62,7 @@ def test_before_the_frontier_answers_there_is_a_view_too() -> None:
 
 def test_the_end_says_what_is_left() -> None:
     assert summary_lines(VIEW) == [
-        "1,500 pages (2.0 MB read) by 2 processes in 1:05, 1 restart",
+        "1,500 pages (2.0 MB read) by 2 processes in 1:05, 1 restart; 400 failed, success 80.0%",
         "The whole crawl: 2,000 pages crawled, 0 given up; 24 URLs left",
     ]
 
@@ -68,6 +70,7 @@ def test_the_end_says_what_is_left() -> None:
 def test_programs_are_told_the_end_as_json() -> None:
     told = json.loads(json.dumps(VIEW.to_json()))
     assert (told["crawl"], told["pages"], told["unfinished"]) == ("web", 1500, 24)
+    assert (told["failed"], told["success_rate"]) == (400, 0.8)
     assert told["processes"][1]["restarts"] == 1
     assert told["whole_crawl"]["pages"] == 2000
 

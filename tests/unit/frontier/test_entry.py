@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import msgpack
 import pytest
@@ -15,6 +16,7 @@ from crawler.frontier.entry import (
     QUEUES,
     DamagedEntry,
     Entry,
+    Kind,
     NewEntries,
     add_tail,
     decode,
@@ -25,6 +27,7 @@ from crawler.frontier.entry import (
 IDS = st.integers(0, 2**64 - 1)
 HOSTS = st.from_regex(r"[a-z0-9-]{1,20}(\.[a-z]{2,6}){1,2}(:[0-9]{1,5})?", fullmatch=True)
 PATHS = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\n"), max_size=60)
+WRITTEN = st.just("") | st.just("%") | st.builds("{}{}".format, st.sampled_from("?/"), PATHS)
 TAILS = st.dictionaries(
     st.text(max_size=8),
     st.recursive(
@@ -45,6 +48,8 @@ ENTRIES = st.builds(
     parent=IDS,
     attempts=st.integers(0, MAX_ATTEMPTS),
     reclaims=st.integers(0, 255),
+    kind=st.sampled_from(Kind),
+    written=WRITTEN,
     tail=TAILS,
 )
 PLAIN = encode(Entry(1, "http://a.test/"))
@@ -64,8 +69,9 @@ def test_the_host_is_the_urls_authority(entry: Entry) -> None:
 def test_a_link_has_the_same_bytes_without_an_entry(entry: Entry, group_skip: int) -> None:
     plain = Entry(entry.id, entry.url, entry.queue, entry.depth, entry.parent)
     plain.group_skip = min(group_skip, entry.host.index("."))
+    plain.written = entry.written
     data = NewEntries(plain.depth, plain.parent).encode(
-        plain.id, plain.url, plain.queue, plain.group_skip
+        plain.id, plain.url, plain.queue, plain.group_skip, plain.written
     )
     assert data == encode(plain)
     assert host_in(data) == plain.host
@@ -103,6 +109,62 @@ def test_an_entry_that_was_cut_or_changed_is_read_or_damaged(
 
 def test_a_plain_get_costs_21_bytes_beside_its_url() -> None:
     assert len(PLAIN) == 21 + len("a.test/")
+
+
+@pytest.mark.parametrize(
+    ("url", "written", "fetched", "cost"),
+    [
+        ("http://a.test/p", "", "http://a.test/p", 0),
+        ("http://a.test/p?a&b", "?b&a", "http://a.test/p?b&a", 5),
+        ("http://a.test/p", "?utm_id=1", "http://a.test/p?utm_id=1", 10),
+        ("http://a.test/%C3%9F", "%", "http://a.test/%c3%9f", 2),
+        ("https://a.test/", "/;jsessionid=1", "https://a.test/;jsessionid=1", 15),
+    ],
+)
+def test_how_a_url_is_written_costs_what_differs(
+    url: str, written: str, fetched: str, cost: int
+) -> None:
+    entry = Entry(1, url, written=written)
+    assert entry.written_url == fetched
+    assert len(encode(entry)) == len(encode(Entry(1, url))) + cost
+
+
+def earlier(url: str, tail: dict[str, Any]) -> Entry:
+    """An entry as releases before kinds and parts made it."""
+    plain = encode(Entry(1, url))
+    return decode(bytes([plain[0] | 2]) + plain[1:] + b"\n" + msgpack.packb(tail))
+
+
+def test_entries_of_earlier_releases_are_fetched_as_they_were_given() -> None:
+    entry = earlier("http://a.test/p?a&b", {"url": "http://a.test/p?b&a#c", "method": "PUT"})
+    assert (entry.url, entry.written_url) == ("http://a.test/p?a&b", "http://a.test/p?b&a#c")
+    assert entry.tail == {"method": "PUT"}
+    assert decode(encode(entry)) == entry
+
+
+SITEMAP_TAIL = {
+    "callback": "parse_sitemap",
+    "cb_kwargs": {"site": "http://a.test/", "level": 0},
+    "meta": {"download_any_type": True, "download_maxsize": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("tail", "kind"),
+    [
+        (SITEMAP_TAIL, Kind.SITEMAP),
+        ({"callback": "parse_sitemap"}, Kind.PAGE),
+        ({"callback": "parse_sitemap", "cb_kwargs": {"site": 1}, "meta": {"a": 1}}, Kind.PAGE),
+        ({**SITEMAP_TAIL, "callback": "parse_item"}, Kind.PAGE),
+        ({"callback": "parse_sitemap", "cb_kwargs": [], "meta": 1}, Kind.PAGE),
+    ],
+)
+def test_sitemaps_of_earlier_releases_are_known_by_their_tails(
+    tail: dict[str, Any], kind: Kind
+) -> None:
+    entry = earlier("http://a.test/", tail)
+    assert entry.kind is kind
+    assert entry.tail == tail
 
 
 def test_a_group_leaves_out_the_first_part_of_the_host() -> None:
@@ -145,6 +207,10 @@ def with_tail(tail: bytes) -> bytes:
         (with_tail(msgpack.packb([1])), "the entry's tail is no map"),
         (with_tail(msgpack.packb({"a": 1}) + b"x"), "unreadable entry"),
         (with_tail(msgpack.packb({"a": 1})[:-1]), "unreadable entry"),
+        (with_tail(b"?a\n"), "unreadable entry"),
+        (with_tail(b"?\xff"), "unreadable entry"),
+        (with_tail(b"%.evil.test/"), "written in no known way"),
+        (with_byte(0, 0x18), "entry kind 2"),
     ],
 )
 def test_damage_is_named(data: bytes, problem: str) -> None:

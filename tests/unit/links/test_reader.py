@@ -51,6 +51,23 @@ def test_a_feed_has_a_title_and_entities_stay_unread(tmp_path: object) -> None:
     assert READER.read(bomb, URL, content_type="text/xml").title == ""
 
 
+@pytest.mark.parametrize(
+    ("item", "links"),
+    [
+        ("<guid>http://h.test/a</guid>", ["/a"]),
+        ("<link/><guid isPermaLink='true'>\nhttp://h.test/a</guid>", ["/a"]),
+        ("<guid>http://h.test/a</guid><link>/b</link>", ["/b"]),
+        ("<guid isPermaLink='false'>http://h.test/a</guid>", []),
+        ("<guid>a-1</guid>", []),
+        ("<x><guid>http://h.test/a</guid></x>", []),
+    ],
+)
+def test_an_item_without_a_link_is_where_its_guid_says(item: str, links: list[str]) -> None:
+    body = f"<rss><channel><item>{item}</item></channel></rss>".encode()
+    found = READER.read(body, URL, content_type="text/xml")
+    assert found.links == [f"http://h.test{link}" for link in links]
+
+
 def test_plain_text_is_text() -> None:
     found = READER.read(b"some \n text <b>", URL, content_type="text/plain")
     assert (found.text, found.title, found.charset) == ("some text <b>", "", "utf-8")

@@ -22,12 +22,15 @@ GRAFANA = DEPLOY / "grafana" / "crawler.json"
 ASKED = re.compile(r"\bcrawler_\w+")
 STATS: dict[str, Any] = {
     "item_scraped_count": 12,
+    "pages/crawled": 11,
     "downloader/response_bytes": 34_000,
     "downloader/response_status_count/200": 12,
-    "dead/timeout": 2,
-    "dead/callback_error_KeyError": 1,
+    "failed/timeout": 2,
+    "failed/callback_error_KeyError": 1,
+    "failed/status_404": 3,
+    "dead/timeout": 9,
     "retry/status_503": 4,
-    "dead/http://secret.example/": 1,
+    "failed/http://secret.example/": 1,
     "frontier/discovered": 100,
     "politeness/rest_ms": 2500,
     "log_count/ERROR": 1,
@@ -99,10 +102,12 @@ def test_promtool_has_nothing_against_the_text(everything: str) -> None:
 
 
 def test_a_process_and_its_fleet_are_told_apart(everything: str) -> None:
-    assert value(everything, "crawler_pages_crawled_total", scope="worker") == 12
+    assert value(everything, "crawler_pages_crawled_total", scope="worker") == 11
+    assert value(everything, "crawler_items_scraped_total", scope="worker") == 12
     assert value(everything, "crawler_pages_crawled_total", scope="fleet") == 500
     failed = "crawler_pages_failed_total"
     assert value(everything, failed, scope="worker", cause="timeout") == 2
+    assert value(everything, failed, scope="worker", cause="status_404") == 3
     # Also before the first of its kind, which would else be in no rate.
     assert value(everything, failed, scope="worker", cause="poison") == 0
     assert value(everything, failed, scope="worker", cause="callback_error") == 1
@@ -155,7 +160,7 @@ def test_more_of_scrapys_stats_are_exported_on_wish() -> None:
 def test_without_redis_the_process_still_answers() -> None:
     found = text(worker(STATS), None)
     assert value(found, "crawler_redis_up") == 0
-    assert value(found, "crawler_pages_crawled_total", scope="worker") == 12
+    assert value(found, "crawler_pages_crawled_total", scope="worker") == 11
     assert 'scope="fleet"' not in found
 
 

@@ -8,7 +8,6 @@ from scrapy.http import Response
 
 from crawler.middlewares.conditional import NOT_MODIFIED, Conditional
 from crawler.requests import LEASE
-from tests.crawlers import project_crawler
 from tests.unit.schedulers import lease_of
 
 URL = "http://h.test/a"
@@ -17,7 +16,7 @@ DATE = "Sun, 09 Sep 2001 01:46:40 GMT"
 
 @pytest.fixture
 def conditional() -> Conditional:
-    return Conditional.from_crawler(project_crawler())
+    return Conditional()
 
 
 def leased(tail: dict[str, Any], **fields: Any) -> Request:
@@ -54,10 +53,16 @@ def test_a_header_of_the_users_own_stays(conditional: Conditional) -> None:
 
 
 def test_an_answer_without_a_body_is_marked(conditional: Conditional) -> None:
-    found = conditional.process_response(leased({"etag": '"1"'}), Response(URL, status=304))
+    request = leased({"etag": '"1"'})
+    conditional.process_request(request)
+    found = conditional.process_response(request, Response(URL, status=304))
     assert (found.status, found.flags) == (304, [NOT_MODIFIED])
-    assert conditional._crawler.stats is not None
-    assert conditional._crawler.stats.get_value("conditional/not_modified") == 1
+
+
+def test_an_answer_to_a_question_that_nobody_asked_is_not(conditional: Conditional) -> None:
+    request, response = leased({}), Response(URL, status=304)
+    conditional.process_request(request)
+    assert conditional.process_response(request, response) is response
 
 
 @pytest.mark.parametrize("status", [200, 301, 404])

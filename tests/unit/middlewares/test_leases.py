@@ -9,7 +9,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from crawler.errors import NotStored
-from crawler.frontier import Lease
+from crawler.frontier import Kind, Lease
 from crawler.middlewares.leases import Leases
 from crawler.policy.retry import Retry
 from crawler.rejections import Rejections
@@ -36,15 +36,25 @@ async def answered(
 
 
 @pytest.mark.parametrize(
-    ("callback", "status", "page"),
-    [("", 200, True), ("parse_item", 200, True), ("", 404, False), ("parse_sitemap", 200, False)],
+    ("callback", "kind", "status", "page", "no_page"),
+    [
+        ("", Kind.PAGE, 200, True, ""),
+        ("", Kind.PAGE, 404, False, "failed/status_404"),
+        ("", Kind.PAGE, 302, False, "failed/status_302"),
+        ("parse_item", Kind.PAGE, 200, True, ""),
+        # Of a spider of one's own.
+        ("parse_sitemap", Kind.PAGE, 200, True, ""),
+        ("parse_sitemap", Kind.SITEMAP, 200, False, ""),
+        ("parse_sitemap", Kind.SITEMAP, 404, False, ""),
+    ],
 )
 async def test_good_answers_are_pages_and_sitemaps_are_none(
-    callback: str, status: int, page: bool
+    callback: str, kind: Kind, status: int, page: bool, no_page: str
 ) -> None:
     scheduler = WritingScheduler()
-    await answered(scheduler, lease_of(URL, tail={"callback": callback}), status)
+    await answered(scheduler, lease_of(URL, kind=kind, tail={"callback": callback}), status)
     assert scheduler.calls == [("done", URL, page)]
+    assert scheduler.why_no_page == [no_page]
 
 
 async def test_an_item_that_had_no_place_to_go_costs_no_attempt() -> None:

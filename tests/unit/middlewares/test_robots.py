@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from scrapy import Request, signals
+from scrapy import Request, Spider, signals
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -16,9 +16,9 @@ from scrapy.http import Response
 
 from crawler.errors import ConfigurationError
 from crawler.fetch_errors import Forbidden
-from crawler.frontier.entry import GIVEN_URL
+from crawler.frontier import Entry, Lease
 from crawler.middlewares.adaptive_delay import CRAWL_DELAY
-from crawler.requests import LEASE
+from crawler.requests import LEASE, to_entry
 from tests.unit.middlewares.robots_worlds import ALLOWED, FORBIDDEN, RULES, Answer, World, answer
 from tests.unit.schedulers import lease_of
 
@@ -85,18 +85,52 @@ async def test_known_rules_let_pass_or_forbid() -> None:
 async def test_rules_are_for_the_url_that_is_fetched() -> None:
     world = World(answer(body=b"User-agent: *\nDisallow: /*utm_\n"), DELAY_MIN=0)
     fetched = f"{ALLOWED}?utm_id=1"
-    lease = lease_of(ALLOWED, tail={GIVEN_URL: fetched})
+    lease = lease_of(ALLOWED, written="?utm_id=1")
     with pytest.raises(IgnoreRequest, match="utm_id=1"):
         await world.meets(fetched, **{LEASE: lease})
     assert await world.meets(ALLOWED) is None
 
 
-async def test_no_other_spelling_of_a_forbidden_url_is_fetched() -> None:
+QUERIES = b"""User-agent: *
+Disallow: /*?sort=
+Disallow: /search?q=
+Disallow: /shop
+Allow: /shop?view=all&page=
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "is_allowed"),
+    [
+        ("/list?sort=price&page=2", False),
+        ("/list?page=2&sort=price", True),
+        ("/search?q=x&lang=en", False),
+        ("/shop?view=all&page=2", True),
+        ("/shop?page=2&view=all", False),
+        ("/shop?view=all&page=2&utm_source=x", True),
+    ],
+)
+async def test_links_are_judged_as_they_are_written(written: str, is_allowed: bool) -> None:
+    world = World(answer(body=QUERIES), DELAY_MIN=0)
+    request = Request(f"http://h.test{written}")
+    entry = to_entry(request, Spider("s"), [80, 60, 40, 20])
+    assert isinstance(entry, Entry)
+    lease = Lease(shard=0, token=b"1", entry=entry)
+    # In the frontier, and beside it.
+    for judged in (request.replace(meta={LEASE: lease}), request):
+        if is_allowed:
+            assert await world.robots.process_request(judged) is None
+        else:
+            with pytest.raises(IgnoreRequest, match=r"robots\.txt forbids"):
+                await world.robots.process_request(judged)
+
+
+async def test_a_dot_segment_hides_nothing_from_the_rules() -> None:
     world = World(answer(), DELAY_MIN=0)
-    hidden = f"{ALLOWED}/..;jsessionid=1/private"
-    assert await world.meets(ALLOWED) is not None
-    with pytest.raises(IgnoreRequest, match=r"robots\.txt forbids"):
-        await world.meets(hidden, **{LEASE: lease_of(FORBIDDEN, tail={GIVEN_URL: hidden})})
+    assert await world.robots.process_request(Request(ALLOWED)) is None
+    for dots in ("..", "%2e%2E", "..;jsessionid=12345678901234567890123456789012"):
+        with pytest.raises(IgnoreRequest, match=r"robots\.txt forbids"):
+            await world.robots.process_request(Request(f"{ALLOWED}/{dots}/private"))
 
 
 async def test_the_crawl_delay_travels_with_the_request() -> None:

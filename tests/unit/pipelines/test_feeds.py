@@ -15,7 +15,7 @@ from scrapy.extensions.feedexport import FeedExporter
 
 from crawler.errors import ConfigurationError, NotStored
 from crawler.items import Page
-from crawler.pipelines.feeds import Feeds
+from crawler.pipelines.feeds import Feeds, keep_files
 from tests.crawlers import project_crawler
 
 FEED_EXPORTER = "scrapy.extensions.feedexport.FeedExporter"
@@ -116,6 +116,97 @@ def test_feeds_elsewhere_are_not_touched_before_they_are_written(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("options", [{}, {"batch_item_count": 10}])
+def test_a_feed_that_is_uploaded_later_is_refused_where_nothing_else_has_the_pages(
+    options: dict[str, Any],
+) -> None:
+    uri = "ftp://me:secret@127.0.0.1:9/pages-%(batch_id)d.jsonl"
+    crawler = project_crawler(
+        FEEDS={uri: {"format": "jsonlines", **options}},
+        EXTENSIONS={FEED_EXPORTER: 0},
+        PAGES_STORE="none",
+    )
+    with pytest.raises(
+        ConfigurationError,
+        match=r"The feed ftp://me:\*\*\*@127\.0\.0\.1:9/pages-.* is uploaded only when .* lose .*"
+        r"-O pages\.jsonl.*PAGES_STORE=mongo",
+    ):
+        Feeds.from_crawler(crawler)
+
+
+def test_a_feed_that_is_uploaded_later_is_a_copy_of_what_mongodb_has(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    Feeds.from_crawler(crawler_with_feed("ftp://127.0.0.1:9/pages.jsonl", PAGES_STORE="mongo"))
+    assert "The feed ftp://127.0.0.1:9/pages.jsonl is uploaded only when" in caplog.text
+    assert "scrapy pages export" in caplog.text
+
+
+def test_a_feed_of_a_kind_that_nobody_knows_is_no_feed_that_is_left_out() -> None:
+    with pytest.raises(ConfigurationError, match=r"FEEDS cannot be written.* nope://"):
+        Feeds.from_crawler(crawler_with_feed("nope://127.0.0.1/pages.jsonl"))
+
+
 def test_without_feeds_there_is_nothing_to_do() -> None:
     with pytest.raises(NotConfigured):
         Feeds.from_crawler(project_crawler())
+
+
+# --- a run that crawled nothing -----------------------------------------------------------------
+
+
+async def written(crawler: Crawler, *, keep: bool, items: int = 0) -> None:
+    """Write the feeds of a run as Scrapy does."""
+    exporter = crawler.get_extension(FeedExporter)
+    assert exporter is not None
+    exporter.open_spider(crawler.spider)
+    for number in range(items):
+        exporter.item_scraped({"number": number}, crawler.spider)
+    if keep:
+        keep_files(crawler)
+    await exporter.close_spider(crawler.spider)
+
+
+def crawler_with_feeds(**feeds: dict[str, Any]) -> Crawler:
+    crawler = project_crawler(FEEDS=feeds, EXTENSIONS={FEED_EXPORTER: 0})
+    crawler.spider = Spider(name="a")
+    crawler.spider.crawler = crawler
+    return crawler
+
+
+async def test_a_run_that_crawled_nothing_empties_no_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text("[1]")
+    feeds = {str(path): {"format": "json", "overwrite": True} for path in (old, new)}
+    await written(crawler_with_feeds(**feeds), keep=True)
+    assert old.read_text() == "[1]"
+    # One that is not there is made, as ever.
+    assert json.loads(new.read_text()) == []
+    assert f"Nothing was crawled, so the feed {old} stays as it is" in caplog.text
+    assert caplog.text.count("stays as it is") == 1
+    # What a run with pages gave is what it gave, and if it is nothing.
+    await written(crawler_with_feeds(**feeds), keep=False)
+    assert json.loads(old.read_text()) == []
+
+
+async def test_items_of_a_run_without_pages_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    path.write_text("[1]")
+    crawler = crawler_with_feeds(**{str(path): {"format": "json", "overwrite": True}})
+    await written(crawler, keep=True, items=1)
+    assert json.loads(path.read_text()) == [{"number": 0}]
+
+
+async def test_a_feed_that_is_sent_away_is_not_replaced_by_an_empty_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    uri = "ftp://me:secret99@127.0.0.1:1/old.json"
+    await written(crawler_with_feeds(**{uri: {"format": "json"}}), keep=True)
+    assert "the feed ftp://me:***@127.0.0.1:1/old.json stays as it is" in caplog.text
+    assert "Error storing" not in caplog.text
+
+
+def test_a_run_without_feeds_has_none_to_keep() -> None:
+    keep_files(project_crawler())

@@ -133,6 +133,55 @@ def test_every_kind_of_the_synthetic_web_means_what_its_table_says(
     assert rules.crawl_delay_s == kind.crawl_delay_s(agent)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_file_of_wide_characters_is_obeyed(encoding: str, mark: str) -> None:
+    text = f"{mark}User-agent: other\r\nDisallow: /a\r\n\r\nUser-Agent: *\r\nDisallow: /x\r\n"
+    body = text.encode(encoding)
+    assert not allows(body, "/x")
+    assert allows(body, "/a")
+    assert not allows(body, "/a", "other")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_letters_of_utf_16_are_read_as_such(encoding: str, mark: str) -> None:
+    # U+010A has the byte of a line feed in it.
+    body = f"{mark}# \u010a\nUser-agent: *\nDisallow: /\u0434\u043e\u043c\n".encode(encoding)
+    assert not allows(body, "/%D0%B4%D0%BE%D0%BC")
+    assert allows(body, "/other")
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_utf_16_file_that_lost_a_part_of_its_mark_is_obeyed(lost: int) -> None:
+    for encoding in ("utf-16-le", "utf-16-be"):
+        body = "\ufeffUser-agent: *\nDisallow: /x\n".encode(encoding)[lost:]
+        assert not allows(body, "/x"), encoding
+
+
+def test_a_utf_16_file_is_cut_between_its_lines() -> None:
+    line = "Disallow: /0123456789\n"
+    body = ("\ufeffUser-agent: *\n" + line * (MAX_BYTES // len(line))).encode("utf-16-le")
+    text = text_of(body)
+    assert MAX_BYTES // 2 - len(line) <= len(text) <= MAX_BYTES // 2
+    assert text.endswith(line)
+
+
+def test_a_crawl_delay_between_names_binds_those_before_it_alone() -> None:
+    """What it stands below is what its author meant; the rules bind all of them."""
+    body = (
+        b"User-agent: first\nCrawl-delay: 30\nUser-agent: second\nUser-agent: third\n"
+        b"Crawl-delay: 20\nUser-agent: *\nDisallow: /x\nCrawl-delay: 10\nSitemap: http://h.test/m\n"
+    )
+    delays = {"first": 30.0, "second": 20.0, "third": 20.0, "stranger": 10.0}
+    for agent, delay_s in delays.items():
+        rules = Rules(body, agent)
+        assert not rules.allows(HOST + "/x")
+        assert rules.allows(HOST + "/y")
+        assert rules.crawl_delay_s == delay_s
+        assert rules.sitemaps == ["http://h.test/m"]
+
+
 def test_a_body_is_cut_at_the_last_whole_line_within_the_limit() -> None:
     line = b"Disallow: /0123456789\n"
     body = b"User-agent: *\n" + line * (MAX_BYTES // len(line) + 10)
@@ -159,6 +208,13 @@ def test_a_senseless_crawl_delay_is_none(value: bytes) -> None:
 def test_a_hostile_pattern_is_matched_in_no_time() -> None:
     body = b"User-agent: *\nDisallow: /" + b"*a" * 40 + b"b\n"
     assert allows(body, "/" + "a" * 2000)
+
+
+@pytest.mark.parametrize(
+    "line", [b"allow" + b" " * 200_000 + b"x" * 200_000 + b": y", b" " * 400_000, b"\0" * 400_000]
+)
+def test_a_hostile_line_is_read_in_no_time(line: bytes) -> None:
+    assert not allows(line + b"\nUser-agent: *\nDisallow: /x", "/x")
 
 
 @given(st.binary(max_size=300))

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from crawler.options import Options, new_seed_domains
 from crawler.policy.patterns import BadPattern, compiled
 from crawler.policy.url_filter import Scope, extension, is_within
-from crawler.urls import registered_domain
+from crawler.urls import icann_domain, registered_domain
 
 PAGE = "http://www.example.co.uk/a"
 
@@ -69,10 +70,55 @@ def test_a_maximum_depth_is_the_last_one_followed_and_zero_is_none(
         ("www.shop.test:80", "shop.test"),
         ("a.b.shop.test.", "shop.test"),
         ("xn--bcher-kva.example", "xn--bcher-kva.example"),
+        ("www.rack.node1", "rack.node1"),
+        ("www.xn--80akhbyknj4f.xn--p1ai", "xn--80akhbyknj4f.xn--p1ai"),
     ],
 )
 def test_the_registered_domain_of_a_host(host: str, domain: str) -> None:
     assert registered_domain(host) == domain
+    assert icann_domain(host) == domain
+
+
+@pytest.mark.parametrize(
+    ("host", "domain", "by_icann"),
+    [
+        ("alice.github.io", "alice.github.io", "github.io"),
+        ("www.alice.github.io:8080", "alice.github.io", "github.io"),
+        ("github.io", "github.io", "github.io"),
+        ("shop.myshopify.com", "shop.myshopify.com", "myshopify.com"),
+        ("app.pages.dev", "app.pages.dev", "pages.dev"),
+        ("blog.blogspot.com", "blog.blogspot.com", "blogspot.com"),
+        ("www.firm.uk.com", "firm.uk.com", "uk.com"),
+        ("uk.com", "uk.com", "uk.com"),
+        ("www.firm.co.uk", "firm.co.uk", "firm.co.uk"),
+        # A wildcard, what it leaves out, and what it stands below.
+        ("a.b.kobe.jp", "a.b.kobe.jp", "a.b.kobe.jp"),
+        ("www.city.kobe.jp", "city.kobe.jp", "city.kobe.jp"),
+        ("b.kobe.jp", "b.kobe.jp", "b.kobe.jp"),
+    ],
+)
+def test_a_domain_ends_below_private_suffixes_too(host: str, domain: str, by_icann: str) -> None:
+    assert registered_domain(host) == domain
+    assert icann_domain(host) == by_icann
+
+
+def test_sites_of_a_platform_are_not_in_each_others_scope() -> None:
+    page, other = "http://alice.github.io/", "http://bob.github.io/"
+    below = "http://www.alice.github.io/"
+    for scope in (Scope(), Scope("seeds", seed_domains={"alice.github.io"})):
+        assert scope.refuses(other, page_url=page, depth=1) == "scope"
+        assert scope.refuses_sitemap(other, site=page) == "scope"
+        assert scope.refuses_redirect(other, source_url=page, depth=1) == "scope"
+        assert scope.refuses(below, page_url=page, depth=1) is None
+        assert scope.refuses("http://github.io/", page_url=page, depth=1) == "scope"
+    former = Options(private_suffixes=False).url_filter()
+    assert former.refuses(other, page_url=page, depth=1) is None
+
+
+def test_seeds_are_noted_by_the_suffixes_that_count_in_their_crawl() -> None:
+    seeds = ["http://www.alice.github.io/", "http://bob.github.io/"]
+    assert new_seed_domains(Options(), seeds) == ["alice.github.io", "bob.github.io"]
+    assert new_seed_domains(Options(private_suffixes=False), seeds) == ["github.io"]
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,10 @@ SIZES = replace(
 )
 PROCESS = Process(
     elapsed_s=83.4,
-    pages=2_000,
-    records=2_100,
+    pages=2_066,
+    failed={"status_404": 32, "dns": 2},
+    stored=1_966,
+    not_kept=66,
     duplicates_exact=30,
     duplicates_near=4,
     robots_denied=12,

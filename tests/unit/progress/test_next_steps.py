@@ -63,6 +63,13 @@ def test_to_resume_a_feed_is_appended_to() -> None:
     assert resume == "scrapy crawl web -o pages.jsonl"
 
 
+@pytest.mark.parametrize("fresh", ["--fresh", "--fr"])
+def test_to_resume_nothing_is_deleted(fresh: str) -> None:
+    argv = ["/bin/scrapy", "web", fresh, "--yes", "-a", "seeds=http://a.test/", "--nolog"]
+    resume = commands(settings(), crawl="web", page_url=None, argv=argv, program="scrapy").resume
+    assert resume == "scrapy crawl web -a seeds=http://a.test/ --nolog"
+
+
 def test_no_secret_is_shown_again() -> None:
     secrets = ["ADMIN_TOKEN=hidden-secret", 'REDIS_PARAMS={"password": "hidden-secret"}']
     argv = ["/bin/scrapy", "web", *(word for secret in secrets for word in ("-s", secret))]

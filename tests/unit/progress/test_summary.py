@@ -23,32 +23,33 @@ def test_a_finished_crawl_needs_no_resuming() -> None:
 
 def test_this_run_and_the_whole_crawl_are_apart() -> None:
     run, crawl = summary_text(summary()).plain.split("The whole crawl, all runs and processes")
-    assert "pages stored      2,000 (66.8 MB read)" in run
+    assert "pages crawled     2,066 (66.8 MB read)" in run
+    assert "failed            34 (status_404 32, dns 2)" in run
+    assert "success rate      98.4%" in run
+    assert "pages stored      1,966\n" in run
     assert "duplicates        30 exact, 4 near" in run
     assert "not kept          66 " in run
     assert "retried           12 (timeout 9, status_503 3)" in run
-    assert "given up          2 (dns 2)" in run
     assert "pages crawled     7,000" in crawl
 
 
 def test_without_a_store_nothing_is_said_to_be_stored() -> None:
     text = summary_text(summary(has_store=False)).plain
-    assert "pages scraped     2,000 (66.8 MB read)" in text
-    assert "stored" not in text
+    assert "pages crawled     2,066 (66.8 MB read)" in text
+    assert "pages stored" not in text
 
 
-def test_what_was_visited_again_is_no_page_that_was_not_kept() -> None:
+def test_what_was_visited_again_is_told() -> None:
     stats = {
-        "store/records": 10,
-        "store/pages": 3,
+        "pages/crawled": 4,
+        "pages/not_modified": 6,
         "recrawl/unchanged": 7,
         "recrawl/changed": 1,
         "recrawl/unwanted": 5,
-        "conditional/not_modified": 6,
     }
     found = process_figures(stats, elapsed_s=1.0)
-    assert found.not_kept == 1
     text = summary_text(summary(process=found, sizes=replace(EMPTY, recrawls=4, done=14))).plain
+    assert "not modified      6\n" in text
     assert "visited again     8 (unchanged 7, changed 1)" in text
     assert "0 found, 14 visits, 0 given up" in text
     assert "to visit again    4" in text
@@ -72,10 +73,11 @@ def test_a_run_that_waits_says_until_when() -> None:
     ("process", "text"),
     [
         (Process(retries={"dns_nxdomain": 2}), "dns_nxdomain: DNS has no address for the host"),
-        (Process(dead={"private_address": 1}, records=1), "ALLOW_NETWORKS lets"),
+        (Process(failed={"private_address": 1}), "ALLOW_NETWORKS lets"),
         (Process(retries={"malformed": 2}), "malformed: what the host answers is no HTTP"),
         (Process(retries={"status_503": 1}), "status_503\n"),
-        (Process(robots_denied=1, records=1), "robots.txt denies it"),
+        (Process(failed={"status_404": 3}, retries={"timeout": 2}), "status_404\n"),
+        (Process(robots_denied=1), "robots.txt denies it"),
     ],
 )
 def test_a_run_without_a_page_says_why(process: Process, text: str) -> None:
@@ -84,19 +86,27 @@ def test_a_run_without_a_page_says_why(process: Process, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "process", [Process(), Process(records=1), Process(pages=1, retries={"timeout": 1})]
+    "process", [Process(), Process(not_modified=1), Process(pages=1, retries={"timeout": 1})]
 )
 def test_a_run_that_read_something_needs_no_such_reason(process: Process) -> None:
     assert "no page" not in summary_text(summary(process=process)).plain
 
 
 def test_items_of_other_spiders_have_a_line_of_their_own() -> None:
-    process = Process(items=2_759, records=62, robots_denied=62)
+    process = Process(items=2_759, robots_denied=62)
     text = summary_text(summary(process=process)).plain
     assert "items scraped     2,759" in text
     assert "no page" not in text
     assert "items" not in summary_text(summary()).plain
     assert not summary(process=Process(items=1), seeds_added=0).nothing_to_do
+
+
+def test_seeds_that_others_pushed_are_told() -> None:
+    found = summary(process=Process(), seeds_added=3, seeds_pushed=2)
+    assert "seeds pushed      2\n" in summary_text(found).plain
+    assert not found.nothing_to_do
+    assert found.to_json()["this_run"]["seeds_pushed"] == 2
+    assert "pushed" not in summary_text(summary()).plain
 
 
 def test_a_run_that_read_a_sitemap_had_something_to_do() -> None:
@@ -149,7 +159,8 @@ def test_the_file_is_json_and_replaces_an_older_one(tmp_path: Path) -> None:
     write_summary(path, summary())
     read = json.loads(path.read_text(encoding="utf-8"))
     assert read["finished"] is True
-    assert read["this_run"]["pages"] == 2_000
+    assert (read["this_run"]["pages"], read["this_run"]["stored"]) == (2_066, 1_966)
+    assert read["this_run"]["success_rate"] == pytest.approx(2_066 / 2_100)
     assert read["this_run"]["retries"] == {"timeout": 9, "status_503": 3}
     assert read["whole_crawl"]["pages"] == 7_000
     assert [file.name for file in path.parent.iterdir()] == ["summary.json"]

@@ -47,6 +47,18 @@ def test_log_lines_go_above_the_view_and_the_handler_gets_its_stream_back(
     assert text.index("a line") < text.rindex("the view")
 
 
+def test_a_log_that_the_view_leaves_alone_goes_on_after_it(
+    root_handler: logging.StreamHandler[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As for a view that is forced upon what is no terminal.
+    monkeypatch.setattr("sys.stderr", root_handler.stream)
+    terminal = Terminal(Console(file=io.StringIO()))
+    before = root_handler.stream
+    terminal.start()
+    terminal.stop()
+    assert root_handler.stream is before
+
+
 @pytest.mark.parametrize(
     ("level", "listed"), [("INFO", False), ("DEBUG", True), ("WARNING", False)]
 )

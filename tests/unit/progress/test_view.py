@@ -23,12 +23,13 @@ def test_the_live_view_shows_both_kinds_of_figures_under_their_names() -> None:
     for part in (
         "web · 1:23",
         "This process, this run",
-        "2,000",
-        "31 now · 24 on average",
+        "2,066",
+        "98.4%",
+        "31 now · 25 on average",
         "30 exact · 4 near",
         "12 denied",
         "12 (timeout 9, status_503 3)",
-        "2 (dns 2)",
+        "34 (status_404 32, dns 2)",
         "The whole crawl, 2 processes",
         "1,234",
         "64 waiting · 7 URLs leased",
@@ -40,7 +41,7 @@ def test_the_live_view_shows_both_kinds_of_figures_under_their_names() -> None:
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 def test_the_live_view_keeps_its_size_whatever_the_numbers(width: int) -> None:
     reasons = {f"a_rather_long_reason_{number}": 10**9 for number in range(9)}
-    huge = replace(PROCESS, pages=10**12, retries=reasons, dead=reasons)
+    huge = replace(PROCESS, pages=10**12, retries=reasons, failed=reasons)
     shapes = [
         [len(line) for line in drawn(snapshot, width)]
         for snapshot in (
@@ -74,12 +75,15 @@ def test_the_plain_line_labels_both_kinds_of_figures() -> None:
     line = plain_line(SNAPSHOT)
     assert "\n" not in line
     process, _, crawl = line.partition("; whole crawl: ")
-    assert process.startswith("this process: 2,000 pages in 1:23 (31/s now, 24/s on average)")
+    assert process.startswith(
+        "this process: 2,066 pages in 1:23 (31/s now, 25/s on average), success 98.4%, "
+    )
+    assert process.endswith(", 12 retries, 34 failed")
     assert "waiting F1 1 F2 20 F3 300 F4 0 F5 5 back 1,234" in crawl
 
 
 def test_the_plain_line_says_what_else_there_may_be_to_wait_for() -> None:
-    process = replace(PROCESS, records=PROCESS.pages + PROCESS.duplicates + 5)
+    process = replace(PROCESS, not_kept=5)
     line = plain_line(Snapshot("web", process, replace(SIZES, leased=3, paused=1)))
     assert ", 5 not kept, " in line
     assert ", 3 leased, " in line

@@ -3,7 +3,7 @@
 import pytest
 
 from crawler.frontier import Entry
-from crawler.urls import UrlRules, Urls, fingerprint, folded, registered_domain
+from crawler.urls import UrlRules, Urls, fingerprint, folded, icann_domain, registered_domain
 
 ALL = frozenset({"scheme", "www", "slash", "index", "case"})
 
@@ -57,6 +57,8 @@ def test_folding_is_off_by_default_and_takes_the_body_in() -> None:
         ("http://[::1]:80/", "[::1]:80"),
         ("http://localhost/", "localhost"),
         ("http://co.uk/", "co.uk"),
+        ("http://www.alice.github.io:8080/a", "alice.github.io:8080"),
+        ("http://github.io/", "github.io"),
     ],
 )
 def test_hosts_of_a_domain_share_a_group(url: str, group: str) -> None:
@@ -65,10 +67,21 @@ def test_hosts_of_a_domain_share_a_group(url: str, group: str) -> None:
     assert Urls().group_skip(url) == 0
 
 
+def test_crawls_that_began_without_private_suffixes_group_as_before() -> None:
+    now = Urls(UrlRules(group_by="domain", fold=ALL))
+    before = now.with_private_suffixes(False)
+    url = "http://www.alice.github.io/"
+    assert Entry(id=1, url=url, group_skip=before.group_skip(url)).host == "github.io"
+    assert Entry(id=1, url=url, group_skip=now.group_skip(url)).host == "alice.github.io"
+    assert before.fingerprint(url) == now.fingerprint(url)
+    assert before.with_private_suffixes(False) is before
+
+
 def test_domains_are_remembered_but_not_all_of_them() -> None:
-    size = registered_domain.cache_info().maxsize
-    assert size is not None
-    assert size <= 100_000
+    for domain_of in (registered_domain, icann_domain):
+        size = domain_of.cache_info().maxsize
+        assert size is not None
+        assert size <= 100_000
 
 
 @pytest.mark.parametrize("fold", [frozenset(), ALL])

@@ -34,6 +34,9 @@ def test_the_line_has_the_vital_figures() -> None:
         histogram.observe(0.1)
     counted = {
         "pages": 120,
+        "not_modified": 10,
+        "failed/status_404": 70,
+        "items": 200,
         "bytes": 3_400_000,
         "links/new": 1,
         "retries/timeout": 4,
@@ -42,7 +45,10 @@ def test_the_line_has_the_vital_figures() -> None:
     }
     figures = minute_figures(counted, 60.0, {"held": 7, "store": "away"}, sizes())
     line = minute_line(figures)
-    assert line.startswith("last 60 s: 120 items (2.0/s), 3.4 MB, 1 new link, 0 duplicates, ")
+    assert line.startswith(
+        "last 60 s: 120 pages (2.0/s), success 65.0%, failed 70 (status_404 70), "
+    )
+    assert "200 items, 3.4 MB, 1 new link, 0 duplicates, 2 denied by robots.txt" in line
     assert "retries 4 (timeout 4)" in line
     assert "fetches p50 " in line
     assert "store away" in line
@@ -52,7 +58,7 @@ def test_the_line_has_the_vital_figures() -> None:
 
 def test_without_redis_and_without_fetches_there_is_a_line_too() -> None:
     line = minute_line(minute_figures({}, 60.0, {}, None))
-    assert line.startswith("last 60 s: 0 items (0.0/s), 0 B")
+    assert line.startswith("last 60 s: 0 pages (0.0/s), success –, failed 0, 0 items, 0 B")
     assert "crawl" not in line
 
 
@@ -73,7 +79,7 @@ async def test_the_log_gets_one_line_an_interval(
     with caplog.at_level(logging.INFO):
         async with asyncio.timeout(60):
             while len(caplog.records) < 2:
-                crawler.stats.inc_value("item_scraped_count")
+                crawler.stats.inc_value("pages/crawled")
                 await asyncio.sleep(0.002)
     task.cancel()
     assert Vitals.of(crawler).figures()["pages"] > 0

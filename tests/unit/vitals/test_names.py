@@ -17,20 +17,25 @@ CRAWLER = Path(__file__).resolve().parents[3] / "crawler"
 def test_scrapys_stats_become_figures_of_the_fleet() -> None:
     assert figures_of(
         {
-            "item_scraped_count": 3,
+            "pages/crawled": 3,
+            "item_scraped_count": 4,
             "downloader/response_status_count/200": 5,
             "retry/timeout": 2,
+            "failed/callback_error_KeyError": 1,
+            "failed/callback_error_ValueError": 1,
+            "failed/status_404": 6,
             "dead/callback_error_KeyError": 1,
-            "dead/callback_error_ValueError": 1,
             "links/refused/trap_deep": 7,
             "start_time": "no number",
             "some/other": 9,
         }
     ) == {
         "pages": 3,
+        "items": 4,
         "status/200": 5,
         "retries/timeout": 2,
         "failed/callback_error": 2,
+        "failed/status_404": 6,
         "links/refused/trap_deep": 7,
     }
 
@@ -57,6 +62,9 @@ def test_the_list_of_names_is_short() -> None:
         ("unreadable: no such callback", "unreadable"),
         ("SomethingElse", "other"),
         ("status_503", "status_503"),
+        ("status_404", "status_404"),
+        ("status_499", "status_4xx"),
+        ("status_<text of the web>", "status_other"),
     ],
 )
 def test_a_cause_is_one_of_a_few(text: str, cause: str) -> None:

@@ -24,15 +24,24 @@ def test_errors_of_the_hour_are_sorted_by_how_often_they_happened() -> None:
     fleet = Fleet(
         minutes=[
             minute(0, retries__timeout=5, failed__timeout=1, failed__dns=2),
-            minute(60, failed__dns=1, retries__status_503=9),
+            minute(60, failed__dns=1, retries__status_503=9, failed__status_404=2),
+            minute(120, robots__denied=7, robots__cached=99),
         ]
     )
     assert report(fleet)["hour"]["errors"] == [
-        {"cause": "status_503", "retried": 9, "given_up": 0},
-        {"cause": "timeout", "retried": 5, "given_up": 1},
-        {"cause": "dns", "retried": 0, "given_up": 3},
+        {"cause": "status_503", "retried": 9, "failed": 0, "blocked": 0},
+        {"cause": "robots", "retried": 0, "failed": 0, "blocked": 7},
+        {"cause": "timeout", "retried": 5, "failed": 1, "blocked": 0},
+        {"cause": "dns", "retried": 0, "failed": 3, "blocked": 0},
+        {"cause": "status_404", "retried": 0, "failed": 2, "blocked": 0},
     ]
-    assert [found["failed"] for found in report(fleet)["minutes"]] == [3, 1]
+    assert [found["failed"] for found in report(fleet)["minutes"]] == [3, 3, 0]
+
+
+def test_the_success_rate_is_that_of_visits() -> None:
+    totals = {"pages": 6, "not_modified": 1, "failed/status_404": 2, "failed/dns": 1}
+    assert report(Fleet(totals=totals))["totals"]["success_rate"] == 0.7
+    assert report(Fleet())["totals"]["success_rate"] is None
 
 
 def test_latencies_are_those_of_all_processes_in_each_minute() -> None:

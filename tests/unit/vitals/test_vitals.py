@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from crawler.vitals.vitals import STORE_STATE, Vitals
+from crawler.vitals.vitals import STORE_STATE, RecentRate, Vitals
 
 
 def test_rates_are_those_of_the_last_seconds() -> None:
     stats: dict[str, Any] = {}
     vitals = Vitals(stats)
     assert vitals.about(100.0)["pages_per_s"] == 0.0
-    stats.update({"item_scraped_count": 20, "downloader/response_bytes": 4000})
+    stats.update({"pages/crawled": 20, "downloader/response_bytes": 4000})
     about = vitals.about(102.0)
     assert (about["pages"], about["pages_per_s"], about["bytes_per_s"]) == (20, 10.0, 2000.0)
 
@@ -34,7 +34,7 @@ def test_the_state_of_the_store_and_what_others_add_are_told() -> None:
 
 
 def test_figures_are_the_stats_and_the_durations() -> None:
-    vitals = Vitals({"item_scraped_count": 2})
+    vitals = Vitals({"pages/crawled": 2})
     vitals.fetch.observe(0.15)
     vitals.parse.observe(0.002)
     assert vitals.figures() == {
@@ -44,3 +44,18 @@ def test_figures_are_the_stats_and_the_durations() -> None:
         "parse/0.0025": 1,
         "parse/sum_us": 2000,
     }
+
+
+def test_the_recent_rate_forgets_what_was_long_ago() -> None:
+    rate = RecentRate()
+    assert rate.add(0.0, 0) is None
+    assert rate.add(1.0, 100) == 100.0
+    for second in range(2, 30):
+        last = rate.add(float(second), 100)
+    assert last == 0.0
+
+
+def test_the_recent_rate_survives_a_pause_between_readings() -> None:
+    rate = RecentRate()
+    rate.add(0.0, 0)
+    assert rate.add(100.0, 500) == 5.0
