@@ -66,6 +66,7 @@ async def test_a_process_whose_connections_to_redis_go_silent_keeps_its_leases(
         about=dict,
         on_beat=nothing,
         on_epoch=lambda: None,
+        on_loss=lambda _: None,
     )
     other_redis = await connect(redis_url)
     other = Frontier(other_redis, CRAWL)
