@@ -20,6 +20,10 @@ logger = logging.getLogger(__name__)
 # Why a crawl closes that has no URL to begin with, or not all that it should.
 NO_SEEDS = "no_seeds"
 BAD_SEEDS = "bad_seeds"
+# Redis was away for longer than REDIS_GIVE_UP.
+REDIS_LOST = "redis_lost"
+# Redis lost more of the crawl than can be repeated.
+DATA_LOST = "data_lost"
 
 
 class Verdict(Enum):
@@ -96,7 +100,7 @@ class Ending:
 
     def give_up(self) -> None:
         """Redis is away for too long."""
-        self.reason = "redis_lost"
+        self.reason = REDIS_LOST
 
     def tell(self) -> None:
         """Say what is left, if this process does not wait for it."""

@@ -24,7 +24,8 @@ REDIS_DB: int | None = None
 # More arguments for the Redis client, by the names redis-py has for them; "sentinel_kwargs" are
 # those for Sentinels, as {"password": …} where they have one of their own.
 REDIS_PARAMS: dict[str, object] = {}
-# Seconds without Redis after which a process gives up and exits with an error; 0: never.
+# Seconds without Redis after which a process gives up and exits with 3; 0: never. A fleet starts
+# it again until a server was away for so long.
 REDIS_GIVE_UP = 0.0
 # List, set or sorted set to which anyone may push seeds, at any time; a spider's own is its
 # attribute `redis_key`.

@@ -18,8 +18,6 @@ from crawler.extensions.servers import Servers
 from crawler.frontier_verbs.asking import check_folder, crawl_of
 from crawler.urls import Urls
 
-_USAGE = 2
-
 
 class Command(ScrapyCommand):
     """Needs no reactor: a plain event loop serves."""
@@ -55,7 +53,7 @@ class Command(ScrapyCommand):
             asyncio.run(self._serve(opts))
         except CrawlerError as error:
             print(f"scrapy admin: {error}", file=sys.stderr)
-            self.exitcode = _USAGE
+            self.exitcode = error.exit_code
 
     async def _serve(self, opts: argparse.Namespace) -> None:
         settings = self.settings

@@ -15,16 +15,22 @@ from scrapy.exceptions import UsageError
 
 from crawler import interrupts, last_exit, logs, setting_values
 from crawler.command_settings import check_spider, completed, use_frontier
-from crawler.ending import BAD_SEEDS, NO_SEEDS
+from crawler.ending import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.pipelines.feeds import FEED_FAILED
+from crawler.policy.exit_codes import ExitCode
 from crawler.progress.startup_lines import hide_listings
 
-_USAGE = 2
-_INTERRUPTED = 130
 # Reasons to finish that are no success.
-_FAILED = frozenset({"redis_lost", "start_error", FEED_FAILED})
+_EXIT_CODES = {
+    NO_SEEDS: ExitCode.MISTAKE,
+    BAD_SEEDS: ExitCode.MISTAKE,
+    REDIS_LOST: ExitCode.SERVER_AWAY,
+    DATA_LOST: ExitCode.DATA_LOST,
+    FEED_FAILED: ExitCode.FAILED,
+    "start_error": ExitCode.FAILED,
+}
 # For what is left when the spider is closed: an embedded MongoDB may take minutes to stop …
 _CLOSE_S = 240.0
 # … and when the servers are left, nothing is.
@@ -88,18 +94,17 @@ class Command(ScrapyCrawl):
             servers.release()
             last_exit.within(_EXIT_S)
         if self.crawler_process.bootstrap_failed and not self.exitcode:
-            self.exitcode = 1
+            self.exitcode = ExitCode.FAILED
 
     @staticmethod
-    def _outcome(crawler: Crawler) -> int:
+    def _outcome(crawler: Crawler) -> ExitCode:
         """The exit code that a crawl which ended by itself deserves."""
         stats = crawler.stats.get_stats()
-        reason = stats.get("finish_reason")
-        if reason in (NO_SEEDS, BAD_SEEDS):
-            return _USAGE
+        code = _EXIT_CODES.get(stats.get("finish_reason", ""), ExitCode.DONE)
         # A feed that is sent away at the end, as to S3, may fail there.
-        lost_feed = any(name.startswith("feedexport/failed_count/") for name in stats)
-        return int(reason in _FAILED or lost_feed)
+        if not code and any(name.startswith("feedexport/failed_count/") for name in stats):
+            return ExitCode.FAILED
+        return code
 
     def _report(self, task: asyncio.Task[None]) -> None:
         """Say what ended the crawl; other errors keep their traceback."""
@@ -130,12 +135,12 @@ class Command(ScrapyCrawl):
                 "back when the same command is run again",
                 file=sys.stderr,
             )
-            self.exitcode = _INTERRUPTED
+            self.exitcode = ExitCode.INTERRUPTED
 
     def _say_stopped(self) -> None:
         print("scrapy crawl: stopped before the crawl began", file=sys.stderr)
-        self.exitcode = _INTERRUPTED
+        self.exitcode = ExitCode.INTERRUPTED
 
-    def _say(self, error: BaseException) -> None:
+    def _say(self, error: CrawlerError) -> None:
         print(f"scrapy crawl: {error}", file=sys.stderr)
-        self.exitcode = _USAGE
+        self.exitcode = error.exit_code

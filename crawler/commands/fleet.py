@@ -1,6 +1,7 @@
 """`scrapy fleet web -n 4 -a seeds=…`: crawl with several processes, kept alive, shown as one.
 
-Exit 0: they ended by themselves or were stopped; 1: one was given up; 2: a mistake.
+Exits with 0 if they ended by themselves or were stopped, else with the code of one that was given
+up (policy/exit_codes.py).
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from crawler.fleet.view import summary_lines
 from crawler.fleet.watch import Watch
 from crawler.frontier.connection import Client
 
-_FAILED, _USAGE = 1, 2
 _PROCESSES_MAX = 256
 
 
@@ -75,7 +75,7 @@ class Command(ScrapyCommand):
             asyncio.run(self._crawl(args[0], opts))
         except CrawlerError as error:
             print(f"scrapy fleet: {error}", file=sys.stderr)
-            self.exitcode = _USAGE
+            self.exitcode = error.exit_code
 
     async def _crawl(self, spider: str, opts: argparse.Namespace) -> None:
         settings = self.settings
@@ -97,8 +97,9 @@ class Command(ScrapyCommand):
         folder = folder_of(settings["CRAWL_DIR"], crawl)
         port = settings.getint("ADMIN_PORT")
         commands = FleetCommands(spider, opts.arguments, opts.set or [], port)
+        give_up_s = settings.getfloat("REDIS_GIVE_UP")
         crawlers = [
-            _member(folder, f"process {number}", commands.crawler(first=number == 1))
+            _member(folder, f"process {number}", commands.crawler(first=number == 1), give_up_s)
             for number in range(1, opts.processes + 1)
         ]
         screen = Screen(settings["PROGRESS"], settings.getfloat("PROGRESS_INTERVAL"))
@@ -118,8 +119,7 @@ class Command(ScrapyCommand):
         else:
             for line in summary_lines(view):
                 screen.say(line)
-        if supervisor.failed:
-            self.exitcode = _FAILED
+        self.exitcode = supervisor.exit_code
 
 
 def _check_arguments(opts: argparse.Namespace) -> None:
@@ -138,8 +138,8 @@ def _given(opts: argparse.Namespace) -> dict[str, str]:
     return dict(argument.split("=", 1) for argument in opts.arguments)
 
 
-def _member(folder: Path, name: str, command: list[str]) -> Member:
-    return Member(name, command, fresh_log(folder, name))
+def _member(folder: Path, name: str, command: list[str], give_up_s: float = 0.0) -> Member:
+    return Member(name, command, fresh_log(folder, name), give_up_s=give_up_s)
 
 
 def _processes(text: str) -> int:

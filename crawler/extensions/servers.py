@@ -18,11 +18,11 @@ from scrapy import signals
 
 from crawler.embedded import EmbeddedServers
 from crawler.embedded.keeper import Keeper
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, CrawlerError
 from crawler.frontier import RedisAway, persistence
 from crawler.frontier.connection import Client, connect, masked
 from crawler.scrapy_redis_settings import redis_url
-from crawler.storage.trouble import explain
+from crawler.storage.trouble import explain, start_error
 from crawler.tasks import within
 
 if TYPE_CHECKING:
@@ -93,19 +93,24 @@ class Servers:
         return servers
 
     async def redis(self) -> Client:
-        """The connection to Redis, or ConfigurationError with what to do."""
+        """The connection to Redis; ServerAway or ConfigurationError with what to do."""
         async with self._lock:
             if self._redis is None:
                 url = self._redis_url
                 if url is None:
                     url = await self._start(self._embedded.redis_url)
-                self._redis = await connect(url, self._redis_params)
-                if self._require_persistence:
-                    await persistence.check(self._redis)
+                redis = await connect(url, self._redis_params)
+                try:
+                    if self._require_persistence:
+                        await persistence.taken(persistence.check(redis))
+                except CrawlerError:
+                    await within(_CLOSE_S, redis.aclose())
+                    raise
+                self._redis = redis
             return self._redis
 
     async def mongo(self) -> AsyncMongoClient[dict[str, Any]]:
-        """The connection to MongoDB, or ConfigurationError with what to do."""
+        """The connection to MongoDB; ServerAway or ConfigurationError with what to do."""
         async with self._lock:
             if self._mongo is None:
                 uri = self._mongo_uri or await self._start(self._embedded.mongo_uri)
@@ -168,9 +173,10 @@ async def _connect_mongo(uri: str) -> AsyncMongoClient[dict[str, Any]]:
     except PyMongoError as error:
         await _hang_up(client)
         trouble = "refuses" if isinstance(error, OperationFailure) else "does not answer"
-        raise ConfigurationError(
+        raise start_error(
+            error,
             f"MongoDB at {where} {trouble} ({explain(error)}). Start it, correct MONGO_URI, or "
-            "write pages to a file instead: -s PAGES_STORE=none -O pages.jsonl"
+            "write pages to a file instead: -s PAGES_STORE=none -O pages.jsonl",
         ) from error
     return client
 

@@ -29,7 +29,7 @@ from crawler.storage import codecs, schema
 from crawler.storage.documents import Documents, documents_of
 from crawler.storage.group_commit import GroupCommit
 from crawler.storage.tally import Tally
-from crawler.storage.trouble import explain
+from crawler.storage.trouble import explain, start_error
 from crawler.storage.writer import Faults, Writer
 
 if TYPE_CHECKING:
@@ -92,9 +92,10 @@ class Store:
             await schema.check_writable(database)
             await schema.prepare(database)
         except PyMongoError as error:
-            raise ConfigurationError(
+            raise start_error(
+                error,
                 f"MongoDB cannot be written to: {explain(error)}. To write pages to a file "
-                "instead: -s PAGES_STORE=none -O pages.jsonl"
+                "instead: -s PAGES_STORE=none -O pages.jsonl",
             ) from error
         given = {**settings.getdict("STORE_WRITE_CONCERN"), **database.write_concern.document}
         # A cluster's shards have journals of their own.
