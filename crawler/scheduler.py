@@ -19,8 +19,10 @@ from scrapy.utils.defer import deferred_from_coro
 
 from crawler import assembly
 from crawler.discoveries import Discoveries
+from crawler.ending import REDIS_LOST
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError
+from crawler.extensions.servers import Servers
 from crawler.failures import Failures
 from crawler.frontier import Added, Again, Entry, Frontier, Lease, Steering
 from crawler.frontier.health import Health
@@ -101,6 +103,7 @@ class Scheduler(BaseScheduler):
     # --- Scrapy's contract ---------------------------------------------------------------------
 
     def open(self, spider: Spider) -> Deferred[None]:
+        Engine.close_unopened(self._crawler, self._close_unopened)
         return deferred_from_coro(taken(self._open()))
 
     def close(self, reason: str) -> Deferred[None]:
@@ -109,7 +112,7 @@ class Scheduler(BaseScheduler):
     def has_pending_requests(self) -> bool:
         bench, reason = self.workbench, self.workbench.ending.reason
         left = reason is None or bench.held > 0 or not bench.outbox.empty
-        return left and reason != "redis_lost"
+        return left and reason != REDIS_LOST
 
     def next_request(self) -> Request | None:
         while (lease := self.workbench.take()) is not None:
@@ -250,6 +253,13 @@ class Scheduler(BaseScheduler):
             await self._outside.close()
             await self.workbench.close()
             await self._heartbeat.close()
+
+    async def _close_unopened(self) -> None:
+        try:
+            await self._close()
+        finally:
+            # At the end of a crawl they hear of it from the engine, which never began.
+            await Servers.of(self._crawler).close()
 
     async def _on_beat(self) -> None:
         self._beats += 1
