@@ -4,6 +4,13 @@ Override one with `-s NAME=value`, in a project of your own, or (servers) by the
 """
 
 import os
+import sys
+
+from crawler import interrupts
+
+if "scrapy.cmdline" in sys.modules:
+    # A command of Scrapy's reads its settings before it loads any other module of ours.
+    interrupts.watch()
 
 # --- The project --------------------------------------------------------------------------------
 BOT_NAME = "crawler"

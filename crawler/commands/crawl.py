@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from scrapy import signals
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.crawler import Crawler
-from scrapy.exceptions import UsageError
+from scrapy.exceptions import CloseSpider, UsageError
 
 from crawler import interrupts, last_exit, logs, setting_values
 from crawler.command_settings import check_spider, completed, use_frontier
@@ -71,16 +70,16 @@ class Command(ScrapyCrawl):
             return
         servers = Servers.from_settings(settings)
         try:
-            interrupts.check()
-            # In a thread: asyncio.run() would take the loop away from Scrapy's reactor.
-            with ThreadPoolExecutor(1) as executor:
-                executor.submit(asyncio.run, servers.check(settings["PAGES_STORE"])).result()
+            interrupts.unwind()
+            # Without a factory it would take the loop away from Scrapy's reactor.
+            with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+                runner.run(servers.check(settings["PAGES_STORE"]))
             crawler = self._create_crawler(args[0])
             crawler.signals.connect(self._opened, signals.spider_opened)
             crawler.signals.connect(self._closed, signals.spider_closed)
             task: Any = self.crawler_process.crawl(crawler, **opts.spargs)
             task.add_done_callback(self._report)
-            interrupts.check()
+            interrupts.remember()
             self.crawler_process.start()
             if crawler.spider is not None and not self.exitcode:
                 self.exitcode = self._outcome(crawler)
@@ -92,7 +91,7 @@ class Command(ScrapyCrawl):
             self._say_stopped()
         finally:
             servers.release()
-            last_exit.within(_EXIT_S)
+            last_exit.within(_EXIT_S, code=self.exitcode or ExitCode.FAILED)
         if self.crawler_process.bootstrap_failed and not self.exitcode:
             self.exitcode = ExitCode.FAILED
 
@@ -120,6 +119,9 @@ class Command(ScrapyCrawl):
 
     def _opened(self) -> None:
         self._is_open = True
+        if interrupts.came():
+            # Before Scrapy handled them.
+            raise CloseSpider("shutdown")
 
     def _closed(self) -> None:
         self._is_closed = True

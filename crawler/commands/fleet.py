@@ -16,7 +16,7 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawler import setting_values
+from crawler import interrupts, setting_values
 from crawler.command_settings import check_spider, completed
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
@@ -28,6 +28,7 @@ from crawler.fleet.supervisor import Supervisor
 from crawler.fleet.view import summary_lines
 from crawler.fleet.watch import Watch
 from crawler.frontier.connection import Client
+from crawler.policy.exit_codes import ExitCode
 
 _PROCESSES_MAX = 256
 
@@ -72,10 +73,14 @@ class Command(ScrapyCommand):
             setting_values.check(self.settings)
             check_spider(self.settings, args[0])
             _check_arguments(opts)
+            interrupts.unwind()
             asyncio.run(self._crawl(args[0], opts))
         except CrawlerError as error:
             print(f"scrapy fleet: {error}", file=sys.stderr)
             self.exitcode = error.exit_code
+        except KeyboardInterrupt:
+            print("scrapy fleet: stopped before the crawl began", file=sys.stderr)
+            self.exitcode = ExitCode.INTERRUPTED
 
     async def _crawl(self, spider: str, opts: argparse.Namespace) -> None:
         settings = self.settings
