@@ -36,7 +36,7 @@ from crawler.scrapy_redis_settings import (
     tell_of_start_requests,
 )
 from crawler.spill import Spill
-from crawler.storage.trouble import explain
+from crawler.storage.trouble import explain, start_error
 from crawler.urls import FOLDS, GROUPS, UrlRules, dropped_parameters
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ async def spill_of(crawl: str, servers: Servers, settings: BaseSettings) -> Spil
     try:
         await collection.create_index("crawl")
     except PyMongoError as error:
-        raise ConfigurationError(f"MongoDB: {explain(error)}.") from error
+        raise start_error(error, f"MongoDB cannot be written to: {explain(error)}.") from error
     return Spill(collection, crawl)
 
 

@@ -20,7 +20,9 @@ logger = logging.getLogger(__name__)
 # Why a crawl closes that has no URL to begin with, or not all that it should.
 NO_SEEDS = "no_seeds"
 BAD_SEEDS = "bad_seeds"
-# Why a crawl closes whose Redis forgot a part of it.
+# Redis was away for longer than REDIS_GIVE_UP.
+REDIS_LOST = "redis_lost"
+# Redis lost more of the crawl than can be repeated.
 DATA_LOST = "data_lost"
 
 
@@ -99,7 +101,7 @@ class Ending:
 
     def give_up(self) -> None:
         """Redis is away for too long."""
-        self.reason = "redis_lost"
+        self.reason = REDIS_LOST
 
     def data_lost(self) -> None:
         """Redis has lost URLs that nobody can add again."""

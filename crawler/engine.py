@@ -9,6 +9,7 @@ from inspect import isasyncgen
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from scrapy import signals
 from scrapy.utils.defer import aiter_errback, iter_errback
 from twisted.python.failure import Failure
 
@@ -139,6 +140,35 @@ class Engine:
 
         if scraper.concurrent_items == 1:
             scraper.handle_spider_output_async = handle
+
+    @staticmethod
+    def close_unopened(crawler: Crawler, clean_up: Callable[[], Awaitable[None]]) -> None:
+        """If the spider cannot be opened, close what was opened, and send no spider_closed.
+
+        Scrapy would close all parts and tell all extensions, and log a traceback for each of them
+        that never began. The error itself reaches whoever started the crawl.
+        """
+        engine: Any = crawler.engine
+        close = engine.close_spider_async
+
+        async def close_quietly(*, reason: str = "cancelled") -> None:
+            engine.downloader.close()
+            parts = [clean_up]
+            if engine.scraper.slot is not None:
+                parts.insert(0, engine.scraper.close_spider_async)
+            for close_part in parts:
+                try:
+                    await close_part()
+                except Exception:
+                    # As of a pipeline that was not opened.
+                    logger.debug("Closing a spider that did not open (%s)", reason, exc_info=True)
+            engine._slot = engine.spider = None  # noqa: SLF001
+
+        def opened() -> None:
+            engine.close_spider_async = close
+
+        engine.close_spider_async = close_quietly
+        crawler.signals.connect(opened, signals.spider_opened, weak=False)
 
     @staticmethod
     def is_closing(crawler: Crawler) -> bool:

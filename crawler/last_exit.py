@@ -15,25 +15,29 @@ from threading import Timer
 from traceback import format_stack
 
 from crawler import logs
+from crawler.policy.exit_codes import ExitCode
 
-_FAILED = 1
 
-
-def within(seconds: float, loop: asyncio.AbstractEventLoop | None = None) -> Timer:
-    """Give the process so long; then its stacks are printed and it ends with an error."""
+def within(
+    seconds: float,
+    loop: asyncio.AbstractEventLoop | None = None,
+    *,
+    code: int = ExitCode.FAILED,
+) -> Timer:
+    """Give the process so long; then its stacks are printed and it ends with this exit code."""
     # A daemon: it runs while the interpreter waits for other threads, and is not waited for.
-    timer = Timer(seconds, _leave, (seconds, loop))
+    timer = Timer(seconds, _leave, (seconds, loop, code))
     timer.daemon = True
     timer.start()
     return timer
 
 
-def _leave(seconds: float, loop: asyncio.AbstractEventLoop | None) -> None:
+def _leave(seconds: float, loop: asyncio.AbstractEventLoop | None, code: int) -> None:
     try:
         _tell(seconds, loop)
     finally:
         # Whether or not that was possible: tasks may change meanwhile, standard error be closed.
-        os._exit(_FAILED)
+        os._exit(code)
 
 
 def _tell(seconds: float, loop: asyncio.AbstractEventLoop | None) -> None:

@@ -20,9 +20,10 @@ from scrapy.utils.defer import deferred_from_coro
 from crawler import assembly, file_limit
 from crawler import settings as ours
 from crawler.discoveries import Discoveries
+from crawler.ending import REDIS_LOST
 from crawler.engine import Engine
 from crawler.errors import ConfigurationError
-from crawler.extensions.servers import mongo_limit_s
+from crawler.extensions.servers import Servers, mongo_limit_s
 from crawler.failures import Failures
 from crawler.frontier import Added, Again, Entry, Frontier, Kind, Lease, Steering
 from crawler.frontier.health import Health
@@ -115,6 +116,7 @@ class Scheduler(BaseScheduler):
     # --- Scrapy's contract ---------------------------------------------------------------------
 
     def open(self, spider: Spider) -> Deferred[None]:
+        Engine.close_unopened(self._crawler, self._close_unopened)
         return deferred_from_coro(taken(self._open()))
 
     def close(self, reason: str) -> Deferred[None]:
@@ -123,7 +125,7 @@ class Scheduler(BaseScheduler):
     def has_pending_requests(self) -> bool:
         bench, reason = self.workbench, self.workbench.ending.reason
         left = reason is None or bench.held > 0 or not bench.outbox.empty
-        return left and reason != "redis_lost"
+        return left and reason != REDIS_LOST
 
     def next_request(self) -> Request | None:
         while (lease := self.workbench.take()) is not None:
@@ -300,6 +302,13 @@ class Scheduler(BaseScheduler):
                 self.known_starts.warn_if_all()
                 # Before Scrapy writes empty ones, when the spider is closed.
                 feeds.keep_files(self._crawler)
+
+    async def _close_unopened(self) -> None:
+        try:
+            await self._close()
+        finally:
+            # At the end of a crawl they hear of it from the engine, which never began.
+            await Servers.of(self._crawler).close()
 
     async def _on_beat(self) -> None:
         self._beats += 1

@@ -4,6 +4,13 @@ Override one with `-s NAME=value`, in a project of your own, or (servers) by the
 """
 
 import os
+import sys
+
+from crawler import interrupts
+
+if "scrapy.cmdline" in sys.modules:
+    # A command of Scrapy's reads its settings before it loads any other module of ours.
+    interrupts.watch()
 
 # --- The project --------------------------------------------------------------------------------
 BOT_NAME = "crawler"
@@ -28,7 +35,8 @@ REDIS_PARAMS: dict[str, object] = {}
 # A quarter of LEASE_TTL (or a second) at the most, whatever REDIS_PARAMS say: a process whose
 # connection went silent has to be heard again before others take its leases.
 REDIS_TIMEOUT = 7.5
-# Seconds without Redis after which a process gives up and exits with an error; 0: never.
+# Seconds without Redis after which a process gives up and exits with 3; 0: never. A fleet starts
+# it again until a server was away for so long.
 REDIS_GIVE_UP = 0.0
 # List, set or sorted set to which anyone may push seeds, at any time; a spider's own is its
 # attribute `redis_key`.

@@ -19,8 +19,6 @@ from crawler.extensions.servers import Servers
 from crawler.frontier_verbs.asking import check_folder, crawl_of
 from crawler.urls import Urls
 
-_USAGE = 2
-
 
 class Command(ScrapyCommand):
     """Needs no reactor: a plain event loop serves."""
@@ -56,7 +54,7 @@ class Command(ScrapyCommand):
             asyncio.run(self._serve(opts))
         except CrawlerError as error:
             print(logs.line(f"scrapy admin: {error}", level=logging.ERROR), file=sys.stderr)
-            self.exitcode = _USAGE
+            self.exitcode = error.exit_code
 
     async def _serve(self, opts: argparse.Namespace) -> None:
         settings = self.settings

@@ -7,21 +7,21 @@ import asyncio
 import logging
 import sys
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import signals
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.crawler import Crawler
-from scrapy.exceptions import UsageError
+from scrapy.exceptions import CloseSpider, UsageError
 
 from crawler import interrupts, last_exit, logs, setting_values
 from crawler.command_settings import check_spider, completed, of_spider, use_frontier
-from crawler.ending import BAD_SEEDS, DATA_LOST, NO_SEEDS
+from crawler.ending import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.frontier_verbs import crawls
 from crawler.pipelines.feeds import FEED_FAILED
+from crawler.policy.exit_codes import ExitCode
 from crawler.progress.startup_lines import hide_listings
 
 if TYPE_CHECKING:
@@ -29,10 +29,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_USAGE = 2
-_INTERRUPTED = 130
 # Reasons to finish that are no success.
-_FAILED = frozenset({"redis_lost", DATA_LOST, "start_error", FEED_FAILED})
+_EXIT_CODES = {
+    NO_SEEDS: ExitCode.MISTAKE,
+    BAD_SEEDS: ExitCode.MISTAKE,
+    REDIS_LOST: ExitCode.SERVER_AWAY,
+    DATA_LOST: ExitCode.DATA_LOST,
+    FEED_FAILED: ExitCode.FAILED,
+    "start_error": ExitCode.FAILED,
+}
 # For what is left when the spider is closed: an embedded MongoDB may take minutes to stop …
 _CLOSE_S = 240.0
 # … and when the servers are left, nothing is.
@@ -78,19 +83,19 @@ class Command(ScrapyCrawl):
             return
         servers = Servers.from_settings(settings)
         try:
-            interrupts.check()
+            interrupts.unwind()
             spider = opts.spargs.get("name", args[0])
-            urls = _in_thread(_look(servers, settings, crawl, spider))
+            urls = _run(_look(servers, settings, crawl, spider))
             if opts.fresh and urls is not None:
-                # Not in the thread: Ctrl-C is an answer, too.
+                # Outside of an event loop: Ctrl-C is an answer, too.
                 crawls.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
-                _in_thread(_forget(servers, settings, crawl))
+                _run(_forget(servers, settings, crawl))
             crawler = self._create_crawler(args[0])
             crawler.signals.connect(self._opened, signals.spider_opened)
             crawler.signals.connect(self._closed, signals.spider_closed)
             task: Any = self.crawler_process.crawl(crawler, **opts.spargs)
             task.add_done_callback(self._report)
-            interrupts.check()
+            interrupts.remember()
             self.crawler_process.start()
             if crawler.spider is not None and not self.exitcode:
                 self.exitcode = self._outcome(crawler)
@@ -102,20 +107,19 @@ class Command(ScrapyCrawl):
             self._say_stopped()
         finally:
             servers.release()
-            last_exit.within(_EXIT_S)
+            last_exit.within(_EXIT_S, code=self.exitcode or ExitCode.FAILED)
         if self.crawler_process.bootstrap_failed and not self.exitcode:
-            self.exitcode = 1
+            self.exitcode = ExitCode.FAILED
 
     @staticmethod
-    def _outcome(crawler: Crawler) -> int:
+    def _outcome(crawler: Crawler) -> ExitCode:
         """The exit code that a crawl which ended by itself deserves."""
         stats = crawler.stats.get_stats()
-        reason = stats.get("finish_reason")
-        if reason in (NO_SEEDS, BAD_SEEDS):
-            return _USAGE
+        code = _EXIT_CODES.get(stats.get("finish_reason", ""), ExitCode.DONE)
         # A feed that is sent away at the end, as to S3, may fail there.
-        lost_feed = any(name.startswith("feedexport/failed_count/") for name in stats)
-        return int(reason in _FAILED or lost_feed)
+        if not code and any(name.startswith("feedexport/failed_count/") for name in stats):
+            return ExitCode.FAILED
+        return code
 
     def _report(self, task: asyncio.Task[None]) -> None:
         """Say what ended the crawl; other errors keep their traceback."""
@@ -131,6 +135,9 @@ class Command(ScrapyCrawl):
 
     def _opened(self) -> None:
         self._is_open = True
+        if interrupts.came():
+            # Before Scrapy handled them.
+            raise CloseSpider("shutdown")
 
     def _closed(self) -> None:
         self._is_closed = True
@@ -146,15 +153,15 @@ class Command(ScrapyCrawl):
                 "back when the same command is run again"
             )
             print(logs.line(text), file=sys.stderr)
-            self.exitcode = _INTERRUPTED
+            self.exitcode = ExitCode.INTERRUPTED
 
     def _say_stopped(self) -> None:
         print(logs.line("scrapy crawl: stopped before the crawl began"), file=sys.stderr)
-        self.exitcode = _INTERRUPTED
+        self.exitcode = ExitCode.INTERRUPTED
 
-    def _say(self, error: BaseException) -> None:
+    def _say(self, error: CrawlerError) -> None:
         print(logs.line(f"scrapy crawl: {error}", level=logging.ERROR), file=sys.stderr)
-        self.exitcode = _USAGE
+        self.exitcode = error.exit_code
 
 
 async def _look(servers: Servers, settings: BaseSettings, crawl: str, spider: str) -> int | None:
@@ -171,7 +178,7 @@ async def _forget(servers: Servers, settings: BaseSettings, crawl: str) -> None:
         await crawls.forget(crawl, servers, settings)
 
 
-def _in_thread(work: Coroutine[Any, Any, T]) -> T:
-    """Run it in a thread: asyncio.run() would take the loop away from Scrapy's reactor."""
-    with ThreadPoolExecutor(1) as executor:
-        return executor.submit(asyncio.run, work).result()
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run it in a loop of its own: asyncio.run() would take the loop away from Scrapy's reactor."""
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        return runner.run(work)

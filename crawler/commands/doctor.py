@@ -17,8 +17,7 @@ from crawler.doctor.checks import Doctor
 from crawler.doctor.findings import FAILURE, Finding, verdict
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
-
-_FAILED = 1
+from crawler.policy.exit_codes import ExitCode
 
 
 class Command(ScrapyCommand):
@@ -48,7 +47,7 @@ class Command(ScrapyCommand):
             settings = completed(self.settings).copy()
         except CrawlerError as error:
             print(f"scrapy doctor: {error}", file=sys.stderr)
-            self.exitcode = _FAILED
+            self.exitcode = ExitCode.FAILED
             return
         # It is a finding here, no reason to stop.
         settings.set("REQUIRE_PERSISTENCE", False, "cmdline")
@@ -66,7 +65,7 @@ class Command(ScrapyCommand):
         if not opts.json:
             print(f"\n{verdict(findings)}")
         if any(finding.level == FAILURE for finding in findings):
-            self.exitcode = _FAILED
+            self.exitcode = ExitCode.FAILED
 
 
 async def _examine(

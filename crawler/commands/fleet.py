@@ -1,6 +1,7 @@
 """`scrapy fleet web -n 4 -a seeds=…`: crawl with several processes, kept alive, shown as one.
 
-Exit 0: they ended by themselves or were stopped; 1: one was given up; 2: a mistake.
+Exits with 0 if they ended by themselves or were stopped, else with the code of one that was given
+up (policy/exit_codes.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawler import logs, setting_values
+from crawler import interrupts, logs, setting_values
 from crawler.command_settings import check_spider, completed, of_spider
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
@@ -29,8 +30,8 @@ from crawler.fleet.view import summary_lines
 from crawler.fleet.watch import Watch
 from crawler.frontier.connection import Client
 from crawler.frontier_verbs import crawls
+from crawler.policy.exit_codes import ExitCode
 
-_FAILED, _USAGE = 1, 2
 _PROCESSES_MAX = 256
 
 
@@ -79,10 +80,14 @@ class Command(ScrapyCommand):
             _check_arguments(opts)
             assert self.settings is not None
             self.settings, crawl = of_spider(self.settings, args[0], _given(opts))
+            interrupts.unwind()
             asyncio.run(self._crawl(args[0], crawl, opts))
         except CrawlerError as error:
             print(logs.line(f"scrapy fleet: {error}", level=logging.ERROR), file=sys.stderr)
-            self.exitcode = _USAGE
+            self.exitcode = error.exit_code
+        except KeyboardInterrupt:
+            print(logs.line("scrapy fleet: stopped before the crawl began"), file=sys.stderr)
+            self.exitcode = ExitCode.INTERRUPTED
 
     async def _crawl(self, spider: str, crawl: str, opts: argparse.Namespace) -> None:
         settings = self.settings
@@ -110,8 +115,9 @@ class Command(ScrapyCommand):
         folder = folder_of(settings["CRAWL_DIR"], crawl)
         port = settings.getint("ADMIN_PORT")
         commands = FleetCommands(spider, opts.arguments, opts.set or [], port)
+        give_up_s = settings.getfloat("REDIS_GIVE_UP")
         crawlers = [
-            _member(folder, f"process {number}", commands.crawler(first=number == 1))
+            _member(folder, f"process {number}", commands.crawler(first=number == 1), give_up_s)
             for number in range(1, opts.processes + 1)
         ]
         screen = Screen(settings["PROGRESS"], settings.getfloat("PROGRESS_INTERVAL"))
@@ -131,8 +137,7 @@ class Command(ScrapyCommand):
         else:
             for line in summary_lines(view):
                 screen.say(line)
-        if supervisor.failed:
-            self.exitcode = _FAILED
+        self.exitcode = supervisor.exit_code
 
 
 def _check_arguments(opts: argparse.Namespace) -> None:
@@ -151,8 +156,8 @@ def _given(opts: argparse.Namespace) -> dict[str, str]:
     return dict(argument.split("=", 1) for argument in opts.arguments)
 
 
-def _member(folder: Path, name: str, command: list[str]) -> Member:
-    return Member(name, command, fresh_log(folder, name))
+def _member(folder: Path, name: str, command: list[str], give_up_s: float = 0.0) -> Member:
+    return Member(name, command, fresh_log(folder, name), give_up_s=give_up_s)
 
 
 def _processes(text: str) -> int:

@@ -1,6 +1,6 @@
 """`scrapy frontier`: look at a crawl and steer it.
 
-Exit 0: done; 1: what was asked for is not there; 2: a mistake.
+Exit 0: done; 1: what was asked for is not there; 2: a mistake; 3: Redis is away.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from scrapy.commands import ScrapyCommand
 
 from crawler import setting_values
 from crawler.command_settings import completed
-from crawler.errors import CrawlerError, NotFound
+from crawler.errors import CrawlerError, ServerAway
 from crawler.frontier import RedisAway
 from crawler.frontier_verbs import crawls, dead, explain, hosts, urls
 from crawler.frontier_verbs.asking import Run
 from crawler.verbs import Verb, Verbs
-
-_NOT_FOUND, _USAGE = 1, 2
 
 _ORDER = (
     "crawls status hosts host url explain add block unblock forget pause resume dead requeue delete"
@@ -60,16 +58,14 @@ class Command(ScrapyCommand):
             setting_values.check(settings)
             run(settings, arguments)
             sys.stdout.flush()
-        except NotFound as error:
-            self._say(error, _NOT_FOUND)
         except CrawlerError as error:
-            self._say(error, _USAGE)
+            self._say(error)
         except BrokenPipeError:
             # `… | head` has seen enough; Python would complain once more when it flushes.
             sys.stdout = None
         except RedisAway as error:
-            self._say(CrawlerError(f"Redis does not answer: {error}"), _USAGE)
+            self._say(ServerAway(f"Redis does not answer: {error}"))
 
-    def _say(self, error: Exception, exitcode: int) -> None:
+    def _say(self, error: CrawlerError) -> None:
         print(f"scrapy frontier: {error}", file=sys.stderr)
-        self.exitcode = exitcode
+        self.exitcode = error.exit_code

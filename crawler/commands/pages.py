@@ -1,4 +1,7 @@
-"""`scrapy pages`: look at what is stored. Exit 0: found; 1: not there; 2: a mistake."""
+"""`scrapy pages`: look at what is stored.
+
+Exit 0: found; 1: not there; 2: a mistake; 3: MongoDB is away.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,12 @@ from crawler.command_settings import completed
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.extensions.servers import Servers
 from crawler.page_verbs import export, find, get, repair, stats
-from crawler.page_verbs.shown import NotFound
+from crawler.policy.exit_codes import ExitCode
 from crawler.storage import schema
 from crawler.storage.stored_pages import StoredPages
-from crawler.storage.trouble import explain
+from crawler.storage.trouble import explain, start_error
 from crawler.urls import Urls
 from crawler.verbs import Verb, Verbs
-
-_NOT_FOUND, _USAGE, _INTERRUPTED = 1, 2, 130
 
 Run = Callable[[StoredPages, argparse.Namespace], Awaitable[None]]
 
@@ -91,14 +92,13 @@ class Command(ScrapyCommand):
             setting_values.check(self.settings)
             self._check_folder()
             asyncio.run(self._run(run, arguments))
-        except NotFound as error:
-            self._say(error, _NOT_FOUND)
         except CrawlerError as error:
-            self._say(error, _USAGE)
+            self._say(error)
         except PyMongoError as error:
-            self._say(CrawlerError(f"MongoDB: {explain(error)}"), _USAGE)
+            self._say(start_error(error, f"MongoDB: {explain(error)}"))
         except KeyboardInterrupt:
-            self._say(CrawlerError("stopped"), _INTERRUPTED)
+            print("scrapy pages: stopped", file=sys.stderr)
+            self.exitcode = ExitCode.INTERRUPTED
         except BrokenPipeError:
             # `… | head` has seen enough; Python would complain once more when it flushes.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -127,6 +127,6 @@ class Command(ScrapyCommand):
         finally:
             await servers.close()
 
-    def _say(self, error: Exception, exitcode: int) -> None:
+    def _say(self, error: CrawlerError) -> None:
         print(f"scrapy pages: {error}", file=sys.stderr)
-        self.exitcode = exitcode
+        self.exitcode = error.exit_code

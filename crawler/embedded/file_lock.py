@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, ServerAway
 
 try:
     import fcntl
@@ -76,7 +76,7 @@ def exclusive(path: Path, *, timeout_s: float) -> Iterator[None]:
     deadline = time.monotonic() + timeout_s
     while not lock.try_exclusive():
         if time.monotonic() > deadline:
-            raise ConfigurationError(
+            raise ServerAway(
                 f"Another process has held {path} for {timeout_s:.0f} s: it is starting or"
                 " stopping the servers of this folder. End it, or set CRAWL_DIR to another folder."
             )

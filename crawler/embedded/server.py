@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from crawler.embedded.file_lock import FileLock
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, CrawlerError, ServerAway
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Server(ABC):
         try:
             if not self._answers_before_it_ends():
                 raise self._failure("ended during its start")
-        except ConfigurationError:
+        except CrawlerError:
             if pid in _children:
                 os.kill(pid, signal.SIGTERM)
             raise
@@ -114,7 +114,7 @@ class Server(ABC):
         except OSError as error:
             if error.filename != command[0]:
                 raise
-            raise self._failure(f"cannot be run ({error})") from error
+            raise ConfigurationError(self._told(f"cannot be run ({error})")) from error
         finally:
             lock.free()
         logger.debug("Started %s", shlex.join(command))
@@ -144,9 +144,12 @@ class Server(ABC):
                 return False
         return True
 
-    def _failure(self, what: str) -> ConfigurationError:
+    def _failure(self, what: str) -> ServerAway:
+        return ServerAway(self._told(what))
+
+    def _told(self, what: str) -> str:
         pid = self._alive_lock.read_text().strip() if self._alive_lock.exists() else ""
-        return ConfigurationError(
+        return (
             f"The embedded {self.program}{pid and f' (process {pid})'} {what}. The end of its log"
             f" should say why; if it cannot be helped, set {self.setting} to your own server or"
             f" CRAWL_DIR to another folder.\n{self.log_file}:\n{_last_lines(self.log_file)}"

@@ -21,11 +21,11 @@ from scrapy import signals
 from crawler import settings as ours
 from crawler.embedded import EmbeddedServers
 from crawler.embedded.keeper import Keeper
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, CrawlerError
 from crawler.frontier import RedisAway, connection, persistence
 from crawler.frontier.connection import Client
 from crawler.scrapy_redis_settings import redis_url
-from crawler.storage.trouble import explain
+from crawler.storage.trouble import explain, start_error
 from crawler.tasks import within
 
 if TYPE_CHECKING:
@@ -110,21 +110,26 @@ class Servers:
         return servers
 
     async def redis(self) -> Client:
-        """The connection to Redis, or ConfigurationError with what to do."""
+        """The connection to Redis; ServerAway or ConfigurationError with what to do."""
         async with self._lock:
             if self._redis is None:
                 url = self._redis_url
                 if url is None:
                     url = await self._start(self._embedded.redis_url)
-                self._redis = await connection.connect(
+                redis = await connection.connect(
                     url, self._redis_params, timeout_s=self._redis_timeout_s
                 )
-                if self._require_persistence:
-                    await persistence.check(self._redis)
+                try:
+                    if self._require_persistence:
+                        await persistence.taken(persistence.check(redis))
+                except CrawlerError:
+                    await within(_CLOSE_S, redis.aclose())
+                    raise
+                self._redis = redis
             return self._redis
 
     async def mongo(self) -> AsyncMongoClient[dict[str, Any]]:
-        """The connection to MongoDB, or ConfigurationError with what to do."""
+        """The connection to MongoDB; ServerAway or ConfigurationError with what to do."""
         async with self._lock:
             if self._mongo is None:
                 uri = self._mongo_uri or await self._start(self._embedded.mongo_uri)
@@ -239,9 +244,10 @@ async def _connect_mongo(uri: str, timeout_s: float) -> AsyncMongoClient[dict[st
         await _hang_up(client)
         trouble = "refuses" if isinstance(error, OperationFailure) else "does not answer"
         why = explain(error) if isinstance(error, PyMongoError) else "it is silent"
-        raise ConfigurationError(
+        raise start_error(
+            error,
             f"MongoDB at {where} {trouble} ({why}). Start it, correct MONGO_URI, or "
-            "write pages to a file instead: -s PAGES_STORE=none -O pages.jsonl"
+            "write pages to a file instead: -s PAGES_STORE=none -O pages.jsonl",
         ) from error
     return client
 

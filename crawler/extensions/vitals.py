@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
@@ -53,9 +54,11 @@ class VitalsExtension:
         redis = await Servers.of(self._crawler).redis()
         crawl = Scheduler.of(self._crawler).crawl
         self._ledger = Ledger(redis, crawl)
-        found = await instances(redis, crawl)
-        if line := silent_line(found, self._crawler.settings.getfloat("LEASE_TTL")):
-            logger.info("%s", line)
+        # It may be away by now; others say that.
+        with suppress(*RedisAway):
+            found = await instances(redis, crawl)
+            if line := silent_line(found, self._crawler.settings.getfloat("LEASE_TTL")):
+                logger.info("%s", line)
         loop = asyncio.get_running_loop()
         self._tasks = [
             loop.create_task(self._flush_forever()),

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crawler import logs
-from crawler.policy.restarts import Again, Ended, GivenUp, after_exit
+from crawler.policy.exit_codes import ExitCode
+from crawler.policy.restarts import WELL_S, Again, Ended, GivenUp, after_exit
 
 NOT_STARTED, RUNNING, RESTARTING = "not started", "running", "restarting"
 ENDED, GIVEN_UP = "ended", "given up"
@@ -18,15 +19,25 @@ _TAIL_BYTES = 4096
 
 
 class Member:
-    """Time is an argument, in monotonic seconds."""
+    """One process. Time is an argument, in monotonic seconds.
 
-    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
+    If its servers are away for longer than `give_up_s`, it is given up; 0: never.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], log: Path, *, give_up_s: float = 0.0
+    ) -> None:
         self.name = name
         self.log = log
         self.state = NOT_STARTED
         self.restarts = 0
         # Why it is not running, for people.
         self.why = ""
+        # That of a process that was given up.
+        self.exit_code = ExitCode.DONE
+        self._give_up_s = give_up_s
+        # Since when it has no server, as far as its ends tell.
+        self._away_since_s: float | None = None
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
         self._started_s = 0.0
@@ -109,12 +120,23 @@ class Member:
         if self._stopping:
             self.state, self.why = ENDED, how
             return
-        match after_exit(code, ran_s=now_s - self._started_s, crashes=self._crashes):
+        ran_s = now_s - self._started_s
+        if code != ExitCode.SERVER_AWAY:
+            self._away_since_s = None
+        elif self._away_since_s is None or ran_s >= WELL_S:
+            self._away_since_s = now_s
+        away_s = now_s - self._away_since_s if self._away_since_s is not None else 0.0
+        match after_exit(
+            code, ran_s=ran_s, crashes=self._crashes, away_s=away_s, give_up_s=self._give_up_s
+        ):
             case Ended():
                 self.state, self._crashes = ENDED, 0
+                self.why = how if code else ""
             case Again(wait_s, crashes):
                 self.state, self._crashes = RESTARTING, crashes
                 self._start_at_s = now_s + wait_s
-                self.why = f"{how}, starts again in {wait_s:g} s"
-            case GivenUp(reason):
+                what = f"{how}: a server is away" if code == ExitCode.SERVER_AWAY else how
+                self.why = f"{what}, starts again in {wait_s:.0f} s"
+            case GivenUp(reason, exit_code):
                 self.state, self.why = GIVEN_UP, f"{how}: {reason}"
+                self.exit_code = exit_code

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 
 from crawler.fleet.member import GIVEN_UP, RUNNING, Member
+from crawler.policy.exit_codes import ExitCode
 
 _LOOK_S = 0.1
 # Processes that were told twice to stop get this long before they are killed.
@@ -44,9 +45,9 @@ class Supervisor:
         return self._stops > 0
 
     @property
-    def failed(self) -> bool:
-        """Was a crawl process given up?"""
-        return any(member.state == GIVEN_UP for member in self.crawlers)
+    def exit_code(self) -> ExitCode:
+        """DONE, or that of the crawl processes that were given up: the one that says most."""
+        return max(member.exit_code for member in self.crawlers)
 
     def stop(self) -> None:
         """Once: let fetches finish. Twice: at once."""

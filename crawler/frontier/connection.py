@@ -13,15 +13,13 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 from redis.exceptions import (
-    AuthenticationError,
-    AuthorizationError,
     RedisClusterException,
     RedisError,
     ResponseError,
 )
 
-from crawler.errors import ConfigurationError
-from crawler.frontier.errors import CutOff, translated
+from crawler.errors import ConfigurationError, CrawlerError, ServerAway
+from crawler.frontier.errors import CutOff, RedisAway, RedisRefuses, translated
 from crawler.frontier.quick_sends import quick
 from crawler.masking import without_secrets
 from crawler.scrapy_redis_settings import ADDRESS
@@ -39,8 +37,6 @@ _CONNECT_S = 5.0
 _CLUSTER_S = 4.0
 # By the names that redis-py has for them.
 _TIME_LIMITS = frozenset({"socket_timeout", "socket_connect_timeout"})
-# It is there, and does not want us.
-_REFUSALS = (AuthenticationError, AuthorizationError, ResponseError)
 _SENTINEL = "redis+sentinel"
 # One that is silent is passed over at once: the next knows the master too.
 _SENTINEL_OPTIONS: dict[str, Any] = {
@@ -73,7 +69,7 @@ def masked(url: str) -> str:
 async def connect(
     url: str, params: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
 ) -> Client:
-    """A client that answered, or ConfigurationError.
+    """A client that answered, or ServerAway, or ConfigurationError for one that it refuses.
 
     Commands are not repeated by the client: the frontier repeats what is safe to repeat. None waits
     longer than `timeout_s` for its answer, whatever the URL and the parameters say.
@@ -109,19 +105,25 @@ async def connect(
         ) from error
     except (RedisError, RedisClusterException, OSError) as error:
         await client.aclose()
-        if isinstance(error, _REFUSALS):
-            raise ConfigurationError(
-                f"Redis at {where} refuses ({error}). Correct REDIS_URL: user, password and number "
-                "are written as redis://user:password@host:6379/0."
-            ) from error
-        raise ConfigurationError(
-            f"Redis at {where} does not answer ({error}). "
-            "Start it, or correct REDIS_URL; without REDIS_URL an embedded server is started."
-        ) from error
-    except ConfigurationError:
+        raise _start_error(error, where) from error
+    except CrawlerError:
         await client.aclose()
         raise
     return client
+
+
+def _start_error(error: Exception, where: str) -> CrawlerError:
+    """What a server that could not be used means for a start."""
+    known = translated(error) if isinstance(error, ResponseError) else error
+    if isinstance(known, RedisRefuses) or not isinstance(known, RedisAway):
+        return ConfigurationError(
+            f"Redis at {where} refuses ({error}). Correct REDIS_URL: user, password and number "
+            "are written as redis://user:password@host:6379/0."
+        )
+    return ServerAway(
+        f"Redis at {where} does not answer ({error}). "
+        "Start it, or correct REDIS_URL; without REDIS_URL an embedded server is started."
+    )
 
 
 def time_limits(url: str, params: Mapping[str, Any]) -> dict[str, float]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from redis.exceptions import (
     AuthenticationError,
+    AuthorizationError,
     ClusterError,
     MasterDownError,
     NoPermissionError,
@@ -39,6 +40,10 @@ RedisAway = (
     RedisClusterException,
     OSError,
 )
+
+# Of those: it is there, and does not want us. Processes that run wait until somebody corrects that;
+# a start tells it.
+RedisRefuses = (AuthenticationError, AuthorizationError, NoPermissionError)
 
 # A command inside a script was refused: Redis 6 puts the code into the error's text, Redis 7 in
 # front of it, and the client what a pipeline's command was. NOREPLICAS, MISCONF (the disk is full)

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Awaitable
 from typing import NamedTuple, TypeVar
 
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, ServerAway
 from crawler.frontier import keys
 from crawler.frontier.connection import Client
-from crawler.frontier.errors import RedisAway, answered, told
+from crawler.frontier.errors import RedisAway, RedisRefuses, answered, told
 from crawler.frontier.server_facts import ServerFacts, facts
 
 logger = logging.getLogger(__name__)
@@ -67,12 +67,13 @@ async def check_writes(redis: Client) -> None:
     await taken(redis.eval("return redis.call('SET', KEYS[1], 1, 'PX', 1)", 1, keys.write_probe()))
 
 
-async def taken(writing: Awaitable[T]) -> T:
-    """Await what a start writes, or ConfigurationError with what to do."""
+async def taken(asked: Awaitable[T]) -> T:
+    """Await what a start asks of Redis; ServerAway or ConfigurationError if it does not do it."""
     try:
-        answer: T = await answered(writing)
+        answer: T = await answered(asked)
     except RedisAway as error:
-        raise ConfigurationError(
+        kind = ConfigurationError if isinstance(error, RedisRefuses) else ServerAway
+        raise kind(
             f"Redis takes nothing now {told(error)}. Start the crawl again when it does."
         ) from error
     return answer

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from crawler.errors import NotFound
 from crawler.page_verbs import choice
-from crawler.page_verbs.shown import NotFound, as_json, time
+from crawler.page_verbs.shown import as_json, time
 from crawler.progress.text import size
 from crawler.storage.stored_pages import StoredPages
 

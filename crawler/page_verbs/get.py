@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import Any
 
-from crawler.errors import ConfigurationError
-from crawler.page_verbs.shown import NotFound, as_json, decoded, fields, harmless
+from crawler.errors import ConfigurationError, NotFound
+from crawler.page_verbs.shown import as_json, decoded, fields, harmless
 from crawler.progress.text import size
 from crawler.seeds import why
 from crawler.storage.stored_pages import Content, StoredPages

@@ -6,9 +6,10 @@ import argparse
 import sys
 from datetime import UTC, datetime, timedelta
 
+from crawler.errors import NotFound
 from crawler.page_verbs import choice
 from crawler.page_verbs.bar import bar
-from crawler.page_verbs.shown import NotFound, as_json
+from crawler.page_verbs.shown import as_json
 from crawler.progress.text import plural
 from crawler.storage.repair import MISSING, Repair
 from crawler.storage.stored_pages import StoredPages

@@ -8,14 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from crawler.errors import CrawlerError
-
 # What a terminal would obey instead of showing it, line ends and tabs aside.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-class NotFound(CrawlerError):
-    """What was asked for is not stored."""
 
 
 def as_json(value: Mapping[str, Any], *, indent: int | None = None) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from crawler.page_verbs.shown import NotFound, as_json, fields, time
+from crawler.errors import NotFound
+from crawler.page_verbs.shown import as_json, fields, time
 from crawler.progress.text import size
 from crawler.storage.overview import Overview, overview
 from crawler.storage.stored_pages import StoredPages

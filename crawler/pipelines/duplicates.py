@@ -16,6 +16,7 @@ from scrapy import signals
 from crawler.content_seen import MAX_DISTANCE, Content, ContentSeen, NotCompared
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers
+from crawler.frontier.persistence import taken
 from crawler.frontier.shards import tags
 from crawler.items import Page
 from crawler.policy.frames import Frames
@@ -77,12 +78,14 @@ class Duplicates:
     async def open_spider(self) -> None:
         redis = await Servers.of(self._crawler).redis()
         scheduler = Scheduler.of(self._crawler)
-        self._seen = await ContentSeen.open(
-            redis,
-            scheduler.crawl,
-            tags(scheduler.crawl, scheduler.frontier.shards),
-            pages=self._made_for,
-            max_distance=self._max_distance,
+        self._seen = await taken(
+            ContentSeen.open(
+                redis,
+                scheduler.crawl,
+                tags(scheduler.crawl, scheduler.frontier.shards),
+                pages=self._made_for,
+                max_distance=self._max_distance,
+            )
         )
 
     async def close_spider(self) -> None:

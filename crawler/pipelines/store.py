@@ -30,7 +30,7 @@ from crawler.storage.documents import Documents, documents_of
 from crawler.storage.group_commit import GroupCommit
 from crawler.storage.health import PAGES, MongoHealth
 from crawler.storage.tally import Tally
-from crawler.storage.trouble import explain
+from crawler.storage.trouble import explain, start_error
 from crawler.storage.writer import Faults, Writer
 from crawler.tasks import end
 
@@ -104,9 +104,10 @@ class Store:
             if await schema.lacks_indexes(database):
                 self._indexing = asyncio.create_task(self._add_indexes(database))
         except PyMongoError as error:
-            raise ConfigurationError(
+            raise start_error(
+                error,
                 f"MongoDB cannot be written to: {explain(error)}. To write pages to a file "
-                "instead: -s PAGES_STORE=none -O pages.jsonl"
+                "instead: -s PAGES_STORE=none -O pages.jsonl",
             ) from error
         given = {**settings.getdict("STORE_WRITE_CONCERN"), **database.write_concern.document}
         # A cluster's shards have journals of their own.

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.text import Text
 
-from crawler.ending import BAD_SEEDS, NO_SEEDS
+from crawler.ending import BAD_SEEDS, NO_SEEDS, REDIS_LOST
 from crawler.frontier import Sizes
 from crawler.progress.figures import Process
 from crawler.progress.no_page import why_no_page
@@ -107,7 +107,7 @@ class Summary:
             )
         if self.reason == "closespider_timeout":
             return f"max_time is reached; {waits}"
-        if self.reason == "redis_lost":
+        if self.reason == REDIS_LOST:
             return "Redis was away for longer than REDIS_GIVE_UP; what it has is kept"
         if self.reason == "shutdown":
             return f"stopped by Ctrl-C or a signal; {waits}"

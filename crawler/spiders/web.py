@@ -17,7 +17,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from crawler import assembly, components, seeds, sitemaps, spider_arguments
-from crawler.ending import BAD_SEEDS, NO_SEEDS
+from crawler.ending import BAD_SEEDS, NO_SEEDS, REDIS_LOST
 from crawler.errors import ConfigurationError, NotStored
 from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.items import Page
@@ -117,12 +117,17 @@ class WebSpider(Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Put the seeds into the frontier, by batches that it has acknowledged."""
-        if self.arguments.sitemaps:
-            await self._add_sitemaps()
-        if self.arguments.seeds is not None:
-            await self._plant_all(self.arguments.seeds)
-            self._check_planted()
-        elif not self.arguments.sitemaps:
+        try:
+            if self.arguments.sitemaps:
+                await self._add_sitemaps()
+            if self.arguments.seeds is not None:
+                await self._plant_all(self.arguments.seeds)
+                self._check_planted()
+        except NotStored as error:
+            # The next start adds the rest of them.
+            logger.error("Not all seeds are added: %s", error)
+            raise CloseSpider(REDIS_LOST) from error
+        if self.arguments.seeds is None and not self.arguments.sitemaps:
             self.crawler.signals.connect(self._idle, signals.spider_idle)
         nothing: tuple[Request, ...] = ()
         for request in nothing:

@@ -14,7 +14,7 @@ import pymongo
 from pymongo import ASCENDING, HASHED, IndexModel
 from pymongo.errors import DuplicateKeyError
 
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, ServerAway
 from crawler.storage.trouble import READ_ONLY
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ async def prepare(database: AsyncDatabase[dict[str, Any]]) -> None:
 
 
 async def check_writable(database: AsyncDatabase[dict[str, Any]]) -> None:
-    """Raise ConfigurationError for a server that takes no writes."""
+    """Raise ServerAway for a server that takes no writes now."""
     hello = await database.client.admin.command("hello")
     if not hello.get("isWritablePrimary"):
-        raise ConfigurationError(f"MongoDB cannot be written to: {READ_ONLY}.")
+        raise ServerAway(f"MongoDB cannot be written to: {READ_ONLY}.")
 
 
 async def check(database: AsyncDatabase[dict[str, Any]]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pymongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, PyMongoError
 
+from crawler.errors import ConfigurationError, CrawlerError, ServerAway
+
 # Codes of MongoDB's answers.
 DUPLICATE_KEY = 11000
 _UNAUTHORIZED, _AUTHENTICATION_FAILED = 13, 18
@@ -31,6 +33,18 @@ def may_pass(error: PyMongoError) -> bool:
 def code_may_pass(code: int) -> bool:
     """The same for the error of one document in a batch."""
     return code in _PASSING
+
+
+def start_error(error: PyMongoError | TimeoutError, text: str) -> CrawlerError:
+    """The error of a start that failed for this reason.
+
+    Rights and passwords are for people to correct; nearly all else passes by itself.
+    """
+    if isinstance(error, OperationFailure) and not error.timeout:
+        passes = error.code is not None and code_may_pass(error.code)
+        if not passes or error.code == _UNAUTHORIZED:
+            return ConfigurationError(text)
+    return ServerAway(text)
 
 
 def explain(error: PyMongoError) -> str:

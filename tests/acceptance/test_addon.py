@@ -210,7 +210,7 @@ def test_the_commands_of_this_project_work_in_another_one(tmp_path: Path, redis_
     assert run.code == 2
     assert "scrapy crawl: There is no spider 'mien'; there are: mine.\n" in run.stderr
     run = scrapy("crawl", "mine", "-s", "REDIS_URL=redis://127.0.0.1:9/0", cwd=project.folder)
-    assert run.code == 2
+    assert run.code == 3
     assert "scrapy crawl: Redis at redis://127.0.0.1:9/0 does not answer" in run.stderr
     assert "Traceback" not in run.stderr
 

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from crawler.policy.exit_codes import ExitCode
 from tests.acceptance.crawls import Crawls, Run, scrapy
 
 SECONDS = 90.0  # on a very busy machine; the mistakes themselves take two, a silent MongoDB five
 
 
-def assert_told(run: Run, *texts: str) -> None:
-    assert run.code == 2
+def assert_told(run: Run, *texts: str, code: ExitCode = ExitCode.MISTAKE) -> None:
+    assert run.code == code
     assert "Traceback" not in run.stderr
     told = [line for line in run.stderr.splitlines() if line.startswith("scrapy crawl: ")]
     assert len(told) == 1, run.stderr
@@ -113,7 +114,8 @@ def test_bad_settings(crawls: Crawls, name: str, value: str) -> None:
 def test_an_unreachable_redis_is_named_without_its_password(tmp_path: Path) -> None:
     crawls = Crawls(tmp_path, "redis://me:hush@127.0.0.1:9/0")
     run = crawls.run("http://s0.test/", timeout_s=SECONDS)
-    assert_told(run, "Redis at redis://me:***@127.0.0.1:9/0 does not answer", "REDIS_URL")
+    told = "Redis at redis://me:***@127.0.0.1:9/0 does not answer"
+    assert_told(run, told, "REDIS_URL", code=ExitCode.SERVER_AWAY)
     assert "hush" not in run.stderr
 
 
@@ -127,7 +129,8 @@ def test_an_unreachable_mongodb_is_named_without_its_password(
 ) -> None:
     crawls = Crawls(tmp_path, redis_url, "mongodb://me:hush@127.0.0.1:9/")
     run = crawls.run("http://s0.test/", timeout_s=SECONDS)
-    assert_told(run, "MongoDB at mongodb://me:***@127.0.0.1:9/ does not answer", "MONGO_URI")
+    told = "MongoDB at mongodb://me:***@127.0.0.1:9/ does not answer"
+    assert_told(run, told, "MONGO_URI", code=ExitCode.SERVER_AWAY)
     assert "hush" not in run.stderr
 
 

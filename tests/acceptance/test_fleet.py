@@ -15,6 +15,7 @@ from crawler.frontier import Added, Entry, Frontier
 from crawler.frontier.connection import connect
 from crawler.frontier.start_urls import StartUrls
 from crawler.outside import Outside
+from crawler.policy.exit_codes import ExitCode
 from crawler.pushed import UrlReader
 from demo.access_log import read_log
 from demo.judge import judge
@@ -210,7 +211,7 @@ def test_a_process_that_waits_for_its_seeds_can_be_stopped(
         assert "Traceback" not in process.log
 
 
-def test_a_process_that_gave_up_on_redis_exits_with_an_error(
+def test_a_process_that_gave_up_on_redis_exits_as_one_without_its_server(
     tmp_path: Path, redis_process: RedisProcess, log: Path
 ) -> None:
     options = WebOptions(hosts=12, pages=30, seed=2, zoo="none")
@@ -220,4 +221,4 @@ def test_a_process_that_gave_up_on_redis_exits_with_an_error(
         until(lambda: len(pages(log)) > 5)
         redis_process.kill()
         process.says("Redis is away")
-        assert process.wait() == 1, process.log
+        assert process.wait() == ExitCode.SERVER_AWAY, process.log

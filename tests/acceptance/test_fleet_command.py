@@ -6,12 +6,14 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+from crawler.policy.exit_codes import ExitCode
 from demo.access_log import read_log
 from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls, scrapy
 from tests.acceptance.fleets import Process, sizes, until
+from tests.cluster import RedisProcess
 
 WEB = WebOptions(hosts=24, pages=6, seed=6, zoo="none")
 
@@ -79,6 +81,56 @@ def test_a_fresh_start_is_made_once_and_not_by_each_process(tmp_path: Path, redi
     assert set(fetched.values()) == {2}
 
 
+def test_processes_that_find_no_redis_start_again_until_it_is_back(
+    tmp_path: Path, redis_process: RedisProcess
+) -> None:
+    log = tmp_path / "access.log"
+    with DemoServer(WEB, log, arguments=("--latency=0.05",)) as web:
+        crawls = Crawls(tmp_path, redis_process.url)
+        words = command(crawls, web, CRAWL_IDLE="wait", LEASE_TTL=2)
+        fleet = Process(words, tmp_path / "fleet.log")
+        try:
+            fleet.says("4 of 4 processes run", timeout_s=90)
+            redis_process.kill()
+            for number in (2, 3):
+                os.kill(_pid_of(tmp_path, number), signal.SIGKILL)
+            for number in (2, 3):
+                away = f"process {number} exited with 3: a server is away, starts again in"
+                fleet.says(away, timeout_s=90)
+            redis_process.start()
+            for number in (2, 3):
+                fleet.says(
+                    rf"process {number} exited with 3[\s\S]*process {number} runs again",
+                    timeout_s=90,
+                )
+            fleet.says(f"whole crawl: {len(truth(WEB).must_store):,} pages", timeout_s=90)
+            fleet.send(signal.SIGINT)
+            assert fleet.wait() == ExitCode.DONE, fleet.log
+        finally:
+            fleet.kill()
+    assert "given up:" not in fleet.log
+    left = sizes(redis_process.url)
+    assert (left.unfinished, left.leased, left.dead) == (0, 0, 0)
+    fetched = Counter(entry.url for entry in read_log(log) if entry.target != "/robots.txt")
+    assert not truth(WEB).missing_from(fetched)
+
+
+def test_a_fleet_waits_for_redis_as_long_as_it_was_told(
+    tmp_path: Path, redis_process: RedisProcess
+) -> None:
+    with DemoServer(WEB, tmp_path / "access.log") as web:
+        crawls = Crawls(tmp_path, redis_process.url)
+        words = command(crawls, web, CRAWL_IDLE="wait", REDIS_GIVE_UP=1)
+        fleet = Process(words, tmp_path / "fleet.log")
+        try:
+            fleet.says("4 of 4 processes run", timeout_s=90)
+            redis_process.kill()
+            assert fleet.wait() == ExitCode.SERVER_AWAY, fleet.log
+        finally:
+            fleet.kill()
+    assert "exited with 3: a server was away for" in fleet.log
+
+
 def _pid_of(folder: Path, number: int) -> int:
     """Of the process that writes this log: its own children have other files."""
     wanted = (folder / "crawl" / "fleet" / "web" / f"process-{number}.log").resolve()
@@ -114,7 +166,7 @@ def test_a_mistake_that_only_the_crawl_finds_ends_the_fleet(tmp_path: Path, redi
     old.parent.mkdir(parents=True)
     old.write_text("why it crashed")
     run = scrapy("fleet", "web", "-n", "2", "-a", "scope=galaxy", "--json", *given)
-    assert run.code == 1
+    assert run.code == ExitCode.MISTAKE
     assert "scope is 'galaxy'" in run.stderr
     result = json.loads(run.stdout)
     assert (result["pages"], result["processes"][0]["state"]) == (0, "given up")

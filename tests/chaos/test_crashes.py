@@ -15,6 +15,7 @@ import pytest
 from redis import Redis
 
 from crawler.frontier.recent_adds import KEPT_S
+from crawler.policy.exit_codes import ExitCode
 from demo.access_log import read_log
 from demo.judge import Verdict, judge
 from demo.process import DemoServer
@@ -219,7 +220,7 @@ def test_a_redis_that_lost_more_than_processes_can_repeat(scene: Scene) -> None:
         created_ms = until(lambda: int(client.hget("{web:0}:stats", "epoch") or 0))
         until(lambda: _time_ms(client) > created_ms + 1000 * (KEPT_S + 3), what="it is old")
         client.flushall()
-    assert process.wait() == 1, process.log
+    assert process.wait() == ExitCode.DATA_LOST, process.log
     assert "Redis has lost the last" in process.log
     assert "run the crawl again with its seeds" in process.log
     assert "Traceback" not in process.log, process.log

@@ -8,6 +8,7 @@ import pytest
 
 from crawler import logs
 from crawler.commands.admin import Command
+from crawler.policy.exit_codes import ExitCode
 from tests.crawlers import project_crawler
 
 
@@ -52,7 +53,7 @@ def test_what_is_not_safe_is_refused_in_a_line(
 
 def test_no_crawl_is_made_where_none_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "nothing"
-    assert run(CRAWL_DIR=str(folder), REDIS_URL=None) == 2
+    assert run(CRAWL_DIR=str(folder), REDIS_URL=None) == ExitCode.FAILED
     assert f"There is no crawl in '{folder}'" in capsys.readouterr().err
     assert not folder.exists()
 

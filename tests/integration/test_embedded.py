@@ -19,7 +19,7 @@ import redis
 
 from crawler.embedded import EmbeddedServers, __main__, find_mongod, find_redis_server
 from crawler.embedded.server import Server
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, ServerAway
 
 ROOT = Path(__file__).parents[2]
 
@@ -473,7 +473,7 @@ def test_a_server_that_ends_at_once_shows_its_last_words(
 ) -> None:
     program = a_program(tmp_path / "bin", "redis-server", "echo libssl is missing >&2; exit 127")
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(ConfigurationError, match=r"ended during its start[^$]*libssl is missing"):
+    with pytest.raises(ServerAway, match=r"ended during its start[^$]*libssl is missing"):
         servers.redis_url()
 
 
@@ -483,7 +483,7 @@ def test_a_server_that_never_answers_is_ended(
     program = a_program(tmp_path / "bin", "redis-server", "echo thinking; exec sleep 600")
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(Server, "silence_timeout_s", 0.2)
-    with pytest.raises(ConfigurationError, match=r"does not answer[^$]*REDIS_URL[^$]*thinking"):
+    with pytest.raises(ServerAway, match=r"does not answer[^$]*REDIS_URL[^$]*thinking"):
         servers.redis_url()
     monkeypatch.undo()
     assert run_id(servers.redis_url())
@@ -507,7 +507,7 @@ def test_damaged_data_is_reported_with_the_server_s_own_words(
     servers.release()
     damaged = next((folder / "redis").rglob("*.aof"))
     damaged.write_bytes(b"garbage" + damaged.read_bytes())
-    with pytest.raises(ConfigurationError, match="Bad file format"):
+    with pytest.raises(ServerAway, match="Bad file format"):
         servers.redis_url()
 
 

@@ -11,7 +11,7 @@ from pymongo import AsyncMongoClient
 from scrapy.crawler import Crawler
 
 from crawler.assembly import spill_of
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, ServerAway
 from crawler.extensions.servers import Servers
 from tests.cluster import free_port
 from tests.crawlers import project_crawler
@@ -51,7 +51,7 @@ async def test_a_server_that_takes_no_writes_is_told_at_the_start() -> None:
     # A member of a set that was never set up is nobody's primary.
     with PrivateMongo("--replSet", "set") as mongo:
         async with crawler_of(f"{mongo.uri}/?directConnection=true") as crawler:
-            with pytest.raises(ConfigurationError, match="it takes no writes now"):
+            with pytest.raises(ServerAway, match="it takes no writes now"):
                 await opened(crawler)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crawler.errors import ConfigurationError
+from crawler.errors import CrawlerError
 from crawler.frontier import Entry, Frontier, Lease, RedisAway, Tuning
 from crawler.frontier.connection import Client, connect
 from crawler.frontier.shards import shard_of, tags
@@ -178,7 +178,7 @@ async def connected(node: RedisProcess) -> Client:
                 client = await connect(node.url)
                 for tag in tags(CRAWL, SHARDS):
                     await client.exists(tag)
-            except (ConfigurationError, *RedisAway):
+            except (CrawlerError, *RedisAway):
                 await asyncio.sleep(0.05)
             else:
                 return client

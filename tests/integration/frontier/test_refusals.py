@@ -13,7 +13,7 @@ import redis
 
 from crawler.dns.cache import DnsCache
 from crawler.dns.lookup import Lookup
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, CrawlerError, ServerAway
 from crawler.frontier import Frontier, RedisAway, Steering, Tuning
 from crawler.frontier.connection import Client, connect
 from crawler.frontier.persistence import check_writes
@@ -33,6 +33,8 @@ class Fault:
     begin: Callable[[RedisProcess], Any]
     mend: Callable[[RedisProcess], Any]
     told: str
+    # What it is to a process that starts.
+    kind: type[CrawlerError] = ServerAway
 
 
 def say(*words: Any, password: str | None = None) -> Callable[[RedisProcess], None]:
@@ -67,11 +69,14 @@ FAULTS = {
         set_password,
         say("CONFIG SET", "requirepass", "", password="new"),
         "correct user and password",
+        # Its connection was closed: only the next one is asked for the password.
+        CrawlerError,
     ),
     "rights": Fault(
         say("ACL SETUSER", "default", "-@scripting"),
         say("ACL SETUSER", "default", "+@all"),
         "give its user the rights",
+        ConfigurationError,
     ),
 }
 
@@ -176,9 +181,7 @@ async def test_a_start_is_refused_in_one_line(
 ) -> None:
     await check_writes(client)
     fault.begin(redis_process)
-    with pytest.raises(
-        ConfigurationError, match=r"^Redis takes nothing now \(.+\. Start the crawl"
-    ):
+    with pytest.raises(fault.kind, match=r"^Redis takes nothing now \(.+\. Start the crawl"):
         await check_writes(client)
     fault.mend(redis_process)
     await check_writes(client)

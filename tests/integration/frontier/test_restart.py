@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.errors import ConfigurationError
+from crawler.errors import ServerAway
 from crawler.frontier import Frontier, Lease, RedisAway
 from crawler.frontier.connection import Client, connect
 from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN
@@ -248,7 +248,7 @@ async def test_sentinels_may_have_a_password_of_their_own(sentinel: RedisProcess
     with sentinel.client as admin:
         admin.execute_command("ACL", "SETUSER", "default", ">theirs")
     url = f"redis+sentinel://127.0.0.1:{sentinel.port}/crawl/0"
-    with pytest.raises(ConfigurationError, match="does not answer"):
+    with pytest.raises(ServerAway, match="does not answer"):
         await connect(url)
     client = await connect(url, {"sentinel_kwargs": {"password": "theirs"}})
     assert await client.ping()

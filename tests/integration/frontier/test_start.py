@@ -12,7 +12,7 @@ import redis
 from redis.asyncio import RedisCluster
 
 from crawler import options
-from crawler.errors import ConfigurationError, CrawlerError
+from crawler.errors import ConfigurationError, CrawlerError, ServerAway
 from crawler.frontier import Frontier, RedisAway, Steering, Tuning, keys, meta, persistence
 from crawler.frontier.connection import connect, masked, server_mode
 from crawler.frontier.meta import DATA_MODEL
@@ -220,14 +220,14 @@ async def test_the_address_in_the_arguments_is_that_of_the_url(redis_url: str) -
 
 
 async def test_nobody_there_is_said_in_one_line() -> None:
-    with pytest.raises(ConfigurationError, match=r"Redis at redis://127.0.0.1:1/0 does not answer"):
+    with pytest.raises(ServerAway, match=r"Redis at redis://127.0.0.1:1/0 does not answer"):
         await connect("redis://127.0.0.1:1/0")
 
 
 async def test_a_password_is_not_shown() -> None:
     assert masked("redis://me:secret@host:1/0") == "redis://me:***@host:1/0"
     assert masked("redis://me:se@c/ret@host:1/0") == "redis://me:***@host:1/0"
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(ServerAway) as refused:
         await connect("redis://me:secret@127.0.0.1:1/0")
     assert "secret" not in str(refused.value)
 
@@ -265,7 +265,7 @@ async def test_a_cluster_that_is_not_formed_is_said_in_one_line(tmp_path: Path) 
     node = cluster_node(tmp_path)
     node.start()
     try:
-        with pytest.raises(ConfigurationError, match=r"Redis at .+ does not answer \(.+\)\. Start"):
+        with pytest.raises(ServerAway, match=r"Redis at .+ does not answer \(.+\)\. Start"):
             await connect(node.url)
     finally:
         node.kill()

@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crawler.fleet.member import ENDED, GIVEN_UP, NOT_STARTED, RESTARTING, RUNNING, Member
+from crawler.policy.exit_codes import ExitCode
 from tests.acceptance.fleets import until
 
 SLEEPS = "import signal; signal.pause()"
 
 
 @contextmanager
-def member(tmp_path: Path, program: str) -> Iterator[Member]:
-    made = Member("one", [sys.executable, "-c", program], tmp_path / "one.log")
+def member(tmp_path: Path, program: str, give_up_s: float = 0.0) -> Iterator[Member]:
+    command = [sys.executable, "-c", program]
+    made = Member("one", command, tmp_path / "one.log", give_up_s=give_up_s)
     try:
         yield made
     finally:
@@ -52,7 +54,38 @@ def test_a_process_with_a_mistake_is_given_up_and_its_log_says_why(tmp_path: Pat
         until(lambda: one.look(1.0))
         assert one.state == GIVEN_UP
         assert "exited with 2" in one.why
+        assert one.exit_code is ExitCode.MISTAKE
         assert one.tail() == "no such spider"
+
+
+def test_a_process_without_its_server_starts_again_for_as_long_as_it_takes(tmp_path: Path) -> None:
+    with member(tmp_path, "raise SystemExit(3)") as one:
+        now_s = 0.0
+        one.start(now_s)
+        waits_s = []
+        for _ in range(12):
+            until(lambda: one.look(now_s))  # noqa: B023 - called at once
+            assert one.state == RESTARTING
+            waits_s.append(one._start_at_s - now_s)
+            now_s = one._start_at_s
+            assert one.look(now_s)
+        assert waits_s == [1, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]
+        assert one.exit_code is ExitCode.DONE
+        until(lambda: one.look(now_s))
+        assert one.why == "exited with 3: a server is away, starts again in 60 s"
+
+
+def test_a_process_without_its_server_is_given_up_in_time(tmp_path: Path) -> None:
+    with member(tmp_path, "raise SystemExit(3)", give_up_s=5.0) as one:
+        one.start(0.0)
+        until(lambda: one.look(100.0))
+        assert one.look(101.0)
+        until(lambda: one.look(104.9))
+        assert one.state == RESTARTING
+        assert one.look(110.0)
+        until(lambda: one.look(110.0))
+        assert (one.state, one.exit_code) == (GIVEN_UP, ExitCode.SERVER_AWAY)
+        assert one.why == "exited with 3: a server was away for 10 s"
 
 
 def test_a_process_that_is_stopped_does_not_start_again(tmp_path: Path) -> None:

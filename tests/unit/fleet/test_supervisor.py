@@ -12,6 +12,7 @@ import pytest
 
 from crawler.fleet.member import ENDED, NOT_STARTED, RUNNING, Member
 from crawler.fleet.supervisor import Supervisor
+from crawler.policy.exit_codes import ExitCode
 
 SLEEPS = "import signal; signal.pause()"
 ENDS = "pass"
@@ -70,7 +71,7 @@ async def test_a_crawl_without_work_ends_with_its_first_process(tmp_path: Path) 
     fleet.work = False
     await fleet.task
     assert fleet.states() == [ENDED, NOT_STARTED]
-    assert not fleet.supervisor.failed
+    assert fleet.supervisor.exit_code is ExitCode.DONE
 
 
 async def test_a_process_that_is_killed_is_told_of_and_started_again(tmp_path: Path) -> None:
@@ -90,8 +91,15 @@ async def test_a_process_with_a_mistake_is_a_failure_with_its_last_words(tmp_pat
     fleet = Fleet(tmp_path, "print('no seeds'); raise SystemExit(2)")
     fleet.work = False
     await fleet.task
-    assert fleet.supervisor.failed
+    assert fleet.supervisor.exit_code is ExitCode.MISTAKE
     assert "no seeds" in fleet.said[0]
+
+
+async def test_a_lost_crawl_is_not_hidden_by_other_ends(tmp_path: Path) -> None:
+    ends = (f"raise SystemExit({code})" for code in (4, 2, 0))
+    fleet = Fleet(tmp_path, *ends)
+    await fleet.task
+    assert fleet.supervisor.exit_code is ExitCode.DATA_LOST
 
 
 async def test_two_stops_end_a_process_that_does_not_listen(

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from scrapy import Request
+from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
 
+from crawler.ending import REDIS_LOST
 from crawler.errors import ConfigurationError
 from crawler.frontier import Added
 from crawler.frontier.health import GaveUp
@@ -327,9 +329,19 @@ async def test_sitemaps_of_a_robots_txt_are_left_to_others_when_redis_is_given_u
     named = SimpleNamespace(sitemaps=["http://h.test/map.xml"])
     await spider.robots_parsed(named, Request(URL))
     assert [entry.url for entry in scheduler.added] == ["http://h.test/map.xml"]
-
-    async def give_up(*_: Any) -> Added:
-        raise GaveUp("Redis was away for 10 s")
-
     monkeypatch.setattr(scheduler, "add", give_up)
     await spider.robots_parsed(named, Request(URL))
+
+
+async def test_seeds_end_the_crawl_in_one_line_when_redis_is_given_up_on(
+    scheduler: WritingScheduler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scheduler, "add", give_up)
+    with pytest.raises(CloseSpider) as closed:
+        await anext(spider_with(scheduler, seeds=URL).start())
+    assert closed.value.reason == REDIS_LOST
+    assert caplog.messages == ["Not all seeds are added: Redis was away for 10 s"]
+
+
+async def give_up(*_: Any) -> Added:
+    raise GaveUp("Redis was away for 10 s")

@@ -10,7 +10,8 @@ from pymongo.errors import (
     ServerSelectionTimeoutError,
 )
 
-from crawler.storage.trouble import explain, may_pass
+from crawler.errors import ConfigurationError, CrawlerError, ServerAway
+from crawler.storage.trouble import explain, may_pass, start_error
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,22 @@ def test_what_is_the_matter(error: PyMongoError, said: str) -> None:
 
 def test_a_mistake_of_ours_does_not_pass() -> None:
     assert not may_pass(InvalidOperation("closed"))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OperationFailure("Authentication failed.", 18), ConfigurationError),
+        (OperationFailure("not authorized", 13), ConfigurationError),
+        (OperationFailure("no space left", 14031), ServerAway),
+        (OperationFailure("not primary", 10107), ServerAway),
+        (NotPrimaryError("not primary"), ServerAway),
+        (ServerSelectionTimeoutError("No servers found yet"), ServerAway),
+    ],
+)
+def test_a_start_tells_an_absence_from_a_mistake(
+    error: PyMongoError, kind: type[CrawlerError]
+) -> None:
+    found = start_error(error, "MongoDB does not answer")
+    assert type(found) is kind
+    assert str(found) == "MongoDB does not answer"
