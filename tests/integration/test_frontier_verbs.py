@@ -385,7 +385,7 @@ def test_a_redis_that_does_not_answer_is_told_in_a_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     code, _, error = Verbs(capsys, f"unix://{tmp_path}/nobody.sock")("status")
-    assert (code, error.count("\n")) == (2, 1)
+    assert (code, error.count("\n")) == (3, 1)
     assert "does not answer" in error
 
 
