@@ -22,7 +22,7 @@ from demo.process import DemoServer
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Fleet, Process, sizes, until
-from tests.silent_proxy import SilentProxy
+from tests.proxy import Proxy
 
 WEB = WebOptions(hosts=4, pages=5, seed=2, zoo="none")
 SEED = "http://s0.test/"
@@ -134,7 +134,7 @@ def test_a_mongodb_that_falls_silent_is_named_and_holds_nothing_up_for_ever(
     tmp_path: Path, redis_url: str, mongo_uri: str, mongo_db_name: str
 ) -> None:
     with (
-        SilentProxy(unquote(mongo_uri.removeprefix("mongodb://"))) as proxy,
+        Proxy(unquote(mongo_uri.removeprefix("mongodb://"))) as proxy,
         DemoServer(WEB) as web,
         Fleet(
             Crawls(tmp_path, redis_url, f"mongodb://127.0.0.1:{proxy.port}/", mongo_db_name),

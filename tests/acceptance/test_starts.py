@@ -16,7 +16,7 @@ import pytest
 from crawler.policy.exit_codes import ExitCode
 from tests.acceptance.crawls import ROOT, Crawls, Run, scrapy
 from tests.acceptance.fleets import Process
-from tests.cut_proxy import CutProxy
+from tests.proxy import Proxy
 
 SEED = "http://s0.test/"
 ENDS = re.compile(r"^scrapy crawl: .*", re.MULTILINE)
@@ -40,7 +40,7 @@ async def test_redis_may_go_away_at_any_moment_of_a_start(tmp_path: Path, redis_
     settings = {"REDIS_GIVE_UP": 0.5, "CRAWL_IDLE": "wait"}
     messages, began = 0, False
     while not began:
-        async with CutProxy(path, messages=messages) as proxy:
+        with Proxy(str(path), messages=messages) as proxy:
             crawls = Crawls(tmp_path, f"redis://{proxy.address}/0")
             arguments = {"crawl": f"cut-{messages}"}
             run = await asyncio.to_thread(crawls.run, SEED, settings=settings, arguments=arguments)
@@ -61,7 +61,7 @@ async def test_mongodb_may_go_away_while_a_crawl_opens(
     path = Path(unquote(mongo_uri.removeprefix("mongodb://")))
     # In the look at the servers, while the scheduler opens, and while the pipelines do.
     for messages in (2, 8, 12):
-        async with CutProxy(path, messages=messages) as proxy:
+        with Proxy(str(path), messages=messages) as proxy:
             crawls = Crawls(tmp_path, redis_url, f"mongodb://{proxy.address}/", mongo_db_name)
             run = await asyncio.to_thread(crawls.run, SEED)
         assert_away(run, "MongoDB ")
@@ -170,7 +170,7 @@ def own_project(folder: Path, settings: str, at: str) -> Path:
         ("settings", SETTINGS, ExitCode.INTERRUPTED, "stopped by SIGTERM"),
         ("spiders", SETTINGS, ExitCode.INTERRUPTED, "stopped by SIGTERM"),
         ("spiders", ADDON_SETTINGS, ExitCode.INTERRUPTED, "stopped by SIGTERM"),
-        ("crawler", SETTINGS, ExitCode.INTERRUPTED, "stopped before the crawl began"),
+        ("crawler", SETTINGS, ExitCode.INTERRUPTED, "stopped by SIGTERM"),
         # Twisted logs exceptions there, and goes on.
         ("reactor", SETTINGS, ExitCode.DONE, "Spider closed (shutdown)"),
         ("made", SETTINGS, ExitCode.INTERRUPTED, "stopped before the crawl began"),

@@ -9,7 +9,7 @@ from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Fleet, sizes
 from tests.chaos.failing_web import FailingWeb
 from tests.chaos.private_redis import PrivateRedis
-from tests.slow_line import SlowLine
+from tests.proxy import Proxy
 
 URLS = 2000
 PAGES = 8
@@ -29,7 +29,7 @@ def test_hosts_have_their_delay_after_the_last_attempts_of_a_fleet_far_from_redi
         "CRAWL_MAX_WAIT": 60,
     }
     with PrivateRedis() as redis, FailingWeb(PAGES, DELAY_S) as web:
-        with SlowLine(redis.socket_path, LATENCY_S) as line:
+        with Proxy(redis.socket_path, latency_s=LATENCY_S) as line:
             crawls = Crawls(tmp_path, f"redis://127.0.0.1:{line.port}/0")
             there = DemoServer(WebOptions(), port=web.port)
             with Fleet(crawls, there, **settings) as fleet:

@@ -13,7 +13,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from crawler import assembly
 from crawler.ending import Limits
-from crawler.errors import ConfigurationError
+from crawler.errors import ServerAway
 from crawler.extensions.servers import Servers
 from crawler.frontier import Added, Entry, Frontier, Tuning
 from crawler.frontier.connection import connect
@@ -27,21 +27,21 @@ from crawler.storage.health import MongoHealth
 from crawler.workbench import Demand, Workbench
 from tests.crawlers import project_crawler
 from tests.integration.frontier.fleet import CRAWL, entries, entry
-from tests.silent_proxy import SilentProxy
+from tests.proxy import Proxy
 
 SOON_S = 60.0
 LEASE_TTL_S = 6.0
 
 
 @pytest.fixture
-def redis_proxy(redis_url: str) -> Iterator[SilentProxy]:
-    with SilentProxy(urlsplit(redis_url).path) as proxy:
+def redis_proxy(redis_url: str) -> Iterator[Proxy]:
+    with Proxy(urlsplit(redis_url).path) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def mongo_proxy(mongo_uri: str) -> Iterator[SilentProxy]:
-    with SilentProxy(unquote(mongo_uri.removeprefix("mongodb://"))) as proxy:
+def mongo_proxy(mongo_uri: str) -> Iterator[Proxy]:
+    with Proxy(unquote(mongo_uri.removeprefix("mongodb://"))) as proxy:
         yield proxy
 
 
@@ -50,7 +50,7 @@ async def nothing() -> int:
 
 
 async def test_a_process_whose_connections_to_redis_go_silent_keeps_its_leases(
-    redis_url: str, redis_proxy: SilentProxy
+    redis_url: str, redis_proxy: Proxy
 ) -> None:
     settings = project_crawler(
         REDIS_URL=f"redis://127.0.0.1:{redis_proxy.port}/0", LEASE_TTL=LEASE_TTL_S
@@ -105,7 +105,7 @@ async def test_a_process_whose_connections_to_redis_go_silent_keeps_its_leases(
     ],
 )
 async def test_no_answer_of_redis_is_waited_for_longer_than_the_time_limit(
-    redis_proxy: SilentProxy, where: str, params: dict[str, Any]
+    redis_proxy: Proxy, where: str, params: dict[str, Any]
 ) -> None:
     redis = await connect(f"redis://127.0.0.1:{redis_proxy.port}/0{where}", params, timeout_s=1)
     redis_proxy.silence(new=True)
@@ -128,7 +128,7 @@ def test_a_time_limit_of_the_users_that_is_too_long_is_told(
 
 
 @pytest.fixture
-async def servers(mongo_proxy: SilentProxy) -> AsyncIterator[Servers]:
+async def servers(mongo_proxy: Proxy) -> AsyncIterator[Servers]:
     uri = f"mongodb://127.0.0.1:{mongo_proxy.port}/"
     servers = Servers.from_settings(project_crawler(MONGO_URI=uri, MONGO_TIMEOUT=1).settings)
     yield servers
@@ -157,7 +157,7 @@ async def test_an_idle_process_does_not_wait_for_ever_for_urls_that_mongodb_keep
     *,
     full: Frontier,
     servers: Servers,
-    mongo_proxy: SilentProxy,
+    mongo_proxy: Proxy,
     mongo_db_name: str,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -186,9 +186,9 @@ async def test_an_idle_process_does_not_wait_for_ever_for_urls_that_mongodb_keep
 
 
 async def test_a_mongodb_that_accepts_connections_and_is_silent_is_told_at_the_start(
-    servers: Servers, mongo_proxy: SilentProxy
+    servers: Servers, mongo_proxy: Proxy
 ) -> None:
     mongo_proxy.silence(new=True)
     async with asyncio.timeout(SOON_S):
-        with pytest.raises(ConfigurationError, match=r"MongoDB at .* does not answer"):
+        with pytest.raises(ServerAway, match=r"MongoDB at .* does not answer"):
             await servers.mongo()
