@@ -135,7 +135,7 @@ class Ending:
         if await self._look_outside():
             self.not_yet()
             return Verdict.GO_ON
-        if self.may_go_on or round_.states & {"paused", "grace"}:
+        if self.may_go_on or round_.states & {"paused", "grace", "leap"}:
             return Verdict.GO_ON
         if not self._limits.close_when_done:
             return Verdict.GO_ON
@@ -156,5 +156,7 @@ class Ending:
         return Verdict.GO_ON
 
     def _end(self, reason: str) -> Verdict:
-        self.reason = reason
+        # Somebody may have given up while this one looked.
+        if self.reason is None:
+            self.reason = reason
         return Verdict.OVER

@@ -81,6 +81,8 @@ class Heartbeat:
         # By shard: when it answered last, by this process's clock and by the shard's time.
         self._answered_s = [0.0] * frontier.shards
         self._answered_ms: list[int] = []
+        # By shard: leaps of its clock that are logged.
+        self._leaps: list[int] = []
         # Shards that did not hear the last one.
         self._missed: set[int] = set()
         # Shards that do not know the name of this process yet; what it held under the one it had,
@@ -99,6 +101,7 @@ class Heartbeat:
         await self._frontier.open(self._about())
         self._epochs = list(self._frontier.epochs)
         self._answered_ms = list(self._frontier.opened_ms)
+        self._leaps = list(self._frontier.leaps)
         self._answered_s = [began] * self._frontier.shards
         self._workbench.beaten(until)
         await self._order_shards()
@@ -149,6 +152,8 @@ class Heartbeat:
         self._missed = found.keys() - beats.keys()
         await self._tell_again({n: b for n, b in beats.items() if b.epoch != self._epochs[n]})
         self._new_to -= {n for n, beat in beats.items() if beat.epoch == self._epochs[n]}
+        if not self._new_to:
+            self._dropped, self._dropped_flights = [], []
         await self._reclaim([shard for shard in beats if self._heard[shard] % 3 == 0])
         if self._turn % 3 == 0:
             with suppress(*RedisAway):
@@ -179,11 +184,12 @@ class Heartbeat:
             if beat.epoch == self._epochs[shard]:
                 self._answered_ms[shard] = beat.now_ms
                 bench.outbox.seen_alive(shard, began)
-            if beat.leapt_ms:
+            if beat.leaps > self._leaps[shard]:
                 logger.warning(
                     "The clock of Redis went %s by %.0f s in a leap; the crawl keeps its own time",
                     *("ahead" if beat.leapt_ms > 0 else "back", abs(beat.leapt_ms) / 1000),
                 )
+            self._leaps[shard] = beat.leaps
         for shard in found.keys() - beats.keys():
             # The others could not beat either: they get the time to do it before a reclaim.
             self._heard[shard] = 0

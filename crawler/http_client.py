@@ -104,7 +104,11 @@ class HttpClient:
             except NoAnswer:
                 if kept is None or request.method not in _REPEATABLE:
                     raise
-                connection = await self._connect(way)
+                try:
+                    connection = await self._connect(way)
+                except OutOfSockets as error:
+                    # The host was contacted, so this is no fetch that never began.
+                    raise NoAnswer(str(error)) from error
                 _check_may_send(may_send, connection)
                 is_open = await connection.exchange(data, reception, only_head=only_head)
             if is_open and keeps:

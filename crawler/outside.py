@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from time import monotonic
 
+import pymongo
 from pymongo.errors import PyMongoError
 
 from crawler.frontier import ADD_MAX, Added, Entry, Frontier, RedisAway
@@ -52,6 +53,7 @@ class Outside:
         self._spill = spill
         self._health = health or MongoHealth()
         self._patience = Patience(REFUSED_LINKS, is_closing, self._health, timeout_s=timeout_s)
+        self._spill_timeout_s = timeout_s
         # When the spill is worth a question, in monotonic seconds.
         self._ask_spill_at = 0.0
         self._count = count
@@ -136,7 +138,9 @@ class Outside:
         if monotonic() < self._ask_spill_at:
             return await self._may_wait_there()
         try:
-            entries = await self._spill.some(ADD_MAX)
+            # All of it, not each message: claims wait for this.
+            with pymongo.timeout(self._spill_timeout_s):
+                entries = await self._spill.some(ADD_MAX)
             self._health.worked(SPILLED_URLS)
             if not entries:
                 return 0

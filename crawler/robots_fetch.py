@@ -93,9 +93,11 @@ class RobotsFetch:
                 if hop == 0:
                     raise
                 return Fetched(None, error=type(error).__name__)
-            except OutOfSockets:
-                # It says nothing about the host.
-                raise
+            except OutOfSockets as error:
+                if hop == 0:
+                    # It says nothing about the host, which was not contacted.
+                    raise
+                return Fetched(None, error=type(error).__name__)
             except Exception as error:  # noqa: BLE001 - whatever it was, the rules are not known
                 return Fetched(None, error=type(error).__name__)
             location = response.headers.get("Location")

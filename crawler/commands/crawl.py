@@ -139,9 +139,10 @@ class Command(ScrapyCrawl):
             # Before Scrapy handled them.
             raise CloseSpider("shutdown")
 
-    def _closed(self) -> None:
+    def _closed(self, reason: str) -> None:
         self._is_closed = True
-        last_exit.within(_CLOSE_S, asyncio.get_running_loop())
+        code = _EXIT_CODES.get(reason, ExitCode.FAILED)
+        last_exit.within(_CLOSE_S, asyncio.get_running_loop(), code=code)
 
     def _tell_an_early_end(self) -> None:
         """Scrapy ends without a word at a signal while the spider opens, and at a second one."""

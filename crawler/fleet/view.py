@@ -129,7 +129,9 @@ def summary_lines(view: FleetView) -> list[str]:
     lines = [f"{pages} by {processes} in {took}; {ended}"]
     if view.sizes is not None:
         left = view.sizes.unfinished
-        state = "finished: nothing is left to crawl" if not left else f"{plural(left, 'URL')} left"
+        given_up = any(row.state == "given up" for row in view.rows)
+        nothing = "nothing waits" if given_up else "finished: nothing is left to crawl"
+        state = f"{plural(left, 'URL')} left" if left else nothing
         lines.append(
             f"The whole crawl: {view.sizes.pages:,} pages crawled, {view.sizes.dead:,} given up; "
             f"{state}"

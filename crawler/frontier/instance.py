@@ -43,9 +43,11 @@ class Instance:
         self.owner = ""
         # The only one that may work on the crawl; empty for whoever has no spider, as tests.
         self._spider = spider
-        # Of each shard, when this instance registered: its epoch, and its time in ms.
+        # Of each shard, when this instance registered: its epoch, its time in ms, and how often its
+        # clock had leapt.
         self.epochs: list[int] = []
         self.opened_ms: list[int] = []
+        self.leaps: list[int] = []
         self._redis = redis
         self._scripts = Scripts(redis, tuning.url_seen.name)
         self._seen_argument = tuning.url_seen.argument
@@ -70,6 +72,7 @@ class Instance:
         answers = await self._on_all("beat", *args)
         self.epochs = [answer[1] for answer in answers]
         self.opened_ms = [answer[3] for answer in answers]
+        self.leaps = [answer[5] for answer in answers]
         return sum(self.epochs)
 
     async def beat(

@@ -14,7 +14,10 @@ from crawler.frontier.connection import Client
 from crawler.frontier.seen import Intset, UrlSeen
 from crawler.frontier.shards import tags
 
-DATA_MODEL = 4
+DATA_MODEL = 5
+# That and older ones that this program goes on with. They become DATA_MODEL, which keeps programs
+# out that would take its entries for damaged.
+READABLE = frozenset({"4", str(DATA_MODEL)})
 # The version is written last: where it is, the others are too.
 _FIELDS = ("shards", "seen", "seen_argument", "version")
 # Crawls without the field began when only ICANN's suffixes counted, and stay with them: another
@@ -78,6 +81,7 @@ async def create_or_check(
         meta = await read(redis, crawl)
     if spider:
         meta.check_spider(crawl, spider)
+    await redis.hset(key, "version", DATA_MODEL)
     return meta
 
 
@@ -102,7 +106,7 @@ async def read(redis: Client, crawl: str) -> Meta:
     values = {name.decode(): value.decode() for name, value in found.items()}
     if "version" not in values:
         raise NotFound(f"There is no crawl {crawl!r} in this Redis.")
-    if values["version"] != str(DATA_MODEL):
+    if values["version"] not in READABLE:
         raise ConfigurationError(
             f"The crawl {crawl!r} in Redis has data model {values['version']}, this program has "
             f"{DATA_MODEL}. Finish it with the version that began it, or choose another name with "

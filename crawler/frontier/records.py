@@ -54,7 +54,8 @@ class Beat:
     now_ms: int = 0
     # Up to when the server had kept what was written at its last restart; 0: it had nothing.
     survived_ms: int = 0
-    # The server's clock went ahead or back by so much in a leap, which the shard did not follow.
+    # How often the server's clock leapt and the shard did not follow, and how far the last time.
+    leaps: int = 0
     leapt_ms: int = 0
 
 
@@ -63,7 +64,8 @@ class Claim:
     """What a claim brought, and when the next one makes sense."""
 
     leases: list[Lease]
-    # "ok", "paused", "grace" (the server restarted), "limit" (no page is left to crawl)
+    # "ok", "paused", "grace" (the server restarted), "leap" (its clock leapt, a beat finds out
+    # whether time has passed), "limit" (no page is left to crawl)
     state: str
     # Milliseconds until the next host is due, None when no host waits.
     wait_ms: int | None

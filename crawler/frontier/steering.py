@@ -131,13 +131,13 @@ class Steering:
 
     async def set_options(self, values: Mapping[str, Any]) -> None:
         """Change options for the whole fleet; None removes one."""
-        key = keys.options(self._crawl)
-        for name, value in values.items():
-            if value is None:
-                await answered(self._redis.hdel(key, name))
-            else:
-                await answered(self._redis.hset(key, name, json.dumps(value)))
-        await answered(self._redis.hincrby(key, _VERSION, 1))
+        key, now = keys.options(self._crawl), await self.shared_options()
+        changed = {name: json.dumps(value) for name, value in values.items() if value is not None}
+        removed = [name for name, value in values.items() if value is None]
+        if removed:
+            await answered(self._redis.hdel(key, *removed))
+        # At once: a server that dies in between would keep a change that nobody can tell.
+        await answered(self._redis.hset(key, mapping={**changed, _VERSION: now.version + 1}))
 
     async def restore_options(self, known: SharedOptions) -> None:
         """Write options again that the server has lost."""

@@ -40,7 +40,7 @@ async def _about(redis: Client, crawl: str, version: str) -> dict[str, Any]:
     """A line about a crawl; of one that this program cannot read, why."""
     about: dict[str, Any] = {"crawl": crawl, **dict.fromkeys(("pages", "waiting", "leased"))}
     about |= {"processes": None, "note": ""}
-    if version != str(meta.DATA_MODEL):
+    if version not in meta.READABLE:
         return about | {"note": f"of another version of this program (data model {version})"}
     steering = await Steering.of(redis, crawl)
     sizes = await steering.sizes()

@@ -63,10 +63,9 @@ class Pool:
             self._sweep_after(self._keep_s)
 
     def shed(self) -> bool:
-        """Close them all, and keep half as many from now on; False if there is none."""
+        """Close them all; False if there is none."""
         if not self.waiting:
             return False
-        self._hosts_max = len(self.waiting) // 2
         self._close_all()
         return True
 

@@ -19,12 +19,7 @@ from urllib.parse import urlsplit
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
-from scrapy.extensions.feedexport import (
-    BlockingFeedStorage,
-    FeedExporter,
-    FileFeedStorage,
-    StdoutFeedStorage,
-)
+from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage, StdoutFeedStorage
 from w3lib.url import file_uri_to_path
 
 from crawler.engine import Engine
@@ -59,18 +54,20 @@ class Feeds:
                     f"FEEDS cannot be written, Scrapy's error in the log says why: {_shown(feeds)}."
                 )
             raise NotConfigured
-        later = [uri for uri in exporter.feeds if _is_uploaded_later(exporter, uri)]
+        later = [uri for uri in exporter.feeds if _is_written_late(exporter, uri)]
         if later and settings["PAGES_STORE"] == "none":
             raise ConfigurationError(
-                f"The feed {_shown(later)} is uploaded only when the crawl or a batch ends, and "
-                "PAGES_STORE is none: a process that is killed would lose pages that count as "
-                "crawled. Write a file and upload that (-O pages.jsonl), or keep the pages in "
-                "MongoDB as well (-s PAGES_STORE=mongo)."
+                f"The feed {_shown(later)} is whole only when the crawl or a batch ends "
+                "(uploads, postprocessing), and PAGES_STORE is none: a process that is killed "
+                "would lose pages that count as crawled. Write a plain file and upload or compress "
+                "that (-O pages.jsonl), or keep the pages in MongoDB as well "
+                "(-s PAGES_STORE=mongo)."
             )
         if later:
             logger.warning(
-                "The feed %s is uploaded only when the crawl or a batch ends: if this process is "
-                "killed, pages are in MongoDB (scrapy pages export) and other items are lost",
+                "The feed %s is whole only when the crawl or a batch ends (uploads, "
+                "postprocessing): if this process is killed, pages are in MongoDB (scrapy pages "
+                "export) and other items are lost",
                 _shown(later),
             )
         crawler.signals.disconnect(exporter.item_scraped, signals.item_scraped)
@@ -131,10 +128,13 @@ def _has_content(path: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
 
 
-def _is_uploaded_later(exporter: FeedExporter, uri: str) -> bool:
+def _is_written_late(exporter: FeedExporter, uri: str) -> bool:
+    """Whether what a feed was given is safe only when it is closed."""
     # As the exporter finds it.
     storage: Any = exporter.storages.get(urlsplit(uri).scheme, FileFeedStorage)
-    return isinstance(storage, type) and issubclass(storage, BlockingFeedStorage)
+    at_once = isinstance(storage, type) and issubclass(storage, FileFeedStorage | StdoutFeedStorage)
+    # Compressors keep much of it, and cannot be flushed.
+    return not at_once or bool(exporter.feeds[uri].get("postprocessing"))
 
 
 def _shown(uris: Iterable[Any]) -> str:

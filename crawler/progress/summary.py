@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.text import Text
 
-from crawler.ending import BAD_SEEDS, NO_SEEDS, REDIS_LOST
+from crawler.ending import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.frontier import Sizes
 from crawler.progress.figures import Process
 from crawler.progress.no_page import why_no_page
@@ -109,6 +109,11 @@ class Summary:
             return f"max_time is reached; {waits}"
         if self.reason == REDIS_LOST:
             return "Redis was away for longer than REDIS_GIVE_UP; what it has is kept"
+        if self.reason == DATA_LOST:
+            return (
+                "Redis has lost a part of the crawl, as the error above says; run it again with "
+                f"its seeds; {waits}"
+            )
         if self.reason == "shutdown":
             return f"stopped by Ctrl-C or a signal; {waits}"
         if self.reason == "waiting" and self.waits_s is not None:

@@ -10,48 +10,47 @@
 --          the page is read: if the instance dies, they are no suspects
 -- ARGV[7]  ms since its last beat was answered, by its own clock; '' if there was none
 -- ARGV[8]  the epoch that it knows, or ''
--- Returns  {alive, epoch, unknown leases, now, survived, leapt}
+-- Returns  {alive, epoch, unknown leases, now, survived, leaps, leapt}
 --          alive: 0 when the instance was declared dead and must take a new name
 --          unknown leases: held here by this owner and not named by it, as claim returns them
 --          now: the shard's time, ms
 --          survived: the time up to which the server kept what was written, at its last restart; 0 if
 --          the shard was empty then
---          leapt: ms that the server's clock went ahead or back in a leap, told to one instance; or 0
+--          leaps, leapt: how often the server's clock leapt and the shard did not follow, and by how
+--          many ms the last time
 
 local owner, now, grace = ARGV[1], now_ms(ARGV[2]), tonumber(ARGV[5])
 
--- Somebody who beat before and after a leap of the clock knows whether time has passed, as while the
--- server was away. If nobody comes, none was there: it has.
-local function judge_leap(leap, at)
-  local before, passed = tonumber(redis.call('ZSCORE', OWNERS, owner) or 0), nil
-  if ARGV[7] ~= '' and before > 0 and before <= at then
-    passed = tonumber(ARGV[7]) - (now - before) > leap / 2
+-- The clock went ahead in a leap. Whoever beat before it keeps the time as it was: late by what has
+-- passed, if it has, which is safe. If nobody comes who did, none was there, and time has passed.
+local function judge_leap(by, at)
+  local before = tonumber(redis.call('ZSCORE', OWNERS, owner) or 0)
+  if before > 0 and before <= at then
+    -- No time has passed by its own clock?
+    if ARGV[7] ~= '' and tonumber(ARGV[7]) - (now - before) < by / 2 then note_leap(by) end
   elseif now >= at + grace then
-    passed = true
-  end
-  if passed == nil then return end
-  redis.call('HDEL', STATS, 'leap_ms', 'leap_at')
-  if passed then
-    now = follow_clock(now)
+    set_skew(skew_ms + by)
+    now = now + by
     redis.call('HSET', STATS, 'now_ms', digits(now))
   else
-    redis.call('HSET', STATS, 'leapt', digits(leap))
+    return
   end
+  redis.call('HDEL', STATS, 'leap_ms', 'leap_at')
 end
 
-local leap, at = unpack(redis.call('HMGET', STATS, 'leap_ms', 'leap_at'))
-if leap then judge_leap(tonumber(leap), tonumber(at)) end
+local by, at = unpack(redis.call('HMGET', STATS, 'leap_ms', 'leap_at'))
+if by then judge_leap(tonumber(by), tonumber(at)) end
 local current = epoch(now, grace)
-local survived = tonumber(redis.call('HGET', STATS, 'survived_ms') or 0)
-if ARGV[3] ~= '1' and is_dead(owner) then return {0, current, {}, now, survived, 0} end
+local survived, leaps, leapt, claims_from = unpack(redis.call('HMGET', STATS, 'survived_ms', 'leaps',
+  'leapt_ms', 'claims_from'))
+local times = {now, tonumber(survived or 0), tonumber(leaps or 0), tonumber(leapt or 0)}
+if ARGV[3] ~= '1' and is_dead(owner) then return {0, current, {}, unpack(times)} end
 -- All was lost while somebody worked on it: others have their time to say what they have in flight.
-if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= current then
-  redis.call('HSETNX', STATS, 'claims_from', digits(now + grace))
+if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= current and tonumber(claims_from or 0) <= now then
+  redis.call('HSET', STATS, 'claims_from', digits(now + grace))
 end
 redis.call('ZADD', OWNERS, digits(now), owner)
 redis.call('HSET', shard .. 'instances', owner, ARGV[4])
-local leapt = tonumber(redis.call('HGET', STATS, 'leapt') or 0)
-if leapt ~= 0 then redis.call('HDEL', STATS, 'leapt') end
 local named, unknown, unsuspected = {}, {}, {}
 for token, mark in string.gmatch(ARGV[6], '(%d+)(%??)') do
   named[token] = true
@@ -66,4 +65,4 @@ local held = redis.call('HGETALL', shard .. 'leases:' .. owner)
 for i = 1, #held, 2 do
   if not named[held[i]] then unknown[#unknown + 1] = held[i + 1] end
 end
-return {1, current, unknown, now, survived, leapt}
+return {1, current, unknown, unpack(times)}

@@ -15,12 +15,15 @@
 -- ARGV[12] dead letters kept
 -- ARGV[13] ms between two starts at a host whose own delay is not known yet
 -- Returns  {state, leases, wait_ms, delayed_ms, more}
---          state: 'ok', 'paused', 'grace' (after a restart), 'limit' (no page is left to crawl),
---          'dead' (this owner was declared dead)
+--          state: 'ok', 'paused', 'grace' (after a restart), 'leap' (the clock leapt, and whether time
+--          has passed is not known yet), 'limit' (no page is left to crawl), 'dead' (this owner was
+--          declared dead)
 --          leases: "<token> <request id> <entry>" each
 --          wait_ms: until the next host is due, delayed_ms: until the next delayed URL is (-1 = none)
 --          more: 1 when routing stopped at its limit and should go on at once
 
+-- Whoever beats next may tell.
+local LEAP_LOOK_MS = 500
 local owner, request = ARGV[1], ARGV[2]
 local leases_key = shard .. 'leases:' .. owner
 local n, now, parallel = math.min(tonumber(ARGV[3]), 1000), now_ms(ARGV[4]), tonumber(ARGV[8])
@@ -37,9 +40,10 @@ local function answer(state, more)
 end
 
 local stats = redis.call('HMGET', STATS, 'turn', 'out1', 'out2', 'out3', 'out4', 'out5', 'claims_from',
-  'paused', 'back', 'token')
-local claims_from, paused, back, token = unpack(stats, 7)
+  'paused', 'back', 'token', 'leap_ms')
+local claims_from, paused, back, token, leap_ms = unpack(stats, 7, 11)
 if is_dead(owner) then return answer('dead', 0) end
+if leap_ms then return {'leap', {}, LEAP_LOOK_MS, -1, 0} end
 if now < tonumber(claims_from or 0) then return {'grace', {}, claims_from - now, -1, 0} end
 if redis.call('HGET', shard .. 'claims', owner) == request then
   for _, lease in ipairs(redis.call('HVALS', leases_key)) do

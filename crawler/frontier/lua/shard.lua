@@ -11,7 +11,7 @@
 --   ordered                  set    hosts of which people ordered something that is kept, or a block
 --   leases:<owner>           hash   token -> "<token> <request id> <entry>"
 --   flights:<owner>          hash   token -> host, as repeated after a restart of the server
---   unsuspected:<owner>        set    tokens of leases that were no suspects at the last beat
+--   unsuspected:<owner>      set    tokens of leases that were no suspects at the last beat
 --   owners                   zset   instance -> last beat, ms; 0: dead, its leases are being taken back
 --   instances                hash   instance -> what it says of itself
 --   claims                   hash   instance -> id of its last claim
@@ -32,6 +32,8 @@ local HEAP = shard .. 'host_heap'
 local OWNERS = shard .. 'owners'
 -- A forgotten clock would let an idle host be contacted too soon, so it is kept for an hour more.
 local HOST_TTL_MS = 3600000
+-- Between two notes of the time, which tell after a restart what was lost.
+local SEEN_MS = 500
 -- More than the claims that a server may forget when it restarts.
 local LOST_TOKENS = 1000000
 
@@ -44,28 +46,34 @@ local function digits(number) return string.format('%d', number) end
 local LEAP_MS = 10000
 -- Clocks are corrected by such steps all the time; the shard's time stands still meanwhile.
 local LEAP_BACK_MS = 1000
+-- That of this call.
+local skew_ms = 0
 
--- Set the shard's time by the server's clock, unless that is behind it. Returns the time.
-local function follow_clock(last)
-  local time = redis.call('TIME')
-  local clock = time[1] * 1000 + math.floor(time[2] / 1000)
-  redis.call('HSET', STATS, 'skew_ms', digits(math.max(0, last - clock)))
-  return math.max(last, clock)
+local function set_skew(skew)
+  skew_ms = skew
+  redis.call('HSET', STATS, 'skew_ms', digits(skew))
+end
+
+-- Every instance logs a leap that the shard did not follow, see beat.lua.
+local function note_leap(by)
+  redis.call('HINCRBY', STATS, 'leaps', 1)
+  redis.call('HSET', STATS, 'leapt_ms', digits(by))
 end
 
 -- The clock is `by` ms ahead of what was expected, or behind it. Returns the time.
-local function leap(by, last, skew)
+local function leap(by, last)
   -- Nobody works on the crawl, so time has passed.
-  if redis.call('EXISTS', OWNERS) == 0 then return follow_clock(last) end
-  redis.call('HSET', STATS, 'skew_ms', digits(skew - by))
-  if by > 0 then
-    -- Or it has not: those who beat no later than this tell, see beat.lua.
-    redis.call('HINCRBY', STATS, 'leap_ms', digits(by))
-    redis.call('HSET', STATS, 'leap_at', digits(last))
-    return last + 1
+  if by > 0 and redis.call('EXISTS', OWNERS) == 0 then return last + by end
+  set_skew(skew_ms - by)
+  if by < 0 then
+    note_leap(by)
+    return last
   end
-  redis.call('HSET', STATS, 'leapt', digits(by))
-  return last
+  -- Did time pass while all were dead? Until that is known nothing is claimed: see beat.lua, which
+  -- asks those who beat no later than this.
+  redis.call('HINCRBY', STATS, 'leap_ms', digits(by))
+  redis.call('HSET', STATS, 'leap_at', digits(last))
+  return last + 1
 end
 
 -- Now, by the shard's time. `given` is for tests, 0 = now; where they give the time, no clock leaps.
@@ -75,14 +83,12 @@ local function now_ms(given)
   redis.call('HDEL', STATS, '')
   local now = tonumber(given)
   local last, skew, is_given = unpack(redis.call('HMGET', STATS, 'now_ms', 'skew_ms', 'is_given'))
-  last, skew = tonumber(last or 0), tonumber(skew or 0)
+  last, skew_ms = tonumber(last or 0), tonumber(skew or 0)
   if now == 0 then
     local time = redis.call('TIME')
-    now = time[1] * 1000 + math.floor(time[2] / 1000) + skew
+    now = time[1] * 1000 + math.floor(time[2] / 1000) + skew_ms
     local by = now - last
-    if (by > LEAP_MS or by < -LEAP_BACK_MS) and last > 0 and not is_given then
-      now = leap(by, last, skew)
-    end
+    if (by > LEAP_MS or by < -LEAP_BACK_MS) and last > 0 and not is_given then now = leap(by, last) end
   elseif not is_given then
     redis.call('HSET', STATS, 'is_given', 1)
   end
@@ -93,8 +99,7 @@ end
 
 -- Forget what is kept of a host an hour after its next contact, unless people said something of it.
 local function expire(key, clock)
-  local skew = tonumber(redis.call('HGET', STATS, 'skew_ms') or 0)
-  redis.call('PEXPIREAT', key, digits(clock - skew + HOST_TTL_MS))
+  redis.call('PEXPIREAT', key, digits(clock - skew_ms + HOST_TTL_MS))
 end
 
 local function count(name, by)
@@ -226,17 +231,18 @@ end
 -- an instance that knew another one notices, and so are the tokens, which are never given out twice.
 local function restarted()
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  local known = redis.call('HGET', STATS, 'run_id')
-  return known ~= run and run, known
+  local known, seen = unpack(redis.call('HMGET', STATS, 'run_id', 'seen_ms'))
+  return known ~= run and run, known, tonumber(seen or 0)
 end
 
 local function epoch(now, grace)
-  local run, known = restarted()
+  local run, known, seen = restarted()
   if run then
     -- What was written later than this is lost.
-    redis.call('HSET', STATS, 'run_id', run, 'survived_ms', redis.call('HGET', STATS, 'seen_ms') or 0)
+    redis.call('HSET', STATS, 'run_id', run, 'survived_ms', digits(seen))
     if known then
-      redis.call('HINCRBY', STATS, 'epoch', 1)
+      -- Not by one: a server that dies again may lose this, and the next epoch must be another one.
+      redis.call('HINCRBY', STATS, 'epoch', 1 + tonumber(string.sub(run, 1, 3), 16))
       -- Past all tokens of claims that were lost: those leases may still be in someone's hands.
       redis.call('HSET', STATS, 'trusted_from', redis.call('HINCRBY', STATS, 'token', LOST_TOKENS))
       if redis.call('EXISTS', OWNERS) == 1 then
@@ -246,6 +252,7 @@ local function epoch(now, grace)
       redis.call('HSET', STATS, 'epoch', digits(now), 'token', digits(now))
     end
   end
-  redis.call('HSET', STATS, 'seen_ms', digits(now))
+  -- What is lost is told in seconds.
+  if now >= seen + SEEN_MS then redis.call('HSET', STATS, 'seen_ms', digits(now)) end
   return tonumber(redis.call('HGET', STATS, 'epoch') or 0)
 end

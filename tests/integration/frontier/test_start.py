@@ -74,6 +74,16 @@ async def test_a_crawl_from_before_spiders_were_recorded_is_the_next_ones(place:
         await Frontier(place.redis, CRAWL, shards=place.shards, spider="news").open()
 
 
+async def test_a_crawl_of_the_version_before_goes_on_and_keeps_that_version_out(
+    place: Place,
+) -> None:
+    await place.instance()
+    await place.redis.hset(keys.crawl_meta(CRAWL), "version", 4)
+    await Steering.of(place.redis, CRAWL)
+    await place.instance()
+    assert int(await place.redis.hget(keys.crawl_meta(CRAWL), "version")) == DATA_MODEL
+
+
 async def test_a_crawl_that_is_not_there_cannot_be_steered(place: Place) -> None:
     with pytest.raises(CrawlerError, match="There is no crawl 'nothing' in this Redis"):
         await Steering.of(place.redis, "nothing")

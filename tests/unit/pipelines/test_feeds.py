@@ -128,7 +128,7 @@ def test_a_feed_that_is_uploaded_later_is_refused_where_nothing_else_has_the_pag
     )
     with pytest.raises(
         ConfigurationError,
-        match=r"The feed ftp://me:\*\*\*@127\.0\.0\.1:9/pages-.* is uploaded only when .* lose .*"
+        match=r"The feed ftp://me:\*\*\*@127\.0\.0\.1:9/pages-.* is whole only when .* lose .*"
         r"-O pages\.jsonl.*PAGES_STORE=mongo",
     ):
         Feeds.from_crawler(crawler)
@@ -138,7 +138,7 @@ def test_a_feed_that_is_uploaded_later_is_a_copy_of_what_mongodb_has(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     Feeds.from_crawler(crawler_with_feed("ftp://127.0.0.1:9/pages.jsonl", PAGES_STORE="mongo"))
-    assert "The feed ftp://127.0.0.1:9/pages.jsonl is uploaded only when" in caplog.text
+    assert "The feed ftp://127.0.0.1:9/pages.jsonl is whole only when" in caplog.text
     assert "scrapy pages export" in caplog.text
 
 
@@ -210,3 +210,15 @@ async def test_a_feed_that_is_sent_away_is_not_replaced_by_an_empty_one(
 
 def test_a_run_without_feeds_has_none_to_keep() -> None:
     keep_files(project_crawler())
+
+
+def test_a_feed_that_is_compressed_is_refused_too(tmp_path: Path) -> None:
+    # What the compressor has is lost with the process: it cannot be flushed.
+    gzip = "scrapy.extensions.postprocessing.GzipPlugin"
+    crawler = project_crawler(
+        FEEDS={str(tmp_path / "a.gz"): {"format": "jsonlines", "postprocessing": [gzip]}},
+        EXTENSIONS={FEED_EXPORTER: 0},
+        PAGES_STORE="none",
+    )
+    with pytest.raises(ConfigurationError, match=r"a\.gz is whole only when .*postprocessing"):
+        Feeds.from_crawler(crawler)
