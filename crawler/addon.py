@@ -15,6 +15,7 @@ from crawler.components import path_of, undecided
 from crawler.extensions.lean import Lean
 from crawler.extensions.servers import Servers
 from crawler.extensions.vitals import VitalsExtension
+from crawler.pipelines.feeds import Feeds
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -82,6 +83,8 @@ class FrontierAddon:
                 if component not in _KEPT and component not in _FOR_THE_GENERIC_SPIDER:
                     cls = load_object(component)
                     settings.setdefault_in_component_priority_dict(name, cls, order)
+        feeds_order = ours.ITEM_PIPELINES["crawler.pipelines.feeds.Feeds"]
+        settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", Feeds, feeds_order)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Lean, -10)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Servers, 0)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", VitalsExtension, 100)

@@ -113,6 +113,9 @@ class Heartbeat:
             # Not between a beat and what it found.
             async with self._workbench.lock:
                 await end(self._task)
+        if self._health.given_up:
+            # Whoever stops this process waits.
+            return
         with suppress(*RedisAway):
             await self._frontier.leave()
             if not self._workbench.ending.may_go_on and not self._workbench.outbox.is_safe:

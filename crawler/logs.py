@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.masking import Mask, secrets_of
 
@@ -205,6 +206,7 @@ def _formatter(settings: BaseSettings) -> logging.Formatter:
             *secrets_of(settings["MONGO_URI"]),
         ]
     )
-    if settings.getbool("LOG_JSON"):
+    # Projects with the add-on have the environment's from here: their own settings come first.
+    if settings.getbool("LOG_JSON", ours.LOG_JSON):
         return JsonFormatter(mask)
     return TextFormatter(mask, settings["LOG_FORMAT"], settings["LOG_DATEFORMAT"])

@@ -204,6 +204,11 @@ class Scheduler(BaseScheduler):
         added = await self.discoveries.add_unknown(ids, entries)
         return await self._outside.keep(entries, added) if added.refused else added
 
+    @property
+    def is_redis_away(self) -> bool:
+        """Did Redis not answer to the last question?"""
+        return self._health.away
+
     def holds(self, lease: Lease) -> bool:
         """Is this lease still to be settled by this process?"""
         return self.workbench.holds(lease)
@@ -320,10 +325,10 @@ class Scheduler(BaseScheduler):
 
     def _data_lost(self, lost_s: float) -> None:
         logger.error(
-            "Redis has lost the last %.0f s of the crawl %r, more than its processes can tell it "
-            "again: URLs may be missing, so this run ends. Look why (FLUSHALL, an old backup, no "
-            "append-only file), then run the crawl again with its seeds: it goes on from what is "
-            "left",
+            "Redis has lost at least the last %.0f s of the crawl %r, more than its processes can "
+            "tell it again: URLs may be missing, so this run ends. Look why (FLUSHALL, an old "
+            "backup, no append-only file), then run the crawl again with its seeds: it goes on "
+            "from what is left",
             *(lost_s, self.crawl),
         )
         self.workbench.ending.data_lost()

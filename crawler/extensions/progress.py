@@ -180,7 +180,8 @@ class Progress:
     async def _summary(self, reason: str) -> Summary:
         scheduler = Scheduler.of(self._crawler)
         self._sizes = None
-        await self._read_sizes()
+        if not scheduler.is_redis_away:
+            await self._read_sizes()
         settings, stats = self._crawler.settings, self._crawler.stats
         if self._page_url is None:
             self._page_url = await self._any_page()

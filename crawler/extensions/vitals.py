@@ -69,7 +69,9 @@ class VitalsExtension:
     async def _closed(self) -> None:
         for task in self._tasks:
             await end(task)
-        await self._flush()
+        scheduler = getattr(self._crawler.engine, "scheduler", None)
+        if not isinstance(scheduler, Scheduler) or not scheduler.is_redis_away:
+            await self._flush()
 
     async def _flush_forever(self) -> None:
         while True:

@@ -48,7 +48,8 @@ class Meta:
             raise ConfigurationError(
                 f"The crawl {crawl!r} is of the spider {self.spider!r}, and this one is "
                 f"{spider!r}: its URLs would meet callbacks that are not theirs. Give each spider "
-                "a crawl of its own: -s CRAWL=NAME, or no CRAWL in the settings."
+                "a crawl of its own (-s CRAWL=NAME, or no CRAWL in the settings), or delete that "
+                f"one: scrapy frontier delete --crawl {crawl}."
             )
 
 

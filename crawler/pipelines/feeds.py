@@ -28,6 +28,7 @@ from crawler.masking import without_secrets
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -55,19 +56,21 @@ class Feeds:
                 )
             raise NotConfigured
         later = [uri for uri in exporter.feeds if _is_written_late(exporter, uri)]
-        if later and settings["PAGES_STORE"] == "none":
+        is_only_place = settings["PAGES_STORE"] == "none" and not has_pipelines_of_others(settings)
+        if later and is_only_place:
             raise ConfigurationError(
                 f"The feed {_shown(later)} is whole only when the crawl or a batch ends "
                 "(uploads, postprocessing), and PAGES_STORE is none: a process that is killed "
                 "would lose pages that count as crawled. Write a plain file and upload or compress "
                 "that (-O pages.jsonl), or keep the pages in MongoDB as well "
-                "(-s PAGES_STORE=mongo)."
+                "(-s PAGES_STORE=mongo), or items by a pipeline of your own."
             )
         if later:
             logger.warning(
                 "The feed %s is whole only when the crawl or a batch ends (uploads, "
-                "postprocessing): if this process is killed, pages are in MongoDB (scrapy pages "
-                "export) and other items are lost",
+                "postprocessing): if this process is killed, it lacks items that count as crawled. "
+                "Pages are in MongoDB (scrapy pages export), other items where your own pipelines "
+                "keep them",
                 _shown(later),
             )
         crawler.signals.disconnect(exporter.item_scraped, signals.item_scraped)
@@ -104,6 +107,14 @@ class Feeds:
             self._closing = asyncio.get_running_loop().create_task(
                 self._crawler.engine.close_spider_async(reason=FEED_FAILED)
             )
+
+
+def has_pipelines_of_others(settings: BaseSettings) -> bool:
+    """Is there a pipeline that is neither ours nor Scrapy's, and may keep items?"""
+    pipelines = settings.getwithbase("ITEM_PIPELINES")
+    used = [pipeline for pipeline, order in pipelines.items() if order is not None]
+    names = [name if isinstance(name, str) else name.__module__ for name in used]
+    return any(not name.startswith(("crawler.", "scrapy.")) for name in names)
 
 
 def keep_files(crawler: Crawler) -> None:

@@ -22,6 +22,7 @@ from crawler.engine import Engine
 from crawler.errors import ConfigurationError
 from crawler.extensions.servers import Servers, mongo_limit_s
 from crawler.items import Page
+from crawler.pipelines.feeds import has_pipelines_of_others
 from crawler.pipelines.patience import Patience
 from crawler.policy.circuit import OPEN
 from crawler.scheduler import Scheduler
@@ -37,7 +38,6 @@ from crawler.tasks import end
 if TYPE_CHECKING:
     from pymongo.asynchronous.database import AsyncDatabase
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,8 @@ class Store:
         settings = crawler.settings
         store, codec = settings["PAGES_STORE"], settings["PAGES_CODEC"]
         if store == "none":
-            if not _others_take_pages(settings):
+            has_feed = settings["FEEDS"] or settings["FEED_URI"]
+            if not has_feed and not has_pipelines_of_others(settings):
                 logger.warning(
                     "PAGES_STORE is none, and there is no feed and no pipeline of yours: pages go "
                     "nowhere. To write them to a file: -O pages.jsonl"
@@ -176,16 +177,6 @@ class Store:
 
     def _is_closing(self) -> bool:
         return self._closing or Engine.is_closing(self._crawler)
-
-
-def _others_take_pages(settings: BaseSettings) -> bool:
-    """Is there a feed, or a pipeline that is not ours?"""
-    if settings["FEEDS"] or settings["FEED_URI"]:
-        return True
-    pipelines = settings.getwithbase("ITEM_PIPELINES")
-    used = [pipeline for pipeline, order in pipelines.items() if order is not None]
-    names = [name if isinstance(name, str) else name.__module__ for name in used]
-    return any(not name.startswith("crawler.") for name in names)
 
 
 def _concern(values: dict[str, Any]) -> WriteConcern:

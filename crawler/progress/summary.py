@@ -81,8 +81,11 @@ class Summary:
 
     def why(self) -> str:
         """Why the run ended, in a sentence."""
-        left = self.sizes.unfinished if self.sizes is not None else 0
-        waits = f"{plural(left, 'URL')} wait{'s' if left == 1 else ''}"
+        if self.sizes is None:
+            waits = "Redis does not answer, so what waits is not known"
+        else:
+            left = self.sizes.unfinished
+            waits = f"{plural(left, 'URL')} wait{'s' if left == 1 else ''}"
         if self.nothing_to_do:
             pages = plural(self.sizes.pages if self.sizes is not None else 0, "page")
             seeds = plural(self.seeds_known, "seed")

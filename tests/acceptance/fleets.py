@@ -38,12 +38,12 @@ def until(true: Callable[[], Any], *, timeout_s: float = 120.0, what: str = "it"
 class Process:
     """One `scrapy crawl web`, with its log in a file."""
 
-    def __init__(self, command: list[str], log_path: Path) -> None:
+    def __init__(self, command: list[str], log_path: Path, cwd: Path = ROOT) -> None:
         self.log_path = log_path
         with log_path.open("w") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "scrapy", *command],
-                cwd=ROOT,
+                cwd=cwd,
                 env=environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -24,7 +24,7 @@ from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import TIMEOUT_S, Run, environment, scrapy
-from tests.acceptance.fleets import sizes
+from tests.acceptance.fleets import Process, sizes, until
 from tests.cluster import RedisProcess
 
 DELAY_S = 0.05
@@ -264,6 +264,45 @@ async def at_work(redis_url: str, crawl: str, spider: str) -> Frontier:
     await frontier.open()
     await redis.aclose()
     return frontier
+
+
+def test_items_of_pages_that_are_done_are_in_the_feed_when_the_process_is_killed(
+    tmp_path: Path, redis_url: str
+) -> None:
+    options = WebOptions(hosts=4, pages=6, seed=3, zoo="none")
+    with DemoServer(options, tmp_path / "access.log") as served:
+        project = Project(
+            tmp_path / "project", FOLLOWER, redis_url=redis_url, address=served.address
+        )
+        project.add_settings(LEASE_TTL=2)
+        process = Process(["crawl", "mine"], tmp_path / "first.log", cwd=project.folder)
+        try:
+            until(lambda: len(project.items) >= 5, what="some items")
+        finally:
+            process.kill()
+        assert "Stored jsonlines feed" not in process.log
+        project.crawl()
+    found = {canonical(item["url"]) for item in project.items}
+    assert found == truth(options).must_fetch
+
+
+def test_a_feed_that_a_kill_would_cut_is_refused_unless_a_pipeline_has_the_items(
+    tmp_path: Path, redis_url: str
+) -> None:
+    with Shop() as shop:
+        spider = FOLLOWER.replace("s0.test", "shop.test")
+        project = Project(tmp_path / "project", spider, redis_url=redis_url, address=shop.address)
+        project.add_settings(
+            COMMANDS_MODULE="crawler.commands", FEEDS={"ftp://127.0.0.1:1/a.jsonl": {}}
+        )
+        refused = scrapy("crawl", "mine", cwd=project.folder)
+        assert (refused.code, shop.asked) == (2, {})
+        assert "The feed ftp://127.0.0.1:1/a.jsonl is whole only when" in refused.stderr
+        (project.folder / "shop" / "mine.py").write_text("class Keeps:\n    pass\n")
+        project.add_settings(ITEM_PIPELINES={"shop.mine.Keeps": 1})
+        run = scrapy("crawl", "mine", cwd=project.folder)
+    assert "it lacks items that count as crawled" in run.stderr
+    assert len(shop.asked["/"]) == 1
 
 
 def test_a_second_run_says_why_it_gives_nothing_and_a_fresh_one_starts_anew(

@@ -71,7 +71,7 @@ def test_seeds_that_cannot_be_read_end_the_crawl(crawls: Crawls, tmp_path: Path)
     [
         (
             "ftp://127.0.0.1:9/pages.jsonl",
-            "The feed ftp://127.0.0.1:9/pages.jsonl is uploaded only",
+            "The feed ftp://127.0.0.1:9/pages.jsonl is whole only",
         ),
         ("nope://127.0.0.1/pages.jsonl", "FEEDS cannot be written"),
     ],

@@ -77,6 +77,7 @@ async def test_connections_that_wait_for_another_fetch_make_room(port: int) -> N
             with no_file_left(), pytest.raises(DownloadTimeoutError):
                 await handler.download_request(request)
             assert not pool.waiting
+            # They are kept again when there is room.
             for host in ("a", "b", "c"):
                 await handler.download_request(Request(f"http://{host}.test/"))
-            assert len(pool.waiting) == 1
+            assert len(pool.waiting) == 3
