@@ -19,6 +19,7 @@ from crawler.command_settings import check_spider, completed, of_spider, use_fro
 from crawler.ending import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.errors import CrawlerError
 from crawler.extensions.servers import Servers
+from crawler.frontier.persistence import taken
 from crawler.frontier_verbs import crawls
 from crawler.pipelines.feeds import FEED_FAILED
 from crawler.policy.exit_codes import ExitCode
@@ -171,12 +172,12 @@ async def _look(servers: Servers, settings: BaseSettings, crawl: str, spider: st
     Returns how many URLs it has; None: there is no such crawl yet.
     """
     async with servers.checked(settings["PAGES_STORE"]) as redis:
-        return await crawls.urls_of(redis, crawl, spider)
+        return await taken(crawls.urls_of(redis, crawl, spider))
 
 
 async def _forget(servers: Servers, settings: BaseSettings, crawl: str) -> None:
     async with servers.checked(settings["PAGES_STORE"]):
-        await crawls.forget(crawl, servers, settings)
+        await taken(crawls.forget(crawl, servers, settings))
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

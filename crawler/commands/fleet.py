@@ -29,6 +29,7 @@ from crawler.fleet.supervisor import Supervisor
 from crawler.fleet.view import summary_lines
 from crawler.fleet.watch import Watch
 from crawler.frontier.connection import Client
+from crawler.frontier.persistence import taken
 from crawler.frontier_verbs import crawls
 from crawler.policy.exit_codes import ExitCode
 
@@ -98,11 +99,12 @@ class Command(ScrapyCommand):
             if settings["PAGES_STORE"] == "mongo":
                 # Now: one process that says what is wrong is better than many.
                 await servers.mongo()
-            urls = await crawls.urls_of(redis, crawl, _given(opts).get("name", spider))
+            name = _given(opts).get("name", spider)
+            urls = await taken(crawls.urls_of(redis, crawl, name))
             if opts.fresh and urls is not None:
                 # Here and once: a process that starts again goes on with the crawl.
                 crawls.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
-                await crawls.forget(crawl, servers, settings)
+                await taken(crawls.forget(crawl, servers, settings))
             await self._supervise(spider, crawl, opts, redis)
         finally:
             await servers.close()
