@@ -39,7 +39,7 @@ demo-web: $(CRAWL_INSTALLED) ## Serve the demo's synthetic web, to crawl it by h
 
 .PHONY: clean-data
 clean-data: $(CRAWL_INSTALLED) ## Delete the data in CRAWL_DIR (.crawl), unless a crawl uses it
-	@exec python -m crawler.embedded remove "$$CRAWL_DIR"
+	@exec python -m crawler.servers.embedded remove "$$CRAWL_DIR"
 
 ##@ Develop
 

@@ -22,7 +22,8 @@ from w3lib.url import canonicalize_url
 from benchmarks.command import run
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.frontier.links import LINKS_A_PAGE, url
-from crawler.links import HtmlReader, Reader
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import DocumentReader
 from crawler.urls import canonical, fingerprint
 
 PAGE_BYTES = 26_000
@@ -88,7 +89,7 @@ def urls(count: int) -> list[str]:
     return found
 
 
-def read_page(body: bytes, reader: Reader) -> int:
+def read_page(body: bytes, reader: DocumentReader) -> int:
     """Our way: one pass, then the links' fingerprints."""
     document = reader.read(body, _URL, content_type=_TYPE)
     assert document.title
@@ -107,7 +108,7 @@ def read_page_by_scrapy(body: bytes, extractor: LinkExtractor) -> int:
 def measure_pages(quick: bool) -> Iterator[Figure]:
     """Pages by us and by Scrapy."""
     bodies = [page(number) for number in range(24)]
-    reader = Reader(HtmlReader(max_links=6000), max_links=6000)
+    reader = DocumentReader(HtmlReader(max_links=6000), max_links=6000)
     extractor = LinkExtractor()
     assert read_page(bodies[0], reader) == read_page_by_scrapy(bodies[0], extractor)
     ours, theirs = _best(

@@ -8,7 +8,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from crawler.embedded import find_redis_server
+from crawler.servers.embedded import find_redis_server
 
 _PACKAGES = ("scrapy", "redis", "hiredis", "scrapy-redis")
 

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from benchmarks.command import run
 from benchmarks.figures import Figure, Skipped, at_least, at_most
 from crawler import settings
-from crawler.policy.priority import Host, Scorer, front_queue
-from crawler.policy.tally import Tally
-from crawler.policy.turns import turns
+from crawler.discovery.priority import HostFacts, Scorer, front_queue
+from crawler.discovery.traps import Tally
+from crawler.frontier.tuning import turns
 from crawler.urls import host_of, registered_domain
 from demo.importance import LinkedWeb, importance, linked_web
 
@@ -157,7 +157,7 @@ class Simulation:
                 if registered_domain(host) != domain:
                     self._inbound.add(host)
                 points[host] = self._scorer.host_points(
-                    host, Host(self._found[host], self._inbound[host])
+                    host, HostFacts(self._found[host], self._inbound[host])
                 )
             if target not in self._known:
                 self._known.add(target)

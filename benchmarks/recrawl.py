@@ -20,7 +20,7 @@ from itertools import accumulate
 
 from benchmarks.command import run
 from benchmarks.figures import Figure, Skipped, at_least
-from crawler.policy.recrawl import Found, RecrawlPolicy, Visit
+from crawler.scheduling.recrawl_policy import RecrawlPolicy, Visit, VisitResult
 
 _DAY_S = 86_400.0
 _DAYS = 480
@@ -74,7 +74,7 @@ def simulate(changes: Sequence[Sequence[float]], policy: RecrawlPolicy) -> tuple
         before: Visit | None = None
         while day < _DAYS:
             version = bisect_right(days, day)
-            decision = policy.visited(before, Found(b"%d" % version), now_s=day * _DAY_S)
+            decision = policy.visited(before, VisitResult(b"%d" % version), now_s=day * _DAY_S)
             before = decision.visit
             until = min(day + decision.wait_s / _DAY_S, _DAYS)
             changes_at = days[version] if version < len(days) else _DAYS

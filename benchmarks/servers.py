@@ -15,10 +15,9 @@ from typing import Any
 import redis
 
 from benchmarks.cores import pinned
-from crawler.embedded import find_redis_server
-from crawler.embedded.mongo_server import MongoServer
-from crawler.embedded.redis_server import RedisServer
 from crawler.errors import ConfigurationError
+from crawler.servers.embedded import find_redis_server
+from crawler.servers.embedded.server import MongoServer, RedisServer
 
 _START_S = 10.0
 

@@ -28,13 +28,14 @@ from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.links import page as html
 from benchmarks.servers import private_mongo
 from crawler import settings as ours
-from crawler.extensions.servers import Servers
 from crawler.items import Page
-from crawler.links import HtmlReader, Reader
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import DocumentReader
 from crawler.pipelines.store import Store
-from crawler.storage import codecs
+from crawler.servers.connections import Servers
+from crawler.storage import documents
 from crawler.storage.documents import documents_of
-from crawler.storage.stored_pages import StoredPages
+from crawler.storage.reader import PageReader
 
 _CONCURRENT = 128
 _DIFFERENT = 24
@@ -44,7 +45,7 @@ _TARGET_PAGES_S, _TARGET_FIND_MS = 1_000, 2.0
 
 def pages(count: int, database: str) -> Iterator[Page]:
     """As the spider makes them."""
-    reader = Reader(HtmlReader(max_links=6000), max_links=6000)
+    reader = DocumentReader(HtmlReader(max_links=6000), max_links=6000)
     url = "http://www.words.example/library/page"
     bodies = [html(number) for number in range(_DIFFERENT)]
     read = [reader.read(body, url, content_type="text/html; charset=utf-8") for body in bodies]
@@ -76,7 +77,7 @@ def _url(database: str, number: int) -> str:
 async def _store(uri: str, database: str) -> AsyncIterator[tuple[Store, Servers]]:
     values = {name: getattr(ours, name) for name in dir(ours) if name.isupper()}
     values |= {
-        "EXTENSIONS": {"crawler.extensions.servers.Servers": 0},
+        "EXTENSIONS": {"crawler.servers.connections.Servers": 0},
         "TWISTED_REACTOR_ENABLED": False,
         "MONGO_URI": uri,
         "MONGO_DATABASE": database,
@@ -109,7 +110,7 @@ async def _measure(uri: str, quick: bool) -> list[Figure]:
         pages_s = count / (perf_counter() - started_s)
         cpu_ms = (process_time() - cpu_s) / count * 1000
         client = await servers.mongo()
-        stored = StoredPages(client["batches"])
+        stored = PageReader(client["batches"])
         chance, times = random.Random(1), []
         for _ in range(looks):
             url = _url("batches", chance.randrange(count))
@@ -139,7 +140,7 @@ async def _single_inserts(database: Any, count: int) -> float:
     metadata = database.get_collection("pages_metadata", write_concern=concern)
     await content.create_index("page_id", unique=True)
     await metadata.create_index("url_hash", unique=True)
-    compress = codecs.compressor("zstd")
+    compress = documents.compressor("zstd")
 
     async def insert(page: Page) -> None:
         documents = documents_of(page, "zstd", compress)

@@ -11,11 +11,11 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
 from crawler import settings as ours
-from crawler.components import path_of, undecided
-from crawler.extensions.lean import Lean
-from crawler.extensions.servers import Servers
-from crawler.extensions.vitals import VitalsExtension
+from crawler.config.components import path_of, undecided
+from crawler.extensions.fastpath import FastPath
+from crawler.extensions.monitoring import Monitoring
 from crawler.pipelines.feeds import Feeds
+from crawler.servers.connections import Servers
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -55,7 +55,7 @@ _KEPT = frozenset(
 )
 # In the place of one of these.
 _FOR_THE_GENERIC_SPIDER = frozenset(
-    {"crawler.middlewares.http_auth.HttpAuth", "crawler.middlewares.offsite.Offsite"}
+    {"crawler.middlewares.scrapy_twins.HttpAuth", "crawler.middlewares.scrapy_twins.Offsite"}
 )
 
 
@@ -85,6 +85,6 @@ class FrontierAddon:
                     settings.setdefault_in_component_priority_dict(name, cls, order)
         feeds_order = ours.ITEM_PIPELINES["crawler.pipelines.feeds.Feeds"]
         settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", Feeds, feeds_order)
-        settings.setdefault_in_component_priority_dict("EXTENSIONS", Lean, -10)
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", FastPath, -10)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Servers, 0)
-        settings.setdefault_in_component_priority_dict("EXTENSIONS", VitalsExtension, 100)
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", Monitoring, 100)

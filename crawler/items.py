@@ -1,4 +1,4 @@
-"""What a crawl gives: pages."""
+"""Pages, the items of a crawl, and the flags that they may have."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crawler.frontier import Entry, Lease
+
+NOT_MODIFIED = "not_modified"
 
 
 def parent_of(entry: Entry) -> str:

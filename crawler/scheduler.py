@@ -17,41 +17,42 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 
-from crawler import assembly, file_limit
 from crawler import settings as ours
-from crawler.discoveries import Discoveries
-from crawler.ending import REDIS_LOST
-from crawler.engine import Engine
+from crawler.config import read
+from crawler.discovery.follow import LinkFollower
+from crawler.discovery.pushed import reader_for
+from crawler.discovery.traps import Traps
 from crawler.errors import ConfigurationError
-from crawler.extensions.servers import Servers, mongo_limit_s
-from crawler.failures import Failures
-from crawler.frontier import Added, Again, Entry, Frontier, Kind, Lease, Steering
-from crawler.frontier.health import Health
-from crawler.frontier.persistence import taken
-from crawler.heartbeat import Heartbeat
-from crawler.known import Known
-from crawler.known_starts import KnownStarts, how_to_start_anew
-from crawler.options import Options
-from crawler.orders import Orders
-from crawler.outside import Outside
-from crawler.pipelines import feeds
-from crawler.policy.retry import Bury, Retry
-from crawler.pushed import reader_for
-from crawler.recrawls import Recrawls
-from crawler.rejections import Rejections
-from crawler.replacements import Replacements
-from crawler.requests import LEASE, NotCarried, to_entry, to_request
-from crawler.storage.health import MongoHealth
+from crawler.frontier import Added, Again, CrawlControl, Entry, Frontier, Kind, Lease
+from crawler.monitoring.process_stats import ProcessStats
+from crawler.scheduling import connect
+from crawler.scheduling.adder import RedirectSettler, SeenCache, UrlAdder
+from crawler.scheduling.completion import REDIS_LOST, keep_files
+from crawler.scheduling.engine import Engine
+from crawler.scheduling.failures import Failures
+from crawler.scheduling.heartbeat import Heartbeat
+from crawler.scheduling.intake import Intake
+from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.notices import KnownStarts, Rejections, how_to_start_anew
+from crawler.scheduling.options import CrawlOptions, OptionsWatcher
+from crawler.scheduling.recrawls import Recrawls
+from crawler.scheduling.request_codec import NotCarried, to_entry, to_request
+from crawler.scheduling.retry_policy import Bury, Retry
+from crawler.servers.connections import Servers, mongo_limit_s
+from crawler.servers.mongo import MongoHealth
+from crawler.servers.redis.checks import taken
+from crawler.servers.redis.health import RedisHealth
 from crawler.urls import Rejected, Urls
-from crawler.vitals import Vitals
-from crawler.vitals.names import PAGES_CRAWLED, failed_stat
-from crawler.workbench import Workbench
+from crawler.util import file_limit
+from crawler.util.per_crawler import shared
+from crawler.util.request_meta import LEASE
+from crawler.util.stat_names import PAGES_CRAWLED, failed_stat
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
-    from crawler.fetch_errors import OutOfSockets
+    from crawler.util.file_limit import OutOfSockets
 
 logger = logging.getLogger(__name__)
 
@@ -66,32 +67,34 @@ class Scheduler(BaseScheduler):
         settings = crawler.settings
         assert crawler.spider is not None
         spider = crawler.spider
-        self.crawl: str = assembly.crawl_name(settings, spider.name, getattr(spider, "crawl", None))
+        self.crawl: str = read.crawl_name(settings, spider.name, getattr(spider, "crawl", None))
         self.is_scoped: bool = getattr(crawler.spider, "is_scoped", False)
-        self.thresholds = assembly.numbers(settings, "FRONTIER_THRESHOLDS")
-        self.urls = Urls(assembly.url_rules(settings))
-        self.failures = Failures(self, assembly.retry_policy(settings))
-        self.replacements = Replacements(self)
+        self.thresholds = read.numbers(settings, "FRONTIER_THRESHOLDS")
+        self.urls = Urls(read.url_rules(settings))
+        self.failures = Failures(self, read.retry_policy(settings))
+        self.redirect_settler = RedirectSettler(self)
         self.frontier: Frontier
-        self.workbench: Workbench
+        self.lease_pool: LeasePool
         self._crawler = crawler
         self._spider = crawler.spider
-        self._limits = assembly.limits(settings)
-        self._pulse = assembly.pulse(settings)
-        self._tuning = assembly.tuning(settings)
-        self._given = assembly.given_options(settings, crawler.spider)
-        self._health = Health(settings.getfloat("REDIS_GIVE_UP"))
+        self._limits = read.limits(settings)
+        self._pulse = read.pulse(settings)
+        self._tuning = read.tuning(settings)
+        self._given = read.given_options(settings, crawler.spider)
+        self._health = RedisHealth(settings.getfloat("REDIS_GIVE_UP"))
         self._mongo_health = MongoHealth.of(crawler)
         self._engine = Engine(crawler, file_limit.prepare(settings).fetches)
-        self.discoveries: Discoveries
-        self.recrawls = Recrawls(assembly.recrawl_tuning(settings))
-        self.orders = Orders(assembly.skipped_extensions(settings), self._limit, self.recrawls)
+        self.adder: UrlAdder
+        self.recrawls = Recrawls(read.recrawl_tuning(settings))
+        self.options_watcher = OptionsWatcher(
+            read.skipped_extensions(settings), self._limit, self.recrawls
+        )
         self._rejections = Rejections(self.count)
         has_commands = settings["COMMANDS_MODULE"] == ours.COMMANDS_MODULE
         anew = how_to_start_anew(spider.name, has_commands=has_commands)
         self.known_starts = KnownStarts(self.crawl, anew, self.count)
-        self._steering: Steering
-        self._outside: Outside
+        self._control: CrawlControl
+        self._intake: Intake
         self._heartbeat: Heartbeat | None = None
         self._beats = 0
         self._forgotten = 0
@@ -123,13 +126,13 @@ class Scheduler(BaseScheduler):
         return deferred_from_coro(self._close())
 
     def has_pending_requests(self) -> bool:
-        bench, reason = self.workbench, self.workbench.ending.reason
-        left = reason is None or bench.held > 0 or not bench.outbox.empty
+        pool, reason = self.lease_pool, self.lease_pool.completion.reason
+        left = reason is None or pool.held > 0 or not pool.outbox.empty
         return left and reason != REDIS_LOST
 
     def next_request(self) -> Request | None:
-        while (lease := self.workbench.take()) is not None:
-            if reason := self.orders.drops(lease.entry):
+        while (lease := self.lease_pool.take()) is not None:
+            if reason := self.options_watcher.drops(lease.entry):
                 self.count(reason)
                 self.done(lease, page=False)
                 continue
@@ -146,10 +149,14 @@ class Scheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Take a request from the engine: a start request, one of an errback, a replacement."""
         lease: Lease | None = request.meta.get(LEASE)
-        if lease is not None and (not self.holds(lease) or lease.key in self.replacements.awaited):
+        if lease is not None and (
+            not self.holds(lease) or lease.key in self.redirect_settler.awaited
+        ):
             # A middleware settled the lease and gave its request back to end the fetch quietly.
             return True
-        entry = self.entry_of(request) if lease is None else self.replacements.entry(request, lease)
+        entry = (
+            self.entry_of(request) if lease is None else self.redirect_settler.entry(request, lease)
+        )
         sent = None
         if entry is not None:
             # Never refused: it is a seed, or takes the place of a URL that the frontier has. Scrapy
@@ -158,14 +165,14 @@ class Scheduler(BaseScheduler):
             if lease is not None and entry.id == lease.entry.id:
                 # Folded into its source, and still the only way to the page.
                 forced = forced or entry.written_url != lease.entry.written_url
-            sent = self.discoveries.send(entry, "force" if forced else "all", self._engine.wake)
+            sent = self.adder.send(entry, "force" if forced else "all", self._engine.wake)
             if request.meta.get("is_start_request"):
                 self.known_starts.look(request, sent)
         if lease is not None:
-            self.replacements.settle(lease, sent)
+            self.redirect_settler.settle(lease, sent)
         elif entry is not None:
             # A spider may find more to do when it hears that nothing is left.
-            self.workbench.ending.not_yet()
+            self.lease_pool.completion.not_yet()
         return entry is not None
 
     # --- what the components use ---------------------------------------------------------------
@@ -195,14 +202,14 @@ class Scheduler(BaseScheduler):
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
         """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or spilled."""
         if mode == "all":
-            await self.orders.note_seeds(entries)
-        added = await self.discoveries.add(entries, mode)
-        return await self._outside.keep(entries, added) if added.refused else added
+            await self.options_watcher.note_seeds(entries)
+        added = await self.adder.add(entries, mode)
+        return await self._intake.keep(entries, added) if added.refused else added
 
     async def add_links(self, ids: Sequence[int], entries: Sequence[Entry | bytes]) -> Added:
         """The same for links with these fingerprints, none of which is known."""
-        added = await self.discoveries.add_unknown(ids, entries)
-        return await self._outside.keep(entries, added) if added.refused else added
+        added = await self.adder.add_unknown(ids, entries)
+        return await self._intake.keep(entries, added) if added.refused else added
 
     @property
     def is_redis_away(self) -> bool:
@@ -211,52 +218,52 @@ class Scheduler(BaseScheduler):
 
     def holds(self, lease: Lease) -> bool:
         """Is this lease still to be settled by this process?"""
-        return self.workbench.holds(lease)
+        return self.lease_pool.holds(lease)
 
     def may_fetch(self, lease: Lease) -> bool:
         """Is this lease surely ours at this moment? If not, nothing is fetched by it."""
-        return self.workbench.may_fetch(lease)
+        return self.lease_pool.may_fetch(lease)
 
     def release(self, lease: Lease, rest_ms: int, *, usual: bool = True) -> None:
         """A fetch ended; its host rests, as long as it usually does or not."""
-        self.workbench.release(lease, rest_ms, usual=usual)
+        self.lease_pool.release(lease, rest_ms, usual=usual)
 
     def done(
         self, lease: Lease, *, page: bool, no_page: str = "", again: Again | None = None
     ) -> None:
         """The URL is finished, for good or for a while; its links are in the frontier.
 
-        `no_page` is the stat that counts why it gave none, see vitals/names.py.
+        `no_page` is the stat that counts why it gave none, see util/stat_names.py.
         """
         if page or no_page:
             self.count(PAGES_CRAWLED if page else no_page)
-        self.workbench.outbox.done(lease, page=page, again=again)
-        self.workbench.settled(lease)
+        self.lease_pool.outbox.done(lease, page=page, again=again)
+        self.lease_pool.settled(lease)
 
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
         """The URL failed; the retry policy decided what becomes of it."""
         if isinstance(decision, Retry):
             again = lease.entry.retried(decision.reason, now_s=time.time())
-            self.workbench.outbox.retry(lease, decision.wait_ms, again)
+            self.lease_pool.outbox.retry(lease, decision.wait_ms, again)
             self.count(f"retry/{decision.reason}")
         else:
             self._give_up(lease, decision.reason)
-        self.workbench.settled(lease)
+        self.lease_pool.settled(lease)
 
     def _give_up(self, lease: Lease, reason: str) -> None:
         if lease.entry.kind is Kind.PAGE:
             self.count(failed_stat(reason))
         if (later := self.recrawls.after_failures(lease)) is not None:
-            self.workbench.outbox.done(lease, page=False, again=later)
+            self.lease_pool.outbox.done(lease, page=False, again=later)
             self.count("recrawl/failed")
         else:
-            self.workbench.outbox.bury(lease, reason)
+            self.lease_pool.outbox.bury(lease, reason)
             self.count(f"dead/{reason}")
             logger.debug("Gave up on %s: %s", lease.entry.url, reason)
 
     def hand_back(self, lease: Lease, rest_ms: int) -> None:
         """The URL was not fetched; it is next in line when its host has rested."""
-        self.workbench.hand_back(lease, rest_ms)
+        self.lease_pool.hand_back(lease, rest_ms)
 
     def ran_out(self, lease: Lease, error: OutOfSockets) -> None:
         """No file descriptor was left for a fetch: its URL waits, and fewer run at a time."""
@@ -267,46 +274,46 @@ class Scheduler(BaseScheduler):
     # --- life ----------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        parts = await assembly.connect(self._crawler, self.crawl, self._tuning)
+        parts = await connect.connect(self._crawler, self.crawl, self._tuning)
         self.frontier = parts.frontier
-        demand = self._engine.demand(lambda: self._outside.take_in())  # noqa: PLW0108 - made below
-        self.workbench = Workbench(self.frontier, self._health, self._limits, demand)
-        known = Known(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
-        self.discoveries = Discoveries(self.workbench.outbox, known, self.count)
+        hooks = self._engine.hooks(lambda: self._intake.take_in())  # noqa: PLW0108 - made below
+        self.lease_pool = LeasePool(self.frontier, self._health, self._limits, hooks)
+        known = SeenCache(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
+        self.adder = UrlAdder(self.lease_pool.outbox, known, self.count)
         await self.frontier.create()
-        self._steering = await Steering.of(parts.redis, self.crawl, self.urls)
-        self.urls = self._steering.urls
+        self._control = await CrawlControl.of(parts.redis, self.crawl, self.urls)
+        self.urls = self._control.urls
         reader = reader_for(self._spider, parts.pushed.key, self.entry_of, self.urls)
-        self._outside = Outside(
-            *(self.frontier, parts.pushed, reader, self.discoveries.add, parts.spill),
+        self._intake = Intake(
+            *(self.frontier, parts.pushed, reader, self.adder.add, parts.spill),
             health=self._mongo_health,
             timeout_s=mongo_limit_s(self._crawler.settings),
             count=self.count,
             is_closing=lambda: Engine.is_closing(self._crawler),
         )
         heartbeat = Heartbeat(
-            *(self.frontier, self.workbench, self._health, self._pulse),
+            *(self.frontier, self.lease_pool, self._health, self._pulse),
             about=self._about,
             on_beat=self._on_beat,
-            on_epoch=self.discoveries.forget,
+            on_epoch=self.adder.forget,
             on_loss=self._data_lost,
         )
         await heartbeat.open()
         self._heartbeat = heartbeat
         self.known_starts.begin(await self.frontier.sizes())
-        await self.orders.open(self._steering, self._given)
-        self.workbench.open()
+        await self.options_watcher.open(self._control, self._given)
+        self.lease_pool.open()
 
     async def _close(self) -> None:
         if self._heartbeat is not None:
-            await self.orders.close()
-            await self._outside.close()
-            await self.workbench.close()
+            await self.options_watcher.close()
+            await self._intake.close()
+            await self.lease_pool.close()
             await self._heartbeat.close()
-            if not self.workbench.has_claimed:
+            if not self.lease_pool.has_claimed:
                 self.known_starts.warn_if_all()
                 # Before Scrapy writes empty ones, when the spider is closed.
-                feeds.keep_files(self._crawler)
+                keep_files(self._crawler)
 
     async def _close_unopened(self) -> None:
         try:
@@ -319,9 +326,9 @@ class Scheduler(BaseScheduler):
         self._beats += 1
         self._settle_lost()
         if self._beats % 5 == 0:
-            self.frontier.pressed = await self._steering.memory_share() > self._pulse.memory_full
+            self.frontier.pressed = await self._control.memory_share() > self._pulse.memory_full
             if not self.frontier.pressed:
-                self._outside.take_in_soon()
+                self._intake.take_in_soon()
 
     def _data_lost(self, lost_s: float) -> None:
         logger.error(
@@ -331,21 +338,21 @@ class Scheduler(BaseScheduler):
             "from what is left",
             *(lost_s, self.crawl),
         )
-        self.workbench.ending.data_lost()
+        self.lease_pool.completion.data_lost()
         self._engine.wake()
 
-    def _limit(self, now: Options) -> None:
-        self.workbench.follow(now)
+    def _limit(self, now: CrawlOptions) -> None:
+        self.lease_pool.follow(now)
         if now.forgotten != self._forgotten:
             self._forgotten = now.forgotten
-            self.discoveries.forget()
+            self.adder.forget()
 
     def _about(self) -> dict[str, Any]:
         return {
-            **assembly.PROCESS,
-            **Vitals.of(self._crawler).about(time.monotonic()),
-            "held": self.workbench.held,
-            "shards": self.workbench.shard_order,
+            **connect.PROCESS,
+            **ProcessStats.of(self._crawler).about(time.monotonic()),
+            "held": self.lease_pool.held,
+            "shards": self.lease_pool.shard_order,
             "troubles": [
                 each for each in (self._health.trouble, self._mongo_health.trouble) if each
             ],
@@ -357,18 +364,29 @@ class Scheduler(BaseScheduler):
         A middleware answered with a request of its own, or another component vetoed a redirect:
         Scrapy tells nobody.
         """
-        awaited = self.failures.recording | self.replacements.awaited
-        for lease in self._engine.lost(self.workbench.taken):
+        awaited = self.failures.recording | self.redirect_settler.awaited
+        for lease in self._engine.lost(self.lease_pool.taken):
             if lease.key not in awaited:
                 self.count("scheduler/lost")
                 self.done(lease, page=False)
 
     def _spider_idle(self) -> None:
-        ending = self.workbench.ending
-        if ending.reason not in (None, "finished"):
-            ending.tell()
-            raise CloseSpider(ending.reason)
+        completion = self.lease_pool.completion
+        if completion.reason not in (None, "finished"):
+            completion.tell()
+            raise CloseSpider(completion.reason)
 
     def count(self, name: str, by: int = 1) -> None:
         """Add to one of Scrapy's stats."""
         self._crawler.stats.inc_value(name, by)
+
+
+def link_follower(crawler: Crawler) -> LinkFollower:
+    """Return the follower of links that all components of a crawl share."""
+
+    def make() -> LinkFollower:
+        settings = crawler.settings
+        traps = Traps(read.trap_rules(settings))
+        return LinkFollower(crawler, lambda: Scheduler.of(crawler), read.scorer(settings), traps)
+
+    return shared(LinkFollower, crawler, make)

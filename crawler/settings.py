@@ -6,7 +6,7 @@ Override one with `-s NAME=value`, in a project of your own, or (servers) by the
 import os
 import sys
 
-from crawler import interrupts
+from crawler.util import interrupts
 
 if "scrapy.cmdline" in sys.modules:
     # A command of Scrapy's reads its settings before it loads any other module of ours.
@@ -103,7 +103,7 @@ URL_FOLD: list[str] = []
 # --- Scope, traps, priority (docs/tuning.md has examples) -----------------------------------------
 # Whether the sitemaps that a robots.txt names are read.
 FOLLOW_SITEMAPS = True
-# Endings of files that are not followed. None: the list in crawler/policy/url_filter.py, less
+# Endings of files that are not followed. None: the list in crawler/discovery/scope.py, less
 # pictures, sound and films with FOLLOW_MEDIA. []: all files are followed.
 SKIPPED_EXTENSIONS: list[str] | None = None
 # Traps; 0 switches a rule off. How often a path may have the same segment, and how many segments.
@@ -124,7 +124,8 @@ TRAP_SESSIONS_MAX = 20
 # Pages that differ so, after which half of them must be no duplicates to follow more of them.
 TRAP_DUPLICATES_AFTER = 10
 # Points by which a URL's score differs from 100, by what is known of it; those not named keep their
-# defaults, which are in crawler/policy/priority.py with their meanings. A wrong name is an error.
+# defaults, which are in crawler/discovery/priority.py with their meanings. A wrong name is an
+# error.
 PRIORITY_WEIGHTS: dict[str, int] = {}
 # Domains whose URLs have more points: a list, or a file with one a line or as Tranco has them.
 TRUSTED_DOMAINS: list[str] | str | None = None
@@ -220,7 +221,7 @@ PAGES_STORE = "mongo"
 # "zstd", "zlib" or "none".
 PAGES_CODEC = "zstd"
 # Lets each process of a fleet write files of its own: FEEDS with "pages-%(process)s.jsonl".
-FEED_URI_PARAMS = "crawler.feed_names.with_process"
+FEED_URI_PARAMS = "crawler.pipelines.feeds.with_process"
 # Pages and bytes written to MongoDB in one go, at the most.
 STORE_BATCH_MAX = 200
 STORE_BATCH_MAX_BYTES = 16_000_000
@@ -236,7 +237,8 @@ NEAR_MIN_WORDS = 50
 # more tables. Up to 16 times as many, all are found.
 NEAR_PAGES = 1_000_000
 # How -a recrawl= works: seconds, factors and counts that are not named keep their defaults, which
-# are in crawler/policy/recrawl.py (Tuning) with their meanings. A wrong name is an error.
+# are in crawler/scheduling/recrawl_policy.py (RecrawlTuning) with their meanings. A wrong name is
+# an error.
 RECRAWL: dict[str, float] = {}
 # Links followed from one page.
 MAX_OUTLINKS = 6000
@@ -315,8 +317,8 @@ DOWNLOADER_MIDDLEWARES = {
     "crawler.middlewares.dns.Dns": 90,
     "crawler.middlewares.robots.Robots": 100,
     "crawler.middlewares.conditional.Conditional": 900,
-    "crawler.middlewares.address_delay.AddressDelay": 940,
-    "crawler.middlewares.adaptive_delay.AdaptiveDelay": 950,
+    "crawler.middlewares.ip_delay.IpDelay": 940,
+    "crawler.middlewares.politeness.PolitenessMiddleware": 950,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
     # A meta refresh is a link like others.
@@ -326,22 +328,22 @@ DOWNLOADER_MIDDLEWARES = {
     "crawler.middlewares.redirects.Redirects": 600,
     # Replaced by one that counts the same in a fifth of the time.
     "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
-    "crawler.middlewares.traffic.Traffic": 850,
+    "crawler.middlewares.scrapy_twins.Traffic": 850,
     # Replaced by one that does the same in half of the time.
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "crawler.middlewares.decompression.Decompression": 590,
     # Replaced by one that leaves the generic spider out: the links pipeline decides on its scope.
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
-    "crawler.middlewares.offsite.Offsite": 50,
+    "crawler.middlewares.scrapy_twins.Offsite": 50,
     # Replaced by one that is there only if HTTPAUTH_USER is set.
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
-    "crawler.middlewares.http_auth.HttpAuth": 300,
+    "crawler.middlewares.scrapy_twins.HttpAuth": 300,
 }
 SPIDER_MIDDLEWARES = {
     "crawler.middlewares.leases.Leases": 10,
     # Replaced by one that lets the output of callbacks pass by.
     "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
-    "crawler.middlewares.starts.Starts": 25,
+    "crawler.middlewares.scrapy_twins.Starts": 25,
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
     "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
@@ -356,9 +358,9 @@ ITEM_PIPELINES = {
 }
 EXTENSIONS = {
     "crawler.extensions.components.Components": -20,
-    "crawler.extensions.lean.Lean": -10,
-    "crawler.extensions.servers.Servers": 0,
-    "crawler.extensions.vitals.VitalsExtension": 100,
+    "crawler.extensions.fastpath.FastPath": -10,
+    "crawler.servers.connections.Servers": 0,
+    "crawler.extensions.monitoring.Monitoring": 100,
     "crawler.extensions.progress.Progress": 500,
     "crawler.extensions.admin.Admin": 600,
     # Its line a minute is ours to write.
@@ -370,7 +372,7 @@ LOG_JSON = os.environ.get("LOG_JSON", "").lower() in ("1", "true", "yes")
 # A line a URL is for debugging.
 LOG_LEVEL = "INFO"
 LOG_VERSIONS: list[str] = []
-LOG_FORMATTER = "crawler.log_format.LogFormatter"
+LOG_FORMATTER = "crawler.monitoring.logs.LogFormatter"
 STATS_DUMP = False
 # Counts without checks for deprecated arguments, of which a page has forty.
-STATS_CLASS = "crawler.stats.Stats"
+STATS_CLASS = "crawler.fastpath.stats.Stats"

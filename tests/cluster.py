@@ -20,7 +20,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from crawler.embedded.binaries import find_redis_server
+from crawler.servers.embedded.server import find_redis_server
 
 SLOTS = 16384
 MASTERS = 3

@@ -7,7 +7,7 @@ from scrapy.utils.test import get_crawler
 
 from crawler import settings as ours
 
-SERVERS = "crawler.extensions.servers.Servers"
+SERVERS = "crawler.servers.connections.Servers"
 
 
 def project_crawler(**settings: Any) -> Crawler:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from crawler.download import DownloadHandler
+from crawler.download.handler import DownloadHandler
 from tests.crawlers import project_crawler
 
 LOOPBACK = ["127.0.0.0/8", "::1"]

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from crawler.embedded.mongo_server import MongoServer
+from crawler.servers.embedded.server import MongoServer
 
 
 class _Server(MongoServer):

@@ -12,7 +12,7 @@ import pymongo
 import pytest
 import redis
 
-from crawler.embedded import EmbeddedServers
+from crawler.servers.embedded import EmbeddedServers
 
 
 @pytest.fixture(scope="session")

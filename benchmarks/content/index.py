@@ -16,8 +16,8 @@ from redis.asyncio import Redis
 
 from benchmarks.figures import Figure, at_most
 from benchmarks.servers import PrivateRedis, private_redis
-from crawler.content_seen import Content, ContentSeen
-from crawler.content_seen.layout import Layout
+from crawler.dedup.index import Content, ContentIndex
+from crawler.dedup.layout import Layout
 from crawler.frontier.shards import tags
 
 _BATCH = 100
@@ -57,7 +57,7 @@ async def _fill_and_check(
     chance = random.Random(1)
     empty = server.memory_bytes()
     async with Redis.from_url(server.url) as client:
-        seen = ContentSeen(client, layout, _DISTANCE)
+        seen = ContentIndex(client, layout, _DISTANCE)
         for start in range(0, pages - _CHECKED, _BATCH):
             for url_id in range(start, start + _BATCH):
                 seen.remember(url_id, _content(chance))

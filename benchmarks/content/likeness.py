@@ -18,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.figures import Figure, at_least
-from crawler.links import HtmlReader, Reader
-from crawler.policy.frames import Frames
-from crawler.policy.similarity import distance, hashes_of, simhash, words_of
+from crawler.dedup.boilerplate import Boilerplate
+from crawler.dedup.simhash import distance, hashes_of, simhash, words_of
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import DocumentReader
 from demo.html import special_page
 from demo.node import Node
 from demo.words import PARAGRAPH_WORDS
@@ -86,8 +87,8 @@ def _nodes(articles: int) -> list[tuple[int, int, Node]]:
 
 def _read(nodes: Iterable[tuple[int, int, Node]]) -> Iterator[Seen]:
     """What the spider and the pipeline do, with an index in memory."""
-    reader = Reader(HtmlReader(max_links=0), max_links=0)
-    frames = Frames()
+    reader = DocumentReader(HtmlReader(max_links=0), max_links=0)
+    frames = Boilerplate()
     originals = np.zeros(0, dtype=np.uint64)
     for article, changed, node in nodes:
         document = reader.read(special_page(node), node.url, content_type=node.content_type)

@@ -3,7 +3,7 @@
 import os
 
 # The crawl imports it in the background when it runs; imports do not count, for any contender.
-import crawler.admin.starting  # noqa: F401
+import crawler.admin.server  # noqa: F401
 from crawler.settings import *  # noqa: F403
 from crawler.settings import EXTENSIONS as _EXTENSIONS
 from crawler.settings import ITEM_PIPELINES as _PIPELINES

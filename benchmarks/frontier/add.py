@@ -29,10 +29,9 @@ from benchmarks.frontier.client import (
 )
 from benchmarks.frontier.links import KNOWN_SHARE, LINKS_A_PAGE, entry, page_links, url
 from benchmarks.servers import PrivateRedis, private_redis
-from crawler.discoveries import Discoveries
-from crawler.frontier.health import Health
 from crawler.frontier.outbox import Outbox
-from crawler.known import Known
+from crawler.scheduling.adder import SeenCache, UrlAdder
+from crawler.servers.redis.health import RedisHealth
 from crawler.settings import KNOWN_CACHE_SIZE
 
 _HOSTS = 10_000
@@ -147,14 +146,14 @@ def _peer_add(server: PrivateRedis, scheduler: PeerScheduler, pages: int, number
 async def _redis_ms_with_cache(server: PrivateRedis, pages: int) -> float:
     """Past the memory of known URLs and through the outbox, as a crawl's discoveries go."""
     async with open_frontier(server) as frontier:
-        outbox = Outbox(frontier, Health(_GIVE_UP_S), lambda: None)
-        discoveries = Discoveries(outbox, Known(KNOWN_CACHE_SIZE), lambda _name, _by: None)
+        outbox = Outbox(frontier, RedisHealth(_GIVE_UP_S), lambda: None)
+        adder = UrlAdder(outbox, SeenCache(KNOWN_CACHE_SIZE), lambda _name, _by: None)
         known = KNOWN_CACHE_SIZE // 2
         for batch in batched((entry(number, _HOSTS) for number in range(known)), 1000):
-            await discoveries.add(batch, "new")
+            await adder.add(batch, "new")
         found = [[entry(link, _HOSTS) for link in links] for links in page_links(known, pages)]
         watch = Stopwatch(server)
         for start in range(0, pages, _CONCURRENT_PAGES):
             now = found[start : start + _CONCURRENT_PAGES]
-            await asyncio.gather(*(discoveries.add(links, "new") for links in now))
+            await asyncio.gather(*(adder.add(links, "new") for links in now))
         return watch.stop(pages).redis_cpu_s / pages * 1000

@@ -12,7 +12,7 @@ from itertools import islice
 from benchmarks.frontier.links import LINKS_A_PAGE, entry
 from benchmarks.servers import PrivateRedis
 from crawler.frontier import Entry, Frontier, Tuning
-from crawler.frontier.connection import connect
+from crawler.servers.redis.connection import connect
 
 # Ten pages a call: what a process finds while the last call is on its way.
 BATCH = 10 * LINKS_A_PAGE

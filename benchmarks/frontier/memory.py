@@ -12,7 +12,7 @@ from benchmarks.frontier.client import fill, open_frontier
 from benchmarks.frontier.links import url
 from benchmarks.servers import PrivateRedis, private_redis
 from crawler.frontier import Tuning
-from crawler.frontier.seen import Bloom
+from crawler.frontier.tuning import Bloom
 
 _HOSTS = 10_000
 _KNOWN = 1_000_000

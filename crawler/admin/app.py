@@ -9,12 +9,11 @@ from typing import Any
 from fastapi import Depends, FastAPI
 from starlette.types import Receive, Scope, Send
 
-from crawler.admin import problems, static
-from crawler.admin.crawl import Crawl
-from crawler.admin.gate import Gate
-from crawler.admin.questions import BEARER
+from crawler.admin import errors, static_files
+from crawler.admin.dependencies import BEARER, CrawlContext
 from crawler.admin.routes import crawl as crawl_routes
-from crawler.admin.routes import dead, events, health, hosts, metrics, seeds, urls
+from crawler.admin.routes import dead_letters, events, health, hosts, metrics, seeds, urls
+from crawler.admin.security import SecurityMiddleware
 
 # Besides what a route tells of itself.
 _ERRORS = {
@@ -40,11 +39,11 @@ class Api(FastAPI):
                 for status, response in operation["responses"].items():
                     if status >= "400":
                         content = response["content"]
-                        response["content"] = {problems.MEDIA_TYPE: next(iter(content.values()))}
+                        response["content"] = {errors.MEDIA_TYPE: next(iter(content.values()))}
         return document
 
 
-def create_api(crawl: Crawl) -> Api:
+def create_api(crawl: CrawlContext) -> Api:
     """The API of one crawl, open to whoever calls it."""
     api = Api(
         title="Crawler admin API",
@@ -55,16 +54,16 @@ def create_api(crawl: Crawl) -> Api:
         # Our own metrics say enough, and nothing is sent anywhere.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         responses={
-            status: {"description": said, "model": problems.Problem}
+            status: {"description": said, "model": errors.Problem}
             for status, said in _ERRORS.items()
         },
     )
     api.state.crawl = crawl
     api.state.feed = events.feed_of(crawl)
-    problems.install(api)
-    api.include_router(static.router)
+    errors.install(api)
+    api.include_router(static_files.router)
     api.include_router(health.router)
-    for routes in (crawl_routes, seeds, hosts, urls, dead, events, metrics):
+    for routes in (crawl_routes, seeds, hosts, urls, dead_letters, events, metrics):
         api.include_router(routes.router, dependencies=[Depends(BEARER)])
     return api
 
@@ -72,10 +71,10 @@ def create_api(crawl: Crawl) -> Api:
 class Application:
     """The API behind its gate, as a server runs it."""
 
-    def __init__(self, crawl: Crawl, *, token: str, names: Iterable[str] = ()) -> None:
+    def __init__(self, crawl: CrawlContext, *, token: str, names: Iterable[str] = ()) -> None:
         """`names` are host names by which it may be called."""
         self.api = create_api(crawl)
-        self._gate = Gate(self.api, token=token, names=names)
+        self._gate = SecurityMiddleware(self.api, token=token, names=names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._gate(scope, receive, send)

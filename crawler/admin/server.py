@@ -1,6 +1,6 @@
-"""Serve the application with uvicorn inside an event loop that belongs to someone else.
+"""Make the server from the settings, and run it inside an event loop that belongs to someone else.
 
-No signal handlers, no lines in the log for each request, no sys.exit; a stop is quick and bounded.
+No signal handlers, no log line for each request, no sys.exit; a stop is quick and bounded.
 """
 
 from __future__ import annotations
@@ -12,14 +12,23 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from crawler.admin.app import Application
+from crawler.admin.dependencies import CrawlContext
+from crawler.admin.queries import Pages
+from crawler.admin.security import FILE, token_for
 from crawler.errors import ConfigurationError
-from crawler.tasks import end
+from crawler.util.tasks import end
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
+
 
 # Connections at a time; more are answered 503.
 _CONNECTIONS = 200
@@ -36,7 +45,7 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-class Server:
+class AdminServer:
     """One listening socket and what answers on it."""
 
     def __init__(self, app: Application, listener: socket.socket) -> None:
@@ -116,3 +125,31 @@ def _bound(host: str, port: int) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+__all__ = ["CrawlContext", "Pages", "server", "token_at"]
+
+
+def server(
+    settings: BaseSettings,
+    crawl: CrawlContext,
+    *,
+    host: str,
+    port: int | None = None,
+) -> AdminServer:
+    """A server that listens, or ConfigurationError. Blocking.
+
+    A port that the user named is used or refused; else it is the first free one of ADMIN_PORTS.
+    """
+    token = token_for(host, settings["ADMIN_TOKEN"], Path(settings["CRAWL_DIR"]))
+    names = [*settings.getlist("ADMIN_HOSTS"), host, socket.gethostname()]
+    if port is None:
+        listener = listen(host, settings.getint("ADMIN_PORT"), ports=settings.getint("ADMIN_PORTS"))
+    else:
+        listener = listen(host, port)
+    return AdminServer(Application(crawl, token=token, names=names), listener)
+
+
+def token_at(settings: BaseSettings) -> str:
+    """Where the user finds the token."""
+    return "ADMIN_TOKEN" if settings["ADMIN_TOKEN"] else str(Path(settings["CRAWL_DIR"], FILE))

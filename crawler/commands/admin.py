@@ -12,11 +12,12 @@ from importlib import import_module
 
 from scrapy.commands import ScrapyCommand
 
-from crawler import assembly, logs, setting_values
-from crawler.command_settings import completed
+from crawler.commands._frontier.connect import check_folder, crawl_of
+from crawler.commands._settings import completed
+from crawler.config import read, validate
 from crawler.errors import CrawlerError
-from crawler.extensions.servers import Servers
-from crawler.frontier_verbs.asking import check_folder, crawl_of
+from crawler.monitoring import logs
+from crawler.servers.connections import Servers
 from crawler.urls import Urls
 
 
@@ -49,7 +50,7 @@ class Command(ScrapyCommand):
         try:
             self.settings = completed(self.settings)
             logs.install(self.settings)
-            setting_values.check(self.settings)
+            validate.check(self.settings)
             check_folder(self.settings)
             asyncio.run(self._serve(opts))
         except CrawlerError as error:
@@ -60,14 +61,14 @@ class Command(ScrapyCommand):
         settings = self.settings
         assert settings is not None
         # Only now: Scrapy imports the modules of all commands, whichever is run.
-        starting = import_module("crawler.admin.starting")
+        admin_server = import_module("crawler.admin.server")
         servers = Servers.from_settings(settings)
         try:
             name = crawl_of(settings, opts.crawl)
-            urls = Urls(assembly.url_rules(settings))
-            pages = starting.Pages.of_settings(settings, servers)
-            crawl = starting.Crawl(name, await servers.redis(), urls, pages=pages)
-            server = starting.server(
+            urls = Urls(read.url_rules(settings))
+            pages = admin_server.Pages.of_settings(settings, servers)
+            crawl = admin_server.CrawlContext(name, await servers.redis(), urls, pages=pages)
+            server = admin_server.server(
                 settings, crawl, host=opts.host or settings["ADMIN_HOST"], port=opts.port
             )
             loop, stopped = asyncio.get_running_loop(), asyncio.Event()
@@ -75,7 +76,7 @@ class Command(ScrapyCommand):
                 loop.add_signal_handler(number, stopped.set)
             serving = server.start()
             serving.add_done_callback(lambda _: stopped.set())
-            token_at = starting.token_at(settings)
+            token_at = admin_server.token_at(settings)
             text = logs.line(
                 f"Dashboard and admin API of the crawl {name!r}: {server.url} (token: {token_at})"
             )

@@ -6,7 +6,7 @@ import argparse
 
 from scrapy.commands.check import Command as ScrapyCheck
 
-from crawler.one_off import leave_crawl
+from crawler.commands._settings import leave_crawl
 
 
 class Command(ScrapyCheck):

@@ -1,12 +1,20 @@
-"""`scrapy crawl`, with mistakes told in one line and an exit code that says how it went."""
+"""`scrapy crawl`: mistakes are one line, and the exit code says how the crawl went.
+
+When the spider is closed, all that matters is safe. What is left (closing connections, joining
+threads) may not keep the process for ever: after a time limit the stacks are printed and it ends.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Coroutine
+from io import StringIO
+from threading import Timer
+from traceback import format_stack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import signals
@@ -14,19 +22,21 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, UsageError
 
-from crawler import interrupts, last_exit, logs, setting_values
-from crawler.command_settings import check_spider, completed, of_spider, use_frontier
-from crawler.ending import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
-from crawler.errors import CrawlerError
-from crawler.extensions.servers import Servers
-from crawler.frontier.persistence import taken
-from crawler.frontier_verbs import crawls
+from crawler.commands._frontier import crawls
+from crawler.commands._settings import check_spider, completed, of_spider, use_frontier
+from crawler.config import validate
+from crawler.errors import CrawlerError, ExitCode
+from crawler.monitoring import logs
+from crawler.monitoring.logs import hide_listings
 from crawler.pipelines.feeds import FEED_FAILED
-from crawler.policy.exit_codes import ExitCode
-from crawler.progress.startup_lines import hide_listings
+from crawler.scheduling.completion import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
+from crawler.servers.connections import Servers
+from crawler.servers.redis.checks import taken
+from crawler.util import interrupts
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
 
 T = TypeVar("T")
 
@@ -75,7 +85,7 @@ class Command(ScrapyCrawl):
         hide_listings(self.settings["LOG_LEVEL"])
         try:
             settings = completed(self.settings)
-            setting_values.check(settings)
+            validate.check(settings)
             # Before servers are started for it.
             check_spider(settings, args[0])
             settings, crawl = of_spider(self.settings, args[0], opts.spargs)
@@ -108,7 +118,7 @@ class Command(ScrapyCrawl):
             self._say_stopped()
         finally:
             servers.release()
-            last_exit.within(_EXIT_S, code=self.exitcode or ExitCode.FAILED)
+            end_within(_EXIT_S, code=self.exitcode or ExitCode.FAILED)
         if self.crawler_process.bootstrap_failed and not self.exitcode:
             self.exitcode = ExitCode.FAILED
 
@@ -143,7 +153,7 @@ class Command(ScrapyCrawl):
     def _closed(self, reason: str) -> None:
         self._is_closed = True
         code = _EXIT_CODES.get(reason, ExitCode.FAILED)
-        last_exit.within(_CLOSE_S, asyncio.get_running_loop(), code=code)
+        end_within(_CLOSE_S, asyncio.get_running_loop(), code=code)
 
     def _tell_an_early_end(self) -> None:
         """Scrapy ends without a word at a signal while the spider opens, and at a second one."""
@@ -184,3 +194,41 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     """Run it in a loop of its own: asyncio.run() would take the loop away from Scrapy's reactor."""
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         return runner.run(work)
+
+
+def end_within(
+    seconds: float,
+    loop: asyncio.AbstractEventLoop | None = None,
+    *,
+    code: int = ExitCode.FAILED,
+) -> Timer:
+    """Give the process so long; then its stacks are printed and it ends with this exit code."""
+    # A daemon: it runs while the interpreter waits for other threads, and is not waited for.
+    timer = Timer(seconds, _leave, (seconds, loop, code))
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+def _leave(seconds: float, loop: asyncio.AbstractEventLoop | None, code: int) -> None:
+    try:
+        _tell(seconds, loop)
+    finally:
+        # Whether or not that was possible: tasks may change meanwhile, standard error be closed.
+        os._exit(code)
+
+
+def _tell(seconds: float, loop: asyncio.AbstractEventLoop | None) -> None:
+    out = sys.__stderr__
+    if out is None:
+        return
+    text = (
+        f"The crawl is over and safe, but the process did not end within {seconds:g} s; "
+        "it is ended now. What it waited for:"
+    )
+    stacks = StringIO()
+    for task in asyncio.all_tasks(loop) if loop is not None else ():
+        task.print_stack(file=stacks)
+    for frame in sys._current_frames().values():  # noqa: SLF001 - there is no other way
+        stacks.write("Thread:\n" + "".join(format_stack(frame)))
+    print(logs.line(f"{text}\n{stacks.getvalue()}", level=logging.ERROR), file=out, flush=True)

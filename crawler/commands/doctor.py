@@ -12,12 +12,10 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings
 
-from crawler.command_settings import completed
-from crawler.doctor.checks import Doctor
-from crawler.doctor.findings import FAILURE, Finding, verdict
-from crawler.errors import CrawlerError
-from crawler.extensions.servers import Servers
-from crawler.policy.exit_codes import ExitCode
+from crawler.commands._doctor import FAILURE, Doctor, Finding, verdict
+from crawler.commands._settings import completed
+from crawler.errors import CrawlerError, ExitCode
+from crawler.servers.connections import Servers
 
 
 class Command(ScrapyCommand):

@@ -1,7 +1,7 @@
 """`scrapy fleet web -n 4 -a seeds=…`: crawl with several processes, kept alive, shown as one.
 
 Exits with 0 if they ended by themselves or were stopped, else with the code of one that was given
-up (policy/exit_codes.py).
+up (errors.py).
 """
 
 from __future__ import annotations
@@ -17,21 +17,18 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawler import interrupts, logs, setting_values
-from crawler.command_settings import check_spider, completed, of_spider
-from crawler.errors import CrawlerError
-from crawler.extensions.servers import Servers
-from crawler.fleet.commands import FleetCommands
-from crawler.fleet.logs import folder_of, fresh_log
-from crawler.fleet.member import Member
-from crawler.fleet.screen import Screen
-from crawler.fleet.supervisor import Supervisor
-from crawler.fleet.view import summary_lines
-from crawler.fleet.watch import Watch
-from crawler.frontier.connection import Client
-from crawler.frontier.persistence import taken
-from crawler.frontier_verbs import crawls
-from crawler.policy.exit_codes import ExitCode
+from crawler.commands._fleet.process import FleetCommands, FleetProcess, folder_of, fresh_log
+from crawler.commands._fleet.supervisor import CrawlSnapshot, Supervisor
+from crawler.commands._fleet.view import Screen, summary_lines
+from crawler.commands._frontier import crawls
+from crawler.commands._settings import check_spider, completed, of_spider
+from crawler.config import validate
+from crawler.errors import CrawlerError, ExitCode
+from crawler.monitoring import logs
+from crawler.servers.connections import Servers
+from crawler.servers.redis.checks import taken
+from crawler.servers.redis.connection import Client
+from crawler.util import interrupts
 
 _PROCESSES_MAX = 256
 
@@ -76,7 +73,7 @@ class Command(ScrapyCommand):
             whole = completed(self.settings)
             if whole.getbool("LOG_JSON"):
                 logs.install(whole)
-            setting_values.check(whole)
+            validate.check(whole)
             check_spider(whole, args[0])
             _check_arguments(opts)
             assert self.settings is not None
@@ -123,17 +120,17 @@ class Command(ScrapyCommand):
             for number in range(1, opts.processes + 1)
         ]
         screen = Screen(settings["PROGRESS"], settings.getfloat("PROGRESS_INTERVAL"))
-        watch = Watch(redis, crawl)
+        snapshot = CrawlSnapshot(redis, crawl)
         admin = _member(folder, "admin", commands.admin(crawl))
-        supervisor = Supervisor(crawlers, admin, has_work=watch.has_work, say=screen.say)
-        await watch.open()
+        supervisor = Supervisor(crawlers, admin, has_work=snapshot.has_work, say=screen.say)
+        await snapshot.open()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, supervisor.stop)
         screen.say(f"{opts.processes} processes crawl {crawl!r}; their logs are in {folder}")
-        async with screen.showing(lambda: watch.view(supervisor)):
+        async with screen.showing(lambda: snapshot.view(supervisor)):
             await supervisor.run()
-        view = await watch.view(supervisor)
+        view = await snapshot.view(supervisor)
         if opts.json:
             print(json.dumps(view.to_json()))
         else:
@@ -158,8 +155,8 @@ def _given(opts: argparse.Namespace) -> dict[str, str]:
     return dict(argument.split("=", 1) for argument in opts.arguments)
 
 
-def _member(folder: Path, name: str, command: list[str], give_up_s: float = 0.0) -> Member:
-    return Member(name, command, fresh_log(folder, name), give_up_s=give_up_s)
+def _member(folder: Path, name: str, command: list[str], give_up_s: float = 0.0) -> FleetProcess:
+    return FleetProcess(name, command, fresh_log(folder, name), give_up_s=give_up_s)
 
 
 def _processes(text: str) -> int:

@@ -10,13 +10,13 @@ import sys
 
 from scrapy.commands import ScrapyCommand
 
-from crawler import setting_values
-from crawler.command_settings import completed
+from crawler.commands._frontier import crawls, explain, hosts, urls
+from crawler.commands._frontier.connect import Run
+from crawler.commands._settings import completed
+from crawler.commands._subcommands import Verb, Verbs
+from crawler.config import validate
 from crawler.errors import CrawlerError, ServerAway
-from crawler.frontier import RedisAway
-from crawler.frontier_verbs import crawls, dead, explain, hosts, urls
-from crawler.frontier_verbs.asking import Run
-from crawler.verbs import Verb, Verbs
+from crawler.servers.redis.errors import RedisAway
 
 _ORDER = (
     "crawls status hosts host url explain add block unblock forget pause resume dead requeue delete"
@@ -26,7 +26,7 @@ _ALL: dict[str, Verb[Run]] = {
     **hosts.VERBS,
     **urls.VERBS,
     **explain.VERBS,
-    **dead.VERBS,
+    **urls.DEAD_LETTER_VERBS,
 }
 VERBS: Verbs[Run] = Verbs("frontier", {name: _ALL[name] for name in _ORDER})
 
@@ -55,7 +55,7 @@ class Command(ScrapyCommand):
         run, arguments = VERBS.parse(args, wants_help=getattr(opts, "help", False))
         try:
             settings = completed(self.settings)
-            setting_values.check(settings)
+            validate.check(settings)
             run(settings, arguments)
             sys.stdout.flush()
         except CrawlerError as error:

@@ -15,19 +15,18 @@ from pathlib import Path
 from pymongo.errors import PyMongoError
 from scrapy.commands import ScrapyCommand
 
-from crawler import assembly, setting_values
-from crawler.command_settings import completed
-from crawler.errors import ConfigurationError, CrawlerError
-from crawler.extensions.servers import Servers
-from crawler.page_verbs import export, find, get, repair, stats
-from crawler.policy.exit_codes import ExitCode
+from crawler.commands import _pages
+from crawler.commands._settings import completed
+from crawler.commands._subcommands import Verb, Verbs
+from crawler.config import read, validate
+from crawler.errors import ConfigurationError, CrawlerError, ExitCode
+from crawler.servers.connections import Servers
+from crawler.servers.mongo import explain, start_error
 from crawler.storage import schema
-from crawler.storage.stored_pages import StoredPages
-from crawler.storage.trouble import explain, start_error
+from crawler.storage.reader import PageReader
 from crawler.urls import Urls
-from crawler.verbs import Verb, Verbs
 
-Run = Callable[[StoredPages, argparse.Namespace], Awaitable[None]]
+Run = Callable[[PageReader, argparse.Namespace], Awaitable[None]]
 
 _CHOICE = "[--domain NAME] [--since 2h] [--status 200] [--reason WORD]"
 VERBS: Verbs[Run] = Verbs(
@@ -36,27 +35,27 @@ VERBS: Verbs[Run] = Verbs(
         "get": Verb(
             "show one page",
             "URL [--meta | --text | --body] [--json]",
-            get.add_arguments,
-            get.run,
+            _pages.add_get_arguments,
+            _pages.get,
         ),
         "find": Verb(
             "list pages, the newest first",
             f"{_CHOICE} [--limit N] [--json]",
-            find.add_arguments,
-            find.run,
+            _pages.add_find_arguments,
+            _pages.find,
         ),
         "export": Verb(
             "write pages to a file, one JSON object a line",
             f"-o PATH [--format jsonl] {_CHOICE} [--all] [--no-body]",
-            export.add_arguments,
-            export.run,
+            _pages.add_export_arguments,
+            _pages.export,
         ),
-        "stats": Verb("count what is stored", "[--json]", stats.add_arguments, stats.run),
+        "stats": Verb("count what is stored", "[--json]", _pages.add_stats_arguments, _pages.stats),
         "repair": Verb(
             "mend metadata without content, and content without metadata",
             "[--dry-run] [--older 1h] [--json]",
-            repair.add_arguments,
-            repair.run,
+            _pages.add_repair_arguments,
+            _pages.repair,
         ),
     },
 )
@@ -89,7 +88,7 @@ class Command(ScrapyCommand):
         run, arguments = VERBS.parse(args, wants_help=getattr(opts, "help", False))
         try:
             self.settings = completed(self.settings)
-            setting_values.check(self.settings)
+            validate.check(self.settings)
             self._check_folder()
             asyncio.run(self._run(run, arguments))
         except CrawlerError as error:
@@ -116,13 +115,13 @@ class Command(ScrapyCommand):
     async def _run(self, run: Run, arguments: argparse.Namespace) -> None:
         settings = self.settings
         assert settings is not None
-        urls = Urls(assembly.url_rules(settings))
+        urls = Urls(read.url_rules(settings))
         # Somebody waits for the answer, which may need a look at all pages.
         servers = Servers.from_settings(settings, mongo_timeout_s=schema.LONG_S)
         try:
             database = (await servers.mongo())[settings["MONGO_DATABASE"]]
             await schema.check(database)
-            await run(StoredPages(database, urls), arguments)
+            await run(PageReader(database, urls), arguments)
             sys.stdout.flush()
         finally:
             await servers.close()

@@ -6,7 +6,7 @@ import argparse
 
 from scrapy.commands.shell import Command as ScrapyShell
 
-from crawler.one_off import leave_crawl
+from crawler.commands._settings import leave_crawl
 
 
 class Command(ScrapyShell):

@@ -6,7 +6,7 @@ import argparse
 
 from scrapy.commands.view import Command as ScrapyView
 
-from crawler.one_off import leave_crawl
+from crawler.commands._settings import leave_crawl
 
 
 class Command(ScrapyView):

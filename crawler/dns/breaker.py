@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 
-class Breaker:
+class DnsBreaker:
     """Open after so many failures in a row within some seconds, until something works again.
 
     While it is open, one attempt at a time is let through to find out.

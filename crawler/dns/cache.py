@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 import msgpack
 
-from crawler.dns.breaker import Breaker
+from crawler.dns.breaker import DnsBreaker
+from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.dns.lookup import Lookup
-from crawler.fetch_errors import DnsFailed, NoSuchHost, OutOfSockets
-from crawler.frontier import RedisAway
-from crawler.frontier.round_trips import RoundTrips
+from crawler.servers.redis.batching import CommandBatcher
+from crawler.servers.redis.errors import RedisAway
+from crawler.util.file_limit import OutOfSockets
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -69,7 +70,7 @@ class DnsCache:
         *,
         size: int,
         ttl: Ttl | None = None,
-        breaker: Breaker | None = None,
+        breaker: DnsBreaker | None = None,
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.redis: Redis | None = None
@@ -78,7 +79,7 @@ class DnsCache:
         self._lookup = lookup
         self._size = size
         self._ttl = ttl or Ttl()
-        self._breaker = breaker or Breaker()
+        self._breaker = breaker or DnsBreaker()
         self._count = count
         self._recent: OrderedDict[str, _Record] = OrderedDict()
         self._in_flight: dict[str, asyncio.Task[_Record | None]] = {}
@@ -237,7 +238,7 @@ class DnsCache:
             return None
         try:
             key = self._key(host)
-            packed, left_ms = await RoundTrips.of(self.redis).ask(("GET", key), ("PTTL", key))
+            packed, left_ms = await CommandBatcher.of(self.redis).ask(("GET", key), ("PTTL", key))
         except RedisAway as error:
             logger.debug("Redis was not asked for the address of %s: %s", host, error)
             return None
@@ -257,7 +258,7 @@ class DnsCache:
             if left_ms > 0:
                 packed = msgpack.packb(record.addresses)
                 command = ("SET", self._key(host), packed, "PX", left_ms)
-                await RoundTrips.of(self.redis).ask(command)
+                await CommandBatcher.of(self.redis).ask(command)
         except RedisAway as error:
             logger.debug("The address of %s is not shared: %s", host, error)
 

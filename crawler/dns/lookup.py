@@ -24,10 +24,9 @@ import dns.name
 import dns.nameserver
 import dns.resolver
 
-from crawler import targets
-from crawler.dns import message
-from crawler.fetch_errors import DnsFailed, NoSuchHost, OutOfSockets
-from crawler.file_limit import is_shortage
+from crawler.dns import addresses, message
+from crawler.dns.errors import DnsFailed, NoSuchHost
+from crawler.util.file_limit import OutOfSockets, is_shortage
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +177,7 @@ def _resolver(servers: list[str]) -> dns.asyncresolver.Resolver:
     resolver = dns.asyncresolver.Resolver(configure=False)
     resolver.nameservers = [
         dns.nameserver.Do53Nameserver(address, port or _PORT)
-        for address, port in targets.servers(servers)
+        for address, port in addresses.servers(servers)
     ]
     return resolver
 

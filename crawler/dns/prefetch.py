@@ -10,13 +10,13 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from crawler.frontier import RedisAway
-from crawler.frontier.upcoming import Upcoming
-from crawler.tasks import end
+from crawler.frontier.host_index import Upcoming
+from crawler.servers.redis.errors import RedisAway
+from crawler.util.tasks import end
 
 if TYPE_CHECKING:
-    from crawler.resolver import Resolver
-    from crawler.workbench import Workbench
+    from crawler.dns.resolver import Resolver
+    from crawler.scheduling.lease_pool import LeasePool
 
 logger = logging.getLogger(__name__)
 
@@ -40,12 +40,12 @@ class DnsPrefetch:
         self,
         resolver: Resolver,
         upcoming: Upcoming,
-        workbench: Workbench,
+        lease_pool: LeasePool,
         count: Callable[[str, int], None],
     ) -> None:
         self._resolver = resolver
         self._upcoming = upcoming
-        self._workbench = workbench
+        self._lease_pool = lease_pool
         self._count = count
         self._asked: OrderedDict[str, float] = OrderedDict()
         self._ahead = _HOSTS_MIN
@@ -63,7 +63,7 @@ class DnsPrefetch:
     async def _run(self) -> None:
         empty = 0
         for turn in count():
-            order = self._workbench.shard_order
+            order = self._lease_pool.shard_order
             try:
                 empty = 0 if await self.look(order[turn % len(order)]) else empty + 1
             except RedisAway as error:

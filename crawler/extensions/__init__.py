@@ -1,1 +1,13 @@
-"""Scrapy extensions: connections to the servers, and what the user sees of a crawl."""
+"""Scrapy extensions: thin adapters that start a service with a crawl and end it with the crawl.
+
+    components  keeps our middlewares and handlers, whatever a spider's settings name
+    fastpath    switches the fast path on (fastpath/)
+    monitoring  sends the figures of this process to the fleet, and a line a minute to the log
+    progress    the live view, the plain lines and the summary (monitoring/console/)
+    admin       the admin API in this process (admin/), if ADMIN_PORT is set
+
+The connections to Redis and MongoDB are an extension too: servers/connections.py, because most
+packages use it. Each extension reads its settings in `from_crawler` and has no state but its
+service. Owns no keys. Public: the paths in EXTENSIONS of crawler/settings.py; each may be switched
+off there.
+"""

@@ -11,11 +11,11 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from crawler.errors import CrawlerError
-from crawler.extensions.servers import Servers
-from crawler.metrics import Worker
+from crawler.monitoring.process_stats import ProcessStats
+from crawler.monitoring.prometheus import WorkerReading
 from crawler.scheduler import Scheduler
-from crawler.tasks import end
-from crawler.vitals import Vitals
+from crawler.servers.connections import Servers
+from crawler.util.tasks import end
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -57,22 +57,22 @@ class Admin:
     async def _start(self) -> None:
         settings, scheduler = self._crawler.settings, Scheduler.of(self._crawler)
         # In a thread: it takes half a second to import, in which nothing else should stand still.
-        starting = await asyncio.to_thread(import_module, "crawler.admin.starting")
+        admin_server = await asyncio.to_thread(import_module, "crawler.admin.server")
         servers = Servers.of(self._crawler)
-        crawl = starting.Crawl(
+        crawl = admin_server.CrawlContext(
             scheduler.crawl,
             await servers.redis(),
             scheduler.urls,
-            Worker.of(self._crawler),
-            starting.Pages.of_settings(settings, servers),
+            WorkerReading.of(self._crawler),
+            admin_server.Pages.of_settings(settings, servers),
         )
         self._server = await asyncio.to_thread(
-            starting.server, settings, crawl, host=settings["ADMIN_HOST"]
+            admin_server.server, settings, crawl, host=settings["ADMIN_HOST"]
         )
         self.url = self._server.url
-        Vitals.of(self._crawler).extra["admin"] = self.url
+        ProcessStats.of(self._crawler).extra["admin"] = self.url
         logger.info(
-            "Dashboard and admin API: %s (token: %s)", self.url, starting.token_at(settings)
+            "Dashboard and admin API: %s (token: %s)", self.url, admin_server.token_at(settings)
         )
         await self._server.start()
 

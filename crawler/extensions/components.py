@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from crawler import components
+from crawler.config import components
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

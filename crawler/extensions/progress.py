@@ -1,4 +1,4 @@
-"""Show how the crawl goes, and a summary at its end. The drawing is in crawler/progress/."""
+"""Show how the crawl goes, and a summary at its end. The drawing is in monitoring/console/."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from pymongo.errors import PyMongoError
 from rich.console import Console
 from scrapy import signals
 
-from crawler import logs
 from crawler.errors import ConfigurationError
-from crawler.extensions.servers import Servers
-from crawler.frontier import RedisAway, Sizes
+from crawler.frontier import Sizes
 from crawler.items import Page
-from crawler.logs import FIGURES
-from crawler.progress import next_steps
-from crawler.progress.figures import Snapshot, process_figures
-from crawler.progress.summary import Summary, summary_text
-from crawler.progress.terminal import Terminal
-from crawler.progress.view import live_view, plain_line
+from crawler.monitoring import logs
+from crawler.monitoring.console import summary
+from crawler.monitoring.console.figures import Snapshot, process_figures
+from crawler.monitoring.console.summary import Summary, summary_text
+from crawler.monitoring.console.view import Terminal, live_view, plain_line
+from crawler.monitoring.logs import FIGURES
+from crawler.monitoring.process_stats import ProcessStats, RecentRate
 from crawler.scheduler import Scheduler
+from crawler.servers.connections import Servers
+from crawler.servers.redis.errors import RedisAway
 from crawler.urls import host_of
-from crawler.vitals.vitals import RecentRate, Vitals
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -143,12 +143,12 @@ class Progress:
             recent_s=self._rate.add(now_s, process.pages),
         )
         scheduler = Scheduler.of(self._crawler)
-        dashboard = Vitals.of(self._crawler).extra.get("admin", "")
+        dashboard = ProcessStats.of(self._crawler).extra.get("admin", "")
         shards = scheduler.frontier.shards
         return Snapshot(scheduler.crawl, process, self._sizes, shards, dashboard)
 
     async def _read_sizes(self) -> None:
-        # An old reading is better than none; the workbench says that Redis is away.
+        # An old reading is better than none; the lease pool says that Redis is away.
         with suppress(*RedisAway):
             self._sizes = await Scheduler.of(self._crawler).frontier.sizes()
 
@@ -199,16 +199,16 @@ class Progress:
             sitemaps_added=stats.get_value("sitemaps/added", 0),
             seeds_known=stats.get_value("seeds/known", 0),
             sizes=self._sizes,
-            waits_s=scheduler.workbench.ending.waits_s,
-            frontier_at=next_steps.frontier_at(settings, scheduler.crawl),
-            pages_at=next_steps.pages_at(settings),
+            waits_s=scheduler.lease_pool.completion.waits_s,
+            frontier_at=summary.frontier_at(settings, scheduler.crawl),
+            pages_at=summary.pages_at(settings),
             has_store=settings["PAGES_STORE"] != "none",
-            commands=next_steps.commands(
+            commands=summary.commands(
                 settings,
                 crawl=scheduler.crawl,
                 page_url=self._page_url,
                 argv=sys.argv,
-                program=next_steps.scrapy_program(sys.prefix, str(Path.cwd()), os.environ),
+                program=summary.scrapy_program(sys.prefix, str(Path.cwd()), os.environ),
             ),
         )
 

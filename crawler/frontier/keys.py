@@ -72,11 +72,6 @@ def probe(tag: str) -> str:
     return f"{tag}:probe"
 
 
-def write_probe() -> str:
-    """String that says whether writes are taken; gone after a millisecond."""
-    return "crawler:probe"
-
-
 def host_heap(tag: str) -> str:
     """Sorted set of a shard: host that waits -> earliest next contact."""
     return f"{tag}:host_heap"

@@ -1,8 +1,9 @@
-"""Send what a process has to tell one shard, in batches, until Redis has acknowledged it.
+"""Send what a process has to say to one shard, in batches, until Redis has acknowledged it.
 
-Group commit: one flush is in flight, the next takes all that waits (when it begins: pace.py). Every
-verb may be repeated, so what failed is sent again as it was; while its server is away everything
-waits here, and the lanes of other shards go on.
+Group commit: one flush is in flight, the next takes all that waits. The more leases are held, the
+further apart flushes are; a settlement waits for some milliseconds at the most. Every verb may be
+repeated, so what failed is sent again as it was. While its server is away everything waits here,
+and the lanes of other shards go on.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
+from crawler.frontier.acknowledgements import Add, RecentAdds
 from crawler.frontier.entry import Entry
-from crawler.frontier.errors import RedisAway, RedisFull
 from crawler.frontier.frontier import Frontier
-from crawler.frontier.health import OUTBOX, GaveUp, Health
-from crawler.frontier.pace import Pace
-from crawler.frontier.recent_adds import Add, RecentAdds
-from crawler.frontier.records import Added, Again, Lease
-from crawler.frontier.settling import Call, Settlements
+from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Again, Lease
+from crawler.servers.redis.errors import RedisAway, RedisFull
+from crawler.servers.redis.health import OUTBOX, GaveUp, RedisHealth
 
 logger = logging.getLogger(__name__)
+
 
 _BACKOFF_S = 0.1
 _BACKOFF_MAX_S = 5.0
@@ -35,7 +36,7 @@ class Lane:
     def __init__(
         self,
         frontier: Frontier,
-        health: Health,
+        health: RedisHealth,
         shard: int,
         pace: Pace,
         *,
@@ -237,3 +238,71 @@ class Lane:
                 if not self._is_full:
                     self._health.worked(self._who)
                 return
+
+
+Call = Callable[[], Awaitable[None]]
+# A finished lease, whether it gave a page, and how it comes back.
+Finished = tuple[Lease, bool, Again | None]
+
+
+@dataclass(slots=True)
+class Settlements:
+    """By the verb that each of them needs."""
+
+    done: list[Finished] = field(default_factory=list)
+    retries: list[tuple[Lease, int, Entry]] = field(default_factory=list)
+    buried: list[tuple[Lease, str]] = field(default_factory=list)
+    handed_back: list[tuple[Lease, int]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.done or self.retries or self.buried or self.handed_back)
+
+    @property
+    def leases(self) -> list[Lease]:
+        kinds = (self.done, self.retries, self.buried, self.handed_back)
+        return [item[0] for kind in kinds for item in kind]
+
+    def calls(self, frontier: Frontier) -> list[Call]:
+        """What makes them, a call a verb."""
+        calls = self._finishing(frontier)
+        if self.retries:
+            calls.append(partial(frontier.retry, self.retries))
+        if self.buried:
+            calls.append(partial(frontier.bury, self.buried))
+        if self.handed_back:
+            calls.append(partial(frontier.hand_back, self.handed_back))
+        return calls
+
+    def _finishing(self, frontier: Frontier) -> list[Call]:
+        """Calls for what is finished; guarded, since a server may have lost the links."""
+        over = [(lease, page) for lease, page, again in self.done if again is None]
+        calls: list[Call] = [partial(frontier.done, over, guarded=True)] if over else []
+        for kind, with_page in ((PAGE_AGAIN, True), (VISIT_AGAIN, False)):
+            back = [
+                (lease, again.wait_ms, again.entry)
+                for lease, page, again in self.done
+                if again is not None and page is with_page
+            ]
+            if back:
+                calls.append(partial(frontier.retry, back, kind=kind, guarded=True))
+        return calls
+
+
+# Between the beginnings of two flushes, for each lease under way and at the most.
+_GAP_S = 0.001
+_GAP_MAX_S = 0.02
+
+
+class Pace:
+    """Of one process."""
+
+    def __init__(self, under_way: Callable[[], int] = lambda: 0) -> None:
+        self._under_way = under_way
+        self._began_s = 0.0
+
+    async def next(self) -> None:
+        """Return when the next flush may begin."""
+        wait_s = self._began_s + min(_GAP_MAX_S, self._under_way() * _GAP_S) - monotonic()
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+        self._began_s = monotonic()

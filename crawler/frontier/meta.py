@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from crawler.errors import ConfigurationError, NotFound
 from crawler.frontier import keys
-from crawler.frontier.connection import Client
-from crawler.frontier.seen import Intset, UrlSeen
 from crawler.frontier.shards import tags
+from crawler.frontier.tuning import Intset, UrlSeen
+from crawler.servers.redis.connection import Client
 
 DATA_MODEL = 5
 # That and older ones that this program goes on with. They become DATA_MODEL, which keeps programs

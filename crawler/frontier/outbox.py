@@ -12,15 +12,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from crawler.frontier.each_shard import raised_at_the_end
+from crawler.frontier.acknowledgements import SettlementBarrier
 from crawler.frontier.entry import Entry, host_in
 from crawler.frontier.frontier import Frontier
-from crawler.frontier.health import Health
-from crawler.frontier.lane import Lane
-from crawler.frontier.pace import Pace
+from crawler.frontier.lane import Lane, Pace
 from crawler.frontier.records import Added, Again, Lease
-from crawler.frontier.ripening import Ripening
-from crawler.frontier.shards import shard_of
+from crawler.frontier.shards import raised_at_the_end, shard_of
+from crawler.servers.redis.health import RedisHealth
 
 # Settlements that wait; on a cluster those of some seconds do.
 _FULL = 10_000
@@ -34,7 +32,7 @@ class Outbox:
     def __init__(
         self,
         frontier: Frontier,
-        health: Health,
+        health: RedisHealth,
         on_flushed: Callable[[], None],
         *,
         several_masters: bool = False,
@@ -57,12 +55,14 @@ class Outbox:
             for shard in range(frontier.shards)
         ]
         # A single master that loses links loses the lease's end with them.
-        self._ripening = Ripening([lane.recent for lane in self._lanes] if several_masters else ())
+        self._barrier = SettlementBarrier(
+            [lane.recent for lane in self._lanes] if several_masters else ()
+        )
 
     @property
     def empty(self) -> bool:
         """Nothing waits and nothing is on its way."""
-        return not self._ripening and all(lane.task is None for lane in self._lanes)
+        return not self._barrier and all(lane.task is None for lane in self._lanes)
 
     @property
     def full(self) -> bool:
@@ -104,8 +104,8 @@ class Outbox:
     def seen_alive(self, shard: int, at_s: float) -> None:
         """A beat that began at this time found the shard's master as it was."""
         self._lanes[shard].recent.seen_alive(at_s)
-        if self._ripening:
-            self._ripening.look(shard)
+        if self._barrier:
+            self._barrier.look(shard)
 
     # --- leases --------------------------------------------------------------------------------
 
@@ -116,12 +116,12 @@ class Outbox:
     def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
         """The URL is finished, for good or for a while. Call it when Redis has its links."""
         lane = self._settling(lease)
-        self._ripening.settle(lease, partial(lane.done, lease, page, again))
+        self._barrier.settle(lease, partial(lane.done, lease, page, again))
 
     def bury(self, lease: Lease, reason: str) -> None:
         """The URL goes to the dead-letter queue. Call it when Redis has what its errback gave."""
         lane = self._settling(lease)
-        self._ripening.settle(lease, partial(lane.bury, lease, reason))
+        self._barrier.settle(lease, partial(lane.bury, lease, reason))
 
     def retry(self, lease: Lease, wait_ms: int, entry: Entry) -> None:
         """The URL comes back later as `entry`."""
@@ -153,7 +153,7 @@ class Outbox:
                 await asyncio.sleep(_LOOK_S)
 
     def _drop(self, shard: int) -> None:
-        self._ripening.drop(shard)
+        self._barrier.drop(shard)
 
     def _forget(self, settled: Iterable[Lease]) -> None:
         for lease in settled:

@@ -1,4 +1,4 @@
-"""What the frontier's verbs take and return."""
+"""What the frontier's verbs take, return and raise."""
 
 from __future__ import annotations
 
@@ -242,3 +242,7 @@ class Letter:
     def cursor(self) -> str:
         """Where a list that ended with this letter goes on."""
         return f"{self.id}/{self.shard}"
+
+
+class OwnerDead(Exception):
+    """This instance was declared dead: its leases belong to others now."""

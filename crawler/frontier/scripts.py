@@ -9,8 +9,8 @@ from typing import Any
 
 from redis.exceptions import NoScriptError, ResponseError
 
-from crawler.frontier.connection import Client
-from crawler.frontier.errors import translated
+from crawler.servers.redis.connection import Client
+from crawler.servers.redis.errors import translated
 
 PRELUDE = "shard"
 # Parts that stand between the prelude and a verb's own file; {seen} is the form of URL-seen.

@@ -10,9 +10,8 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from crawler.frontier.connection import Client
-from crawler.frontier.errors import RedisAway, executed
-from crawler.frontier.locks import UNLOCK
+from crawler.servers.redis.connection import UNLOCK, Client
+from crawler.servers.redis.errors import RedisAway, executed
 
 logger = logging.getLogger(__name__)
 

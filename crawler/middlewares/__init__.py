@@ -1,1 +1,19 @@
-"""Middlewares: robots.txt, the outcome of a fetch, and the settlement of leases."""
+"""Downloader and spider middlewares: thin adapters between Scrapy and the services of a crawl.
+
+In the order in which a request meets them:
+
+    retries        statuses that are worth another attempt
+    host_rules     HOST_RULES: hosts that are not crawled, or not to the end
+    dns            the address of the host is known before it is fetched from (dns/)
+    robots         robots.txt (robots/)
+    conditional    If-None-Match and If-Modified-Since for pages that are known
+    ip_delay       hosts that share an address (politeness/ip_clock.py)
+    politeness     the end of a fetch, and how long its host is left alone (politeness/)
+    redirects      targets go through the frontier
+    decompression  bodies are unpacked in bounded steps
+    scrapy_twins   Traffic, HttpAuth, Offsite, Starts: as Scrapy's own, cheaper
+    leases         spider middleware: settles a lease when all that came of it is safe
+
+Owns no keys. "Not now" is said by handing the lease back to the scheduler.
+Public: `robots.Robots` and the other paths in crawler/settings.py.
+"""

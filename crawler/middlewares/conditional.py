@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crawler.requests import LEASE
+from crawler.items import NOT_MODIFIED
+from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from crawler.frontier import Lease
 
-NOT_MODIFIED = "not_modified"
+
 _HEADERS = {"etag": "If-None-Match", "last_modified": "If-Modified-Since"}
 
 

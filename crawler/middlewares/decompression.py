@@ -16,10 +16,10 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.http import Response
 from scrapy.utils._compression import _check_max_size, _DecompressionMaxSizeExceeded
 
-from crawler import responses
-from crawler.download import DATALOSS
-from crawler.fetch_errors import TooBigUnpacked
-from crawler.unpacking import HasTail, NotPacked, Unpacking, before_tail, unpacking
+from crawler.download.decompress import HasTail, NotPacked, Unpacking, before_tail, unpacking
+from crawler.download.errors import TooBigUnpacked
+from crawler.download.handler import DATALOSS
+from crawler.download.receiver import make_response
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class Decompression(HttpCompressionMiddleware):
             headers["Content-Encoding"] = left
         else:
             del headers["Content-Encoding"]
-        return responses.make(
+        return make_response(
             response.url,
             headers,
             body,

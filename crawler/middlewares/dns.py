@@ -17,16 +17,15 @@ from scrapy import Request, signals
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import load_object
 
-from crawler.dns.patience import Patience
+from crawler.dns.errors import DnsFailed
 from crawler.dns.prefetch import DnsPrefetch
-from crawler.download import DownloadHandler
-from crawler.extensions.servers import Servers
-from crawler.fetch_errors import DnsFailed
+from crawler.dns.resolver import BoundedLookup, Resolver
+from crawler.download.handler import DownloadHandler
 from crawler.frontier import Lease
-from crawler.frontier.upcoming import Upcoming
-from crawler.requests import LEASE
-from crawler.resolver import Resolver
+from crawler.frontier.host_index import Upcoming
 from crawler.scheduler import Scheduler
+from crawler.servers.connections import Servers
+from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -47,7 +46,7 @@ class Dns:
         self._crawler = crawler
         self._resolver = Resolver.of(crawler)
         self._retry_wait_s = retry_wait_s
-        self._patience = Patience(self._resolver.look_up)
+        self._bounded_lookup = BoundedLookup(self._resolver.look_up)
         self._prefetch: DnsPrefetch | None = None
         # Host → lookups without an answer, and how many answers there had been at the last.
         self._troubled: OrderedDict[str, tuple[int, int]] = OrderedDict()
@@ -71,13 +70,13 @@ class Dns:
         if isinstance(scheduler, Scheduler) and not {"http", "https"} <= self._proxied:
             upcoming = Upcoming(redis, scheduler.crawl, scheduler.frontier.shards)
             count = self._crawler.stats.inc_value
-            self._prefetch = DnsPrefetch(self._resolver, upcoming, scheduler.workbench, count)
+            self._prefetch = DnsPrefetch(self._resolver, upcoming, scheduler.lease_pool, count)
             self._prefetch.open()
 
     async def _engine_stopped(self) -> None:
         if self._prefetch is not None:
             await self._prefetch.close()
-        self._patience.close()
+        self._bounded_lookup.close()
         # The download handlers close it too, but are made for the first fetch only.
         await self._resolver.close()
 
@@ -103,7 +102,7 @@ class Dns:
         try:
             if lease is None or self._resolver.knows(host):
                 await self._resolver.look_up(host)
-            elif not await self._patience.look_up(host):
+            elif not await self._bounded_lookup.look_up(host):
                 return self._hand_back(request, lease, _SLOW_WAIT_S)
         except DnsFailed:
             wait_s = self._wait_s(host)

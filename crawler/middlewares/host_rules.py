@@ -1,7 +1,8 @@
 """Apply what people said of single hosts (HOST_RULES) to their URLs. Downloader middleware.
 
-Delays are applied where a fetch ends, see manners.py; this is about hosts that are not crawled, or
-not to the end, and about how many fetches a host may have: the frontier keeps that for the fleet.
+Delays are applied where a fetch ends, see politeness/host_delays.py; this is about hosts that are
+not crawled, or not to the end, and about how many fetches a host may have: the frontier keeps that
+for the fleet.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Self
 
-from crawler.extensions.servers import Servers
-from crawler.fetch_errors import Forbidden
-from crawler.frontier import Lease, RedisAway, Steering
-from crawler.manners import Manners
-from crawler.requests import LEASE
+from crawler.download.errors import Forbidden
+from crawler.frontier import CrawlControl, Lease
+from crawler.politeness.host_delays import HostDelays
 from crawler.scheduler import Scheduler
+from crawler.servers.connections import Servers
+from crawler.servers.redis.errors import RedisAway
+from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -29,7 +31,7 @@ class HostRulesMiddleware:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._rules = Manners.of(crawler).rules
+        self._rules = HostDelays.of(crawler).rules
         # Hosts whose budget and parallelism the frontier knows.
         self._told: OrderedDict[str, None] = OrderedDict()
 
@@ -54,8 +56,10 @@ class HostRulesMiddleware:
             return None
         scheduler = Scheduler.of(self._crawler)
         try:
-            steering = await Steering.of(await Servers.of(self._crawler).redis(), scheduler.crawl)
-            state = await steering.host(lease.entry.host, **orders)
+            control = await CrawlControl.of(
+                await Servers.of(self._crawler).redis(), scheduler.crawl
+            )
+            state = await control.host(lease.entry.host, **orders)
         except RedisAway:
             scheduler.hand_back(lease, _AWAY_WAIT_MS)
             return request

@@ -21,10 +21,10 @@ from twisted.python.failure import Failure
 
 from crawler.errors import NotStored
 from crawler.frontier import ADD_MAX, Entry, Kind, Lease
-from crawler.page_records import no_page_stat
-from crawler.requests import LEASE
+from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduler import Scheduler
-from crawler.vitals import Vitals
+from crawler.scheduling.outcome import no_page_stat
+from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -62,8 +62,9 @@ class Leases:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._observe = Vitals.of(crawler).parse.observe
-        # Scrapy's, where it stands aside and this middleware asks it; see quick_chains.py.
+        self._observe = ProcessStats.of(crawler).parse.observe
+        # Scrapy's, where it stands aside and this middleware asks it; see
+        # fastpath/middleware_chains.py.
         self.depth: DepthMiddleware | None = None
         # Bounded by the leases a process holds.
         self._accounts: dict[tuple[int, bytes], _Account] = {}
@@ -79,9 +80,9 @@ class Leases:
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         # The engine takes what start() gives as fast as it comes, whether Redis is there or not.
-        discoveries = Scheduler.of(self._crawler).discoveries
+        adder = Scheduler.of(self._crawler).adder
         async for output in start:
-            await discoveries.room()
+            await adder.room()
             yield output
 
     async def process_spider_output(

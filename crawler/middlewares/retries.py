@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from crawler import assembly
-from crawler.policy.retry import Retry
-from crawler.policy.retry_after import retry_after_s
-from crawler.requests import LEASE
+from crawler.config import read
+from crawler.politeness.host_delays import retry_after_s
 from crawler.scheduler import Scheduler
+from crawler.scheduling.retry_policy import Retry
+from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -21,7 +21,7 @@ class Retries:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._statuses = assembly.retried_statuses(crawler.settings)
+        self._statuses = read.retried_statuses(crawler.settings)
         # Who sets it has decided what becomes of bodies that broke off.
         self._keeps_truncated = not crawler.settings.getpriority("DOWNLOAD_FAIL_ON_DATALOSS")
 

@@ -24,32 +24,31 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.settings import default_settings
 from scrapy.utils.httpobj import urlparse_cached
 
-from crawler import assembly
 from crawler import settings as ours
-from crawler.address_clock import AddressClock
+from crawler.config import read
+from crawler.download.errors import Forbidden
 from crawler.errors import ConfigurationError
-from crawler.extensions.servers import Servers
-from crawler.fetch_errors import Forbidden, OutOfSockets
-from crawler.frontier import Lease, RedisAway
-from crawler.manners import Manners
-from crawler.middlewares.adaptive_delay import CRAWL_DELAY
-from crawler.policy.politeness import Fetch
-from crawler.policy.retry_after import retry_after_s
-from crawler.policy.robots import WITHHELD_IS, Unreachable, Withheld
-from crawler.policy.user_agent import has_contact, tells_apart
-from crawler.requests import LEASE, MAY_FETCH
-from crawler.robots_beside import RobotsBeside
-from crawler.robots_cache import Known, RobotsCache
-from crawler.robots_fetch import LOCK_S, Fetched, RobotsFetch
-from crawler.robots_judgement import allows
+from crawler.frontier import Lease
+from crawler.middlewares.politeness import CRAWL_DELAY
+from crawler.politeness.delay import Fetch
+from crawler.politeness.host_delays import HostDelays, retry_after_s
+from crawler.politeness.ip_clock import IpClock
+from crawler.robots.cache import CachedRules, RobotsCache
+from crawler.robots.fetcher import LOCK_S, Fetched, RobotsFetch
+from crawler.robots.gate import RobotsBeside, allows
+from crawler.robots.rules import WITHHELD_IS, Unreachable, Withheld, has_contact, tells_apart
 from crawler.scheduler import Scheduler
+from crawler.servers.connections import Servers
+from crawler.servers.redis.errors import RedisAway
 from crawler.urls import DEFAULT, Rejected, authority_of, written_url
+from crawler.util.file_limit import OutOfSockets
+from crawler.util.request_meta import LEASE, MAY_FETCH
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Headers
 
-    from crawler.frontier.connection import Client
+    from crawler.servers.redis.connection import Client
 
 logger = logging.getLogger(__name__)
 
@@ -68,10 +67,10 @@ class Robots:
                 f"ROBOTS_FORBIDDEN_IS is {forbidden!r}; use one of {', '.join(WITHHELD_IS)}."
             )
         self._crawler = crawler
-        self._manners = Manners.of(crawler)
+        self._host_delays = HostDelays.of(crawler)
         self._crawl_delay_max_s = settings.getfloat("CRAWL_DELAY_MAX")
         self._robots_fetch = RobotsFetch(crawler)
-        self._addresses = AddressClock.of(crawler)
+        self._addresses = IpClock.of(crawler)
         self._cache: RobotsCache
         self._beside: RobotsBeside
 
@@ -90,7 +89,7 @@ class Robots:
         settings = self._crawler.settings
         return RobotsCache(
             redis,
-            assembly.robots_name(settings),
+            read.robots_name(settings),
             ttl_s=settings.getfloat("ROBOTS_TTL"),
             error_ttl_s=settings.getfloat("ROBOTS_ERROR_TTL"),
             size=settings.getint("ROBOTS_CACHE_SIZE"),
@@ -112,7 +111,7 @@ class Robots:
         except RedisAway as error:
             logger.debug("No look at the rules for %s: %s", request.url, error)
             nothing = Fetch(duration_s=0.0, status=None)
-            rest = await self._manners.rest(lease.entry.host, nothing)
+            rest = await self._host_delays.rest(lease.entry.host, nothing)
             Scheduler.of(self._crawler).hand_back(lease, rest.ms)
             return request
         if known is None or self._is_put_off(lease, known):
@@ -156,7 +155,7 @@ class Robots:
             self._count("robots/denied")
             raise Forbidden(Forbidden.BY_ROBOTS, f"robots.txt forbids {request.url}")
 
-    def _is_put_off(self, lease: Lease, known: Known) -> bool:
+    def _is_put_off(self, lease: Lease, known: CachedRules) -> bool:
         """Do the URLs of this authority wait? Then the lease is handed back."""
         if isinstance(known.rules, Unreachable):
             self._count("robots/deferred")
@@ -170,7 +169,9 @@ class Robots:
 
     # --- fetching ------------------------------------------------------------------------------
 
-    async def _looked_up(self, authority: str, lease: Lease, old: Known | None) -> Known | None:
+    async def _looked_up(
+        self, authority: str, lease: Lease, old: CachedRules | None
+    ) -> CachedRules | None:
         """The rules by Redis, or by a fetch; None if the lease was handed back."""
         scheduler = Scheduler.of(self._crawler)
         token, found = await self._cache.lock(authority, LOCK_S)
@@ -196,7 +197,7 @@ class Robots:
             if fetch.is_locked:
                 await self._cache.unlock(authority, token)
 
-    async def _fetched(self, fetch: _Fetch) -> Known | None:
+    async def _fetched(self, fetch: _Fetch) -> CachedRules | None:
         """Fetch the rules, then hand the lease back unless its page may be fetched at once."""
         lease, scheduler = fetch.lease, Scheduler.of(self._crawler)
         started = monotonic()
@@ -218,7 +219,7 @@ class Robots:
             scheduler.hand_back(lease, round(known.left_s * 1000) + 1)
             return None
         asked_s = known.rules.crawl_delay_s
-        rest = await self._manners.rest(lease.entry.host, ended, crawl_delay_s=asked_s)
+        rest = await self._host_delays.rest(lease.entry.host, ended, crawl_delay_s=asked_s)
         if rest.ms == 0:
             return known
         scheduler.hand_back(lease, rest.ms)
@@ -244,7 +245,7 @@ class Robots:
 
     async def _keep(
         self, fetch: _Fetch, found: bytes | Withheld | Unreachable, headers: Headers
-    ) -> Known:
+    ) -> CachedRules:
         """Let the fleet know the rules; returns those that hold, the old ones if there are none."""
         asked_s = 0.0
         if isinstance(found, Unreachable):
@@ -275,7 +276,7 @@ class _Fetch:
     lease: Lease
     token: str
     # Rules that hold and end soon.
-    old: Known | None
+    old: CachedRules | None
     is_locked: bool = True
 
 
@@ -293,7 +294,7 @@ def _check_user_agent(crawler: Crawler) -> None:
             "USER_AGENT is the default: set it in your settings, or with -s USER_AGENT=…, to your "
             "crawler's name and a URL or e-mail address, so that site owners can reach you"
         )
-    if not tells_apart(name := assembly.robots_name(crawler.settings)):
+    if not tells_apart(name := read.robots_name(crawler.settings)):
         logger.warning(
             "robots.txt files cannot speak to this crawler: its name is %r. Set USER_AGENT to one "
             "with a name of its own, as in 'Mozilla/5.0 (compatible; mybot/1.0; "

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
 
-from crawler.content_seen import MAX_DISTANCE, Content, ContentSeen, NotCompared
+from crawler.dedup.boilerplate import Boilerplate
+from crawler.dedup.index import Content, ContentIndex, NotCompared
+from crawler.dedup.layout import MAX_DISTANCE
+from crawler.dedup.simhash import SHINGLE, hashes_of, simhash, words_of
 from crawler.errors import ConfigurationError
-from crawler.extensions.servers import Servers
-from crawler.frontier.persistence import taken
 from crawler.frontier.shards import tags
 from crawler.items import Page
-from crawler.policy.frames import Frames
-from crawler.policy.similarity import SHINGLE, hashes_of, simhash, words_of
-from crawler.recrawls import visit_of
 from crawler.scheduler import Scheduler
+from crawler.scheduling.recrawls import visit_of
+from crawler.servers.connections import Servers
+from crawler.servers.redis.checks import taken
 from crawler.urls import fingerprint, host_of
 
 if TYPE_CHECKING:
@@ -43,12 +44,12 @@ class Duplicates:
     def __init__(
         self, crawler: Crawler, *, max_distance: int, min_words: int, made_for: int
     ) -> None:
-        self._seen: ContentSeen
+        self._seen: ContentIndex
         self._crawler = crawler
         self._max_distance = max_distance
         self._min_words = min_words
         self._made_for = made_for
-        self._frames = Frames()
+        self._boilerplate = Boilerplate()
         # Hashes of contents on their way to the store, and of which page.
         self._pending: dict[str, str] = {}
 
@@ -79,7 +80,7 @@ class Duplicates:
         redis = await Servers.of(self._crawler).redis()
         scheduler = Scheduler.of(self._crawler)
         self._seen = await taken(
-            ContentSeen.open(
+            ContentIndex.open(
                 redis,
                 scheduler.crawl,
                 tags(scheduler.crawl, scheduler.frontier.shards),
@@ -123,7 +124,7 @@ class Duplicates:
             item.duplicate_distance = duplicate.distance
             self._count("exact" if duplicate.distance is None else "near")
         elif item.blocks is not None:
-            self._frames.learn(host_of(item.final_url), item.blocks)
+            self._boilerplate.learn(host_of(item.final_url), item.blocks)
         return item
 
     def remember(self, item: Any) -> None:
@@ -153,7 +154,7 @@ class Duplicates:
             return Content(digest, visit.simhash)
         text = page.text
         if page.blocks is not None:
-            text = " ".join(self._frames.without(host_of(page.final_url), page.blocks))
+            text = " ".join(self._boilerplate.without(host_of(page.final_url), page.blocks))
         hashes = hashes_of(words_of(text))
         near = simhash(hashes) if len(hashes) >= self._min_words else None
         return Content(digest, near)

@@ -1,11 +1,6 @@
 """Give items to Scrapy's feeds (-O pages.jsonl) before their leases are settled. Last pipeline.
 
-Scrapy's exporter writes when an item has passed all pipelines, and only logs that it could not.
-Here the write is a part of the way: an item is durable when every feed took it, and a feed that
-cannot be written ends the crawl, with the pages back in the frontier.
-
-Storages such as S3, GCS and FTP have the items in a temporary file until the crawl or a batch ends,
-so they never are the only ones that have the pages.
+Feeds of several processes have %(process)s in their URIs.
 """
 
 from __future__ import annotations
@@ -22,15 +17,18 @@ from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage, StdoutFeedStorage
 from w3lib.url import file_uri_to_path
 
-from crawler.engine import Engine
 from crawler.errors import ConfigurationError, NotStored
-from crawler.masking import without_secrets
+from crawler.scheduling.connect import PROCESS
+from crawler.scheduling.engine import Engine
+from crawler.util.secrets import without_secrets
 
 if TYPE_CHECKING:
+    from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
+
 
 FEED_FAILED = "feed_failed"
 
@@ -117,28 +115,6 @@ def has_pipelines_of_others(settings: BaseSettings) -> bool:
     return any(not name.startswith(("crawler.", "scrapy.")) for name in names)
 
 
-def keep_files(crawler: Crawler) -> None:
-    """Leave the feeds as they are after a run that crawled nothing.
-
-    Scrapy would put an empty file in the place of what earlier runs gave (-O, or S3).
-    """
-    exporter = crawler.get_extension(FeedExporter)
-    for slot in exporter.slots if exporter is not None else ():
-        storage = slot.storage
-        if slot.itemcount or not slot.store_empty or isinstance(storage, StdoutFeedStorage):
-            continue
-        if isinstance(storage, FileFeedStorage) and not _has_content(Path(storage.path)):
-            continue
-        slot.store_empty = False
-        logger.warning(
-            "Nothing was crawled, so the feed %s stays as it is", without_secrets(slot.uri)
-        )
-
-
-def _has_content(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0
-
-
 def _is_written_late(exporter: FeedExporter, uri: str) -> bool:
     """Whether what a feed was given is safe only when it is closed."""
     # As the exporter finds it.
@@ -168,3 +144,8 @@ def _check_writable(path: Path) -> None:
         raise ConfigurationError(
             f"The feed {path} cannot be written ({error.strerror}); name another file."
         ) from error
+
+
+def with_process(params: dict[str, Any], spider: Spider) -> dict[str, Any]:  # noqa: ARG001 - Scrapy's form
+    """Scrapy's own parameters, and the machine and number of this process."""
+    return {**params, "process": "{machine}-{pid}".format(**PROCESS)}

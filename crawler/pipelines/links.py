@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from crawler.counting import Counting
-from crawler.extensions.servers import Servers
-from crawler.frontier.host_counts import HostCounts
+from crawler.discovery.host_counts import HostCountSync
+from crawler.frontier.host_index import HostCounts
 from crawler.items import Page
-from crawler.outlinks import Outlinks
-from crawler.scheduler import Scheduler
+from crawler.scheduler import Scheduler, link_follower
+from crawler.servers.connections import Servers
 from crawler.urls import authority_of, fingerprint
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ class Links:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         # Now: mistakes in its settings are told before the crawl.
-        self._outlinks = Outlinks.of(crawler)
-        self._counting: Counting | None = None
+        self._follower = link_follower(crawler)
+        self._host_count_sync: HostCountSync | None = None
         # Near duplicate -> its original, by url_hash; the oldest are forgotten.
         self._originals: dict[str, str] = {}
 
@@ -46,22 +45,22 @@ class Links:
         scheduler = Scheduler.of(self._crawler)
         redis = await Servers.of(self._crawler).redis()
         counts = HostCounts(redis, scheduler.crawl, scheduler.frontier.shards)
-        self._counting = Counting(self._outlinks.hosts, counts)
-        self._counting.open()
+        self._host_count_sync = HostCountSync(self._follower.hosts, counts)
+        self._host_count_sync.open()
 
     async def close_spider(self) -> None:
-        if self._counting is not None:
-            await self._counting.close()
+        if self._host_count_sync is not None:
+            await self._host_count_sync.close()
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content_hash:
-            self._outlinks.fetched(item.url, duplicate=bool(item.duplicate_of))
+            self._follower.fetched(item.url, duplicate=bool(item.duplicate_of))
         if isinstance(item, Page) and item.links and self._are_wanted(item):
             scheduler = Scheduler.of(self._crawler)
-            if scheduler.orders.options.follow:
+            if scheduler.options_watcher.options.follow:
                 # Traps compare it with links.
                 page_url = scheduler.urls.canonical(item.final_url)
-                await self._outlinks.follow(
+                await self._follower.follow(
                     item.links,
                     page_url=page_url if isinstance(page_url, str) else item.final_url,
                     depth=item.depth + 1,

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from crawler.items import Page
-from crawler.middlewares.conditional import NOT_MODIFIED
-from crawler.outlinks import Outlinks
-from crawler.policy.clocks import words_digest
-from crawler.policy.recrawl import DIGEST_BYTES, Found
-from crawler.recrawls import GONE, visit_of
-from crawler.scheduler import Scheduler
+from crawler.dedup.simhash import words_digest
+from crawler.items import NOT_MODIFIED, Page
+from crawler.scheduler import Scheduler, link_follower
+from crawler.scheduling.recrawl_policy import DIGEST_BYTES, VisitResult
+from crawler.scheduling.recrawls import GONE, visit_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -51,9 +49,9 @@ class Recrawl:
         if page.content_hash or (not_modified and before is not None):
             decision = recrawls.visited(
                 lease,
-                Found() if not_modified else _found(page),
+                VisitResult() if not_modified else _found(page),
                 _kept_headers(page),
-                queue_of=lambda changed: Outlinks.of(self._crawler).queue_of(
+                queue_of=lambda changed: link_follower(self._crawler).queue_of(
                     lease.entry, unchanged=before is not None and not changed
                 ),
                 now_s=page.crawled_at.timestamp(),
@@ -79,7 +77,7 @@ def _kept_headers(page: Page) -> dict[str, str]:
     return {} if page.duplicate_of or "truncated" in page.flags else page.headers
 
 
-def _found(page: Page) -> Found:
+def _found(page: Page) -> VisitResult:
     digest = bytes.fromhex(page.content_hash)[:DIGEST_BYTES]
     text = page.text if page.blocks is None else " ".join(page.blocks)
-    return Found(digest, int(page.simhash, 16) if page.simhash else None, words_digest(text))
+    return VisitResult(digest, int(page.simhash, 16) if page.simhash else None, words_digest(text))

@@ -18,22 +18,20 @@ from pymongo.errors import ConfigurationError as MongoConfigurationError
 from pymongo.errors import PyMongoError
 from scrapy.exceptions import NotConfigured
 
-from crawler.engine import Engine
 from crawler.errors import ConfigurationError
-from crawler.extensions.servers import Servers, mongo_limit_s
 from crawler.items import Page
 from crawler.pipelines.feeds import has_pipelines_of_others
-from crawler.pipelines.patience import Patience
-from crawler.policy.circuit import OPEN
 from crawler.scheduler import Scheduler
-from crawler.storage import codecs, schema
+from crawler.scheduling.engine import Engine
+from crawler.servers.connections import Servers, mongo_limit_s
+from crawler.servers.mongo import PAGES, MongoHealth, explain, start_error
+from crawler.storage import documents, schema
 from crawler.storage.documents import Documents, documents_of
-from crawler.storage.group_commit import GroupCommit
-from crawler.storage.health import PAGES, MongoHealth
-from crawler.storage.tally import Tally
-from crawler.storage.trouble import explain, start_error
-from crawler.storage.writer import Faults, Writer
-from crawler.tasks import end
+from crawler.storage.retry import RetryingWriter
+from crawler.storage.stats import StoreStats
+from crawler.storage.writer import Faults, GroupCommit, Writer
+from crawler.util.breaker import OPEN
+from crawler.util.tasks import end
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.database import AsyncDatabase
@@ -53,12 +51,12 @@ class Store:
     ) -> None:
         self._crawler = crawler
         self._codec = codec
-        self._compress = codecs.compressor(codec)
+        self._compress = documents.compressor(codec)
         self._closing = False
         # None in crawls with a scheduler of Scrapy's.
         self._scheduler: Scheduler | None = None
-        self._tally = Tally(crawler.stats)
-        self._patience = Patience(
+        self._tally = StoreStats(crawler.stats)
+        self._retrying_writer = RetryingWriter(
             *(PAGES, self._is_closing, MongoHealth.of(crawler)),
             timeout_s=timeout_s,
             on_failure=self._tally.failed,
@@ -83,9 +81,9 @@ class Store:
             raise NotConfigured
         if store != "mongo":
             raise ConfigurationError(f"PAGES_STORE is {store!r}; set it to mongo or none.")
-        if codec not in codecs.NAMES:
+        if codec not in documents.NAMES:
             raise ConfigurationError(
-                f"PAGES_CODEC is {codec!r}; use one of {', '.join(codecs.NAMES)}."
+                f"PAGES_CODEC is {codec!r}; use one of {', '.join(documents.NAMES)}."
             )
         commit = {
             "batch_max": settings.getint("STORE_BATCH_MAX"),
@@ -129,7 +127,7 @@ class Store:
         if isinstance(item, Page):
             self._sign(item)
             if self._scheduler is not None and item.lease is not None:
-                self._scheduler.workbench.read(item.lease)
+                self._scheduler.lease_pool.read(item.lease)
             if len(item.body) + len(item.text) <= _INLINE_BYTES:
                 documents = documents_of(item, self._codec, self._compress)
             else:
@@ -144,11 +142,11 @@ class Store:
 
     def _heavy_documents(self, page: Page) -> Documents:
         # A compressor serves one thread at a time.
-        return documents_of(page, self._codec, codecs.compressor(self._codec))
+        return documents_of(page, self._codec, documents.compressor(self._codec))
 
     async def _write(self, batch: Sequence[Documents]) -> Faults:
         started_s = monotonic()
-        faults = await self._patience.write(partial(self._writer.write, batch))
+        faults = await self._retrying_writer.write(partial(self._writer.write, batch))
         written = [each for i, each in enumerate(batch) if i not in faults]
         self._tally.wrote(written, monotonic() - started_s)
         return faults
@@ -169,7 +167,7 @@ class Store:
     def _breaker_changed(self, state: str) -> None:
         self._tally.breaker(state)
         if self._scheduler is not None:
-            self._scheduler.workbench.pause(state == OPEN)
+            self._scheduler.lease_pool.pause(state == OPEN)
 
     def _sign(self, page: Page) -> None:
         if self._scheduler is not None:

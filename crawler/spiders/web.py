@@ -16,20 +16,23 @@ from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
-from crawler import assembly, components, seeds, sitemaps, spider_arguments
-from crawler.ending import BAD_SEEDS, NO_SEEDS, REDIS_LOST
+from crawler.config import components, read, spider_arguments
+from crawler.discovery import seeds
+from crawler.discovery.follow import SITEMAP_LEVELS, LinkFollower
+from crawler.discovery.priority import Facts
 from crawler.errors import ConfigurationError, NotStored
 from crawler.frontier import ADD_MAX, Entry, Lease
-from crawler.items import Page
-from crawler.links import Document, HtmlReader, Reader, is_light
-from crawler.middlewares.conditional import NOT_MODIFIED
-from crawler.outlinks import SITEMAP_LEVELS, Outlinks
-from crawler.page_records import asked_by_headers, page_of
-from crawler.policy.priority import Facts
-from crawler.requests import LEASE
-from crawler.scheduler import Scheduler
-from crawler.tasks import in_daemon_thread
+from crawler.items import NOT_MODIFIED, Page
+from crawler.parsing import sitemap
+from crawler.parsing.document import Document
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import DocumentReader, is_light
+from crawler.scheduler import Scheduler, link_follower
+from crawler.scheduling.completion import BAD_SEEDS, NO_SEEDS, REDIS_LOST
+from crawler.scheduling.outcome import asked_by_headers, page_of
 from crawler.urls import DEFAULT, Rejected, Urls, authority_of, fingerprint
+from crawler.util.request_meta import LEASE
+from crawler.util.tasks import in_daemon_thread
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -69,7 +72,7 @@ class WebSpider(Spider):
         self.options = self.arguments.options
         self.crawl = self.arguments.crawl
         self.urls = DEFAULT
-        self.reader = Reader(HtmlReader(max_links=0), max_links=0)
+        self.reader = DocumentReader(HtmlReader(max_links=0), max_links=0)
         self.obey_noindex = True
         self.robots_name = ""
 
@@ -97,9 +100,9 @@ class WebSpider(Spider):
             spider.options = {"max_depth": settings.getint("DEPTH_LIMIT"), **spider.options}
         if settings.getbool("FOLLOW_SITEMAPS"):
             crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
-        spider.urls = Urls(assembly.url_rules(settings))
+        spider.urls = Urls(read.url_rules(settings))
         spider.arguments = spider.arguments.spelled(spider.urls)
-        spider.robots_name = assembly.robots_name(settings)
+        spider.robots_name = read.robots_name(settings)
         spider.obey_noindex = settings.getbool("OBEY_NOINDEX")
         max_links = settings.getint("MAX_OUTLINKS")
         html = HtmlReader(
@@ -109,10 +112,10 @@ class WebSpider(Spider):
             media=settings.getbool("FOLLOW_MEDIA"),
             anchors=settings.getbool("KEEP_ANCHORS"),
             crawler_name=spider.robots_name,
-            unread=assembly.text_without(settings),
-            blocks=assembly.compares_blocks(settings),
+            unread=read.text_without(settings),
+            blocks=read.compares_blocks(settings),
         )
-        spider.reader = Reader(html, max_links=max_links, urls=spider.urls)
+        spider.reader = DocumentReader(html, max_links=max_links, urls=spider.urls)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
@@ -135,7 +138,7 @@ class WebSpider(Spider):
 
     async def _add_sitemaps(self) -> None:
         given = self.arguments
-        known = await self._outlinks.add_sitemaps(
+        known = await self._follower.add_sitemaps(
             given.sitemaps, site="", level=0, given=True, written=given.written
         )
         for url in known:
@@ -183,7 +186,7 @@ class WebSpider(Spider):
     def _idle(self) -> None:
         """Nothing is left. If nothing ever was, somebody forgot the seeds."""
         scheduler = Scheduler.of(self.crawler)
-        if scheduler.workbench.ending.never_began:
+        if scheduler.lease_pool.completion.never_began:
             logger.error(
                 "There is nothing to crawl: no seeds are given, and the crawl %r has no URLs. Give "
                 "some: -a seeds=https://example.com",
@@ -238,7 +241,7 @@ class WebSpider(Spider):
                 stats.inc_value("sitemaps/missing")
                 self._tell_of_given(site, f"is not there (status {response.status})")
             return
-        read = partial(sitemaps.read, response.body, response.url, self.urls)
+        read = partial(sitemap.read, response.body, response.url, self.urls)
         found = read() if len(response.body) < _SITEMAP_INLINE_BYTES else await to_thread(read)
         stats.inc_value("sitemaps/read")
         stats.inc_value("sitemaps/urls", len(found.pages))
@@ -251,7 +254,7 @@ class WebSpider(Spider):
         # Batch by batch: a full sitemap at once would hold up all else for a fifth of a second.
         for at in range(0, len(found.pages), ADD_MAX):
             pages = found.pages[at : at + ADD_MAX]
-            await self._outlinks.follow(
+            await self._follower.follow(
                 [page.url for page in pages],
                 page_url=site,
                 depth=1,
@@ -261,7 +264,7 @@ class WebSpider(Spider):
                 written=found.written,
             )
         if level < SITEMAP_LEVELS:
-            await self._outlinks.add_sitemaps(
+            await self._follower.add_sitemaps(
                 found.sitemaps, site=site, level=level + 1, written=found.written
             )
         nothing: tuple[Page, ...] = ()
@@ -276,7 +279,7 @@ class WebSpider(Spider):
     async def robots_parsed(self, robotparser: Any, request: Request) -> None:
         """A robots.txt was fetched: go on with the sitemaps that it names."""
         named = [self.urls.spelling(url) for url in getattr(robotparser, "sitemaps", ())]
-        if named and Scheduler.of(self.crawler).orders.options.follow:
+        if named and Scheduler.of(self.crawler).options_watcher.options.follow:
             site = f"{authority_of(request.url)}/"
             written: dict[str, str] = {}
             for found in named:
@@ -284,11 +287,11 @@ class WebSpider(Spider):
                     written.setdefault(*found)
             # The process ends without Redis: whoever gets its leases meets the rules anew.
             with suppress(NotStored):
-                await self._outlinks.add_sitemaps(written, site=site, level=0, written=written)
+                await self._follower.add_sitemaps(written, site=site, level=0, written=written)
 
     @property
-    def _outlinks(self) -> Outlinks:
-        return Outlinks.of(self.crawler)
+    def _follower(self) -> LinkFollower:
+        return link_follower(self.crawler)
 
     def extract(self, response: Response, page: Page) -> None:
         """Override to put fields of your own into `page.extra`; called for HTML and XML."""
@@ -300,7 +303,7 @@ class WebSpider(Spider):
         )
 
 
-def _facts(page: sitemaps.Located, since: datetime) -> Facts:
+def _facts(page: sitemap.Located, since: datetime) -> Facts:
     is_fresh = page.modified is not None and page.modified >= since
     return Facts(fresh=is_fresh, sitemap_priority=page.priority)
 

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from crawler.storage import schema
+from crawler.storage.reader import KEPT
 from crawler.storage.schema import CONTENT, METADATA
-from crawler.storage.stored_pages import KEPT
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.database import AsyncDatabase

@@ -15,7 +15,7 @@ from pymongo import ASCENDING, HASHED, IndexModel
 from pymongo.errors import DuplicateKeyError
 
 from crawler.errors import ConfigurationError, ServerAway
-from crawler.storage.trouble import READ_ONLY
+from crawler.servers.mongo import READ_ONLY
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.database import AsyncDatabase

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from crawler.frontier import Sizes, Steering
-from crawler.frontier.connection import connect
+from crawler.frontier import CrawlControl, Sizes
+from crawler.servers.redis.connection import connect
 from demo.process import DemoServer
 from tests.acceptance.crawls import ROOT, Crawls, environment
 
@@ -143,7 +143,7 @@ def sizes(redis_url: str, crawl: str = "web") -> Sizes:
     async def ask() -> Sizes:
         redis = await connect(redis_url)
         try:
-            return await (await Steering.of(redis, crawl)).sizes()
+            return await (await CrawlControl.of(redis, crawl)).sizes()
         finally:
             await redis.aclose()
 

@@ -18,8 +18,8 @@ from scrapy import Spider, signals
 from scrapy.crawler import AsyncCrawlerRunner
 from scrapy.utils.reactor import install_reactor
 
-from crawler.frontier import Steering
-from crawler.frontier.connection import connect
+from crawler.frontier import CrawlControl
+from crawler.servers.redis.connection import connect
 
 ADDON = "crawler.addon.FrontierAddon"
 # For all of them together, on the busiest machine.
@@ -79,8 +79,8 @@ async def _run(
     crawler.signals.connect(keep, signals.item_scraped, weak=False)
     task = asyncio.ensure_future(runner.crawl(crawler))
     await asyncio.wait([task], timeout=_DEADLINE_S)
-    steering = await Steering.of(redis, spider.name)
-    sizes = await steering.sizes()
+    control = await CrawlControl.of(redis, spider.name)
+    sizes = await control.sizes()
     hosts = [host for host in site.requests if f".{host}".rpartition(spider.name)[0].endswith(".")]
     return {
         "stuck": not task.done(),
@@ -89,7 +89,7 @@ async def _run(
         "sizes": {**asdict(sizes), "waiting": sizes.waiting},
         "dead": [
             (letter.entry.url if letter.entry else "", letter.reason)
-            for letter in await steering.dead()
+            for letter in await control.dead()
         ],
         "fetched": {host: site.requests[host] for host in sorted(hosts)},
         "stats": {

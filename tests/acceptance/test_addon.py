@@ -16,7 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from crawler.frontier import Frontier
-from crawler.frontier.connection import connect
+from crawler.servers.redis.connection import connect
 from crawler.urls import canonical
 from demo.access_log import Entry, read_log
 from demo.judge import judge_entries

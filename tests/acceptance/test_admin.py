@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import httpx
 
 from crawler.frontier import Entry, Frontier
-from crawler.frontier.connection import connect
+from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
 from demo.access_log import read_log
 from demo.process import DemoServer

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.policy.exit_codes import ExitCode
+from crawler.errors import ExitCode
 from tests.acceptance.crawls import Crawls, Run, scrapy
 
 SECONDS = 90.0  # on a very busy machine; the mistakes themselves take two, a silent MongoDB five

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from crawler.frontier.connection import connect
-from crawler.metrics import Sheet, add_fleet, read_fleet
-from crawler.vitals import read, report
+from crawler.monitoring.ledger import read
+from crawler.monitoring.prometheus import Sheet, add_fleet, read_fleet
+from crawler.monitoring.report import report
+from crawler.servers.redis.connection import connect
 from tests.acceptance.crawls import Crawls, scrapy
 from tests.acceptance.failing_site import FAILED, PAGES, Site, serving
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import redis as redis_client
 
+from crawler.discovery.pushed import UrlReader
+from crawler.errors import ExitCode
 from crawler.frontier import Added, Entry, Frontier
-from crawler.frontier.connection import connect
 from crawler.frontier.start_urls import StartUrls
-from crawler.outside import Outside
-from crawler.policy.exit_codes import ExitCode
-from crawler.pushed import UrlReader
+from crawler.scheduling.intake import Intake
+from crawler.servers.redis.connection import connect
 from demo.access_log import read_log
 from demo.judge import judge
 from demo.process import DemoServer
@@ -141,7 +141,7 @@ async def test_pushed_seeds_stay_in_their_list_until_the_frontier_has_them(redis
         raise ConnectionError
 
     key = "web:start_urls"
-    outside = Outside(Frontier(redis, "web"), StartUrls(redis, key), UrlReader(key), fail, None)
+    outside = Intake(Frontier(redis, "web"), StartUrls(redis, key), UrlReader(key), fail, None)
     with pytest.raises(ConnectionError):
         await outside.take_in()
     assert await redis.llen("web:start_urls") == 1

@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 from pathlib import Path
 
-from crawler.policy.exit_codes import ExitCode
+from crawler.errors import ExitCode
 from demo.access_log import read_log
 from demo.process import DemoServer
 from demo.truth import truth

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pymongo
 import pytest
 
-from crawler.policy.exit_codes import ExitCode
+from crawler.errors import ExitCode
 from tests.acceptance.crawls import ROOT, Crawls, Run, scrapy
 from tests.acceptance.fleets import Process
 from tests.proxy import Proxy

@@ -8,7 +8,7 @@ from types import TracebackType
 
 import redis
 
-from crawler.embedded.binaries import find_redis_server
+from crawler.servers.embedded.server import find_redis_server
 
 _START_S = 10.0
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from crawler.frontier import Beat, Claim, Frontier, Lease, Tuning
-from crawler.frontier.connection import Client, connect
-from crawler.frontier.shards import tags
-from crawler.frontier.time import shard_time_ms
+from crawler.frontier.shards import shard_time_ms, tags
+from crawler.servers.redis.connection import Client, connect
 from tests.chaos.private_redis import PrivateRedis
 from tests.integration.frontier.fleet import CRAWL, entries, entry, request_id
 from tests.leaping_clock import LeapingClock

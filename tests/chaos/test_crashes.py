@@ -14,8 +14,8 @@ import pymongo
 import pytest
 from redis import Redis
 
-from crawler.frontier.recent_adds import KEPT_S
-from crawler.policy.exit_codes import ExitCode
+from crawler.errors import ExitCode
+from crawler.frontier.acknowledgements import KEPT_S
 from demo.access_log import read_log
 from demo.judge import Verdict, judge
 from demo.process import DemoServer

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from crawler.frontier import Entry, Frontier, Lease
-from crawler.frontier.connection import connect
-from crawler.frontier.health import Health
 from crawler.frontier.outbox import Outbox
+from crawler.servers.redis.connection import connect
+from crawler.servers.redis.health import RedisHealth
 from crawler.urls import fingerprint
 
 HOSTS = [f"h{number}.test" for number in range(4)]
@@ -73,14 +73,14 @@ class Process:
         self._frontier = frontier
         self._account = account
         self._chance = chance
-        self._outbox = Outbox(frontier, Health(), lambda: None)
-        self._claims = 0
+        self._outbox = Outbox(frontier, RedisHealth(), lambda: None)
+        self._claimer = 0
 
     async def run(self) -> None:
         """Claim and fetch until nothing is left."""
         while (sizes := await self._frontier.sizes()).unfinished:
-            self._claims += 1
-            claim = await self._frontier.claim(2, f"{self._frontier.owner}-{self._claims}")
+            self._claimer += 1
+            claim = await self._frontier.claim(2, f"{self._frontier.owner}-{self._claimer}")
             for lease in claim.leases:
                 self._account.claimed(lease)
             await asyncio.gather(*map(self._fetch, claim.leases))

@@ -9,7 +9,7 @@ from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
 from scrapy.crawler import Crawler
 
-from crawler.extensions.servers import Servers
+from crawler.servers.connections import Servers
 from tests.crawlers import project_crawler
 
 Database = AsyncDatabase[dict[str, Any]]

@@ -5,19 +5,17 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 
-from crawler.discoveries import Discoveries
-from crawler.failures import Failures
-from crawler.fetch_errors import OutOfSockets
 from crawler.frontier import Added, Again, Entry, Frontier, Lease
 from crawler.frontier.entry import decode
-from crawler.known import Known
-from crawler.known_starts import KnownStarts
-from crawler.orders import Orders
-from crawler.policy.retry import Bury, Retry, RetryPolicy
-from crawler.recrawls import Recrawls
-from crawler.replacements import Replacements
 from crawler.scheduler import Scheduler
+from crawler.scheduling.adder import RedirectSettler, SeenCache, UrlAdder
+from crawler.scheduling.failures import Failures
+from crawler.scheduling.notices import KnownStarts
+from crawler.scheduling.options import OptionsWatcher
+from crawler.scheduling.recrawls import Recrawls
+from crawler.scheduling.retry_policy import Bury, Retry, RetryPolicy
 from crawler.urls import DEFAULT, fingerprint
+from crawler.util.file_limit import OutOfSockets
 from tests.crawlers import project_crawler
 
 
@@ -42,14 +40,14 @@ class WritingScheduler(Scheduler):
         # To each of them.
         self.answer = "1"
         self.failures = Failures(self, RetryPolicy(times=retry_times, base_s=30.0))
-        self.replacements = Replacements(self)
+        self.redirect_settler = RedirectSettler(self)
         self.recrawls = Recrawls()
-        self.orders = Orders(recrawls=self.recrawls)
+        self.options_watcher = OptionsWatcher(recrawls=self.recrawls)
         self.known_starts = KnownStarts(self.crawl, "", lambda _name, _by: None)
         # Asked for its shards only; it has no server.
         self.frontier = Frontier(None, self.crawl)
         # Asked for what it knows only, which is what `added` has; it has no outbox.
-        self.discoveries = Discoveries(None, Known(1000), lambda _name, _by: None)  # type: ignore[arg-type]
+        self.adder = UrlAdder(None, SeenCache(1000), lambda _name, _by: None)  # type: ignore[arg-type]
 
     def holds(self, lease: Lease) -> bool:
         return True

@@ -13,8 +13,7 @@ from scrapy.utils.misc import load_object
 
 from crawler.addon import FrontierAddon
 from crawler.middlewares.decompression import Decompression
-from crawler.middlewares.http_auth import HttpAuth
-from crawler.middlewares.traffic import Traffic
+from crawler.middlewares.scrapy_twins import HttpAuth, Traffic
 from crawler.pipelines.store import Store
 
 

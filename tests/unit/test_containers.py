@@ -17,7 +17,7 @@ from scrapy.settings import Settings
 from crawler import settings
 from crawler.admin.routes import health
 from crawler.commands.admin import Command as AdminCommand
-from crawler.frontier.persistence import NEEDED
+from crawler.servers.redis.checks import NEEDED
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))

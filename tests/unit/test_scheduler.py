@@ -10,10 +10,11 @@ from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.http import Response
 
 from crawler.frontier import Added, Entry, Kind, Lease
-from crawler.frontier.health import GaveUp
 from crawler.middlewares.redirects import Redirects
-from crawler.requests import LEASE, to_request
+from crawler.scheduling.request_codec import to_request
+from crawler.servers.redis.health import GaveUp
 from crawler.urls import DEFAULT, UrlRules, Urls
+from crawler.util.request_meta import LEASE
 from tests.crawlers import project_crawler
 from tests.unit.schedulers import WritingScheduler, lease_of
 
@@ -45,7 +46,7 @@ class RedirectedScheduler(WritingScheduler):
         self.urls = urls
         self._spider = Spider(name="any")
         self.sent = _Discoveries()
-        self.discoveries = self.sent  # type: ignore[assignment]
+        self.adder = self.sent  # type: ignore[assignment]
         self._engine = _Engine()  # type: ignore[assignment]
 
     def done(self, lease: Lease, *, page: bool) -> None:
@@ -117,11 +118,11 @@ async def test_a_redirect_is_done_when_redis_has_its_target_and_not_before(
     assert scheduler.enqueue_request(request)
     assert len(scheduler.sent.sent) == 1
     assert scheduler.calls == []
-    assert scheduler.replacements.awaited == {lease.key}
+    assert scheduler.redirect_settler.awaited == {lease.key}
     answer(future, outcome)
     await asyncio.sleep(0)
     assert [call[0] for call in scheduler.calls] == [verb]
-    assert scheduler.replacements.awaited == set()
+    assert scheduler.redirect_settler.awaited == set()
 
 
 # --- proxies -------------------------------------------------------------------------------------

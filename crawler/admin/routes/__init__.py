@@ -1,1 +1,1 @@
-"""The routes, by what they are about."""
+"""The routes of the API, one module for each subject. Each has a `router`."""

@@ -4,42 +4,42 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from crawler.admin import figures
+from crawler.admin import queries
+from crawler.admin.dependencies import TheControl, TheCrawl
 from crawler.admin.models import Paused, SchedulerStatus, Status, Worker
-from crawler.admin.questions import TheCrawl, TheSteering
-from crawler.vitals import read
+from crawler.monitoring.ledger import read
 
 router = APIRouter(tags=["crawl"])
 
 
 @router.get("/status")
-async def status(crawl: TheCrawl, steering: TheSteering) -> Status:
+async def status(crawl: TheCrawl, control: TheControl) -> Status:
     """How the whole crawl stands."""
-    return await figures.status(crawl.name, steering)
+    return await queries.status(crawl.name, control)
 
 
 @router.get("/scheduler/status")
-async def scheduler_status(crawl: TheCrawl, steering: TheSteering) -> SchedulerStatus:
+async def scheduler_status(crawl: TheCrawl, control: TheControl) -> SchedulerStatus:
     """The frontier at work: sizes, shards, rates, delays, caches."""
-    fleet = await read(crawl.redis, crawl.name, minutes=figures.RATE_MINUTES)
-    return await figures.scheduler_status(crawl.name, steering, fleet)
+    fleet = await read(crawl.redis, crawl.name, minutes=queries.RATE_MINUTES)
+    return await queries.scheduler_status(crawl.name, control, fleet)
 
 
 @router.get("/workers")
-async def workers(steering: TheSteering) -> list[Worker]:
+async def workers(control: TheControl) -> list[Worker]:
     """The live processes, with their shards."""
-    return await figures.workers(steering)
+    return await queries.workers(control)
 
 
 @router.post("/crawl/pause")
-async def pause(crawl: TheCrawl, steering: TheSteering) -> Paused:
+async def pause(crawl: TheCrawl, control: TheControl) -> Paused:
     """Fetch nothing new until resumed; what is in flight finishes."""
-    await steering.pause()
+    await control.pause()
     return Paused(crawl=crawl.name, paused=True)
 
 
 @router.post("/crawl/resume")
-async def resume(crawl: TheCrawl, steering: TheSteering) -> Paused:
+async def resume(crawl: TheCrawl, control: TheControl) -> Paused:
     """Go on."""
-    await steering.resume()
+    await control.resume()
     return Paused(crawl=crawl.name, paused=False)

@@ -8,32 +8,32 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 
-from crawler.admin import figures
-from crawler.admin.crawl import Crawl
-from crawler.admin.feed import MAX_LISTENERS, Feed, Full, Source
-from crawler.admin.problems import ProblemError
+from crawler.admin import queries
+from crawler.admin.dependencies import CrawlContext
+from crawler.admin.errors import ProblemError
+from crawler.admin.event_stream import MAX_LISTENERS, EventSource, EventStream, Full
 
 _VITALS_S = 5.0
 
 router = APIRouter(tags=["crawl"])
 
 
-def feed_of(crawl: Crawl) -> Feed:
+def feed_of(crawl: CrawlContext) -> EventStream:
     """The feed of a crawl's status and, as they cost more, less often of its figures."""
 
     async def status() -> str:
-        return (await figures.status(crawl.name, await crawl.steering())).model_dump_json()
+        return (await queries.status(crawl.name, await crawl.control())).model_dump_json()
 
     async def vitals() -> str:
-        found = await figures.vitals(crawl.name, crawl.redis, await crawl.steering())
+        found = await queries.vitals(crawl.name, crawl.redis, await crawl.control())
         return json.dumps(found)
 
-    return Feed(Source("status", status), Source("vitals", vitals, _VITALS_S))
+    return EventStream(EventSource("status", status), EventSource("vitals", vitals, _VITALS_S))
 
 
-def _feed(request: Request) -> Feed:
+def _feed(request: Request) -> EventStream:
     feed = request.app.state.feed
-    assert isinstance(feed, Feed)
+    assert isinstance(feed, EventStream)
     return feed
 
 
@@ -42,7 +42,7 @@ def _feed(request: Request) -> Feed:
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
-async def events(feed: Annotated[Feed, Depends(_feed)]) -> StreamingResponse:
+async def events(feed: Annotated[EventStream, Depends(_feed)]) -> StreamingResponse:
     """Events `status` with the answer of /status, each second; `vitals` with that of /vitals, each
     five; `trouble` with a text.
 

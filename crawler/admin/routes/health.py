@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 from fastapi.responses import JSONResponse
 
+from crawler.admin.dependencies import BEARER, TheCrawl
+from crawler.admin.errors import problem
 from crawler.admin.models import Health
-from crawler.admin.problems import problem
-from crawler.admin.questions import BEARER, TheCrawl
 from crawler.errors import CrawlerError
-from crawler.frontier import RedisAway
+from crawler.servers.redis.errors import RedisAway
 
 router = APIRouter(tags=["health"])
 
@@ -24,7 +24,7 @@ async def healthz() -> Health:
 async def readyz(crawl: TheCrawl) -> Health | JSONResponse:
     """Redis answers, and has the crawl."""
     try:
-        await crawl.steering()
+        await crawl.control()
     except CrawlerError as error:
         return problem(503, str(error))
     except RedisAway as error:

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from crawler.admin import figures
-from crawler.admin.questions import TheCrawl
-from crawler.metrics import CONTENT_TYPE, Sheet, add_fleet, add_worker, read_fleet
-from crawler.vitals.ledger import MINUTES_MAX
+from crawler.admin import queries
+from crawler.admin.dependencies import TheCrawl
+from crawler.monitoring.ledger import MINUTES_MAX
+from crawler.monitoring.prometheus import CONTENT_TYPE, Sheet, add_fleet, add_worker, read_fleet
 
 router = APIRouter(tags=["figures"])
 
@@ -34,4 +34,4 @@ async def vitals(
     crawl: TheCrawl, minutes: Annotated[int, Query(ge=1, le=MINUTES_MAX)] = 60
 ) -> dict[str, Any]:
     """Totals, the last hour, each of the last minutes with its latencies, workers, rates, hosts."""
-    return await figures.vitals(crawl.name, crawl.redis, await crawl.steering(), minutes=minutes)
+    return await queries.vitals(crawl.name, crawl.redis, await crawl.control(), minutes=minutes)

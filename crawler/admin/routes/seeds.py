@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
 
-from crawler import options
+from crawler.admin.dependencies import TheControl, note
+from crawler.admin.errors import ProblemError
 from crawler.admin.models import SeedAnswer, SeedAnswers, SeedUrls, UrlLimits, UrlLimitsNow
-from crawler.admin.problems import ProblemError
-from crawler.admin.questions import TheSteering, note
-from crawler.admin.seeding import add_seeds
-from crawler.frontier import Steering
+from crawler.frontier import CrawlControl
+from crawler.scheduling import options
+from crawler.scheduling.add_seeds import add_seeds
 
 MAX_SEEDS = 10_000
 # What the API calls an option of the crawl.
@@ -27,7 +27,7 @@ router = APIRouter(tags=["URLs"])
 @router.post("/seed/urls")
 async def seed_urls(
     request: Request,
-    steering: TheSteering,
+    control: TheControl,
     body: Annotated[
         list[str] | str | SeedUrls,
         Body(description="A list of URLs, or one string with commas or blanks between them"),
@@ -38,7 +38,7 @@ async def seed_urls(
     texts = given.replace(",", " ").split() if isinstance(given, str) else given
     if not 0 < len(texts) <= MAX_SEEDS:
         raise ProblemError(422, f"Give 1 to {MAX_SEEDS:,} URLs, not {len(texts):,}.")
-    found = await add_seeds(steering, texts)
+    found = await add_seeds(control, texts)
     states = [seed.state for seed in found]
     answer = SeedAnswers(
         added=states.count("added"),
@@ -60,13 +60,13 @@ async def seed_urls(
 
 
 @router.get("/url/limit")
-async def limits(steering: TheSteering) -> UrlLimitsNow:
+async def limits(control: TheControl) -> UrlLimitsNow:
     """The limits that hold now."""
-    return await _limits(steering)
+    return await _limits(control)
 
 
 @router.post("/url/limit")
-async def set_limits(request: Request, steering: TheSteering, body: UrlLimits) -> UrlLimitsNow:
+async def set_limits(request: Request, control: TheControl, body: UrlLimits) -> UrlLimitsNow:
     """Change limits: the whole fleet follows within 2 s.
 
     Waiting URLs of excluded domains are skipped when their turn comes; depth and length are for
@@ -78,13 +78,13 @@ async def set_limits(request: Request, steering: TheSteering, body: UrlLimits) -
     chosen: dict[str, Any] = {_NAMES[name]: value for name, value in given.items()}
     wanted = {name: value for name, value in chosen.items() if value is not None}
     checked = options.checked(wanted)
-    await steering.set_options({**dict.fromkeys(chosen), **checked})
+    await control.set_options({**dict.fromkeys(chosen), **checked})
     note(request, " ".join(f"{name}={_brief(value)}" for name, value in chosen.items()))
-    return await _limits(steering)
+    return await _limits(control)
 
 
-async def _limits(steering: Steering) -> UrlLimitsNow:
-    now = options.Options().changed(await steering.options())
+async def _limits(control: CrawlControl) -> UrlLimitsNow:
+    now = options.CrawlOptions().changed(await control.options())
     return UrlLimitsNow(
         excludedDomains=list(now.excluded_domains),
         depthLimit=now.max_depth,

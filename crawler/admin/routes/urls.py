@@ -6,12 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from crawler import seeds
-from crawler.admin import answers
-from crawler.admin.crawl import Crawl
+from crawler.admin import queries
+from crawler.admin.dependencies import CrawlContext, TheControl, TheCrawl
+from crawler.admin.errors import ProblemError
 from crawler.admin.models import Forgotten, UrlState
-from crawler.admin.problems import ProblemError
-from crawler.admin.questions import TheCrawl, TheSteering
+from crawler.discovery import seeds
 from crawler.errors import CrawlerError
 from crawler.urls import Rejected
 
@@ -21,19 +20,19 @@ router = APIRouter(tags=["URLs"])
 
 
 @router.get("/urls")
-async def url_state(crawl: TheCrawl, steering: TheSteering, url: Url) -> UrlState:
+async def url_state(crawl: TheCrawl, control: TheControl, url: Url) -> UrlState:
     """Where a URL is in the crawl, its failures, and its record in MongoDB."""
     spelled = _spelled(crawl, url)
     page, why = await crawl.pages.of(spelled)
-    return answers.url_state(spelled, await steering.status(spelled), page, why)
+    return queries.url_state(spelled, await control.status(spelled), page, why)
 
 
 @router.delete("/urls")
-async def forget(crawl: TheCrawl, steering: TheSteering, url: Url) -> Forgotten:
+async def forget(crawl: TheCrawl, control: TheControl, url: Url) -> Forgotten:
     """Forget that a URL was seen: it is crawled again when it is added or found again."""
     spelled = _spelled(crawl, url)
     try:
-        forgotten = await steering.forget(spelled)
+        forgotten = await control.forget(spelled)
     except CrawlerError as error:
         raise ProblemError(409, str(error)) from error
     if not forgotten:
@@ -41,7 +40,7 @@ async def forget(crawl: TheCrawl, steering: TheSteering, url: Url) -> Forgotten:
     return Forgotten(url=spelled, forgotten=True)
 
 
-def _spelled(crawl: Crawl, url: str) -> str:
+def _spelled(crawl: CrawlContext, url: str) -> str:
     found = crawl.urls.canonical(url)
     if isinstance(found, Rejected):
         raise ProblemError(422, f"{url[:200]!r}: {seeds.why(found.reason)}.")

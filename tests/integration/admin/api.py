@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from crawler.admin.app import Application
-from crawler.admin.crawl import Crawl
+from crawler.admin.dependencies import CrawlContext
 from crawler.frontier import Entry, Frontier, Lease
 from crawler.urls import fingerprint
 
@@ -49,5 +49,5 @@ async def open_api(redis: Any, name: str = "web", **about: Any) -> Api:
     """The API of a new crawl."""
     frontier = Frontier(redis, name)
     await frontier.open({"machine": "m", "pid": 7, "shards": [0], **about})
-    app = Application(Crawl(name, redis), token=TOKEN)
+    app = Application(CrawlContext(name, redis), token=TOKEN)
     return Api(redis, frontier, app, client(app))

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from crawler.frontier.connection import connect
+from crawler.servers.redis.connection import connect
 from tests.integration.admin.api import Api, open_api
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crawler.admin.app import Application
-from crawler.admin.crawl import Crawl
-from crawler.admin.server import Server, listen
+from crawler.admin.dependencies import CrawlContext
+from crawler.admin.server import AdminServer, listen
 from crawler.frontier import Frontier
-from crawler.frontier.connection import connect
+from crawler.servers.redis.connection import connect
 from tests.integration.admin.api import TOKEN
 
 
@@ -23,8 +23,8 @@ def served(redis_url: str, crawl: str = "web") -> Iterator[str]:
     async def serve() -> None:
         redis = await connect(redis_url)
         await Frontier(redis, crawl).open({"pid": 1})
-        app = Application(Crawl(crawl, redis), token=TOKEN)
-        server = Server(app, listen("127.0.0.1", 0))
+        app = Application(CrawlContext(crawl, redis), token=TOKEN)
+        server = AdminServer(app, listen("127.0.0.1", 0))
         server.start()
         url.append(server.url.rstrip("/"))
         ready.set()

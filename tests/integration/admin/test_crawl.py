@@ -9,9 +9,9 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from crawler.admin.app import Application
-from crawler.admin.crawl import Crawl
-from crawler.frontier.connection import connect
-from crawler.vitals.ledger import Ledger
+from crawler.admin.dependencies import CrawlContext
+from crawler.monitoring.ledger import Ledger
+from crawler.servers.redis.connection import connect
 from tests.integration.admin.api import TOKEN, Api, client, entry
 
 
@@ -77,14 +77,14 @@ async def test_the_scheduler_tells_of_queues_rates_and_caches(api: Api) -> None:
 
 async def test_any_instance_answers_for_the_crawl(api: Api, redis_url: str) -> None:
     other = await connect(redis_url)
-    async with client(Application(Crawl("web", other), token=TOKEN)) as http:
+    async with client(Application(CrawlContext("web", other), token=TOKEN)) as http:
         assert (await http.post("/crawl/pause")).status_code == 200
     await other.aclose()
     assert (await api.json("GET", "/status"))["paused"]
 
 
 async def test_a_crawl_that_does_not_exist_is_a_problem_and_starts_to_exist(redis: Any) -> None:
-    async with client(Application(Crawl("later", redis), token=TOKEN)) as http:
+    async with client(Application(CrawlContext("later", redis), token=TOKEN)) as http:
         answer = await http.get("/status")
         assert (answer.status_code, answer.json()["detail"]) == (
             404,
@@ -110,7 +110,7 @@ async def test_a_full_redis_is_told_from_one_that_is_away(api: Api) -> None:
 
 async def test_while_redis_is_away_the_api_says_so(tmp_path: Path) -> None:
     gone: Any = Redis(unix_socket_path=str(tmp_path / "nobody"), retry=Retry(NoBackoff(), 0))
-    async with client(Application(Crawl("web", gone), token=TOKEN)) as http:
+    async with client(Application(CrawlContext("web", gone), token=TOKEN)) as http:
         for method, path in (("GET", "/status"), ("POST", "/crawl/pause"), ("GET", "/readyz")):
             answer = await http.request(method, path)
             assert answer.status_code == 503

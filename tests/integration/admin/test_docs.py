@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crawler.frontier import Entry, Frontier
-from crawler.frontier.connection import connect
+from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
 from tests.integration.admin.api import TOKEN
 from tests.integration.admin.servers import served

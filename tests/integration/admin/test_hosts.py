@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from crawler.options import MAX_HOST_DELAYS, Options
+from crawler.scheduling.options import MAX_HOST_DELAYS, CrawlOptions
 from tests.integration.admin.api import Api, entry
 
 
@@ -94,8 +94,8 @@ async def test_orders_hold_until_they_are_taken_back(hosts: Api) -> None:
     assert not (await options(hosts)).host_delays
 
 
-async def options(api: Api) -> Options:
-    return Options().changed((await api.json("GET", "/status"))["options"])
+async def options(api: Api) -> CrawlOptions:
+    return CrawlOptions().changed((await api.json("GET", "/status"))["options"])
 
 
 @pytest.mark.parametrize(

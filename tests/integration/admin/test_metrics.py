@@ -8,14 +8,14 @@ import httpx
 import pytest
 
 from crawler.admin.app import Application
-from crawler.admin.crawl import Crawl
+from crawler.admin.dependencies import CrawlContext
 from crawler.admin.server import listen
 from crawler.errors import ConfigurationError
 from crawler.frontier import Frontier
-from crawler.frontier.connection import connect
-from crawler.metrics import Worker
-from crawler.vitals import Vitals
-from crawler.vitals.ledger import Ledger
+from crawler.monitoring.ledger import Ledger
+from crawler.monitoring.process_stats import ProcessStats
+from crawler.monitoring.prometheus import WorkerReading
+from crawler.servers.redis.connection import connect
 from tests.crawlers import project_crawler
 from tests.promtool import promtool
 
@@ -29,7 +29,7 @@ async def redis(redis_url: str) -> AsyncIterator[Any]:
     await client.aclose()
 
 
-def client_of(crawl: Crawl, token: str = TOKEN) -> httpx.AsyncClient:
+def client_of(crawl: CrawlContext, token: str = TOKEN) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(Application(crawl, token=TOKEN)),
         base_url="http://localhost",
@@ -41,12 +41,12 @@ async def test_a_worker_answers_for_itself_and_for_the_fleet(redis: Any) -> None
     await Frontier(redis, "crawl").open()
     await Ledger(redis, "crawl").add({"pages": 40}, now_s=1e9)
     crawler = project_crawler()
-    workbench = SimpleNamespace(held=2, outbox=SimpleNamespace(unsettled=()))
+    lease_pool = SimpleNamespace(held=2, outbox=SimpleNamespace(unsettled=()))
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
-        scheduler=SimpleNamespace(workbench=workbench), downloader=SimpleNamespace(active=())
+        scheduler=SimpleNamespace(lease_pool=lease_pool), downloader=SimpleNamespace(active=())
     )
-    worker = Worker(Vitals({"pages/crawled": 7}), crawler)
-    async with client_of(Crawl("crawl", redis, worker=worker)) as client:
+    worker = WorkerReading(ProcessStats({"pages/crawled": 7}), crawler)
+    async with client_of(CrawlContext("crawl", redis, worker=worker)) as client:
         answer = await client.get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=")
@@ -56,14 +56,14 @@ async def test_a_worker_answers_for_itself_and_for_the_fleet(redis: Any) -> None
 
 
 async def test_metrics_need_the_token(redis: Any) -> None:
-    async with client_of(Crawl("crawl", redis), token="another") as client:
+    async with client_of(CrawlContext("crawl", redis), token="another") as client:
         for path in ("/metrics", "/vitals"):
             assert (await client.get(path)).status_code == 401
 
 
 async def test_vitals_have_as_many_minutes_as_are_asked_for(redis: Any) -> None:
     await Frontier(redis, "crawl").open()
-    async with client_of(Crawl("crawl", redis)) as client:
+    async with client_of(CrawlContext("crawl", redis)) as client:
         found = (await client.get("/vitals", params={"minutes": 5})).json()
         assert len(found["minutes"]) == 5
         assert (await client.get("/vitals", params={"minutes": 121})).status_code == 422

@@ -19,14 +19,14 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from crawler.admin.app import create_api
-from crawler.admin.crawl import Crawl
+from crawler.admin.dependencies import CrawlContext
 from tests.integration.admin.api import TOKEN
 from tests.integration.admin.servers import served
 
 # Endless: it has tests of its own.
 ENDLESS = ("/events",)
 OPEN = ("/healthz",)
-DOCUMENT = create_api(Crawl("web", None)).openapi()
+DOCUMENT = create_api(CrawlContext("web", None)).openapi()
 FEW = settings(
     max_examples=2,
     derandomize=True,

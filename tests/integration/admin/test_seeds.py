@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from crawler.admin.routes.seeds import MAX_SEEDS
-from crawler.options import Options
+from crawler.scheduling.options import CrawlOptions
 from tests.integration.admin.api import Api
 
 
@@ -94,7 +94,7 @@ async def test_limits_are_checked_stored_and_told(api: Api) -> None:
         "urlLengthLimit": 100,
     }
     assert await api.json("GET", "/url/limit") == found
-    now = Options().changed((await api.json("GET", "/status"))["options"])
+    now = CrawlOptions().changed((await api.json("GET", "/status"))["options"])
     assert (now.excluded_domains, now.max_depth, now.max_url_length) == (
         ("a.test", "b.test"),
         3,

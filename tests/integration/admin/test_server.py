@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from crawler.admin import feed
+from crawler.admin import event_stream
 from crawler.admin.app import Application
-from crawler.admin.crawl import Crawl
-from crawler.admin.server import Server, listen
+from crawler.admin.dependencies import CrawlContext
+from crawler.admin.server import AdminServer, listen
 from crawler.errors import ConfigurationError
 from tests.integration.admin.api import TOKEN, Api, entry
 
@@ -20,7 +20,7 @@ HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 
 @pytest.fixture
 async def server(api: Api) -> Any:
-    server = Server(api.app, listen("127.0.0.1", 0))
+    server = AdminServer(api.app, listen("127.0.0.1", 0))
     task = server.start()
     yield server
     await server.stop()
@@ -43,7 +43,7 @@ async def events(http: httpx.AsyncClient, wanted: int) -> list[str]:
 async def test_it_touches_no_signal_handler(api: Api) -> None:
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in numbers]
-    server = Server(api.app, listen("127.0.0.1", 0))
+    server = AdminServer(api.app, listen("127.0.0.1", 0))
     server.start()
     async with httpx.AsyncClient(base_url=server.url) as http:
         assert (await http.get("/healthz")).status_code == 200
@@ -52,7 +52,7 @@ async def test_it_touches_no_signal_handler(api: Api) -> None:
     assert [signal.getsignal(number) for number in numbers] == before
 
 
-async def test_events_tell_how_the_crawl_moves(server: Server, api: Api) -> None:
+async def test_events_tell_how_the_crawl_moves(server: AdminServer, api: Api) -> None:
     async with httpx.AsyncClient(base_url=server.url, headers=HEADERS) as http:
         async with http.stream("GET", "/events") as stream:
             lines = stream.aiter_lines()
@@ -68,9 +68,9 @@ async def test_events_tell_how_the_crawl_moves(server: Server, api: Api) -> None
 
 
 async def test_readers_of_events_are_bounded_and_leave_their_place(
-    server: Server, api: Api, monkeypatch: pytest.MonkeyPatch
+    server: AdminServer, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "MAX_LISTENERS", 1)
+    monkeypatch.setattr(event_stream, "MAX_LISTENERS", 1)
     async with httpx.AsyncClient(base_url=server.url, headers=HEADERS) as http:
         async with http.stream("GET", "/events") as stream:
             # Kept: an iterator that is thrown away closes its stream.
@@ -87,7 +87,7 @@ async def test_readers_of_events_are_bounded_and_leave_their_place(
 
 
 async def test_it_ends_soon_though_somebody_listens(api: Api) -> None:
-    server = Server(api.app, listen("127.0.0.1", 0))
+    server = AdminServer(api.app, listen("127.0.0.1", 0))
     task = server.start()
     async with (
         httpx.AsyncClient(base_url=server.url, headers=HEADERS, timeout=60) as http,
@@ -106,7 +106,7 @@ async def test_it_ends_soon_though_somebody_listens(api: Api) -> None:
 
 
 async def test_a_connection_that_says_nothing_does_not_keep_it_open(api: Api) -> None:
-    server = Server(api.app, listen("127.0.0.1", 0))
+    server = AdminServer(api.app, listen("127.0.0.1", 0))
     task = server.start()
     host, port = server.url.removeprefix("http://").rstrip("/").split(":")
     _reader, writer = await asyncio.open_connection(host, int(port))
@@ -138,17 +138,17 @@ async def test_an_address_that_is_not_ours_is_told() -> None:
 async def test_an_error_in_a_route_is_a_problem_and_the_next_request_works(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crawl = Crawl("web", api.redis)
+    crawl = CrawlContext("web", api.redis)
     app = Application(crawl, token=TOKEN)
 
-    async def broken(_self: Crawl) -> Any:
+    async def broken(_self: CrawlContext) -> Any:
         raise RuntimeError("a secret of our insides")
 
-    server = Server(app, listen("127.0.0.1", 0))
+    server = AdminServer(app, listen("127.0.0.1", 0))
     server.start()
     async with httpx.AsyncClient(base_url=server.url, headers=HEADERS) as http:
         with monkeypatch.context() as patched:
-            patched.setattr(Crawl, "steering", broken)
+            patched.setattr(CrawlContext, "control", broken)
             answer = await http.get("/status")
         assert answer.status_code == 500
         assert answer.headers["content-type"] == "application/problem+json"

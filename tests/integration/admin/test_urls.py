@@ -8,9 +8,9 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from crawler.admin.app import Application
-from crawler.admin.crawl import Crawl
-from crawler.admin.pages import Pages
-from crawler.storage.stored_pages import StoredPages
+from crawler.admin.dependencies import CrawlContext
+from crawler.admin.queries import Pages
+from crawler.storage.reader import PageReader
 from crawler.urls import fingerprint
 from tests.integration.admin.api import TOKEN, Api, client, entry
 
@@ -63,12 +63,12 @@ async def test_what_is_stored_of_a_url_is_shown_without_its_content(
     mongo: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(mongo_uri, tz_aware=True)
     database = mongo[mongo_db_name]
 
-    async def connect() -> StoredPages:
-        return StoredPages(database)
+    async def connect() -> PageReader:
+        return PageReader(database)
 
     page = {"url": URL, "url_hash": f"{fingerprint(URL):016x}", "status": 200, "links": ["x"]}
     await database["pages_metadata"].insert_one(page)
-    app = Application(Crawl("web", api.redis, pages=Pages(connect)), token=TOKEN)
+    app = Application(CrawlContext("web", api.redis, pages=Pages(connect)), token=TOKEN)
     async with client(app) as http:
         found = (await http.get(at(URL))).json()
         assert (found["page"]["url"], found["page"]["status"]) == (URL, 200)
@@ -81,12 +81,12 @@ async def test_what_is_stored_of_a_url_is_shown_without_its_content(
 async def test_without_mongodb_the_rest_is_answered(api: Api) -> None:
     asked = 0
 
-    async def connect() -> StoredPages:
+    async def connect() -> PageReader:
         nonlocal asked
         asked += 1
         raise pymongo.errors.ServerSelectionTimeoutError("nobody there")
 
-    app = Application(Crawl("web", api.redis, pages=Pages(connect)), token=TOKEN)
+    app = Application(CrawlContext("web", api.redis, pages=Pages(connect)), token=TOKEN)
     async with client(app) as http:
         for _ in range(3):
             found = (await http.get(at(URL))).json()

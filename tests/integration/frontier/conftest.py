@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from crawler.frontier import Frontier, Steering
-from crawler.frontier.connection import connect
+from crawler.frontier import CrawlControl, Frontier
+from crawler.servers.redis.connection import connect
 from tests.integration.frontier.fleet import Place
 
 _URLS = {"server": "redis_url", "oldest": "oldest_redis_url", "cluster": "redis_cluster_url"}
@@ -27,5 +27,5 @@ async def frontier(place: Place) -> Frontier:
 
 
 @pytest.fixture
-async def steering(frontier: Frontier, place: Place) -> Steering:
-    return await place.steering()
+async def control(frontier: Frontier, place: Place) -> CrawlControl:
+    return await place.control()

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from crawler.ending import Limits
-from crawler.frontier import Entry, Frontier, Lease, Steering, Tuning
-from crawler.frontier.connection import Client
-from crawler.frontier.health import Health
+from crawler.frontier import CrawlControl, Entry, Frontier, Lease, Tuning
 from crawler.frontier.shards import shard_of, tags
-from crawler.heartbeat import Heartbeat, Pulse
+from crawler.scheduling.completion import CompletionLimits
+from crawler.scheduling.engine import EngineHooks
+from crawler.scheduling.heartbeat import Heartbeat, Pulse
+from crawler.scheduling.lease_pool import LeasePool
+from crawler.servers.redis.connection import Client
+from crawler.servers.redis.health import RedisHealth
 from crawler.urls import fingerprint, host_of
-from crawler.workbench import Demand, Workbench
 
 # Far in the future, so that the server's own clock never gets ahead of a test's.
 T0 = 4_000_000_000_000
@@ -61,8 +62,8 @@ class Place:
         await frontier.beat(now_ms=now_ms)
         return frontier
 
-    async def steering(self) -> Steering:
-        return await Steering.of(self.redis, CRAWL)
+    async def control(self) -> CrawlControl:
+        return await CrawlControl.of(self.redis, CRAWL)
 
     def tag(self, host: str) -> str:
         """The prefix of the keys of a host's shard."""
@@ -74,7 +75,7 @@ class Place:
 
     async def dead(self) -> dict[str, str]:
         """Dead letters: URL (or bytes in hex) and reason."""
-        letters = await (await self.steering()).dead(limit=10_000)
+        letters = await (await self.control()).dead(limit=10_000)
         return {
             letter.entry.url if letter.entry else letter.data.hex(): letter.reason
             for letter in letters
@@ -117,17 +118,21 @@ def host(url: str) -> str:
 
 
 class Process:
-    """One without Scrapy: a workbench with room, and a heart that beats."""
+    """One without Scrapy: a lease pool with room, and a heart that beats."""
 
     def __init__(
-        self, frontier: Frontier, limits: Limits | None = None, *, lease_ttl_s: float = 30.0
+        self,
+        frontier: Frontier,
+        limits: CompletionLimits | None = None,
+        *,
+        lease_ttl_s: float = 30.0,
     ) -> None:
-        self.health = Health()
-        demand = Demand(lambda: 20, lambda: None, self._nothing)
-        self.bench = Workbench(frontier, self.health, limits or Limits(), demand)
+        self.health = RedisHealth()
+        hooks = EngineHooks(lambda: 20, lambda: None, self._nothing)
+        self.pool = LeasePool(frontier, self.health, limits or CompletionLimits(), hooks)
         self.heart = Heartbeat(
             frontier,
-            self.bench,
+            self.pool,
             self.health,
             Pulse(beat_s=0.05, lease_ttl_s=lease_ttl_s),
             about=dict,
@@ -148,18 +153,18 @@ def hosts_of_master(number: int, count: int, shards: int) -> list[str]:
     return found[:count]
 
 
-async def crawl_all(bench: Workbench) -> list[str]:
+async def crawl_all(pool: LeasePool) -> list[str]:
     """Fetch and settle what a process is given, until the crawl is over for it."""
     fetched = []
     deadline = time.monotonic() + 60
-    while bench.ending.reason is None:
+    while pool.completion.reason is None:
         assert time.monotonic() < deadline, "it does not end"
-        lease = bench.take()
+        lease = pool.take()
         if lease is None:
             await asyncio.sleep(0.005)
             continue
         fetched.append(lease.entry.url)
-        bench.release(lease, 0)
-        bench.outbox.done(lease, page=True)
-        bench.settled(lease)
+        pool.release(lease, 0)
+        pool.outbox.done(lease, page=True)
+        pool.settled(lease)
     return fetched

@@ -87,7 +87,7 @@ async def test_a_refused_url_is_not_seen_and_may_come_again(place: Place) -> Non
     await frontier.add(entries(1))
     late = entry("http://a.test/late", 5)
     assert (await frontier.add([late])).answers == "2"
-    assert (await (await place.steering()).status(late.url)).state == "unseen"
+    assert (await (await place.control()).status(late.url)).state == "unseen"
     assert (await frontier.add([late], mode="all")).answers == "1"
     assert (await frontier.add([late])).answers == "0"
 

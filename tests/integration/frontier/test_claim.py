@@ -382,19 +382,19 @@ async def test_a_host_with_more_in_flight_than_may_be_waits_for_the_last(place: 
 
 async def test_a_hosts_own_parallelism_holds_for_the_whole_fleet(place: Place) -> None:
     frontier, other = await place.instance(), await place.instance()
-    steering = await place.steering()
-    assert (await steering.host("a.test", parallelism=2)).parallelism == 2
+    control = await place.control()
+    assert (await control.host("a.test", parallelism=2)).parallelism == 2
     await frontier.add([*entries(6), *entries(6, "b.test")])
     assert {lease.entry.host for lease in await claim(frontier)} == {"a.test", "b.test"}
     for later in range(1, 4):
         await claim(other, now_ms=T0 + 10_000 * later)
-    in_flight = [await steering.host(name) for name in ("a.test", "b.test")]
+    in_flight = [await control.host(name) for name in ("a.test", "b.test")]
     assert [state.in_flight for state in in_flight] == [2, 1]
 
 
 async def test_starts_at_a_host_with_a_parallelism_are_a_delay_apart(place: Place) -> None:
     frontier = await place.instance(tuning=Tuning(spacing_ms=300))
-    await (await place.steering()).host("a.test", parallelism=3)
+    await (await place.control()).host("a.test", parallelism=3)
     await frontier.add(entries(9))
     # Its own delay is not known yet.
     flights = [await one(frontier)]
@@ -408,16 +408,16 @@ async def test_starts_at_a_host_with_a_parallelism_are_a_delay_apart(place: Plac
 
 
 async def test_a_parallelism_given_while_a_host_is_in_flight_takes_effect(place: Place) -> None:
-    frontier, steering = await place.instance(), await place.steering()
+    frontier, control = await place.instance(), await place.control()
     await frontier.add(entries(5))
     first = await one(frontier)
     assert await claim(frontier, now_ms=T0 + 9000) == []
-    await steering.host("a.test", parallelism=2)
+    await control.host("a.test", parallelism=2)
     # A second after the order, since the host's own delay is not known.
     assert await claim(frontier, now_ms=T0 + 9999) == []
     second = await one(frontier, now_ms=T0 + 10_000)
     # Taken back: the next one waits for both.
-    assert (await steering.host("a.test", parallelism=None)).parallelism is None
+    assert (await control.host("a.test", parallelism=None)).parallelism is None
     await frontier.release([(first, 0)], now_ms=T0 + 20_000)
     assert await claim(frontier, now_ms=T0 + 30_000) == []
     await frontier.release([(second, 0)], now_ms=T0 + 30_000)
@@ -438,11 +438,11 @@ async def test_the_weights_may_change_while_a_crawl_runs(frontier: Frontier, pla
 
 async def test_while_paused_nothing_is_leased(frontier: Frontier, place: Place) -> None:
     await frontier.add(hosts(3))
-    steering = await place.steering()
-    await steering.pause()
+    control = await place.control()
+    await control.pause()
     assert (await frontier.claim(1, request_id(), now_ms=T0)).state == "paused"
     assert await claim(frontier) == []
-    await steering.resume()
+    await control.resume()
     assert len(await claim(frontier)) == 3
 
 
@@ -452,7 +452,7 @@ async def test_a_paused_crawl_repeats_a_claim_whose_reply_was_lost(
     await frontier.add([entry("http://a.test/")])
     shard = shard_of("a.test", frontier.shards)
     await frontier.claim(1, "same", shard=shard, now_ms=T0)
-    await (await place.steering()).pause()
+    await (await place.control()).pause()
     assert len((await frontier.claim(1, "same", shard=shard, now_ms=T0)).leases) == 1
 
 
@@ -516,7 +516,7 @@ async def test_an_entry_that_only_python_cannot_read_is_buried_with_its_bytes(
     newer = bytes([0xF0]) + good[1:]
     await place.redis.rpush(place.key("a.test", "front:1"), newer)
     assert await claim(frontier) == []
-    letters = await (await place.steering()).dead()
+    letters = await (await place.control()).dead()
     assert [letter.data for letter in letters] == [newer]
     assert letters[0].reason.startswith("damaged: entry version 15")
     assert (await frontier.sizes()).leased == 0
@@ -544,8 +544,8 @@ async def test_a_claim_of_very_many_takes_a_thousand_and_loses_none(frontier: Fr
 
 
 async def test_a_host_in_flight_never_expires(frontier: Frontier, place: Place) -> None:
-    steering = await place.steering()
-    await steering.host("a.test", block=T0 - 1000)
+    control = await place.control()
+    await control.host("a.test", block=T0 - 1000)
     await frontier.add([entry("http://a.test/")])
     assert len(await claim(frontier)) == 1
     assert await place.redis.pttl(place.key("a.test", "host:a.test")) == -1

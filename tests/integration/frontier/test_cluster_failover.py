@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from crawler.errors import CrawlerError
-from crawler.frontier import Entry, Frontier, Lease, RedisAway, Tuning
-from crawler.frontier.connection import Client, connect
+from crawler.frontier import Entry, Frontier, Lease, Tuning
 from crawler.frontier.shards import shard_of, tags
-from crawler.replacements import Replacements
-from crawler.tasks import end
-from crawler.workbench import Workbench
+from crawler.scheduling.adder import RedirectSettler
+from crawler.scheduling.lease_pool import LeasePool
+from crawler.servers.redis.connection import Client, connect
+from crawler.servers.redis.errors import RedisAway
+from crawler.util.tasks import end
 from tests.cluster import RedisProcess, add_replica, cluster_node, form_cluster, poll
 from tests.integration.frontier.fleet import CRAWL, Process, crawl_all, entry, hosts_of_master
 
@@ -62,7 +63,7 @@ async def process(cluster: Cluster) -> AsyncIterator[Process]:
     process = Process(frontier)
     await process.heart.open()
     yield process
-    await process.bench.close()
+    await process.pool.close()
     await process.heart.close()
     await client.aclose()
 
@@ -70,79 +71,79 @@ async def process(cluster: Cluster) -> AsyncIterator[Process]:
 async def test_links_that_a_dying_master_had_acknowledged_are_not_lost(
     cluster: Cluster, process: Process
 ) -> None:
-    bench = process.bench
+    pool = process.pool
     [parent] = [entry(f"http://{host}/") for host in hosts_of_master(1, 1, SHARDS)]
     links = [entry(f"http://{host}/") for host in hosts_of_master(0, 5, SHARDS)]
-    await bench.outbox.add([parent])
-    [lease] = (await bench._frontier.claim(1, "r", shard=shard_of(parent.host, SHARDS))).leases
-    bench._held[lease.key] = lease
+    await pool.outbox.add([parent])
+    [lease] = (await pool._frontier.claim(1, "r", shard=shard_of(parent.host, SHARDS))).leases
+    pool._held[lease.key] = lease
     # The links are acknowledged by a master that dies at once, before any beat. No beat may need a
     # second connection meanwhile: the master would want its password.
     assert process.heart._task is not None
     await end(process.heart._task)
     cluster.cut_off()
-    added = await bench.outbox.add(links)
+    added = await pool.outbox.add(links)
     assert added.new == len(links)
-    bench.release(lease, 0)
-    bench.outbox.done(lease, page=True)
-    bench.settled(lease)
+    pool.release(lease, 0)
+    pool.outbox.done(lease, page=True)
+    pool.settled(lease)
     cluster.masters[0].kill()
 
     process.heart._task = asyncio.get_running_loop().create_task(process.heart._beat_forever())
-    bench.open()
-    fetched = await crawl_all(bench)
+    pool.open()
+    fetched = await crawl_all(pool)
     assert set(fetched) - {parent.url} == {link.url for link in links}
-    sizes = await bench._frontier.sizes()
+    sizes = await pool._frontier.sizes()
     assert (sizes.unfinished, sizes.done) == (0, 1 + len(links))
 
 
 class Bench:
-    """A workbench as Replacements knows the scheduler."""
+    """A workbench as RedirectSettler knows the scheduler."""
 
-    def __init__(self, bench: Workbench) -> None:
-        self._bench = bench
+    def __init__(self, pool: LeasePool) -> None:
+        self._pool = pool
 
     def holds(self, lease: Lease) -> bool:
-        return self._bench.holds(lease)
+        return self._pool.holds(lease)
 
     def done(self, lease: Lease, *, page: bool) -> None:
-        self._bench.outbox.done(lease, page=page)
-        self._bench.settled(lease)
+        self._pool.outbox.done(lease, page=page)
+        self._pool.settled(lease)
 
 
-async def redirected(bench: Workbench, lease: Lease, target: Entry) -> None:
-    replacements = Replacements(Bench(bench))  # type: ignore[arg-type]
-    replacements.settle(lease, bench.outbox.add([target], mode="all"))
-    await until(lambda: not replacements.awaited, "the target was acknowledged")
+async def redirected(pool: LeasePool, lease: Lease, target: Entry) -> None:
+    redirect_settler = RedirectSettler(Bench(pool))  # type: ignore[arg-type]
+    redirect_settler.settle(lease, pool.outbox.add([target], mode="all"))
+    await until(lambda: not redirect_settler.awaited, "the target was acknowledged")
 
 
-async def failed(bench: Workbench, lease: Lease, target: Entry) -> None:
+async def failed(pool: LeasePool, lease: Lease, target: Entry) -> None:
     """As an errback that gives a request, at the last failure."""
-    await bench.outbox.add([target], mode="all")
-    bench.outbox.bury(lease, "timeout")
-    bench.settled(lease)
+    await pool.outbox.add([target], mode="all")
+    pool.outbox.bury(lease, "timeout")
+    pool.settled(lease)
 
 
 @pytest.mark.parametrize("ending", [redirected, failed])
 async def test_the_target_of_a_redirect_or_an_errback_outlives_its_master_and_its_process(
-    cluster: Cluster, ending: Callable[[Workbench, Lease, Entry], Awaitable[None]]
+    cluster: Cluster, ending: Callable[[LeasePool, Lease, Entry], Awaitable[None]]
 ) -> None:
     [source] = [entry(f"http://{host}/") for host in hosts_of_master(1, 1, SHARDS)]
     [target] = [entry(f"http://{host}/") for host in hosts_of_master(0, 1, SHARDS)]
     client = await connect(cluster.masters[1].url)
     process = Process(Frontier(client, CRAWL, shards=SHARDS, tuning=Tuning(grace_ms=GRACE_MS)))
-    bench = process.bench
+    pool = process.pool
     await process.heart.open()
-    await bench.outbox.add([source])
-    [lease] = (await bench._frontier.claim(1, "r", shard=shard_of(source.host, SHARDS))).leases
-    bench._held[lease.key] = lease
+    await pool.outbox.add([source])
+    [lease] = (await pool._frontier.claim(1, "r", shard=shard_of(source.host, SHARDS))).leases
+    pool._held[lease.key] = lease
     # The target is acknowledged by a master that dies before any beat, and this process with it.
     assert process.heart._task is not None
     await end(process.heart._task)
     cluster.cut_off()
-    bench.release(lease, 0)
-    await ending(bench, lease, target)
-    await until(lambda: all(lane.task is None for lane in bench.outbox._lanes), "all was sent")
+    pool.release(lease, 0)
+    await ending(pool, lease, target)
+    await until(lambda: all(lane.task is None for lane in pool.outbox._lanes), "all was sent")
     cluster.masters[0].kill()
     await client.aclose()
 
@@ -150,22 +151,22 @@ async def test_the_target_of_a_redirect_or_an_errback_outlives_its_master_and_it
     frontier = Frontier(client, CRAWL, shards=SHARDS, tuning=Tuning(grace_ms=GRACE_MS))
     other = Process(frontier, lease_ttl_s=1)
     await other.heart.open()
-    other.bench.open()
+    other.pool.open()
     fetched = []
-    while other.bench.ending.reason is None:
-        found = other.bench.take()
+    while other.pool.completion.reason is None:
+        found = other.pool.take()
         if found is None:
             await asyncio.sleep(0.005)
             continue
         fetched.append(found.entry.url)
         if found.entry.url == source.url:
-            await other.bench.outbox.add([target], mode="all")
-        other.bench.release(found, 0)
-        other.bench.outbox.done(found, page=True)
-        other.bench.settled(found)
+            await other.pool.outbox.add([target], mode="all")
+        other.pool.release(found, 0)
+        other.pool.outbox.done(found, page=True)
+        other.pool.settled(found)
     assert fetched == [source.url, target.url]
     assert ((await frontier.sizes()).done, (await frontier.sizes()).dead) == (2, 0)
-    await other.bench.close()
+    await other.pool.close()
     await other.heart.close()
     await client.aclose()
 

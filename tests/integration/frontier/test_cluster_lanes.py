@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from crawler.ending import Limits
-from crawler.frontier import Entry, Frontier, Lease, RedisAway, Tuning
-from crawler.frontier.connection import Client, connect
+from crawler.frontier import Entry, Frontier, Lease, Tuning
 from crawler.frontier.shards import shard_of
-from crawler.workbench import Workbench
+from crawler.scheduling.completion import CompletionLimits
+from crawler.scheduling.lease_pool import LeasePool
+from crawler.servers.redis.connection import Client, connect
+from crawler.servers.redis.errors import RedisAway
 from tests.cluster import FAULTS, Fault, RedisProcess, running_cluster
 from tests.integration.frontier.fleet import CRAWL, Process, entry, hosts_of_master
 
@@ -53,15 +54,15 @@ def links_of(found: Entry) -> list[Entry]:
 class Crawl:
     """Fetches at once, and is done with a page when its links are acknowledged."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, pool: LeasePool) -> None:
         self.fetched: list[str] = []
-        self._bench = bench
+        self._pool = pool
         self._open: set[asyncio.Task[None]] = set()
 
     def go_on(self) -> None:
-        while (lease := self._bench.take()) is not None:
+        while (lease := self._pool.take()) is not None:
             self.fetched.append(lease.entry.url)
-            self._bench.release(lease, 0)
+            self._pool.release(lease, 0)
             task = asyncio.ensure_future(self._finish(lease))
             self._open.add(task)
             task.add_done_callback(self._open.discard)
@@ -69,9 +70,9 @@ class Crawl:
     async def _finish(self, lease: Lease) -> None:
         links = links_of(lease.entry)
         if links:
-            await self._bench.outbox.add(links)
-        self._bench.outbox.done(lease, page=True)
-        self._bench.settled(lease)
+            await self._pool.outbox.add(links)
+        self._pool.outbox.done(lease, page=True)
+        self._pool.settled(lease)
 
     async def until(self, condition: Callable[[], Any], what: str) -> None:
         deadline = time.monotonic() + 40
@@ -91,13 +92,13 @@ async def test_sites_that_link_to_a_master_that_is_away_give_all_their_pages(
     masters: list[RedisProcess], client: Client, fault: Fault
 ) -> None:
     frontier = Frontier(client, CRAWL, shards=SHARDS, tuning=Tuning(grace_ms=200))
-    process = Process(frontier, Limits(close_when_done=False))
+    process = Process(frontier, CompletionLimits(close_when_done=False))
     await process.heart.open()
-    bench, crawl = process.bench, Crawl(process.bench)
+    pool, crawl = process.pool, Crawl(process.pool)
     hosts = [host for side in THERE for host in side]
     fault.begin(masters[0])
-    first = bench.outbox.add([entry(url(host, 0)) for host in hosts])
-    bench.open()
+    first = pool.outbox.add([entry(url(host, 0)) for host in hosts])
+    pool.open()
     everything = {url(host, page) for host in hosts for page in range(PAGES)}
     await crawl.until(lambda: everything <= set(crawl.fetched), "all that is there was fetched")
     await first
@@ -109,7 +110,7 @@ async def test_sites_that_link_to_a_master_that_is_away_give_all_their_pages(
 
     # Page 1 of each links to the master that is away, and page 3 to nothing.
     await crawl.until(all_done, "those whose links are safe are done")
-    assert bench.held == len(hosts)
+    assert pool.held == len(hosts)
     assert process.health.away
 
     fault.mend(masters[0])
@@ -124,5 +125,5 @@ async def test_sites_that_link_to_a_master_that_is_away_give_all_their_pages(
 
     await crawl.until(finished, "all is done")
     assert len(crawl.fetched) == len(everything)
-    await bench.close()
+    await pool.close()
     await process.heart.close()

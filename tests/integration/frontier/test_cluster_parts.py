@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from crawler.ending import Limits
-from crawler.frontier import Frontier, RedisAway, Steering, Tuning
-from crawler.frontier.connection import Client, connect
-from crawler.frontier.round_trips import RoundTrips
+from crawler.frontier import CrawlControl, Frontier, Tuning
 from crawler.frontier.shards import tags
+from crawler.scheduling.completion import CompletionLimits
+from crawler.servers.redis.batching import CommandBatcher
+from crawler.servers.redis.connection import Client, connect
+from crawler.servers.redis.errors import RedisAway
 from tests.cluster import RedisProcess, running_cluster
 from tests.integration.frontier.fleet import CRAWL, Process, entry, hosts_of_master
 
@@ -60,7 +61,7 @@ async def all_answer(client: Client) -> bool:
 async def test_each_command_has_an_outcome_of_its_own(
     masters: list[RedisProcess], client: Client
 ) -> None:
-    trips = RoundTrips.of(client)
+    trips = CommandBatcher.of(client)
     keys = [f"k{n}" for n in range(30)]
     gone = {key for key in keys if client.get_node_from_key(key).port == masters[0].port}
     assert 0 < len(gone) < len(keys)
@@ -87,29 +88,29 @@ async def test_hosts_of_the_other_masters_are_crawled_on(
     masters: list[RedisProcess], client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     frontier = Frontier(client, CRAWL, shards=SHARDS, tuning=Tuning(grace_ms=200))
-    process = Process(frontier, Limits(close_when_done=False))
+    process = Process(frontier, CompletionLimits(close_when_done=False))
     await process.heart.open()
-    bench = process.bench
+    pool = process.pool
     away = [entry(f"http://{host}/") for host in hosts_of_master(0, 4, SHARDS)]
     there = [entry(f"http://{host}/") for n in (1, 2) for host in hosts_of_master(n, 4, SHARDS)]
-    await bench.outbox.add([*away, *there])
+    await pool.outbox.add([*away, *there])
     masters[0].kill()
-    bench.open()
+    pool.open()
     fetched: list[str] = []
 
     async def crawled(what: list[Any]) -> bool:
-        while (lease := bench.take()) is not None:
+        while (lease := pool.take()) is not None:
             fetched.append(lease.entry.url)
-            bench.release(lease, 0)
-            bench.outbox.done(lease, page=True)
-            bench.settled(lease)
+            pool.release(lease, 0)
+            pool.outbox.done(lease, page=True)
+            pool.settled(lease)
         return {each.url for each in what} <= set(fetched)
 
     await until(lambda: crawled(there), "the others are crawled")
     # A link to a host that is away is kept, and the ones beside it are taken at once.
     more = entry("http://" + hosts_of_master(1, 5, SHARDS)[-1] + "/")
     late = entry("http://" + hosts_of_master(0, 5, SHARDS)[-1] + "/")
-    added = bench.outbox.add([late, more])
+    added = pool.outbox.add([late, more])
     await until(lambda: crawled([more]), "a new one is crawled")
     assert not added.done()
     assert process.health.away
@@ -117,11 +118,11 @@ async def test_hosts_of_the_other_masters_are_crawled_on(
     masters[0].start()
     await until(lambda: crawled([*away, late]), "all are crawled")
     assert sorted(fetched) == sorted(each.url for each in [*away, *there, late, more])
-    await bench.close()
+    await pool.close()
     await process.heart.close()
     sizes = await frontier.sizes()
     assert (sizes.unfinished, sizes.done) == (0, len(fetched))
-    said = [r.getMessage() for r in caplog.records if r.name == "crawler.frontier.health"]
+    said = [r.getMessage() for r in caplog.records if r.name == "crawler.servers.redis.health"]
     assert [text.split(" (")[0].split(" after")[0] for text in said] == [
         "Redis is away",
         "Redis is back",
@@ -132,15 +133,15 @@ async def test_a_cluster_is_as_full_as_its_fullest_master_that_is_there(
     masters: list[RedisProcess], client: Client
 ) -> None:
     await Frontier(client, CRAWL, shards=SHARDS).open()
-    steering = await Steering.of(client, CRAWL)
-    assert await steering.memory_share() == 0.0
+    control = await CrawlControl.of(client, CRAWL)
+    assert await control.memory_share() == 0.0
     with masters[2].client as admin:
         admin.config_set("maxmemory", 2 * admin.info("memory")["used_memory"])
-        assert 0.2 < await steering.memory_share() < 0.8
+        assert 0.2 < await control.memory_share() < 0.8
         masters[0].kill()
-        assert 0.2 < await steering.memory_share() < 0.8
+        assert 0.2 < await control.memory_share() < 0.8
         admin.config_set("maxmemory", 0)
-        assert await steering.memory_share() == 0.0
+        assert await control.memory_share() == 0.0
     masters[0].start()
     await until(partial(all_answer, client), "all are there again")
 
@@ -148,15 +149,17 @@ async def test_a_cluster_is_as_full_as_its_fullest_master_that_is_there(
 async def test_the_other_masters_hear_the_beats_of_a_process_while_one_hangs(
     masters: list[RedisProcess], client: Client
 ) -> None:
-    process = Process(Frontier(client, CRAWL, shards=SHARDS), Limits(close_when_done=False))
+    process = Process(
+        Frontier(client, CRAWL, shards=SHARDS), CompletionLimits(close_when_done=False)
+    )
     await process.heart.open()
-    process.bench.open()
+    process.pool.open()
     last = {
         shard: f"{tag}:owners" for shard, tag in enumerate(tags(CRAWL, SHARDS)) if shard // 4 != 0
     }
 
     async def beats() -> list[float]:
-        owner = process.bench._frontier.owner
+        owner = process.pool._frontier.owner
         return [await client.zscore(key, owner) for key in last.values()]
 
     masters[0].freeze()
@@ -172,5 +175,5 @@ async def test_the_other_masters_hear_the_beats_of_a_process_while_one_hangs(
     finally:
         masters[0].thaw()
     await until(partial(all_answer, client), "all are there again")
-    await process.bench.close()
+    await process.pool.close()
     await process.heart.close()

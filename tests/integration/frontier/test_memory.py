@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 from redis.exceptions import OutOfMemoryError
 
-from crawler.frontier import Frontier, RedisAway, Tuning
-from crawler.frontier.connection import connect
+from crawler.frontier import Frontier, Tuning
 from crawler.frontier.records import PAGE_AGAIN
-from crawler.frontier.seen import Bloom
+from crawler.frontier.tuning import Bloom
+from crawler.servers.redis.connection import connect
+from crawler.servers.redis.errors import RedisAway
 from tests.cluster import RedisProcess
 from tests.integration.frontier.fleet import T0, Place, claim, entries, entry, hosts
 
@@ -49,14 +50,14 @@ async def test_every_verb_that_drains_runs_in_a_full_server(place: Place) -> Non
     await frontier.beat(leases, now_ms=T0 + 30_000)
     assert await frontier.reclaim(silence_ms=30_000, rest_ms=0, now_ms=T0 + 30_000) == 1
     await frontier.reassert(leases[5:6], {"a.test": 10}, now_ms=T0 + 30_000)
-    steering = await place.steering()
-    await steering.pause()
-    await steering.resume()
-    await steering.host("a.test", exclude=True)
-    await steering.host("b.test", block=T0 + 50_000)
-    assert await steering.requeue() == 1
-    assert await steering.forget("http://h0.test/")
-    assert await steering.memory_share() > 1
+    control = await place.control()
+    await control.pause()
+    await control.resume()
+    await control.host("a.test", exclude=True)
+    await control.host("b.test", block=T0 + 50_000)
+    assert await control.requeue() == 1
+    assert await control.forget("http://h0.test/")
+    assert await control.memory_share() > 1
     await frontier.register()
     await frontier.leave()
     sizes = await frontier.sizes()
@@ -80,7 +81,7 @@ async def test_a_full_server_takes_no_urls_into_a_bloom_filter_either(place: Pla
     await fill(place)
     with pytest.raises(OutOfMemoryError):
         await frontier.add(entries(3))
-    assert (await (await place.steering()).status("http://a.test/0")).state in ("known", "waiting")
+    assert (await (await place.control()).status("http://a.test/0")).state in ("known", "waiting")
     await place.redis.config_set("maxmemory", 0)
     assert (await frontier.add(entries(3))).answers == "011"
 

@@ -1,4 +1,4 @@
-"""The outbox, workbench and heartbeat of a process whose Redis goes away and comes back."""
+"""The outbox, lease pool and heartbeat of a process whose Redis goes away and comes back."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawler.frontier import Again, Frontier, Lease, Tuning
-from crawler.frontier.connection import connect
-from crawler.frontier.health import LEASES, GaveUp, Health
+from crawler.frontier.acknowledgements import SAFE_AFTER_S
 from crawler.frontier.outbox import Outbox
-from crawler.frontier.recent_adds import SAFE_AFTER_S
 from crawler.frontier.shards import tags
-from crawler.heartbeat import Heartbeat, Pulse
-from crawler.workbench import Demand, Limits, Workbench
+from crawler.scheduling.completion import CompletionLimits
+from crawler.scheduling.engine import EngineHooks
+from crawler.scheduling.heartbeat import Heartbeat, Pulse
+from crawler.scheduling.lease_pool import LeasePool
+from crawler.servers.redis.connection import connect
+from crawler.servers.redis.health import LEASES, GaveUp, RedisHealth
 from tests.cluster import RedisProcess
 from tests.integration.frontier.fleet import CRAWL, Place, crawl_all, entries, entry, hosts
 
@@ -80,7 +82,7 @@ async def claimed(frontier: Frontier, number: int) -> list[Lease]:
 
 
 async def test_forced_adds_whose_replies_are_lost_are_made_once(frontier: LostReplies) -> None:
-    outbox = Outbox(frontier, Health(), lambda: None)
+    outbox = Outbox(frontier, RedisHealth(), lambda: None)
     frontier.losing = True
     futures = [outbox.add(entries(3), mode="force") for _ in range(3)]
     await outbox.drain()
@@ -95,7 +97,7 @@ def presence(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
         record.getMessage().split(" (")[0].split(" after")[0]
         for record in caplog.records
-        if record.name == "crawler.frontier.health"
+        if record.name == "crawler.servers.redis.health"
     ]
 
 
@@ -106,7 +108,7 @@ async def test_what_is_sent_while_redis_is_away_arrives_when_it_is_back(
     redis_process: RedisProcess, frontier: LostReplies, caplog: pytest.LogCaptureFixture
 ) -> None:
     leases = await claimed(frontier, 5)
-    outbox = Outbox(frontier, Health(), lambda: None)
+    outbox = Outbox(frontier, RedisHealth(), lambda: None)
     redis_process.kill()
     futures = [outbox.add([found]) for found in entries(3)]
     for lease in leases:
@@ -131,7 +133,7 @@ async def test_what_is_sent_while_redis_is_away_arrives_when_it_is_back(
 
 async def test_a_reply_that_is_lost_changes_nothing(frontier: LostReplies) -> None:
     leases = await claimed(frontier, 5)
-    outbox = Outbox(frontier, Health(), lambda: None)
+    outbox = Outbox(frontier, RedisHealth(), lambda: None)
     frontier.losing = True
     outbox.add(entries(3))
     for lease in leases:
@@ -149,7 +151,7 @@ async def test_a_reply_that_is_lost_changes_nothing(frontier: LostReplies) -> No
 
 async def test_a_url_that_is_done_for_a_while_comes_back(frontier: LostReplies) -> None:
     leases = await claimed(frontier, 4)
-    outbox = Outbox(frontier, Health(), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, RedisHealth(), lambda: None, several_masters=True)
     frontier.losing = True
     await outbox.add(entries(1))
     outbox.done(leases[0], page=True, again=Again(1000, leases[0].entry))
@@ -168,7 +170,7 @@ async def test_a_url_that_is_done_for_a_while_comes_back(frontier: LostReplies) 
 
 async def test_links_reach_redis_before_their_page_is_done(frontier: LostReplies) -> None:
     [lease] = await claimed(frontier, 1)
-    outbox = Outbox(frontier, Health(), lambda: None)
+    outbox = Outbox(frontier, RedisHealth(), lambda: None)
     frontier.calls.clear()
     outbox.done(lease, page=True)
     outbox.release(lease, 0)
@@ -199,7 +201,7 @@ async def test_no_settlement_overtakes_the_release_of_its_lease(place: Place, se
     frontier.may_answer.set()
     [lease] = await claimed(frontier, 1)
     frontier.may_answer.clear()
-    outbox = Outbox(frontier, Health(), lambda: None)
+    outbox = Outbox(frontier, RedisHealth(), lambda: None)
     outbox.add(entries(1))
     async with asyncio.timeout(20):
         await frontier.asked.wait()
@@ -211,7 +213,7 @@ async def test_no_settlement_overtakes_the_release_of_its_lease(place: Place, se
         getattr(outbox, settle)(lease, *arguments.get(settle, ()), **more)
         frontier.may_answer.set()
         await outbox.drain()
-    host = await (await place.steering()).host(lease.entry.host)
+    host = await (await place.control()).host(lease.entry.host)
     assert host.in_flight == 0
     assert host.clock_ms >= int(released_ms) + 5000
 
@@ -220,12 +222,12 @@ async def test_hosts_and_leases_are_freed_while_a_full_server_takes_no_links(
     frontier: LostReplies, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     before, meanwhile = await claimed(frontier, 2)
-    health = Health()
+    health = RedisHealth()
     outbox = Outbox(frontier, health, lambda: None)
-    steering = await place.steering()
+    control = await place.control()
 
     async def free(lease: Lease) -> bool:
-        return (await steering.host(lease.entry.host)).in_flight == 0
+        return (await control.host(lease.entry.host)).in_flight == 0
 
     await place.redis.config_set("maxmemory", 1)
     found = outbox.add(entries(1))
@@ -245,7 +247,7 @@ async def test_hosts_and_leases_are_freed_while_a_full_server_takes_no_links(
 
 
 async def test_a_url_that_cannot_be_sent_takes_no_other_with_it(frontier: LostReplies) -> None:
-    outbox = Outbox(frontier, Health(), lambda: None)
+    outbox = Outbox(frontier, RedisHealth(), lambda: None)
     good = outbox.add([entry("http://a.test/1")])
     bad = outbox.add([replace(entry("http://a.test/2"), depth=-1)])
     also_good = outbox.add([entry("http://a.test/3")])
@@ -257,7 +259,7 @@ async def test_a_url_that_cannot_be_sent_takes_no_other_with_it(frontier: LostRe
 
 async def test_one_flush_takes_all_that_waits(frontier: LostReplies) -> None:
     leases = await claimed(frontier, 20)
-    outbox = Outbox(frontier, Health(), lambda: None)
+    outbox = Outbox(frontier, RedisHealth(), lambda: None)
     frontier.calls.clear()
     futures = [outbox.add([found]) for found in entries(20)]
     for lease in leases:
@@ -276,7 +278,7 @@ async def test_on_several_masters_done_waits_until_the_links_are_safe(
     frontier: LostReplies,
 ) -> None:
     leases = await claimed(frontier, 2)
-    outbox = Outbox(frontier, Health(), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, RedisHealth(), lambda: None, several_masters=True)
     began = time.monotonic()
     await outbox.add(entries(1))
     outbox.done(leases[0], page=True)
@@ -297,7 +299,7 @@ async def test_links_that_a_server_lost_are_added_again_before_their_page_is_don
     frontier: LostReplies,
 ) -> None:
     [lease] = await claimed(frontier, 1)
-    outbox = Outbox(frontier, Health(), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, RedisHealth(), lambda: None, several_masters=True)
     found = outbox.add(entries(3)), outbox.add([entry("http://forced.test/")], mode="force")
     await asyncio.gather(*found)
     outbox.done(lease, page=True)
@@ -326,7 +328,7 @@ async def test_what_was_refused_is_not_repeated_and_what_was_taken_is_not_refuse
     place: Place,
 ) -> None:
     frontier = await place.instance(tuning=Tuning(full_at=2))
-    outbox = Outbox(frontier, Health(), lambda: None)
+    outbox = Outbox(frontier, RedisHealth(), lambda: None)
     low = [entry(f"http://a.test/{i}", 5) for i in range(4)]
     taken, refused = outbox.add(low[:2]), outbox.add(low[2:])
     await outbox.drain()
@@ -347,7 +349,7 @@ async def test_a_drain_ends_when_redis_is_given_up_on(
     redis_process: RedisProcess, frontier: LostReplies
 ) -> None:
     [lease] = await claimed(frontier, 1)
-    health = Health(give_up_s=0.1)
+    health = RedisHealth(give_up_s=0.1)
     outbox = Outbox(frontier, health, lambda: None, several_masters=True)
     await outbox.add(entries(1))
     outbox.done(lease, page=True)
@@ -362,7 +364,7 @@ async def test_redis_is_given_up_on_after_a_while_and_nobody_waits_for_ever(
     redis_process: RedisProcess, frontier: LostReplies
 ) -> None:
     [lease] = await claimed(frontier, 1)
-    outbox = Outbox(frontier, Health(give_up_s=0.2), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, RedisHealth(give_up_s=0.2), lambda: None, several_masters=True)
     redis_process.kill()
     future = outbox.add(entries(1))
     outbox.done(lease, page=True)
@@ -376,11 +378,11 @@ async def test_redis_is_given_up_on_after_a_while_and_nobody_waits_for_ever(
     assert outbox.empty
 
 
-# --- workbench -----------------------------------------------------------------------------------
+# --- lease pool ----------------------------------------------------------------------------------
 
 
 class Process:
-    """A process without Scrapy: its workbench, and a heart that a test may stop."""
+    """A process without Scrapy: its lease pool, and a heart that a test may stop."""
 
     def __init__(
         self, frontier: Frontier, *, give_up_s: float = 0.0, pulse: Pulse | None = None
@@ -389,12 +391,12 @@ class Process:
         self.woken = 0
         self.epochs = 0
         self.losses: list[float] = []
-        self.health = Health(give_up_s)
-        demand = Demand(lambda: self.room, self._wake, self._look_outside)
-        self.bench = Workbench(frontier, self.health, Limits(), demand)
+        self.health = RedisHealth(give_up_s)
+        hooks = EngineHooks(lambda: self.room, self._wake, self._look_outside)
+        self.pool = LeasePool(frontier, self.health, CompletionLimits(), hooks)
         self.heart = Heartbeat(
             frontier,
-            self.bench,
+            self.pool,
             self.health,
             pulse or Pulse(beat_s=0.05),
             about=dict,
@@ -414,15 +416,15 @@ class Process:
 
     async def open(self) -> None:
         await self.heart.open()
-        self.bench.open()
+        self.pool.open()
 
     async def close(self) -> None:
-        await self.bench.close()
+        await self.pool.close()
         await self.heart.close()
 
     async def crawl(self) -> list[str]:
         """Fetch and settle until the crawl is over for this process."""
-        return await crawl_all(self.bench)
+        return await crawl_all(self.pool)
 
 
 @asynccontextmanager
@@ -445,20 +447,20 @@ async def test_a_process_claims_what_it_has_room_for_and_no_more(
     frontier: LostReplies, process: Process
 ) -> None:
     await frontier.add(hosts(10))
-    process.bench.news()
-    await until(lambda: process.bench.held == 3, "leases are here")
+    process.pool.news()
+    await until(lambda: process.pool.held == 3, "leases are here")
     assert process.woken
-    process.bench.news()
+    process.pool.news()
     beats = frontier.calls.count("beat")
     await until(lambda: frontier.calls.count("beat") >= beats + 2, "it had time to claim more")
-    assert process.bench.held == (await frontier.sizes()).leased == 3
+    assert process.pool.held == (await frontier.sizes()).leased == 3
 
 
 async def test_a_crawl_ends_when_all_is_done(frontier: LostReplies, process: Process) -> None:
     await frontier.add([*hosts(10), *entries(5)])
-    process.bench.news()
+    process.pool.news()
     assert sorted(await process.crawl()) == sorted(e.url for e in [*hosts(10), *entries(5)])
-    assert process.bench.ending.reason == "finished"
+    assert process.pool.completion.reason == "finished"
     assert (await frontier.sizes()).unfinished == 0
 
 
@@ -466,22 +468,22 @@ async def test_a_process_that_stays_when_all_is_done_finds_what_others_add(
     frontier: LostReplies, process: Process
 ) -> None:
     await frontier.add(hosts(2))
-    process.bench.news()
+    process.pool.news()
     await process.crawl()
-    assert process.bench.ending.reason == "finished"
+    assert process.pool.completion.reason == "finished"
     woken, claims = process.woken, frontier.calls.count("claim")
     beats = frontier.calls.count("beat")
     # The engine asks now and then, which costs Redis no more than a look a second.
     while frontier.calls.count("beat") < beats + 10:
-        assert process.bench.take() is None
+        assert process.pool.take() is None
         await asyncio.sleep(0.005)
     assert frontier.calls.count("claim") <= claims + 2
     assert process.woken == woken
     await frontier.add(entries(1))
-    await until(lambda: process.bench.held == 1, "it was found")
-    assert process.bench.ending.reason is None
+    await until(lambda: process.pool.held == 1, "it was found")
+    assert process.pool.completion.reason is None
     assert await process.crawl() == ["http://a.test/0"]
-    assert process.bench.ending.reason == "finished"
+    assert process.pool.completion.reason == "finished"
 
 
 async def test_a_process_that_closes_hands_its_leases_back(
@@ -489,11 +491,11 @@ async def test_a_process_that_closes_hands_its_leases_back(
 ) -> None:
     async with running(Process(frontier)) as process:
         await frontier.add(hosts(3))
-        process.bench.news()
-        await until(lambda: process.bench.held == 3, "leases are here")
-        released = process.bench.take()
+        process.pool.news()
+        await until(lambda: process.pool.held == 3, "leases are here")
+        released = process.pool.take()
         assert released is not None
-        process.bench.release(released, 0)
+        process.pool.release(released, 0)
     async with running(Process(await _instance(place))) as other:
         assert len(await other.crawl()) == 3
 
@@ -511,8 +513,8 @@ async def test_a_crawl_goes_on_after_a_restart_of_redis(
     object.__setattr__(frontier.tuning, "grace_ms", 200)
     async with running(Process(frontier)) as process:
         await frontier.add([*hosts(6), *entries(6)])
-        process.bench.news()
-        await until(lambda: process.bench.held == 3, "leases are here")
+        process.pool.news()
+        await until(lambda: process.pool.held == 3, "leases are here")
         with caplog.at_level(logging.WARNING):
             redis_process.kill()
             await until(lambda: process.health.away, "it was noticed")
@@ -536,7 +538,7 @@ async def test_a_process_that_asks_for_nothing_does_not_say_that_redis_is_back(
             redis_process.kill()
             await until(lambda: process.health.away, "it was noticed")
             for _ in range(10):
-                process.bench.news()
+                process.pool.news()
                 await asyncio.sleep(0.02)
             assert presence(caplog) == ["Redis is away"]
             redis_process.start()
@@ -549,7 +551,7 @@ async def test_a_process_ends_when_redis_is_lost_for_good(
 ) -> None:
     async with running(Process(await _instance(place), give_up_s=0.2)) as process:
         redis_process.kill()
-        await until(lambda: process.bench.ending.reason == "redis_lost", "it gave up")
+        await until(lambda: process.pool.completion.reason == "redis_lost", "it gave up")
 
 
 # --- heartbeat -----------------------------------------------------------------------------------
@@ -563,7 +565,7 @@ async def test_leases_of_a_claim_whose_reply_never_came_are_handed_back(
     await frontier.claim(4, "lost")
     await until(lambda: _leased(frontier, 0), "they were handed back")
     process.room = 3
-    process.bench.news()
+    process.pool.news()
     assert len(await process.crawl()) == 4
 
 
@@ -575,13 +577,13 @@ async def test_a_process_that_was_declared_dead_goes_on_under_a_new_name(
     frontier: LostReplies, process: Process, place: Place
 ) -> None:
     await frontier.add(hosts(3))
-    process.bench.news()
-    await until(lambda: process.bench.held == 3, "leases are here")
+    process.pool.news()
+    await until(lambda: process.pool.held == 3, "leases are here")
     name = frontier.owner
     for key in ("owners", "instances"):
         await place.redis.delete(place.key("a.test", key))
     await until(lambda: frontier.owner != name, "it took a new name")
-    await until(lambda: process.bench.held == 0, "it dropped its leases")
+    await until(lambda: process.pool.held == 0, "it dropped its leases")
     assert frontier.owner in await frontier.live()
 
 
@@ -616,8 +618,8 @@ async def test_nothing_is_leased_under_a_name_that_does_not_beat(place: Place) -
         assert frontier.owner == second
         assert await frontier.live() == [second]
         # The one that knows the name gives leases, the other none.
-        await until(lambda: process.bench.held, "leases are here")
-        assert {lease.shard for lease in process.bench.known_leases} == {0}
+        await until(lambda: process.pool.held, "leases are here")
+        assert {lease.shard for lease in process.pool.known_leases} == {0}
         assert (await frontier.sizes_of(1)).leased == 0
         frontier.away = False
         assert len(await process.crawl()) == 8
@@ -634,8 +636,8 @@ async def test_what_a_process_that_is_stopped_has_added_is_durable(
     for reason, expected in (("finished", 0), (None, 1)):
         process = Process(frontier)
         await process.open()
-        await process.bench.outbox.add(entries(3, host=f"{reason}.test"))
-        process.bench.ending.reason = reason
+        await process.pool.outbox.add(entries(3, host=f"{reason}.test"))
+        process.pool.completion.reason = reason
         await process.close()
         assert await syncs() == expected
 
@@ -692,12 +694,12 @@ async def test_a_slot_is_freed_when_a_url_is_settled_unfetched(
     frontier: LostReplies, process: Process
 ) -> None:
     await frontier.add(entries(2))
-    process.bench.news()
-    await until(lambda: process.bench.held == 1, "a lease is here")
-    lease = process.bench.take()
+    process.pool.news()
+    await until(lambda: process.pool.held == 1, "a lease is here")
+    lease = process.pool.take()
     assert lease is not None
-    process.bench.outbox.done(lease, page=False)
-    process.bench.settled(lease)
+    process.pool.outbox.done(lease, page=False)
+    process.pool.settled(lease)
     assert await process.crawl() == ["http://a.test/1"]
 
 
@@ -705,13 +707,13 @@ async def test_a_restarted_server_learns_what_is_in_flight_and_what_ended(
     frontier: LostReplies, process: Process, place: Place
 ) -> None:
     await frontier.add([entry("http://a.test/1"), entry("http://b.test/1")])
-    process.bench.news()
-    await until(lambda: process.bench.held == 2, "leases are here")
-    first, second = process.bench.take(), process.bench.take()
+    process.pool.news()
+    await until(lambda: process.pool.held == 2, "leases are here")
+    first, second = process.pool.take(), process.pool.take()
     assert first is not None
     assert second is not None
-    process.bench.release(first, 60_000)
-    await process.bench.outbox.drain()
+    process.pool.release(first, 60_000)
+    await process.pool.outbox.drain()
     ended, flying = first.entry.host, second.entry.host
     # The server falls back to before the claims: the hosts are free, the release never came.
     redis, key = place.redis, place.key
@@ -719,10 +721,10 @@ async def test_a_restarted_server_learns_what_is_in_flight_and_what_ended(
     await redis.hset(key(flying, f"host:{flying}"), "tokens", "")
     await redis.hset(key(ended, "stats"), "run_id", "another")
     await until(lambda: process.epochs == 1, "it was noticed")
-    steering = await place.steering()
+    control = await place.control()
 
     async def told() -> bool:
-        states = [await steering.host(host) for host in (ended, flying)]
+        states = [await control.host(host) for host in (ended, flying)]
         return [state.in_flight for state in states] == [0, 1] and states[0].clock_ms > 0
 
     await until(told, "the server knows again")
@@ -747,11 +749,11 @@ async def test_a_fetch_that_ends_while_a_restarted_server_is_told_of_it_frees_it
     frontier = Overtaken(place.redis, CRAWL)
     await frontier.open()
     async with running(Process(frontier)) as process:
-        bench = process.bench
+        pool = process.pool
         await frontier.add([entry("http://a.test/1"), entry("http://b.test/1")])
-        bench.news()
-        await until(lambda: bench.held == 2, "leases are here")
-        fetched, unfetched = bench.take(), bench.take()
+        pool.news()
+        await until(lambda: pool.held == 2, "leases are here")
+        fetched, unfetched = pool.take(), pool.take()
         assert fetched is not None
         assert unfetched is not None
         if is_reply_lost:
@@ -764,9 +766,9 @@ async def test_a_fetch_that_ends_while_a_restarted_server_is_told_of_it_frees_it
             monkeypatch.setattr(process.heart, "_free_overtaken", lost)
 
         async def both_end() -> None:
-            bench.release(fetched, 60_000)
-            bench.hand_back(unfetched, 0)
-            await bench.outbox.drain()
+            pool.release(fetched, 60_000)
+            pool.hand_back(unfetched, 0)
+            await pool.outbox.drain()
             # Nothing is claimed before the end of the grace.
             process.room = 0
 
@@ -774,7 +776,7 @@ async def test_a_fetch_that_ends_while_a_restarted_server_is_told_of_it_frees_it
         await place.redis.hset(place.key("a.test", "stats"), "run_id", "another")
         await until(lambda: process.epochs == 1 + is_reply_lost, "it was noticed")
         await until(lambda: frontier.meanwhile is None and not process.heart._told, "it was told")
-        steering = await place.steering()
-        states = [await steering.host(lease.entry.host) for lease in (fetched, unfetched)]
+        control = await place.control()
+        states = [await control.host(lease.entry.host) for lease in (fetched, unfetched)]
         assert [state.in_flight for state in states] == [0, 0]
         assert states[0].clock_ms > 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.ending import Limits
 from crawler.frontier import Frontier, Lease, OwnerDead
 from crawler.frontier.frontier import POISON
-from crawler.frontier.health import Health
 from crawler.frontier.shards import preferred, shard_of
-from crawler.heartbeat import Heartbeat, Pulse
-from crawler.workbench import Demand, Workbench
+from crawler.scheduling.completion import CompletionLimits
+from crawler.scheduling.engine import EngineHooks
+from crawler.scheduling.heartbeat import Heartbeat, Pulse
+from crawler.scheduling.lease_pool import LeasePool
+from crawler.servers.redis.health import RedisHealth
 from tests.integration.frontier.fleet import (
     T0,
     Place,
@@ -56,7 +57,7 @@ async def test_a_registered_instance_is_among_the_live(frontier: Frontier, place
 
 async def test_an_instance_says_what_it_is(frontier: Frontier, place: Place) -> None:
     await frontier.beat((), {"host": "box", "pages": 3}, now_ms=T0)
-    instances = await (await place.steering()).instances()
+    instances = await (await place.control()).instances()
     assert instances == {frontier.owner: {"host": "box", "pages": 3}}
 
 
@@ -98,7 +99,7 @@ async def test_a_stray_lease_may_be_handed_back(frontier: Frontier) -> None:
 async def test_leaving_takes_an_instance_off_the_list(frontier: Frontier, place: Place) -> None:
     await frontier.leave()
     assert await frontier.live() == []
-    assert await (await place.steering()).instances() == {}
+    assert await (await place.control()).instances() == {}
 
 
 async def test_who_leaves_with_leases_is_reclaimed_from_later(
@@ -271,7 +272,7 @@ async def test_what_was_purged_while_leased_does_not_come_back_by_reclaim(
 ) -> None:
     await dead.add(entries(3))
     await one(dead)
-    await (await place.steering()).host("a.test", purge=True)
+    await (await place.control()).host("a.test", purge=True)
     await alive.add([entry("http://a.test/after")])
     await reclaim(alive)
     assert urls(await claim(alive, now_ms=LATER + 1000)) == ["http://a.test/after"]
@@ -314,7 +315,7 @@ async def test_reasserting_twice_takes_one_slot(frontier: Frontier, place: Place
     lease = await one(frontier)
     await frontier.reassert([lease], {}, now_ms=T0)
     await frontier.reassert([lease], {}, now_ms=T0)
-    assert (await (await place.steering()).host("a.test")).in_flight == 1
+    assert (await (await place.control()).host("a.test")).in_flight == 1
     await frontier.release([(lease, 0)], now_ms=T0)
     assert len(await claim(frontier, now_ms=T0)) == 1
 
@@ -355,7 +356,7 @@ async def test_who_leaves_frees_the_slots_of_fetches_whose_claims_were_lost(
     await place.redis.delete(place.key("a.test", f"leases:{frontier.owner}"))
     await frontier.reassert([lease], {}, now_ms=T0)
     await frontier.leave()
-    assert (await (await place.steering()).host("a.test")).in_flight == 0
+    assert (await (await place.control()).host("a.test")).in_flight == 0
     assert not [key async for key in place.redis.scan_iter("*flights*")]
 
 
@@ -380,8 +381,8 @@ async def test_a_clock_that_is_later_already_stays(frontier: Frontier, place: Pl
 async def test_what_people_said_of_a_host_outlives_a_reassert(
     frontier: Frontier, place: Place
 ) -> None:
-    steering = await place.steering()
-    await steering.host("a.test", exclude=True)
+    control = await place.control()
+    await control.host("a.test", exclude=True)
     await frontier.reassert([], {"a.test": 1000}, now_ms=T0)
     assert await place.redis.pttl(place.key("a.test", "host:a.test")) == -1
 
@@ -421,11 +422,13 @@ async def order_of(place: Place, frontier: Frontier, strategy: str, turn: int = 
     async def nothing() -> int:
         return 0
 
-    bench = Workbench(frontier, Health(), Limits(), Demand(lambda: 0, lambda: None, nothing))
+    pool = LeasePool(
+        frontier, RedisHealth(), CompletionLimits(), EngineHooks(lambda: 0, lambda: None, nothing)
+    )
     heart = Heartbeat(
         frontier,
-        bench,
-        Health(),
+        pool,
+        RedisHealth(),
         Pulse(strategy=strategy),
         about=dict,
         on_beat=nothing,
@@ -434,7 +437,7 @@ async def order_of(place: Place, frontier: Frontier, strategy: str, turn: int = 
     )
     heart._turn = turn
     await heart._order_shards()
-    return bench.shard_order
+    return pool.shard_order
 
 
 async def test_a_sticky_instance_asks_its_own_shards_first_and_they_move_with_the_fleet(

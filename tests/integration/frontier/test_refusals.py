@@ -14,13 +14,14 @@ import redis
 from crawler.dns.cache import DnsCache
 from crawler.dns.lookup import Lookup
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway
-from crawler.frontier import Frontier, RedisAway, Steering, Tuning
-from crawler.frontier.connection import Client, connect
-from crawler.frontier.persistence import check_writes
+from crawler.frontier import CrawlControl, Frontier, Tuning
 from crawler.frontier.start_urls import StartUrls
-from crawler.host_health import OVERLOAD, HostHealth
-from crawler.robots_cache import RobotsCache
-from crawler.vitals.ledger import Ledger
+from crawler.monitoring.ledger import Ledger
+from crawler.politeness.host_delays import OVERLOAD, HostHealth
+from crawler.robots.cache import RobotsCache
+from crawler.servers.redis.checks import check_writes
+from crawler.servers.redis.connection import Client, connect
+from crawler.servers.redis.errors import RedisAway
 from tests.cluster import RedisProcess
 from tests.dns_server import DnsServer
 from tests.integration.frontier.fleet import CRAWL, Process, crawl_all, entries, hosts
@@ -106,17 +107,17 @@ async def test_a_process_waits_and_goes_on(
     frontier = Frontier(client, CRAWL, tuning=Tuning(grace_ms=200))
     process = Process(frontier)
     await process.heart.open()
-    bench = process.bench
-    await bench.outbox.add(hosts(6))
-    bench.open()
-    await until(lambda: bench.held == 6, "leases are here")
+    pool = process.pool
+    await pool.outbox.add(hosts(6))
+    pool.open()
+    await until(lambda: pool.held == 6, "leases are here")
     fault.begin(redis_process)
-    added = bench.outbox.add(entries(4))
+    added = pool.outbox.add(entries(4))
     await until(lambda: fault.told in caplog.text, "it was told")
     fault.mend(redis_process)
-    fetched = await crawl_all(bench)
+    fetched = await crawl_all(pool)
     assert (await added).answers == "1111"
-    await bench.close()
+    await pool.close()
     await process.heart.close()
     assert sorted(fetched) == sorted(each.url for each in [*hosts(6), *entries(4)])
     assert (await frontier.sizes()).unfinished == 0
@@ -128,18 +129,18 @@ async def test_a_process_waits_and_goes_on(
 async def test_a_process_that_is_stopped_meanwhile_waits_for_seconds_only(
     redis_process: RedisProcess, client: Client, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawler.frontier.health._CLOSING_S", 0.5)
+    monkeypatch.setattr("crawler.servers.redis.health._CLOSING_S", 0.5)
     frontier = Frontier(client, CRAWL, tuning=Tuning(grace_ms=200))
     process = Process(frontier)
     await process.heart.open()
-    await process.bench.outbox.add(hosts(6))
-    process.bench.open()
-    await until(lambda: process.bench.held == 6, "leases are here")
+    await process.pool.outbox.add(hosts(6))
+    process.pool.open()
+    await until(lambda: process.pool.held == 6, "leases are here")
     fault.begin(redis_process)
-    process.bench.outbox.add(entries(4)).add_done_callback(lambda done: done.exception())
+    process.pool.outbox.add(entries(4)).add_done_callback(lambda done: done.exception())
     await until(lambda: process.health.away, "it was noticed")
     async with asyncio.timeout(30):
-        await process.bench.close()
+        await process.pool.close()
         await process.heart.close()
     fault.mend(redis_process)
     # What it held comes back to others.
@@ -155,24 +156,24 @@ async def test_nothing_is_claimed_while_much_waits(
 ) -> None:
     monkeypatch.setattr("crawler.frontier.outbox._FULL", 10)
     process = Process(Frontier(client, CRAWL, shards=2))
-    bench = process.bench
+    pool = process.pool
     await process.heart.open()
-    await bench.outbox.add(hosts(40))
-    bench.open()
-    await until(lambda: bench.held == 20, "leases are here")
-    fetched = [lease for _ in range(20) if (lease := bench.take()) is not None]
+    await pool.outbox.add(hosts(40))
+    pool.open()
+    await until(lambda: pool.held == 20, "leases are here")
+    fetched = [lease for _ in range(20) if (lease := pool.take()) is not None]
     # Those pages are done when the server has kept this for two seconds.
-    await bench.outbox.add(entries(1))
+    await pool.outbox.add(entries(1))
     for lease in fetched:
-        bench.outbox.done(lease, page=False)
-        bench.settled(lease)
+        pool.outbox.done(lease, page=False)
+        pool.settled(lease)
     for _ in range(20):
-        bench.news()
+        pool.news()
         await asyncio.sleep(0.02)
-    assert bench.held == 0
-    rest = await crawl_all(bench)
+    assert pool.held == 0
+    rest = await crawl_all(pool)
     assert len(fetched) + len(rest) == 41
-    await bench.close()
+    await pool.close()
     await process.heart.close()
 
 
@@ -192,7 +193,7 @@ async def test_records_beside_the_frontier_wait_for_a_disk(
 ) -> None:
     frontier = Frontier(client, CRAWL)
     await frontier.open()
-    steering = await Steering.of(client, CRAWL)
+    control = await CrawlControl.of(client, CRAWL)
     async with DnsServer() as dns:
         dns.set("h.test", "192.0.2.1")
         names = DnsCache(Lookup([dns.address], ipv6=False), size=10)
@@ -201,9 +202,9 @@ async def test_records_beside_the_frontier_wait_for_a_disk(
         health = HostHealth(client, quiet_s=10)
         redis_process.fill_disk()
         for writing in (
-            steering.set_options({"max_depth": 3}),
-            steering.set_options({"max_depth": None}),
-            steering.add_seed_domains(["a.test"]),
+            control.set_options({"max_depth": 3}),
+            control.set_options({"max_depth": None}),
+            control.add_seed_domains(["a.test"]),
             StartUrls(frontier._redis, "web:start_urls").drop([b"http://a.test/"]),
             Ledger(client, CRAWL).add({"pages": 1}, now_s=time.time()),
             robots.lock("http://h.test", 10),
@@ -219,7 +220,7 @@ async def test_records_beside_the_frontier_wait_for_a_disk(
         assert await health.worked("h.test") == 0
     assert not [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")]
     redis_process.clear_disk()
-    await steering.set_options({"max_depth": 3})
+    await control.set_options({"max_depth": 3})
 
 
 async def test_a_disk_that_is_full_keeps_nobody_from_looking(
@@ -230,4 +231,4 @@ async def test_a_disk_that_is_full_keeps_nobody_from_looking(
     await frontier.add(hosts(3))
     redis_process.fill_disk()
     assert (await frontier.sizes()).waiting == 3
-    assert (await (await Steering.of(client, CRAWL)).sizes()).waiting == 3
+    assert (await (await CrawlControl.of(client, CRAWL)).sizes()).waiting == 3

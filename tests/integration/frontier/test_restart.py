@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from crawler.errors import ServerAway
-from crawler.frontier import Frontier, Lease, RedisAway
-from crawler.frontier.connection import Client, connect
+from crawler.frontier import Frontier, Lease
 from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN
+from crawler.servers.redis.connection import Client, connect
+from crawler.servers.redis.errors import RedisAway
 from tests.cluster import RedisProcess, SentinelProcess, poll
 from tests.integration.frontier.fleet import T0, Place, claim, crawl, entries, entry, hosts, urls
 

@@ -9,16 +9,7 @@ import pytest
 
 from crawler.frontier import Frontier, Lease, Sizes
 from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN
-from tests.integration.frontier.fleet import (
-    T0,
-    Place,
-    claim,
-    crawl,
-    entries,
-    entry,
-    one,
-    urls,
-)
+from tests.integration.frontier.fleet import T0, Place, claim, crawl, entries, entry, one, urls
 
 Settle = Callable[[Frontier, Lease], Awaitable[None]]
 
@@ -123,7 +114,7 @@ async def test_a_released_lease_stays_until_it_is_settled(frontier: Frontier, le
 
 
 async def test_a_clock_is_never_set_back(frontier: Frontier, place: Place, lease: Lease) -> None:
-    await (await place.steering()).host("a.test", block=T0 + 50_000)
+    await (await place.control()).host("a.test", block=T0 + 50_000)
     await frontier.release([(lease, 10)], now_ms=T0)
     assert await claim(frontier, now_ms=T0 + 49_999) == []
     assert len(await claim(frontier, now_ms=T0 + 50_000)) == 1
@@ -163,7 +154,7 @@ async def test_the_last_url_handed_back_after_its_release_is_not_stuck(frontier:
 async def test_a_url_of_a_host_that_was_excluded_meanwhile_is_dropped(
     frontier: Frontier, place: Place, lease: Lease
 ) -> None:
-    await (await place.steering()).host("a.test", exclude=True)
+    await (await place.control()).host("a.test", exclude=True)
     await frontier.hand_back([(lease, 0)], now_ms=T0)
     assert await claim(frontier, now_ms=T0 + 1000) == []
     sizes = await frontier.sizes()
@@ -179,7 +170,7 @@ async def test_done_counts_pages_of_the_host(frontier: Frontier, place: Place) -
         lease = await one(frontier, now_ms=T0 + i)
         await frontier.release([(lease, 0)], now_ms=T0 + i)
         await frontier.done([(lease, i < 2)])
-    assert (await (await place.steering()).host("a.test")).pages == 2
+    assert (await (await place.control()).host("a.test")).pages == 2
     sizes = await frontier.sizes()
     assert (sizes.done, sizes.pages) == (3, 2)
 
@@ -212,7 +203,7 @@ async def test_a_visit_that_gave_no_page_counts_as_none(frontier: Frontier, plac
     await frontier.retry([(lease, 1000, lease.entry)], kind=VISIT_AGAIN, now_ms=T0)
     sizes = await frontier.sizes()
     assert (sizes.recrawls, sizes.done, sizes.pages, sizes.unfinished) == (1, 1, 0, 0)
-    assert (await (await place.steering()).host("a.test")).pages == 0
+    assert (await (await place.control()).host("a.test")).pages == 0
     await frontier.promote(now_ms=T0 + 1000)
     assert (await frontier.sizes()).recrawls == 0
 
@@ -221,7 +212,7 @@ async def test_a_recrawl_counts_for_its_host_too(frontier: Frontier, place: Plac
     await frontier.add([entry("http://a.test/")])
     lease = await one(frontier)
     await frontier.retry([(lease, 1000, lease.entry)], kind=PAGE_AGAIN, now_ms=T0)
-    assert (await (await place.steering()).host("a.test")).pages == 1
+    assert (await (await place.control()).host("a.test")).pages == 1
 
 
 async def test_a_buried_url_keeps_its_reason_time_and_record(
@@ -230,7 +221,7 @@ async def test_a_buried_url_keeps_its_reason_time_and_record(
     await frontier.add([entry("http://a.test/", attempts=4)])
     lease = await one(frontier)
     await frontier.bury([(lease, "http_410")], now_ms=T0 + 7)
-    [letter] = await (await place.steering()).dead()
+    [letter] = await (await place.control()).dead()
     assert (letter.reason, letter.at_ms, letter.entry) == ("http_410", T0 + 7, lease.entry)
 
 

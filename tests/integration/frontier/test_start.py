@@ -11,12 +11,14 @@ import pytest
 import redis
 from redis.asyncio import RedisCluster
 
-from crawler import options
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway
-from crawler.frontier import Frontier, RedisAway, Steering, Tuning, keys, meta, persistence
-from crawler.frontier.connection import connect, masked, server_mode
+from crawler.frontier import CrawlControl, Frontier, Tuning, keys, meta
 from crawler.frontier.meta import DATA_MODEL
-from crawler.frontier.seen import Bloom
+from crawler.frontier.tuning import Bloom
+from crawler.scheduling import options
+from crawler.servers.redis import checks
+from crawler.servers.redis.connection import connect, masked, server_mode
+from crawler.servers.redis.errors import RedisAway
 from crawler.urls import UrlRules, Urls, host_of
 from tests.cluster import RedisProcess, cluster_node
 from tests.integration.frontier.fleet import CRAWL, Place
@@ -44,7 +46,7 @@ async def test_a_crawl_of_another_data_model_is_refused(place: Place) -> None:
     with pytest.raises(ConfigurationError, match=f"data model 1, this program has {DATA_MODEL}"):
         await place.instance()
     with pytest.raises(ConfigurationError, match="Finish it with the version that began it"):
-        await place.steering()
+        await place.control()
 
 
 async def test_another_spider_is_refused_whoever_of_a_fleet_came_first(place: Place) -> None:
@@ -79,26 +81,26 @@ async def test_a_crawl_of_the_version_before_goes_on_and_keeps_that_version_out(
 ) -> None:
     await place.instance()
     await place.redis.hset(keys.crawl_meta(CRAWL), "version", 4)
-    await Steering.of(place.redis, CRAWL)
+    await CrawlControl.of(place.redis, CRAWL)
     await place.instance()
     assert int(await place.redis.hget(keys.crawl_meta(CRAWL), "version")) == DATA_MODEL
 
 
 async def test_a_crawl_that_is_not_there_cannot_be_steered(place: Place) -> None:
     with pytest.raises(CrawlerError, match="There is no crawl 'nothing' in this Redis"):
-        await Steering.of(place.redis, "nothing")
+        await CrawlControl.of(place.redis, "nothing")
 
 
 async def test_a_crawl_keeps_the_suffixes_that_it_began_with(place: Place) -> None:
     urls, url = Urls(UrlRules(group_by="domain")), "http://www.alice.github.io/"
     await place.instance()
-    new = await Steering.of(place.redis, CRAWL, urls)
+    new = await CrawlControl.of(place.redis, CRAWL, urls)
     assert host_of(url)[new.urls.group_skip(url) :] == "alice.github.io"
     assert (await options.of_crawl(new)).private_suffixes
     # As former versions have created it.
     await place.redis.hdel(keys.crawl_meta(CRAWL), "suffixes")
     for _ in range(2):
-        former = await Steering.of(place.redis, CRAWL, urls)
+        former = await CrawlControl.of(place.redis, CRAWL, urls)
         assert host_of(url)[former.urls.group_skip(url) :] == "github.io"
         assert not (await options.of_crawl(former)).private_suffixes
         assert not (await options.share(former, {})).private_suffixes
@@ -121,7 +123,7 @@ async def test_a_whole_fleet_may_create_a_crawl_at_once(place: Place) -> None:
 async def test_a_crawl_that_is_being_created_is_not_there_yet(place: Place) -> None:
     await place.redis.hset(keys.crawl_meta(CRAWL), "shards", place.shards)
     with pytest.raises(CrawlerError, match="There is no crawl 'test' in this Redis"):
-        await place.steering()
+        await place.control()
     await place.instance()
     # Small hashes keep the order in which they were written.
     assert (await place.redis.hkeys(keys.crawl_meta(CRAWL)))[-1] == b"version"
@@ -147,7 +149,7 @@ async def test_a_server_with_smaller_compact_sets_gets_smaller_buckets(redis_url
 
 
 async def test_a_server_that_keeps_what_it_has_is_accepted(place: Place) -> None:
-    await persistence.check(place.redis)
+    await checks.check(place.redis)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,7 @@ async def test_a_server_that_would_lose_urls_is_refused(
         admin.config_set(setting, bad)
     client = await connect(redis_process.url)
     with pytest.raises(ConfigurationError) as refused:
-        await persistence.check(client)
+        await checks.check(client)
     text = str(refused.value)
     assert f"Redis has {setting} {bad}: " in text
     assert risk in text
@@ -180,17 +182,17 @@ async def test_a_server_that_damages_compressed_lists_is_refused(
         version = admin.info("server")["redis_version"]
         admin.config_set("list-compress-depth", 1)
     client = await connect(redis_process.url)
-    if persistence.compresses_well(version):
-        await persistence.check(client)
+    if checks.compresses_well(version):
+        await checks.check(client)
     else:
         with pytest.raises(ConfigurationError, match="list-compress-depth 1 damages lists"):
-            await persistence.check(client)
+            await checks.check(client)
     await client.aclose()
 
 
 @pytest.mark.parametrize(("version", "well"), [("6.2.21", False), ("7.0.0", True), ("10.1", True)])
 def test_lists_are_compressed_well_since_redis_7(version: str, well: bool) -> None:
-    assert persistence.compresses_well(version) is well
+    assert checks.compresses_well(version) is well
 
 
 async def test_a_server_that_tells_nothing_is_warned_about(
@@ -200,7 +202,7 @@ async def test_a_server_that_tells_nothing_is_warned_about(
         admin.execute_command("ACL SETUSER managed on >pw ~* +@all -config")
     client = await connect(redis_process.url.replace("//", "//managed:pw@"))
     with caplog.at_level(logging.WARNING):
-        await persistence.check(client)
+        await checks.check(client)
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
     assert "does not tell its appendonly; make sure that it is yes" in caplog.text
     await client.aclose()

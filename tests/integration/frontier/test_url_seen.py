@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.frontier import Entry, Frontier, Steering, Tuning, keys
-from crawler.frontier.seen import Bloom
+from crawler.frontier import CrawlControl, Entry, Frontier, Tuning, keys
 from crawler.frontier.shards import shard_of, tags
+from crawler.frontier.tuning import Bloom
 from crawler.urls import UrlRules, Urls
 from tests.integration.frontier.fleet import CRAWL, Place, crawl, entries, entry, one
 
@@ -106,13 +106,13 @@ async def test_forgetting_works_before_and_after_divisions(tiny: Frontier, place
 
 
 async def test_a_forgotten_url_is_new_again(frontier: Frontier, place: Place) -> None:
-    steering = await place.steering()
+    control = await place.control()
     page = entry("http://a.test/page")
-    assert not await steering.forget(page.url)
+    assert not await control.forget(page.url)
     await frontier.add([page])
     await crawl(frontier, await one(frontier))
-    assert await steering.forget(page.url)
-    assert (await steering.status(page.url)).state == "unseen"
+    assert await control.forget(page.url)
+    assert (await control.status(page.url)).state == "unseen"
     assert (await frontier.add([page])).answers == "1"
 
 
@@ -155,9 +155,9 @@ async def test_a_bloom_filter_knows_what_was_added(bloom: Frontier, place: Place
     found = entries(900)
     assert (await bloom.add(found)).new >= 895
     assert (await bloom.add(found)).new == 0
-    steering = await place.steering()
-    assert (await steering.status(found[0].url)).state == "waiting"
-    assert (await steering.status("http://a.test/other")).state == "unseen"
+    control = await place.control()
+    assert (await control.status(found[0].url)).state == "waiting"
+    assert (await control.status("http://a.test/other")).state == "unseen"
 
 
 async def test_a_url_twice_in_one_batch_is_added_once(bloom: Frontier) -> None:
@@ -186,7 +186,7 @@ async def test_the_expected_loss_is_counted(bloom: Frontier, place: Place) -> No
 
 async def test_a_bloom_filter_cannot_forget(bloom: Frontier, place: Place) -> None:
     await bloom.add([entry("http://a.test/")])
-    assert not await (await place.steering()).forget("http://a.test/")
+    assert not await (await place.control()).forget("http://a.test/")
     assert (await bloom.add([entry("http://a.test/")])).answers == "0"
 
 
@@ -198,8 +198,8 @@ async def test_status_and_forget_tell_urls_apart_as_the_crawl_does(
     skip = urls.group_skip(url)
     await frontier.add([replace(entry(url), id=urls.fingerprint(url), group_skip=skip)])
     await crawl(frontier, await one(frontier))
-    steering = await Steering.of(place.redis, CRAWL, urls)
-    assert (await steering.status("http://www.example.com/news")).state == "known"
-    assert await steering.forget("http://www.example.com/news")
-    assert (await steering.status(url)).state == "unseen"
-    assert (await steering.options())["forgotten"] == 1
+    control = await CrawlControl.of(place.redis, CRAWL, urls)
+    assert (await control.status("http://www.example.com/news")).state == "known"
+    assert await control.forget("http://www.example.com/news")
+    assert (await control.status(url)).state == "unseen"
+    assert (await control.options())["forgotten"] == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.admin.token import FILE, token_for
+from crawler.admin.security import FILE, token_for
 from crawler.errors import ConfigurationError
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.recrawl import simulate
-from crawler.policy.recrawl import RecrawlPolicy
+from crawler.scheduling.recrawl_policy import RecrawlPolicy
 
 DAY_S = 86_400.0
 

@@ -7,8 +7,8 @@ import pytest
 from scrapy.statscollectors import MemoryStatsCollector
 
 from crawler.commands.crawl import Command
-from crawler.ending import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
-from crawler.policy.exit_codes import ExitCode
+from crawler.errors import ExitCode
+from crawler.scheduling.completion import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from tests.crawlers import project_crawler
 
 

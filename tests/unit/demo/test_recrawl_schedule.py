@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from crawler.links import HtmlReader
-from crawler.policy.clocks import words_digest
-from crawler.policy.recrawl import (
+from crawler.dedup.simhash import hashes_of, simhash, words_digest, words_of
+from crawler.parsing.html import HtmlReader
+from crawler.scheduling.recrawl_policy import (
     DIGEST_BYTES,
-    Found,
     RecrawlPolicy,
     Visit,
+    VisitResult,
     policy_of,
 )
-from crawler.policy.similarity import hashes_of, simhash, words_of
 from demo.answer import Answer
 from demo.answers import Answers
 from demo.clock import Clock
@@ -59,11 +58,11 @@ def head_of(answer: Answer) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in lines if ": " in line)
 
 
-def found_in(answer: Answer, url: str) -> Found:
+def found_in(answer: Answer, url: str) -> VisitResult:
     body = answer.wire[answer.head_bytes :]
     text = HtmlReader(max_links=0).read(body.decode(), url).text
     digest = hashlib.sha256(body).digest()[:DIGEST_BYTES]
-    return Found(digest, simhash(hashes_of(words_of(text))), words_digest(text))
+    return VisitResult(digest, simhash(hashes_of(words_of(text))), words_digest(text))
 
 
 def crawl(path: str, policy: RecrawlPolicy, *, days: int, conditional: bool = True) -> Visits:
@@ -76,7 +75,7 @@ def crawl(path: str, policy: RecrawlPolicy, *, days: int, conditional: bool = Tr
         answer = answers.answer(HOST, path, validators if head and conditional else None)
         if answer.status == 304:
             visits.not_modified += 1
-            found = Found()
+            found = VisitResult()
         else:
             assert answer.status == 200
             found = found_in(answer, f"http://{HOST}{path}")

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from crawler.frontier.each_shard import each_shard
+from crawler.frontier.shards import each_shard
 
 AWAY, WRONG = RedisConnectionError("away"), ValueError("wrong")
 

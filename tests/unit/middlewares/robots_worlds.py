@@ -6,10 +6,10 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from scrapy import Request
 from scrapy.http import Response
 
-from crawler.middlewares.adaptive_delay import CRAWL_DELAY
+from crawler.middlewares.politeness import CRAWL_DELAY
 from crawler.middlewares.robots import Robots
-from crawler.requests import LEASE
-from crawler.robots_beside import RobotsBeside
+from crawler.robots.gate import RobotsBeside
+from crawler.util.request_meta import LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 ALLOWED, FORBIDDEN = "http://h.test/a", "http://h.test/private"

@@ -6,8 +6,9 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from crawler.middlewares.conditional import NOT_MODIFIED, Conditional
-from crawler.requests import LEASE
+from crawler.items import NOT_MODIFIED
+from crawler.middlewares.conditional import Conditional
+from crawler.util.request_meta import LEASE
 from tests.unit.schedulers import lease_of
 
 URL = "http://h.test/a"

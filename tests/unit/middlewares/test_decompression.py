@@ -13,10 +13,10 @@ from scrapy import Request
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.http import HtmlResponse, Response
 
-from crawler.fetch_errors import TooBigUnpacked
+from crawler.download.decompress import unpacking
+from crawler.download.errors import TooBigUnpacked
 from crawler.middlewares import decompression
 from crawler.middlewares.decompression import Decompression
-from crawler.unpacking import unpacking
 from tests.crawlers import project_crawler
 
 PAGE = b"<html><p>" + b"hello " * 5000

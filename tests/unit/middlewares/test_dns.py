@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from scrapy import Request
 
-from crawler.dns import patience
-from crawler.fetch_errors import DnsFailed, NoSuchHost
+from crawler.dns import resolver
+from crawler.dns.errors import DnsFailed, NoSuchHost
+from crawler.dns.resolver import Resolver
 from crawler.middlewares.dns import Dns
-from crawler.requests import LEASE
-from crawler.resolver import Resolver
+from crawler.util.request_meta import LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
@@ -83,7 +83,7 @@ async def test_without_an_answer_the_url_is_handed_back_and_waits() -> None:
 
 
 async def test_a_slow_lookup_holds_no_fetch_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_WAIT_S", 0.01)
+    monkeypatch.setattr(resolver, "_WAIT_S", 0.01)
     world = World()
     world.cache.slow = asyncio.Event()
     assert isinstance(await world.meets(), Request)
@@ -93,7 +93,7 @@ async def test_a_slow_lookup_holds_no_fetch_up(monkeypatch: pytest.MonkeyPatch) 
     # What is not fetched by a lease waits for its answer.
     asked = asyncio.create_task(world.dns.process_request(Request(URL)))
     world.cache.slow.set()
-    await asyncio.gather(*world.dns._patience._slow.values())
+    await asyncio.gather(*world.dns._bounded_lookup._slow.values())
     assert await asked is None
     assert await world.meets() is None
 
@@ -101,12 +101,12 @@ async def test_a_slow_lookup_holds_no_fetch_up(monkeypatch: pytest.MonkeyPatch) 
 async def test_a_slow_lookup_that_fails_makes_the_url_wait_as_any_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "_WAIT_S", 0.01)
+    monkeypatch.setattr(resolver, "_WAIT_S", 0.01)
     world = World()
     world.cache.slow, world.cache.says = asyncio.Event(), DnsFailed("no answer")
     await world.meets()
     world.cache.slow.set()
-    await asyncio.gather(*world.dns._patience._slow.values(), return_exceptions=True)
+    await asyncio.gather(*world.dns._bounded_lookup._slow.values(), return_exceptions=True)
     await world.meets()
     assert len(world.cache.asked) == 1
     assert world.scheduler.calls[0] == ("hand_back", URL, 1_000)

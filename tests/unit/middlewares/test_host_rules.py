@@ -5,7 +5,7 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 
 from crawler.middlewares.host_rules import HostRulesMiddleware
-from crawler.requests import LEASE
+from crawler.util.request_meta import LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 

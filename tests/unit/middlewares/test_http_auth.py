@@ -7,7 +7,7 @@ from scrapy import Request
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 
 from crawler.errors import ConfigurationError
-from crawler.middlewares.http_auth import HttpAuth
+from crawler.middlewares.scrapy_twins import HttpAuth
 from tests.crawlers import project_crawler
 
 GIVEN = {"HTTPAUTH_USER": "user", "HTTPAUTH_PASS": "secret", "HTTPAUTH_DOMAIN": "h.test"}

@@ -11,9 +11,9 @@ from twisted.python.failure import Failure
 from crawler.errors import NotStored
 from crawler.frontier import Kind, Lease
 from crawler.middlewares.leases import Leases
-from crawler.policy.retry import Retry
-from crawler.rejections import Rejections
-from crawler.requests import LEASE
+from crawler.scheduling.notices import Rejections
+from crawler.scheduling.retry_policy import Retry
+from crawler.util.request_meta import LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"

@@ -5,7 +5,7 @@ from scrapy import Request, Spider
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.exceptions import IgnoreRequest
 
-from crawler.middlewares.offsite import Offsite
+from crawler.middlewares.scrapy_twins import Offsite
 from crawler.spiders.web import WebSpider
 from tests.crawlers import project_crawler
 

@@ -10,8 +10,8 @@ from scrapy.settings import default_settings
 from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.middlewares.retries import Retries
-from crawler.policy.retry import Bury, Retry
-from crawler.requests import LEASE
+from crawler.scheduling.retry_policy import Bury, Retry
+from crawler.util.request_meta import LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"

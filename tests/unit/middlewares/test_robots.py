@@ -14,11 +14,12 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Response
 
+from crawler.download.errors import Forbidden
 from crawler.errors import ConfigurationError
-from crawler.fetch_errors import Forbidden
 from crawler.frontier import Entry, Lease
-from crawler.middlewares.adaptive_delay import CRAWL_DELAY
-from crawler.requests import LEASE, to_entry
+from crawler.middlewares.politeness import CRAWL_DELAY
+from crawler.scheduling.request_codec import to_entry
+from crawler.util.request_meta import LEASE
 from tests.unit.middlewares.robots_worlds import ALLOWED, FORBIDDEN, RULES, Answer, World, answer
 from tests.unit.schedulers import lease_of
 
@@ -290,7 +291,7 @@ async def test_without_rules_requests_beside_the_frontier_are_refused() -> None:
 async def test_requests_beside_the_frontier_wait_for_a_fetch_of_another_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("crawler.robots_beside._LOOK_S", 0)
+    monkeypatch.setattr("crawler.robots.gate._LOOK_S", 0)
     world, other = World(answer()), World(answer())
     world.redis = other.redis
     world.robots._cache._trips = other.robots._cache._trips

@@ -5,7 +5,7 @@ from typing import Any
 
 from scrapy import Request
 
-from crawler.middlewares.starts import Starts
+from crawler.middlewares.scrapy_twins import Starts
 
 
 async def start() -> AsyncIterator[Any]:

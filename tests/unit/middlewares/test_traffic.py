@@ -7,8 +7,8 @@ from scrapy import Request
 from scrapy.downloadermiddlewares.stats import DownloaderStats
 from scrapy.http import Response
 
-from crawler.middlewares.traffic import Traffic
-from crawler.stats import Stats
+from crawler.fastpath.stats import Stats
+from crawler.middlewares.scrapy_twins import Traffic
 from tests.crawlers import project_crawler
 
 

@@ -15,7 +15,8 @@ from scrapy.extensions.feedexport import FeedExporter
 
 from crawler.errors import ConfigurationError, NotStored
 from crawler.items import Page
-from crawler.pipelines.feeds import Feeds, keep_files
+from crawler.pipelines.feeds import Feeds
+from crawler.scheduling.completion import keep_files
 from tests.crawlers import project_crawler
 
 FEED_EXPORTER = "scrapy.extensions.feedexport.FeedExporter"

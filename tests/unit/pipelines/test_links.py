@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from crawler.discovery.scope import Scope
 from crawler.items import Page
 from crawler.pipelines.links import Links
-from crawler.policy.url_filter import Scope
 from crawler.urls import fingerprint
 from tests.unit.schedulers import WritingScheduler, crawler_with
 
@@ -39,7 +39,7 @@ async def test_links_become_entries_one_deeper_with_their_parent(
 
 
 async def test_what_does_not_belong_is_counted_and_left(scheduler: WritingScheduler) -> None:
-    scheduler.orders.scope = Scope("host", max_depth=3)
+    scheduler.options_watcher.scope = Scope("host", max_depth=3)
     crawler = crawler_with(scheduler)
     links = Links.from_crawler(crawler)
     await links.process_item(page(links=["http://x.test/", "http://y.test/", URL + "a.pdf"]))

@@ -7,8 +7,7 @@ import pytest
 from itemadapter import ItemAdapter
 
 from crawler.frontier import Again, Lease
-from crawler.items import Page
-from crawler.middlewares.conditional import NOT_MODIFIED
+from crawler.items import NOT_MODIFIED, Page
 from crawler.pipelines.recrawl import Recrawl
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 

@@ -9,16 +9,16 @@ from scrapy import Request
 from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
 
-from crawler.ending import REDIS_LOST
+from crawler.download.receiver import TYPE_NOT_ACCEPTED
 from crawler.errors import ConfigurationError
 from crawler.frontier import Added
-from crawler.frontier.health import GaveUp
 from crawler.items import Page
 from crawler.pipelines.duplicates import Duplicates
-from crawler.reception import TYPE_NOT_ACCEPTED
-from crawler.requests import LEASE
+from crawler.scheduling.completion import REDIS_LOST
+from crawler.servers.redis.health import GaveUp
 from crawler.settings import ITEM_PIPELINES
 from crawler.spiders.web import WebSpider
+from crawler.util.request_meta import LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"

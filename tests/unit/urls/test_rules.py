@@ -3,10 +3,11 @@
 import pytest
 from scrapy.settings import Settings
 
-from crawler import assembly, settings
+from crawler import settings
+from crawler.config import read
 from crawler.errors import ConfigurationError
 from crawler.urls import Rejected, UrlRules, Urls, canonical, dropped_parameters
-from crawler.urls.rules import Parameters
+from crawler.urls.canonical import Parameters
 
 SESSION = "0123456789abcdef0123456789abcdef"
 
@@ -15,7 +16,7 @@ def urls_with(**values: object) -> Urls:
     found = Settings()
     found.setmodule(settings)
     found.setdict(values)
-    return Urls(assembly.url_rules(found))
+    return Urls(read.url_rules(found))
 
 
 @pytest.mark.parametrize(

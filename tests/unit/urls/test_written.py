@@ -6,8 +6,8 @@ import can_ada
 import pytest
 from scrapy import Request
 
-from crawler.links import HtmlReader
-from crawler.links.link_list import canonical_links
+from crawler.parsing.document import canonical_links
+from crawler.parsing.html import HtmlReader
 from crawler.urls import DEFAULT, Base, Rejected, UrlRules, Urls, authority_of, written_url
 from crawler.urls.canonical import undotted
 from tests.unit.urls.test_resolve_all import link as any_link

@@ -1,0 +1,259 @@
+"""The bearer token, and the checks that every request passes: host, token, size of the body.
+
+An ASGI middleware around everything, so that no route can be forgotten. The token is the user's
+own, or one that is made at the first start and kept in a private file.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import logging
+import os
+import secrets
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crawler.admin.errors import problem
+from crawler.errors import ConfigurationError
+from crawler.servers.redis.connection import masked
+
+audit_log = logging.getLogger("crawler.admin.audit")
+
+MAX_BODY_BYTES = 1024 * 1024
+_TOO_LARGE = f"A request has {MAX_BODY_BYTES:,} bytes at the most; send several."
+# Of a query in the audit log.
+_QUERY_SHOWN = 300
+_READS = ("GET", "HEAD")
+# One says only that the process lives. The other is the dashboard's page: it has no data in it and
+# asks for the token. So have its files.
+_OPEN = ("/healthz", "/")
+STATIC = "/static/"
+
+# Nothing but our own files, nothing inline, nobody may frame it, no form is sent anywhere.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+class SecurityMiddleware:
+    """Lets in who may come in."""
+
+    def __init__(self, app: ASGIApp, *, token: str, names: Iterable[str]) -> None:
+        self._app = app
+        self._token = token.encode()
+        self._names = {name.lower() for name in names} | {"localhost"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+        sent = _Sent(scope, send)
+        refusal = self._refusal(scope, headers)
+        try:
+            if refusal is not None:
+                await refusal(scope, receive, sent)
+            else:
+                await self._app(scope, _Body(receive), sent)
+        finally:
+            # Also of one that failed: it may have done a part.
+            if scope["method"] not in _READS:
+                _audit(scope, sent.status)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Any:
+        if not self._is_ours(headers.get("host", "")):
+            return problem(
+                421,
+                "This server is not known by that name: use its address or localhost, or name it "
+                "in ADMIN_HOSTS.",
+            )
+        if not _is_open(scope) and not self._knows_token(headers):
+            return problem(
+                401,
+                "Send the token as `Authorization: Bearer …`; it is in the file admin.token of "
+                "CRAWL_DIR, or is your ADMIN_TOKEN.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()) or int(length) > MAX_BODY_BYTES:
+            return problem(413, _TOO_LARGE)
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        """No page of another site may reach us by a name of its own that points here.
+
+        An address cannot be such a name.
+        """
+        name = host.lower()
+        if name.startswith("["):
+            name = name[1:].partition("]")[0]
+        else:
+            name = name.partition(":")[0]
+        if name in self._names:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def _knows_token(self, headers: Headers) -> bool:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        # In constant time, so that nobody learns it character by character.
+        known = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self._token)
+        return known and scheme.lower() == "bearer"
+
+
+def _is_open(scope: Scope) -> bool:
+    """Is there nothing to keep secret and nothing to change?"""
+    if scope["method"] not in _READS:
+        return False
+    path = scope["path"]
+    is_file = path.startswith(STATIC) and "/" not in path.removeprefix(STATIC)
+    return is_file or path in _OPEN
+
+
+class _Sent:
+    """Adds our headers to an answer, and remembers its status."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self.status = 0
+        self._is_file = scope["path"].startswith(STATIC)
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers[name] = value
+            headers.setdefault("Cache-Control", "no-cache" if self._is_file else "no-store")
+        await self._send(message)
+
+
+class _Body:
+    """Counts what arrives: a body sent in chunks has no length to look at first."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._size = 0
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._size += len(message.get("body", b""))
+            if self._size > MAX_BODY_BYTES:
+                raise HTTPException(413, _TOO_LARGE)
+        return message
+
+
+def _audit(scope: Scope, status: int) -> None:
+    """Who changed what: never the token, which is in no URL and no body."""
+    client = scope.get("client")
+    who = client[0] if client else "unknown"
+    # As it was sent, still quoted: no line break gets into the log.
+    what = scope.get("raw_path", b"").decode("ascii", "backslashreplace")
+    query = scope.get("query_string", b"").decode("ascii", "backslashreplace")
+    if query:
+        # Not quoted, or a URL's password would not be found; control characters are.
+        what = f"{what}?{ascii(masked(unquote(query)))[1:-1]}"
+    more = scope.get("state", {}).get("audit", "")
+    audit_log.info("%s %s %s: %d %s", who, scope["method"], what[:_QUERY_SHOWN], status, more)
+
+
+FILE = "admin.token"
+_MIN_LENGTH = 16
+
+
+def token_for(host: str, given: str | None, folder: Path) -> str:
+    """The token of a server that binds to `host`, or ConfigurationError. Blocking.
+
+    Beyond this machine only a token that the user chose will do: a made one would open the crawl to
+    a network that nobody thought of.
+    """
+    if given:
+        return _checked(given)
+    if not is_loopback(host):
+        raise ConfigurationError(
+            f"The admin API would be open to the network ({host}) with a token that nobody set: "
+            f"set ADMIN_TOKEN ({_MIN_LENGTH} characters or more), or bind it to 127.0.0.1."
+        )
+    return _kept(folder / FILE)
+
+
+def is_loopback(host: str) -> bool:
+    """Can only programs on this machine reach it?"""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _checked(token: str) -> str:
+    if len(token) < _MIN_LENGTH or not all(33 <= ord(character) <= 126 for character in token):
+        raise ConfigurationError(
+            f"ADMIN_TOKEN has {len(token)} characters; give {_MIN_LENGTH} or more, letters, digits "
+            "and signs without blanks."
+        )
+    return token
+
+
+def _kept(path: Path) -> str:
+    try:
+        with suppress(FileNotFoundError):
+            return _read(path)
+        _make(path)
+        return _read(path)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The admin API's token cannot be kept in {path} ({error.strerror or error}): make the "
+            "folder writable, or set ADMIN_TOKEN."
+        ) from error
+
+
+def _read(path: Path) -> str:
+    # Not through a link, which others may have put there.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, encoding="ascii", errors="replace") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise ConfigurationError(f"{path} is no file of yours; remove it.")
+        if stat.S_IMODE(status.st_mode) & 0o077:
+            raise ConfigurationError(
+                f"{path} can be read by others; remove it for a new token, or `chmod 600` it."
+            )
+        token = file.read(1000).strip()
+    if len(token) < _MIN_LENGTH:
+        raise ConfigurationError(f"{path} holds no token; remove it for a new one.")
+    return token
+
+
+def _make(path: Path) -> None:
+    """Write a new token; whoever comes first has made it, and none is ever seen half written."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(32) + "\n")
+        with suppress(FileExistsError):
+            os.link(part, path)
+    finally:
+        part.unlink()

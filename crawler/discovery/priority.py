@@ -1,0 +1,219 @@
+"""Score a URL from 0 to 100 and choose its front queue. Pure.
+
+A URL starts with 100 points, which is what seeds have, and its properties add or take some. Their
+weights are one setting; `Scorer.explain` lists what counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from crawler.discovery.scope import SKIPPED_EXTENSIONS, extension, extension_of, is_within
+from crawler.urls import host_of
+
+LONG_QUERY = 50
+LONG_URL = 120
+FREE_SEGMENTS = 2
+# A host is new until this many of its URLs were found.
+NEW_HOST_URLS = 10
+# Of the largest number that Redis counts to.
+_DIGITS = 19
+
+# Property → points; PRIORITY_WEIGHTS changes them.
+WEIGHTS: Mapping[str, int] = {
+    # For each link from a seed, each path segment beyond two, files that are no pages.
+    "depth": -10,
+    "segment": -3,
+    "document": -20,
+    # More than 50 characters of query, more than 120 characters in all.
+    "long_query": -10,
+    "long_url": -5,
+    "home_page": 10,
+    # The path starts with a word such as news or blog.
+    "news": 5,
+    # Fewer than ten URLs of its host were found so far.
+    "new_host": 5,
+    # For each factor of ten of links from other domains, and the most.
+    "inbound": 5,
+    "inbound_max": 15,
+    # One of TRUSTED_DOMAINS.
+    "trusted": 10,
+    # Its sitemap says: changed within a day; for each tenth of priority above 0.5 or below.
+    "fresh": 5,
+    "sitemap_priority": 1,
+    # It was the same when it was fetched again.
+    "unchanged": -10,
+}
+# First words of paths under which sites put what is new.
+NEWS_WORDS = frozenset(
+    "news blog article articles story stories press press-releases releases updates".split()
+)
+
+
+class HostFacts(NamedTuple):
+    """What is known of a URL's host: its URLs found so far, and links to it from other hosts."""
+
+    urls: int = NEW_HOST_URLS
+    inbound: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What others say of a URL."""
+
+    # Its sitemap says that it changed within a day.
+    fresh: bool = False
+    # From 0 to 1, as its sitemap says; 0.5 is what sitemaps mean by saying nothing.
+    sitemap_priority: float = 0.5
+    # It was the same at the last fetches.
+    unchanged: bool = False
+
+
+_KNOWN_HOST = HostFacts()
+
+
+class Scorer:
+    """Scores URLs by one set of weights."""
+
+    def __init__(
+        self,
+        weights: Mapping[str, int] | None = None,
+        *,
+        trusted: AbstractSet[str] = frozenset(),
+    ) -> None:
+        """Weights that are not given keep their defaults; ValueError names one there is not."""
+        unknown = set(weights or {}) - set(WEIGHTS)
+        if unknown:
+            raise ValueError(f"has no weight {min(unknown)!r}; it has {', '.join(WEIGHTS)}")
+        self._weights = {**WEIGHTS, **(weights or {})}
+        self._trusted = trusted
+        known = self._weights
+        self._depth, self._segment = known["depth"], known["segment"]
+        self._document, self._home_page = known["document"], known["home_page"]
+        self._long_query, self._long_url = known["long_query"], known["long_url"]
+        self._news, self._new_host = known["news"], known["new_host"]
+        # The points for as many links from other domains as have so many digits.
+        self._of_digits = [
+            min(known["inbound"] * (digits - 1), known["inbound_max"])
+            for digits in range(_DIGITS + 1)
+        ]
+
+    def score(self, url: str, depth: int, host_points: int = 0, facts: Facts | None = None) -> int:
+        """How much a canonical URL found at this depth deserves to be fetched soon."""
+        path, _, query = url.split("/", 3)[3].partition("?")
+        segments = path.split("/")
+        points = self.base(depth) + host_points
+        points += self.url_points(segments, extension_of(segments[-1]), len(query), len(url))
+        return clamp(points if facts is None else points + self.fact_points(facts))
+
+    # Its parts, for whoever scores many links of one page.
+
+    def base(self, depth: int) -> int:
+        """What all URLs found at this depth start with."""
+        return 100 + self._depth * depth
+
+    def url_points(
+        self, segments: Sequence[str], ending: str, query_length: int, url_length: int
+    ) -> int:
+        """The points of a URL itself, by the segments of its path and the ending of the last."""
+        points = self._long_url if url_length > LONG_URL else 0
+        if query_length > LONG_QUERY:
+            points += self._long_query
+        first, number = segments[0], len(segments)
+        if number > FREE_SEGMENTS:
+            # Behind a slash at the end there is none.
+            points += self._segment * (number - (not segments[-1]) - FREE_SEGMENTS)
+        elif number == 1 and not first:
+            return points + self._home_page
+        if first in NEWS_WORDS:
+            points += self._news
+        if ending in SKIPPED_EXTENSIONS:
+            points += self._document
+        return points
+
+    def fact_points(self, facts: Facts) -> int:
+        """The points for what others say of a URL."""
+        return sum(points for _, points in self._of_facts(facts))
+
+    def host_points(self, host: str, known: tuple[int, int] = _KNOWN_HOST) -> int:
+        """The points that all URLs of a host have in common; `known` as Host has it."""
+        # The sum of _of_host, without its texts: this runs for every host that a page links to.
+        urls, inbound = known
+        points = self._new_host if urls < NEW_HOST_URLS else 0
+        if inbound >= 10:
+            points += self._of_digits[len(str(inbound))]
+        if self._trusted and is_within(host, self._trusted):
+            points += self._weights["trusted"]
+        return points
+
+    def explain(
+        self,
+        url: str,
+        depth: int,
+        host: HostFacts = _KNOWN_HOST,
+        facts: Facts | None = None,
+    ) -> list[tuple[str, int]]:
+        """What a URL's score is made of: reasons and points, of those that count."""
+        location, _, query = url.partition("?")
+        path = location[location.index("/", 8) + 1 :]
+        segments = path.count("/") + (not path.endswith("/")) if path else 0
+        extra = max(0, segments - FREE_SEGMENTS)
+        found = [("every URL", 100), (f"depth {depth}", self._depth * depth)]
+        if not path:
+            found.append(("home page", self._home_page))
+        found.append((f"path segments beyond {FREE_SEGMENTS}: {extra}", self._segment * extra))
+        if path.partition("/")[0] in NEWS_WORDS:
+            found.append(("news-like path", self._news))
+        if extension(path) in SKIPPED_EXTENSIONS:
+            found.append(("document or media file", self._document))
+        if len(query) > LONG_QUERY:
+            found.append((f"query longer than {LONG_QUERY}", self._long_query))
+        if len(url) > LONG_URL:
+            found.append((f"URL longer than {LONG_URL}", self._long_url))
+        found += self._of_host(host_of(url), host) + self._of_facts(facts or Facts())
+        return [(reason, points) for reason, points in found if points]
+
+    def _of_host(self, host: str, known: HostFacts) -> list[tuple[str, int]]:
+        weights = self._weights
+        found = []
+        if known.urls < NEW_HOST_URLS:
+            found.append(("new host", weights["new_host"]))
+        if known.inbound >= 10:
+            points = self._of_digits[len(str(known.inbound))]
+            found.append((f"{known.inbound} links from other hosts", points))
+        if self._trusted and is_within(host, self._trusted):
+            found.append(("trusted domain", weights["trusted"]))
+        return found
+
+    def _of_facts(self, facts: Facts) -> list[tuple[str, int]]:
+        weights = self._weights
+        found = []
+        if facts.fresh:
+            found.append(("changed within a day, says its sitemap", weights["fresh"]))
+        tenths = round((facts.sitemap_priority - 0.5) * 10)
+        if tenths:
+            said = f"priority {facts.sitemap_priority:g} in its sitemap"
+            found.append((said, weights["sitemap_priority"] * tenths))
+        if facts.unchanged:
+            found.append(("known and unchanged", weights["unchanged"]))
+        return found
+
+
+def clamp(points: int) -> int:
+    """A score within its bounds."""
+    return max(0, min(100, points))
+
+
+def front_queue(points: int, thresholds: Sequence[int]) -> int:
+    """Queue of a score: 1 from the first threshold on, and so down to the last queue."""
+    for queue, threshold in enumerate(thresholds, start=1):
+        if points >= threshold:
+            return queue
+    return len(thresholds) + 1
+
+
+# Scores by the default weights, for URLs of which nothing else is known.
+score = Scorer().score

@@ -1,0 +1,248 @@
+"""Recognise endless spaces of URLs by their shapes. Pure: today's date is an argument.
+
+What is counted is bounded: the least used is forgotten.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter, OrderedDict
+from collections.abc import Container, Hashable
+from dataclasses import dataclass, field
+from datetime import date
+
+# Templates that are counted, about 200 bytes each.
+_TEMPLATES_KEPT = 50_000
+# A listing with so many parameters at once is being filtered.
+_FILTER_PARAMETERS = 4
+# A URL without a query is named after a date only if it ends so.
+_ENDS_OF_DATES = frozenset("0123456789/")
+
+_NUMBER = re.compile(r"\d+", re.ASCII)
+# A year and a month, perhaps a day, and then no more than the end of the path or another parameter:
+# /2024/05, /2024/5/1/, /calendar/2024-05, ?date=2024-05-01, ?month=202405. An article has a name
+# behind its date.
+_DATE = re.compile(
+    r"(?<![0-9A-Za-z])(1[89]\d\d|2[01]\d\d)(?:[/_.-]?(0[1-9]|1[0-2])|[/_.-]([1-9]))"
+    r"(?:[/_.-]?[0-3]?\d)?(?:/?$|/?(?=[?&]))",
+    re.ASCII,
+)
+_YEAR = re.compile(r"[?&](?:y|yr|year)=(1[89]\d\d|2[01]\d\d)(?=&|$)", re.ASCII | re.IGNORECASE)
+# Names of parameters that say who asks, not for what; long values are dropped from URLs anyway.
+_SESSION = re.compile(
+    r"(?:&|^)(?:sid|\w*sess(?:ion)?_?(?:id)?|\w*csid|zenid|cftoken|token)=",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrapRules:
+    """What is taken for a trap. 0 switches a rule off."""
+
+    # How often a path may have the same segment, or a query the same parameter with its value.
+    segment_repeats: int = 2
+    path_depth: int = 20
+    # Characters of a page's URL from which on its links may not be that URL and more.
+    growth_length: int = 255
+    # Index pages of dates, per template: those that are further back or ahead than these years, and
+    # those that another one of the template leads to. An archive has a list of its months or days,
+    # a calendar has links to the next and the last one, without end.
+    calendar_max: int = 20
+    calendar_years_back: int = 10
+    calendar_years_ahead: int = 1
+    # URLs with a query, per template.
+    template_max: int = 50_000
+    # Sets of parameter names per path.
+    combinations_max: int = 7
+    # URLs with four or more parameters, per path whatever their names.
+    filters_max: int = 50
+    # URLs with a session id, per template.
+    sessions_max: int = 20
+    # Pages of a template after which half of them must be no duplicates.
+    duplicates_after: int = 10
+
+
+@dataclass(slots=True)
+class PageLinks:
+    """What one page's links have used up so far."""
+
+    page_url: str
+    # Not a Counter: making one takes longer than a look at several links.
+    used: dict[str, int] = field(default_factory=dict)
+    # Links that fall under a cap, and count there if they are new: see `followed`.
+    capped: list[str] = field(default_factory=list)
+
+
+class Traps:
+    """Judges links, and remembers how many of each template were followed."""
+
+    def __init__(self, rules: TrapRules | None = None) -> None:
+        self.rules = rules or TrapRules()
+        limits = (self.rules.segment_repeats, self.rules.path_depth)
+        # Paths with no more segments, behind the two of "http://", cannot break a rule, nor can
+        # links of a page whose URL is no longer.
+        segments = [limit for limit in limits if limit]
+        self._harmless_slashes = min(segments) + 2 if segments else sys.maxsize
+        self._harmless_length = self.rules.growth_length or sys.maxsize
+        self._followed = Tally(_TEMPLATES_KEPT)
+        self._fetched = Tally(_TEMPLATES_KEPT)
+        self._duplicates = Tally(_TEMPLATES_KEPT)
+
+    def refuses(self, url: str, page: PageLinks, today: date) -> str | None:
+        """The reason not to follow a canonical URL that a page links to, or None."""
+        if (
+            "?" not in url
+            and url[-1] not in _ENDS_OF_DATES
+            and len(page.page_url) <= self._harmless_length
+            and url.count("/") <= self._harmless_slashes
+        ):
+            # As most links are: no rule needs to be asked.
+            return None
+        return self._reason(url, page, today)
+
+    def followed(self, url: str, *, page_url: str, today: date) -> None:
+        """A URL that a page links to was new to the frontier: it counts from now on."""
+        if "?" in url or _dated(url, "") is not None:
+            for _, key, _ in self._caps(url, page_url, today, ()):
+                self._followed.add(key)
+
+    def fetched(self, url: str, *, duplicate: bool) -> None:
+        """A page was fetched; was it the duplicate of another?"""
+        location, _, query = url.partition("?")
+        if query:
+            template = _template(location, query)
+            self._fetched.add(template)
+            if duplicate:
+                self._duplicates.add(template)
+
+    def _reason(self, url: str, page: PageLinks, today: date) -> str | None:
+        rules = self.rules
+        location, _, query = url.partition("?")
+        if location.count("/") > self._harmless_slashes:
+            reason = _path_reason(location, rules)
+            if reason is not None:
+                return reason
+        if 0 < rules.growth_length < len(page.page_url) < len(url) and _extends(url, page.page_url):
+            return "growing"
+        if query:
+            if rules.segment_repeats and query.count("&") >= rules.segment_repeats:
+                most = max(Counter(query.split("&")).values())
+                if most > rules.segment_repeats:
+                    return "repeated"
+            if self._is_repetitive(_template(location, query)):
+                return "duplicates"
+        elif _dated(url, query) is None:
+            return None
+        caps = self._caps(url, page.page_url, today, page.used)
+        for reason, key, most in caps:
+            if self._followed[key] + page.used.get(key, 0) >= most:
+                return reason
+        for _, key, _ in caps:
+            page.used[key] = page.used.get(key, 0) + 1
+        page.capped.append(url)
+        return None
+
+    def _is_repetitive(self, template: str) -> bool:
+        fetched = self._fetched[template]
+        return (
+            0 < self.rules.duplicates_after <= fetched and 2 * self._duplicates[template] > fetched
+        )
+
+    def _caps(
+        self, url: str, page_url: str, today: date, used: Container[str]
+    ) -> list[tuple[str, str, int]]:
+        """The caps that a URL falls under: reason, key and number."""
+        rules = self.rules
+        location, _, query = url.partition("?")
+        shape = _shape(location)
+        found = []
+        if query:
+            template = _template(location, query)
+            is_first = not self._followed[template] and template not in used
+            if rules.combinations_max and is_first:
+                found.append(("combinations", f"names {shape}", rules.combinations_max))
+            found.append(("template", template, rules.template_max or sys.maxsize))
+            if rules.filters_max and query.count("&") >= _FILTER_PARAMETERS - 1:
+                found.append(("filters", f"filters {shape}", rules.filters_max))
+            if rules.sessions_max and _SESSION.search(query) is not None:
+                found.append(("session", f"session {template}", rules.sessions_max))
+        if rules.calendar_max:
+            year = _dated(url, query)
+            if year is not None and (self._is_far(year, today) or _is_dated_alike(page_url, shape)):
+                found.append(("calendar", f"calendar {shape.rstrip('/')}", rules.calendar_max))
+        return found
+
+    def _is_far(self, year: int, today: date) -> bool:
+        back, ahead = self.rules.calendar_years_back, self.rules.calendar_years_ahead
+        return not today.year - back <= year <= today.year + ahead
+
+
+def _path_reason(location: str, rules: TrapRules) -> str | None:
+    segments = [part for part in location.split("/")[3:] if part]
+    if rules.path_depth and len(segments) > rules.path_depth:
+        return "deep"
+    repeats = rules.segment_repeats
+    # Most paths have no segment twice.
+    if not repeats or len(segments) - len(set(segments)) < repeats:
+        return None
+    return "repeated" if max(Counter(segments).values()) > repeats else None
+
+
+def _extends(url: str, page_url: str) -> bool:
+    """Is it the page's own URL with more behind its path, or in its query?"""
+    return url.partition("?")[0].startswith(page_url.partition("?")[0])
+
+
+def _dated(url: str, query: str) -> int | None:
+    """The year of a URL that is named after a date and nothing else."""
+    if not query and not url.rstrip("/")[-1].isdigit():
+        return None
+    found = _DATE.search(url, url.index("/", 8))
+    if found is None and query:
+        found = _YEAR.search(url)
+    return int(found[1]) if found is not None else None
+
+
+def _is_dated_alike(page_url: str, shape: str) -> bool:
+    """Is a page the index of a date too, with the same path but for its numbers and its end?"""
+    location, _, query = page_url.partition("?")
+    if _dated(page_url, query) is None:
+        return False
+    return _shape(location).rstrip("/") == shape.rstrip("/")
+
+
+def _template(location: str, query: str) -> str:
+    """Host, path with its numbers as 0, and the names of the parameters."""
+    names = sorted({part.partition("=")[0] for part in query.split("&")})
+    return f"{_shape(location)}?{'&'.join(names)}"
+
+
+def _shape(location: str) -> str:
+    """Host and path, with every number as 0."""
+    path_at = location.index("/", 8)
+    return location[location.index("//") + 2 : path_at] + _NUMBER.sub("0", location[path_at:])
+
+
+class Tally:
+    """Counts of the `size` keys that were counted last; any other key has 0."""
+
+    __slots__ = ("_counts", "_size")
+
+    def __init__(self, size: int) -> None:
+        self._counts: OrderedDict[Hashable, int] = OrderedDict()
+        self._size = size
+
+    def __getitem__(self, key: Hashable) -> int:
+        return self._counts.get(key, 0)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def add(self, key: Hashable) -> None:
+        """Count one more."""
+        counts = self._counts
+        counts[key] = counts.get(key, 0) + 1
+        counts.move_to_end(key)
+        if len(counts) > self._size:
+            counts.popitem(last=False)

@@ -1,0 +1,107 @@
+"""Judge which addresses a crawler may connect to, and read addresses in settings. Pure: no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+
+from crawler.errors import ConfigurationError
+
+Network = IPv4Network | IPv6Network
+
+# Prefixes under which an IPv4 address hides in an IPv6 one: translated (RFC 6052), and two older
+# forms that nobody should use.
+_TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
+# Not for the public, whatever the standard library's version says of them: Teredo, local
+# translation, documentation, segment routing, site-local, relays of 6to4, protocol assignments; and
+# 168.63.129.16, which is public by its number and every machine's own platform in Azure.
+_REFUSED = tuple(
+    map(
+        ip_network,
+        (
+            *("2001::/32", "64:ff9b:1::/48", "3fff::/20", "5f00::/16", "fec0::/10"),
+            *("192.88.99.0/24", "192.0.0.0/24", "168.63.129.16/32"),
+        ),
+    )
+)
+
+
+def networks(texts: Iterable[str]) -> list[Network]:
+    """The networks that these texts name, or ValueError."""
+    return [ip_network(text, strict=False) for text in texts]
+
+
+def may_connect(host: str, allowed: Iterable[Network]) -> bool:
+    """Whether an address, with or without a scope (%eth0), may be connected to."""
+    address = ip_address(host.partition("%")[0])
+    if any(address in network for network in allowed):
+        return True
+    seen = _embedded(address)
+    if any(address in network or seen in network for network in _REFUSED):
+        return False
+    return seen.is_global and not seen.is_multicast and not seen.is_reserved
+
+
+def literal(host: str) -> str | None:
+    """The address that a URL's host is by itself, without brackets; None for a name."""
+    text = host.strip("[]").removesuffix(".")
+    if text == "localhost" or text.endswith(".localhost"):
+        return "127.0.0.1"
+    try:
+        ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return text
+
+
+def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address inside an IPv6 one, where there is one; else the address itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if any(address in network for network in _TRANSLATED):
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+# 10.0.0.1, 10.0.0.1:80, ::1, [::1], [::1]:80
+_TARGET = re.compile(r"(?:\[([^]]+)\]|([^:]+|.*:.*:.*?))(?::(\d{1,5}))?", re.ASCII)
+_MAX_PORT = 65_535
+
+
+def target(setting: str, to: str, name: str | None = None) -> tuple[str, int]:
+    """Address and port (0: none given) of a setting's value, or of what `name` stands for in it."""
+    found = _TARGET.fullmatch(str(to))
+    try:
+        if found is None:
+            raise ValueError
+        address, port = str(ip_address(found[1] or found[2])), int(found[3] or 0)
+        if port > _MAX_PORT:
+            raise ValueError
+    except ValueError as error:
+        said = f"has {to!r}" if name is None else f"{name!r} points to {to!r}"
+        raise ConfigurationError(
+            f"{setting}: {said}; write an IP address, or address:port."
+        ) from error
+    return address, port
+
+
+def overrides(given: Mapping[str, str]) -> dict[str, tuple[str, int]]:
+    """DNS_OVERRIDES, read: name or ".suffix" → address and port (0: the URL's own)."""
+    return {name.lower(): target("DNS_OVERRIDES", to, name) for name, to in given.items()}
+
+
+def servers(given: Iterable[str]) -> list[tuple[str, int]]:
+    """DNS_SERVERS, read: addresses and ports (0: the usual one)."""
+    return [target("DNS_SERVERS", to) for to in given]

@@ -1,0 +1,35 @@
+"""Fetch one URL: Scrapy's download handler over our own HTTP/1.1 client.
+
+    handler        time limits, the client, and responses as Scrapy makes them
+    client         connections of a crawl, shared by all schemes, bounded
+    http1/         requests written, connections kept, responses parsed
+    receiver       takes a response as it comes: which types, how many bytes
+    decompress     unpacks bodies in bounded steps
+    address_guard  refuses private addresses, whatever name leads to them
+    errors         failures of a fetch that Scrapy has no name for
+
+Owns no keys. Politeness, robots.txt and DNS are decided before a request comes here; a fetch is
+written in one piece and waits once, for the end of its response. docs/adr/0015-http-client.md has
+the reasons for a client of our own.
+
+Public: `DownloadHandler`, for DOWNLOAD_HANDLERS. It is imported when it is asked for, so that the
+errors and limits cost nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crawler.download.handler import DownloadHandler
+
+__all__ = ["DownloadHandler"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the handler when it is asked for: most of the package needs less than it does."""
+    if name == "DownloadHandler":
+        from crawler.download.handler import DownloadHandler  # noqa: PLC0415
+
+        return DownloadHandler
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

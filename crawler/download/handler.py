@@ -1,0 +1,105 @@
+"""Scrapy's download handler over our HTTP client: limits on time, and answers made responses."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.exceptions import DownloadTimeoutError, ResponseDataLossError
+from scrapy.utils._download_handlers import get_dataloss_msg
+
+from crawler.download.address_guard import RefusedAddress
+from crawler.download.client import HttpClient
+from crawler.download.decompress import is_whole
+from crawler.download.errors import PrivateAddress
+from crawler.download.http1 import request_writer as requests
+from crawler.download.http1.response_parser import Truncated
+from crawler.download.receiver import DownloadLimits, Receiver, make_response
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+logger = logging.getLogger(__name__)
+
+# Flag of a response whose body did not come as a whole: Scrapy's own, and the same with its cause.
+DATALOSS = "dataloss"
+
+
+class DownloadHandler(BaseDownloadHandler):
+    """One per scheme; the connections behind them are shared."""
+
+    lazy = True
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        settings = crawler.settings
+        self._limits = DownloadLimits.from_crawler(crawler)
+        self._timeout_s = settings.getfloat("DOWNLOAD_TIMEOUT")
+        self._fail_on_dataloss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
+        self._dataloss_said = False
+        self._client = HttpClient.join(crawler)
+
+    async def download_request(self, request: Request) -> Response:
+        timeout_s = request.meta.get("download_timeout", self._timeout_s)
+        receiver = Receiver(request, self._limits)
+        try:
+            # From the first packet to the last, name and connection included.
+            async with asyncio.timeout(timeout_s or None):
+                await self._client.fetch(request, receiver)
+        except TimeoutError as error:
+            self._limits.count("download/timeouts")
+            raise DownloadTimeoutError(
+                f"{request.url} took longer than {timeout_s:g} seconds"
+            ) from error
+        except RefusedAddress as error:
+            host = requests.write(request).origin.name
+            self._client.guard.refused(host)
+            raise PrivateAddress(f"{host}: {error}") from error
+        except Truncated as error:
+            if not await self._is_whole(receiver):
+                self._lost(request, error)
+                receiver.flags += [DATALOSS, f"{DATALOSS}:{error.cause}"]
+        return _response(request, receiver)
+
+    async def close(self) -> None:
+        await self._client.leave()
+
+    async def _is_whole(self, receiver: Receiver) -> bool:
+        """Is a packed body whole by its own account? Servers say how long it is unpacked, too."""
+        encodings = receiver.headers.getlist("Content-Encoding")
+        return len(encodings) == 1 and await asyncio.to_thread(
+            is_whole, encodings[0], receiver.content, self._limits.max_bytes
+        )
+
+    def _lost(self, request: Request, error: Truncated) -> None:
+        """Part of a body did not come: an error, unless that is wanted."""
+        if request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
+            if not self._dataloss_said:
+                self._dataloss_said = True
+                logger.warning(get_dataloss_msg(request.url))
+            raise ResponseDataLossError(str(error)) from error
+
+
+def _response(request: Request, receiver: Receiver) -> Response:
+    response = make_response(
+        # Without its fragment, as Scrapy's own handlers give it.
+        request.url.partition("#")[0],
+        receiver.headers,
+        receiver.content,
+        status=receiver.status,
+        flags=receiver.flags,
+        certificate=receiver.certificate,
+        ip_address=receiver.address,
+        protocol=f"HTTP/{receiver.version}" if receiver.version else None,
+    )
+    stop = receiver.stop
+    if stop is not None:
+        response.flags.append("download_stopped")
+        if stop.fail:
+            stop.response = response
+            raise stop
+    return response

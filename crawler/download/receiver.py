@@ -1,0 +1,220 @@
+"""Receive a response: decide by its head what is wanted of it, and stop at the limit of its size.
+
+Scrapy's response object is of the class that Scrapy would choose, without a copy of its headers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Self
+
+from pydispatch.dispatcher import getAllReceivers  # type: ignore[import-untyped]
+from scrapy import signals
+from scrapy.http import Headers, Response
+from scrapy.responsetypes import responsetypes
+from scrapy.utils._download_handlers import check_stop_download, get_warnsize_msg
+
+from crawler.download.errors import TooBig
+from crawler.util.request_meta import LEASE
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv6Address
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.exceptions import StopDownload
+
+logger = logging.getLogger(__name__)
+
+
+# Its type is not one of ACCEPT_TYPES: the response has headers only.
+TYPE_NOT_ACCEPTED = "type_not_accepted"
+# They have no body: a length is that of the page.
+_WITHOUT_BODY = frozenset({204, 304})
+_TRANSFER, _CONTENT = b"Transfer-Encoding", b"Content-Encoding"
+# A part of a few bytes costs forty more as an object of its own, and a hundred when all are joined.
+_PARTS_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadLimits:
+    """What holds for all answers of a crawl."""
+
+    crawler: Crawler
+    max_bytes: int
+    warn_bytes: int
+    types: AcceptedTypes
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        return cls(
+            crawler,
+            max_bytes=settings.getint("DOWNLOAD_MAXSIZE"),
+            warn_bytes=settings.getint("DOWNLOAD_WARNSIZE"),
+            types=AcceptedTypes(settings.getlist("ACCEPT_TYPES")),
+        )
+
+    def count(self, name: str) -> None:
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(name)
+
+
+class Receiver:
+    """Of one answer. `head` and `body` tell whether more of it is wanted, or raise."""
+
+    def __init__(self, request: Request, limits: DownloadLimits) -> None:
+        meta = request.meta
+        self.status = 0
+        self.version = ""
+        self.headers = Headers()
+        # Of the server, or of the proxy between.
+        self.address: IPv4Address | IPv6Address | None = None
+        self.certificate: bytes | None = None
+        self.flags: list[str] = []
+        # Raised by who listens to a signal.
+        self.stop: StopDownload | None = None
+        self._request = request
+        self._limits = limits
+        self._started = monotonic()
+        # Read no further than this and keep what came: enough of a robots.txt is enough.
+        self._cut: int = meta.get("download_cut") or 0
+        self._max = 0 if self._cut else meta.get("download_maxsize", limits.max_bytes)
+        self._warn = meta.get("download_warnsize", limits.warn_bytes)
+        # The body is what was gathered and the parts since.
+        self._gathered = bytearray()
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._tells = False
+
+    @property
+    def content(self) -> bytes:
+        """What came of the body."""
+        parts = self._parts
+        if len(parts) == 1 and not self._gathered:
+            return parts[0]
+        return b"".join((self._gathered, *parts))
+
+    def head(self, status: int, version: str, headers: Headers) -> bool:
+        request, crawler = self._request, self._limits.crawler
+        request.meta["download_latency"] = monotonic() - self._started
+        self.status, self.version, self.headers = status, version, headers
+        if (codings := dict.get(headers, _TRANSFER)) and codings != [b"chunked"]:
+            _pass_on(headers, codings)
+        length = None
+        has_body = request.method != "HEAD" and status not in _WITHOUT_BODY
+        if has_body and (lengths := dict.get(headers, b"Content-Length")):
+            length = int(lengths[-1])
+        if _is_listened_to(crawler, signals.headers_received):
+            self.stop = check_stop_download(
+                signals.headers_received, crawler, request, headers=headers, body_length=length
+            )
+            if self.stop is not None:
+                return False
+        if self._is_unwanted(headers):
+            self._limits.count("download/type_not_accepted")
+            self.flags.append(TYPE_NOT_ACCEPTED)
+            return False
+        if length is not None:
+            self._check(length, said=True)
+        self._tells = _is_listened_to(crawler, signals.bytes_received)
+        return True
+
+    def body(self, data: bytes) -> bool:
+        parts = self._parts
+        parts.append(data)
+        if len(parts) > _PARTS_MAX:
+            self._gathered += b"".join(parts)
+            parts.clear()
+        self._size += len(data)
+        if self._tells:
+            self.stop = check_stop_download(
+                signals.bytes_received, self._limits.crawler, self._request, data=data
+            )
+            if self.stop is not None:
+                return False
+        if self._cut and self._size >= self._cut:
+            return False
+        self._check(self._size, said=False)
+        return True
+
+    def _check(self, size: int, *, said: bool) -> None:
+        """Is a body of so many bytes too big, or worth a warning?"""
+        if self._max and size > self._max:
+            self._limits.count("download/too_big")
+            raise TooBig(
+                f"{self._request.url} has {size} bytes or more; DOWNLOAD_MAXSIZE is {self._max}"
+            )
+        if self._warn and size > self._warn:
+            logger.warning(get_warnsize_msg(size, self._warn, self._request, expected=said))
+            self._warn = 0
+
+    def _is_unwanted(self, headers: Headers) -> bool:
+        meta = self._request.meta
+        # Without a lease it is no page but, for example, a robots.txt.
+        if LEASE not in meta or 300 <= self.status < 400:
+            return False
+        # A sitemap has many names for its type.
+        if meta.get("download_any_type"):
+            return False
+        kinds = dict.get(headers, b"Content-Type")
+        # Of several the last, as for Scrapy and for the page's record.
+        return kinds is not None and kinds[-1].decode("latin-1") not in self._limits.types
+
+
+def _pass_on(headers: Headers, codings: list[bytes]) -> None:
+    """Leave bodies that were packed for their transfer to who unpacks the content of others."""
+    names = [name.strip().lower() for value in codings for name in value.split(b",")]
+    packed = [name for name in names if name not in (b"", b"identity", b"chunked")]
+    if packed:
+        dict.__setitem__(headers, _CONTENT, [*(dict.get(headers, _CONTENT) or ()), *packed])
+        dict.__setitem__(headers, _TRANSFER, [b"chunked"])
+
+
+def _is_listened_to(crawler: Crawler, signal: object) -> bool:
+    """Sending a signal costs 20 µs, also when nobody listens."""
+    return any(True for _ in getAllReceivers(crawler, signal))
+
+
+def make_response(url: str, headers: Headers, body: bytes, **facts: Any) -> Response:
+    """A response that has these headers; `facts` are what else Response takes."""
+    response = _kind(url, headers, body)(url, body=body, **facts)
+    # The constructor would make each name and value anew.
+    response.headers = headers
+    return response
+
+
+def _kind(url: str, headers: Headers, body: bytes) -> type[Response]:
+    types = dict.get(headers, b"Content-Type")
+    if types and not dict.get(headers, b"Content-Encoding"):
+        kind = _kind_of_type(types[-1])
+        if kind is not Response:
+            return kind
+    return responsetypes.from_args(headers=headers, url=url, body=body)
+
+
+@lru_cache(256)
+def _kind_of_type(content_type: bytes) -> type[Response]:
+    return responsetypes.from_content_type(content_type)
+
+
+class AcceptedTypes:
+    """Types such as "text/html", or "text/*" for all of a kind. None given: every type."""
+
+    def __init__(self, types: Iterable[str]) -> None:
+        wanted = {name.strip().lower() for name in types}
+        self._all = not wanted or "*/*" in wanted
+        self._kinds = tuple(name[:-1] for name in wanted if name.endswith("/*"))
+        self._types = frozenset(wanted)
+
+    def __contains__(self, header: str) -> bool:
+        """Whether a Content-Type is one of them. A page without one may be anything: yes."""
+        if self._all:
+            return True
+        found = header.partition(";")[0].strip().lower()
+        # What is no type at all says nothing either.
+        return "/" not in found or found in self._types or found.startswith(self._kinds)

@@ -1,0 +1,160 @@
+"""Take each request of the scheduler through fetch and callback in one task.
+
+Scrapy does it in three, which hand over to each other by eight Deferreds. What is called, in which
+order, and which signals are sent is as in Scrapy; a project with an engine or a
+downloader of its own keeps them. Uses private parts of Scrapy's engine, downloader and scraper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, signals
+from scrapy.core.downloader import Downloader
+from scrapy.core.engine import ExecutionEngine
+from scrapy.core.scraper import Scraper
+from scrapy.http import Response
+from scrapy.utils.log import logformatter_adapter
+from twisted.python.failure import Failure
+
+from crawler.util.tasks import is_ended
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+# Under the names by which people know, and quieten, these lines.
+_engine_log = logging.getLogger("scrapy.core.engine")
+_scraper_log = logging.getLogger("scrapy.core.scraper")
+
+
+class RequestTasks:
+    """Does the work of the engine's way from the scheduler to the scraper."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._engine: Any = crawler.engine
+        self._downloader: Any = self._engine.downloader
+        self._scraper: Any = self._engine.scraper
+        # The loop itself holds tasks by weak references only. Bounded by what is in progress.
+        self._tasks: dict[Request, asyncio.Task[None]] = {}
+
+    @classmethod
+    def take_over(cls, crawler: Crawler) -> None:
+        """Make this the way of the requests of this crawl."""
+        engine: Any = crawler.engine
+        parts = (engine, engine.downloader, engine.scraper)
+        if tuple(map(type, parts)) == (ExecutionEngine, Downloader, Scraper):
+            one_task = cls(crawler)
+            engine._start_scheduled_request = one_task.start  # noqa: SLF001
+            engine.downloader._enqueue_request = one_task.fetch  # noqa: SLF001
+
+    def start(self) -> bool:
+        """Start the next request; False if there is none."""
+        slot = self._engine._slot  # noqa: SLF001
+        request: Request | None = slot.scheduler.next_request()
+        if request is None:
+            self._crawler.signals.send_catch_log(signals.scheduler_empty)
+            return False
+        slot.add_request(request)
+        # Now, or the engine would find itself idle.
+        self._downloader.active.add(request)
+        self._tasks[request] = asyncio.get_running_loop().create_task(self._run(request, slot))
+        return True
+
+    async def fetch(self, request: Request) -> Response:
+        """Fetch at once where the request's slot of the downloader has no delay and is free."""
+        downloader = self._downloader
+        key = downloader.get_slot_key(request)
+        slot = downloader.slots.get(key)
+        if slot is None:
+            slot = downloader._get_slot(request)[1]  # noqa: SLF001
+        if slot.delay or slot.latercall or slot.queue or slot.free_transfer_slots() <= 0:
+            response: Response = await Downloader._enqueue_request(downloader, request)  # noqa: SLF001
+            return response
+        request.meta[Downloader.DOWNLOAD_SLOT] = key
+        slot.active.add(request)
+        try:
+            self._crawler.signals.send_catch_log(
+                signals.request_reached_downloader, request=request, spider=self._crawler.spider
+            )
+            slot.lastseen = monotonic()
+            fetched: Response = await downloader._download(slot, request)  # noqa: SLF001
+        finally:
+            slot.active.remove(request)
+        return fetched
+
+    async def _run(self, request: Request, slot: Any) -> None:
+        try:
+            result: Any = await self._fetched(request)
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - it is the errback's to judge
+            result = Failure()  # type: ignore[no-untyped-call]
+        finally:
+            slot.nextcall.schedule()
+        try:
+            if isinstance(result, Request):
+                self._engine.crawl(result)
+            else:
+                await self._scrape(result, request)
+        except Exception:  # noqa: BLE001 - nobody else would say so
+            self._say("What a fetch gave could not be handled")
+        self._tasks.pop(request, None)
+        try:
+            slot.remove_request(request)
+        except Exception:  # noqa: BLE001 - the engine goes on
+            self._say("A request could not be taken off the engine")
+        slot.nextcall.schedule()
+
+    async def _fetched(self, request: Request) -> Response | Request:
+        downloader, spider = self._downloader, self._crawler.spider
+        try:
+            # Looked up for each, as Scrapy does: others may put something in its place.
+            result = await downloader.middleware.download_async(
+                downloader._enqueue_request,  # noqa: SLF001
+                request,
+            )
+        finally:
+            downloader.active.remove(request)
+        if isinstance(result, Request):
+            return result
+        if not isinstance(result, Response):
+            raise TypeError(
+                f"{request} was answered by {result!r}; a Response or a Request is needed."
+            )
+        if result.request is None:
+            result.request = request
+        line = self._engine.logformatter.crawled(result.request, result, spider)
+        if line is not None:
+            _engine_log.log(*logformatter_adapter(line), extra={"spider": spider})
+        self._crawler.signals.send_catch_log(
+            signals.response_received, response=result, request=result.request, spider=spider
+        )
+        return result
+
+    async def _scrape(self, result: Response | Failure, request: Request) -> None:
+        scraper, slot = self._scraper, self._scraper.slot
+        size = len(result.body) if isinstance(result, Response) else 0
+        slot.active.add(request)
+        slot.active_size += max(size, slot.MIN_RESPONSE_SIZE)
+        try:
+            await scraper._scrape(result, request)  # noqa: SLF001
+        except asyncio.CancelledError:
+            if is_ended():
+                raise
+            # What the callback waited for was cancelled. In Scrapy the crawl would never end.
+            failure = Failure()  # type: ignore[no-untyped-call]
+            scraper.handle_spider_error(failure, request, result)
+        except Exception:  # noqa: BLE001 - nobody else would say so
+            _scraper_log.exception(
+                "%(request)s could not be scraped",
+                {"request": request},
+                extra={"spider": self._crawler.spider},
+            )
+        finally:
+            slot.finish_response(result, request)
+            scraper._check_if_closing()  # noqa: SLF001
+
+    def _say(self, what: str) -> None:
+        _engine_log.info(what, exc_info=True, extra={"spider": self._crawler.spider})

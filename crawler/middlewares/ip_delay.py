@@ -1,0 +1,47 @@
+"""Let hosts that share an address wait for each other (IP_DELAY). Downloader middleware.
+
+The frontier knows hosts, not where they are. A host whose address must rest is handed back to it,
+and is next in line when its turn has come. The fetch of a robots.txt waits in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.httpobj import urlparse_cached
+
+from crawler.politeness.ip_clock import IpClock
+from crawler.scheduler import Scheduler
+from crawler.util.request_meta import LEASE
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+    from crawler.frontier import Lease
+
+
+class IpDelay:
+    """After robots.txt has spoken and proxies are known: what comes now is the fetch."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._clock = IpClock.of(crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        if not crawler.settings.getfloat("IP_DELAY"):
+            raise NotConfigured
+        return cls(crawler)
+
+    async def process_request(self, request: Request) -> Request | None:
+        lease: Lease | None = request.meta.get(LEASE)
+        if lease is None or request.meta.get("proxy"):
+            return None
+        host = urlparse_cached(request).hostname or ""
+        if not (wait_ms := await self._clock.wait_ms(host, lease.entry.host)):
+            return None
+        Scheduler.of(self._crawler).hand_back(lease, wait_ms)
+        # It goes back to a scheduler that has settled it: the fetch ends quietly.
+        return request

@@ -1,0 +1,136 @@
+"""Tell the frontier when a fetch ended and how long its host rests. Downloader middleware."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Self
+
+from scrapy import signals
+from scrapy.exceptions import (
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+)
+
+from crawler.download.errors import Malformed, StoppedTooLong
+from crawler.monitoring.process_stats import ProcessStats
+from crawler.politeness.delay import Fetch
+from crawler.politeness.host_delays import HostDelays, retry_after_s
+from crawler.scheduler import Scheduler
+from crawler.scheduling.options import CrawlOptions
+from crawler.util.file_limit import OutOfSockets
+from crawler.util.request_meta import LEASE, MAY_FETCH
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+
+    from crawler.frontier import Lease
+
+logger = logging.getLogger(__name__)
+
+_STARTED = "fetch_started"
+CRAWL_DELAY = "crawl_delay"
+_UNANSWERED = (DownloadConnectionRefusedError, DownloadFailedError, DownloadTimeoutError)
+# The host answered, if not as it should.
+_ANSWERED = (Malformed, ResponseDataLossError)
+
+
+class PolitenessMiddleware:
+    """Nearest to the downloader, so that it times the fetch and nothing else."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._host_delays = HostDelays.of(crawler)
+        self._observe = ProcessStats.of(crawler).fetch.observe
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        _tell_of_another_clock(crawler.settings)
+        middleware = cls(crawler)
+        crawler.signals.connect(middleware._opened, signals.spider_opened)
+        return middleware
+
+    async def _opened(self) -> None:
+        await self._host_delays.open()
+        Scheduler.of(self._crawler).options_watcher.tell(self._obey)
+
+    def _obey(self, now: CrawlOptions) -> None:
+        self._host_delays.delays = now.host_delays
+
+    def process_request(self, request: Request) -> Request | None:
+        lease = request.meta.get(LEASE)
+        scheduler = Scheduler.of(self._crawler)
+        if lease is not None and not scheduler.may_fetch(lease):
+            # Another process may be at this host by now.
+            scheduler.hand_back(lease, 0)
+            return request
+        request.meta[_STARTED] = monotonic()
+        if lease is not None:
+            request.meta[MAY_FETCH] = partial(scheduler.may_fetch, lease)
+        return None
+
+    async def process_response(self, request: Request, response: Response) -> Response:
+        wait = retry_after_s(response.headers.get("Retry-After"))
+        lease = await self._release(request, response.status, retry_after=wait)
+        if lease is not None:
+            await self._host_delays.answered(lease.entry.host)
+        return response
+
+    async def process_exception(self, request: Request, exception: Exception) -> None:
+        if isinstance(exception, OutOfSockets):
+            # The host was not contacted: its lease is handed back as it is.
+            request.meta.pop(_STARTED, None)
+            return
+        # A process that stood still says nothing about the host.
+        stood_still = isinstance(exception, StoppedTooLong)
+        answered = isinstance(exception, _ANSWERED)
+        unanswered = isinstance(exception, _UNANSWERED) and not (answered or stood_still)
+        lease = await self._release(request, None, unanswered=unanswered)
+        if lease is not None and answered:
+            await self._host_delays.answered(lease.entry.host)
+
+    async def _release(
+        self,
+        request: Request,
+        status: int | None,
+        *,
+        retry_after: float | None = None,
+        unanswered: bool = False,
+    ) -> Lease | None:
+        started = request.meta.pop(_STARTED, None)
+        lease: Lease | None = request.meta.get(LEASE)
+        if lease is None or started is None:
+            # No lease, or a middleware ended the request before it was fetched.
+            return None
+        fetch = Fetch(monotonic() - started, status, retry_after)
+        self._observe(fetch.duration_s)
+        request.meta["fetch_ms"] = round(fetch.duration_s * 1000)
+        rest = await self._host_delays.rest(
+            lease.entry.host,
+            fetch,
+            crawl_delay_s=request.meta.get(CRAWL_DELAY, 0.0),
+            unanswered=unanswered,
+        )
+        Scheduler.of(self._crawler).release(lease, rest.ms, usual=rest.is_usual)
+        return lease
+
+
+def _tell_of_another_clock(settings: BaseSettings) -> None:
+    """Warn of Scrapy's own delays: they come on top, and count as time that a host took."""
+    for name, is_on in (
+        ("DOWNLOAD_DELAY", settings.getfloat("DOWNLOAD_DELAY") > 0),
+        ("AUTOTHROTTLE_ENABLED", settings.getbool("AUTOTHROTTLE_ENABLED")),
+    ):
+        if is_on:
+            logger.warning(
+                "%s is %s: Scrapy waits in each process, on top of the frontier's clock, and hosts "
+                "look slow. Take it out of your settings; DELAY_MIN and DELAY_FACTOR are for the "
+                "whole fleet",
+                *(name, settings[name]),
+            )

@@ -1,0 +1,379 @@
+"""The summary of a run: what it did, how the crawl stands, why it ended, which commands come next.
+
+If a run brought no page at all, it says why, and what to look at.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+from scrapy.settings import SETTINGS_PRIORITIES
+
+from crawler.frontier import Sizes
+from crawler.monitoring.console.figures import Process
+from crawler.scheduling.completion import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
+from crawler.servers.redis.connection import masked
+from crawler.servers.redis.settings import redis_url
+from crawler.util.format import by_reason, duration, plural, rate, share, size
+from crawler.util.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+# Version of the JSON: raised when a field changes its meaning or goes away.
+JSON_VERSION = 2
+_NAME_WIDTH = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """What to type next."""
+
+    # Shows a page that was really stored; empty when there is none.
+    look: str
+    # Goes on where this run ended.
+    resume: str
+    # Forgets the crawl.
+    forget: str
+    requeue: str
+    # Serves the dashboard of the crawl, whose own has ended with this process.
+    dashboard: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """All that is known at the end of a run."""
+
+    crawl: str
+    # Scrapy's reason: finished, max_pages, waiting, shutdown (Ctrl-C), or another component's.
+    reason: str
+    ended_at: datetime
+    process: Process
+    # Hosts that gave a page in this run; `hosts_cut` says that there were more than are counted.
+    hosts: int
+    hosts_cut: bool
+    seeds_added: int
+    seeds_known: int
+    # None when Redis did not answer at the end.
+    sizes: Sizes | None
+    # Seconds until the earliest URL that is put off, when that is why the run ended.
+    waits_s: float | None
+    # Where the frontier and the pages lie, in words.
+    frontier_at: str
+    pages_at: str
+    commands: Commands
+    # Of those that were added, by others through Redis.
+    seeds_pushed: int = 0
+    sitemaps_added: int = 0
+    # False where only feeds and users' own pipelines have the pages.
+    has_store: bool = True
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left of the whole crawl."""
+        return self.reason == "finished" and self.sizes is not None and not self.sizes.unfinished
+
+    @property
+    def nothing_to_do(self) -> bool:
+        """Whether this run found the crawl finished already."""
+        process = self.process
+        worked = process.visits or process.items or process.robots_denied or process.retries
+        began = self.seeds_added or self.sitemaps_added
+        return self.finished and not worked and not began
+
+    def why(self) -> str:
+        """Why the run ended, in a sentence."""
+        if self.sizes is None:
+            waits = "Redis does not answer, so what waits is not known"
+        else:
+            left = self.sizes.unfinished
+            waits = f"{plural(left, 'URL')} wait{'s' if left == 1 else ''}"
+        if self.nothing_to_do:
+            pages = plural(self.sizes.pages if self.sizes is not None else 0, "page")
+            seeds = plural(self.seeds_known, "seed")
+            known = "is" if self.seeds_known == 1 else "are"
+            return (
+                f"nothing left to crawl: {seeds} {known} known, {pages} crawled; "
+                f"{self._to_try_again()}`{self.commands.forget}` forgets{self._to_visit_again()}"
+            )
+        if self.reason == NO_SEEDS:
+            return (
+                "there are no seeds to begin with; give URLs, or a file with one URL a line: "
+                "-a seeds=https://example.com"
+            )
+        if self.reason == BAD_SEEDS:
+            return f"the seeds cannot be read, as the error above says; {waits}"
+        if self.reason == "finished":
+            return f"finished: nothing is left to crawl{self._to_visit_again()}"
+        if self.reason == "max_pages":
+            return (
+                f"the crawl {self.crawl!r} has all the pages that max_pages allows; {waits}. "
+                "-a max_pages=N raises the limit (0 lifts it), -a crawl=NAME begins another crawl"
+            )
+        if self.reason == "closespider_timeout":
+            return f"max_time is reached; {waits}"
+        if self.reason == REDIS_LOST:
+            return "Redis was away for longer than REDIS_GIVE_UP; what it has is kept"
+        if self.reason == DATA_LOST:
+            return (
+                "Redis has lost a part of the crawl, as the error above says; run it again with "
+                f"its seeds; {waits}"
+            )
+        if self.reason == "shutdown":
+            return f"stopped by Ctrl-C or a signal; {waits}"
+        if self.reason == "waiting" and self.waits_s is not None:
+            due = self.ended_at + timedelta(seconds=self.waits_s)
+            return (
+                f"{waits}, the earliest until {due:%Y-%m-%d %H:%M:%S} "
+                f"(in {duration(self.waits_s)}; CRAWL_MAX_WAIT is shorter)"
+            )
+        return f"{self.reason}; {waits}"
+
+    def _to_try_again(self) -> str:
+        if self.sizes is None or not self.sizes.dead:
+            return ""
+        given_up = plural(self.sizes.dead, "URL")
+        return f"{given_up} given up, `{self.commands.requeue}` tries again; "
+
+    def _to_visit_again(self) -> str:
+        if self.sizes is None or not self.sizes.recrawls:
+            return ""
+        pages = plural(self.sizes.recrawls, "page")
+        return f"; {pages} will be visited again by later runs, or with -s CRAWL_IDLE=wait"
+
+    def figures(self) -> dict[str, Any]:
+        """Its numbers, as a structured log has them."""
+        names = ("crawl", "reason", "finished", "this_run", "whole_crawl")
+        return {name: value for name, value in self.to_json().items() if name in names}
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary for programs."""
+        process = asdict(self.process)
+        del process["in_flight"], process["recent_s"]
+        process |= {
+            "hosts": self.hosts,
+            "success_rate": self.process.success,
+            "pages_per_s": round(self.process.average_s, 3),
+            "seeds_added": self.seeds_added,
+            "seeds_pushed": self.seeds_pushed,
+            "seeds_known": self.seeds_known,
+        }
+        crawl = None
+        if self.sizes is not None:
+            crawl = asdict(self.sizes) | {"unfinished": self.sizes.unfinished}
+        return {
+            "version": JSON_VERSION,
+            "crawl": self.crawl,
+            "reason": self.reason,
+            "why": self.why(),
+            "finished": self.finished,
+            "nothing_to_do": self.nothing_to_do,
+            "ended_at": self.ended_at.isoformat(),
+            "waits_s": self.waits_s,
+            "this_run": process,
+            "whole_crawl": crawl,
+            "frontier_at": self.frontier_at,
+            "pages_at": self.pages_at,
+            "commands": asdict(self.commands),
+        }
+
+
+def summary_text(summary: Summary) -> Text:
+    """The summary for people. Print it with soft_wrap: a command stays one line to copy."""
+    parts: list[tuple[str, Iterator[tuple[str, str]]]] = []
+    if not summary.nothing_to_do:
+        parts.append(("This run", _run_rows(summary)))
+    if summary.sizes is not None:
+        parts.append(("The whole crawl, all runs and processes", _crawl_rows(summary)))
+    parts.append(("", _closing_rows(summary)))
+    text = Text()
+    for title, rows in parts:
+        text.append(f"\n{title}\n" if title else "\n", style="bold")
+        for name, value in rows:
+            text.append(f"  {name:<{_NAME_WIDTH}}", style="dim")
+            text.append(f"{value}\n")
+    return text
+
+
+def _run_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    process = summary.process
+    more = "+" if summary.hosts_cut else ""
+    yield "pages crawled", f"{process.pages:,} ({size(process.size_bytes)} read)"
+    if process.not_modified:
+        yield "not modified", f"{process.not_modified:,}"
+    yield "failed", by_reason(process.failed)
+    yield "success rate", share(process.success)
+    if summary.has_store:
+        yield "pages stored", f"{process.stored:,}"
+    if process.items:
+        yield "items scraped", f"{process.items:,}"
+    if summary.seeds_pushed:
+        yield "seeds pushed", f"{summary.seeds_pushed:,}"
+    yield "hosts", f"{summary.hosts:,}{more}"
+    yield "duplicates", f"{process.duplicates_exact:,} exact, {process.duplicates_near:,} near"
+    if process.not_kept:
+        yield "not kept", f"{process.not_kept:,} (noindex, or a type or size that is not stored)"
+    if process.recrawled:
+        yield "visited again", by_reason(process.recrawled)
+    yield "denied by robots", f"{process.robots_denied:,}"
+    yield "retried", by_reason(process.retries)
+    if process.errors:
+        yield "errors logged", f"{process.errors:,}"
+    yield "elapsed", f"{duration(process.elapsed_s)}, {rate(process.average_s)} pages/s"
+
+
+def _crawl_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    sizes = summary.sizes
+    assert sizes is not None
+    yield "pages crawled", f"{sizes.pages:,}"
+    # A page that is visited again is done once more.
+    done = "visits" if sizes.recrawls else "done"
+    yield "URLs", f"{sizes.added:,} found, {sizes.done:,} {done}, {sizes.dead:,} given up"
+    if sizes.recrawls:
+        yield "to visit again", f"{sizes.recrawls:,}"
+    dropped = sizes.dropped_excluded + sizes.dropped_purged + sizes.dropped_budget + sizes.refused
+    if dropped:
+        yield "dropped", f"{dropped:,} (excluded, purged, over a budget, or no room)"
+    if sizes.unfinished:
+        left = f"{sizes.waiting:,} waiting, {sizes.retries:,} to retry"
+        yield "left", f"{left}, {sizes.leased:,} in other processes"
+
+
+def _closing_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    yield "ended", summary.why()
+    if no_page := why_no_page(summary.process):
+        yield "no page, because", no_page
+    yield "pages lie in", summary.pages_at
+    yield "frontier lies in", summary.frontier_at
+    if summary.commands.look:
+        yield "look at a page", summary.commands.look
+    yield "dashboard", summary.commands.dashboard
+    if not summary.finished and summary.reason not in (NO_SEEDS, BAD_SEEDS):
+        yield "resume", summary.commands.resume
+
+
+_DEFAULT_FOLDER = ".crawl"
+_DEFAULT_CRAWL = "web"
+_DEFAULT_DATABASE = "crawler"
+
+
+def frontier_at(settings: BaseSettings, crawl: str) -> str:
+    """Where the frontier is."""
+    where = redis_url(settings)
+    return f"crawl {crawl!r} of " + (
+        masked(where) if where else f"the embedded Redis in {settings['CRAWL_DIR']}"
+    )
+
+
+def pages_at(settings: BaseSettings) -> str:
+    """Where the pages are."""
+    if settings["PAGES_STORE"] == "none":
+        return "no store (PAGES_STORE=none): feeds and your own pipelines have them"
+    where = settings["MONGO_URI"]
+    return f"database {settings['MONGO_DATABASE']!r} of " + (
+        masked(where) if where else f"the embedded MongoDB in {settings['CRAWL_DIR']}"
+    )
+
+
+def scrapy_program(prefix: str, folder: str, environment: Mapping[str, str]) -> str:
+    """How to call scrapy: by its path if its environment is in `folder` and not activated."""
+    if "VIRTUAL_ENV" in environment or not PurePath(prefix).is_relative_to(folder):
+        return "scrapy"
+    return str(PurePath(prefix).relative_to(folder) / "bin" / "scrapy")
+
+
+def commands(
+    settings: BaseSettings, *, crawl: str, page_url: str | None, argv: Sequence[str], program: str
+) -> Commands:
+    """What to type next; `argv` is how this process was started, without the word crawl."""
+    look = ""
+    if page_url is not None and settings["PAGES_STORE"] != "none":
+        look = f"{program} pages get {shlex.quote(page_url)}{_flags(_page_options(settings))}"
+    name = "" if crawl == _DEFAULT_CRAWL else f" --crawl {shlex.quote(crawl)}"
+    options = _server_options(settings, "REDIS_URL")
+    at_redis = _flags(options)
+    options += [option for option in _page_options(settings) if option not in options]
+    return Commands(
+        look=look,
+        resume=settings["RESUME_COMMAND"] or _resume(argv, program),
+        forget=f"{program} frontier delete{name}{at_redis}",
+        requeue=f"{program} frontier requeue{name}{at_redis}",
+        dashboard=f"{program} admin{name}{_flags(options)}",
+    )
+
+
+def _flags(options: Sequence[str]) -> str:
+    return "".join(f" -s {shlex.quote(option)}" for option in options)
+
+
+def _page_options(settings: BaseSettings) -> list[str]:
+    """Settings by which another process finds the pages."""
+    options = _server_options(settings, "MONGO_URI")
+    if settings["MONGO_DATABASE"] != _DEFAULT_DATABASE:
+        options.append(f"MONGO_DATABASE={settings['MONGO_DATABASE']}")
+    return options
+
+
+def _server_options(settings: BaseSettings, name: str) -> list[str]:
+    """What another process would not know of a server by itself."""
+    where = redis_url(settings) if name == "REDIS_URL" else settings[name]
+    if where:
+        told_by = name if settings[name] else "REDIS_HOST"
+        # From the environment it is known there too.
+        given = (settings.getpriority(told_by) or 0) >= SETTINGS_PRIORITIES["cmdline"]
+        return [f"{name}={masked(where)}"] if given else []
+    if settings["CRAWL_DIR"] != _DEFAULT_FOLDER:
+        return [f"CRAWL_DIR={settings['CRAWL_DIR']}"]
+    return []
+
+
+def _is_for_once(argument: str) -> bool:
+    """Is it an option that a run which goes on must not have? They may be abbreviated."""
+    return len(argument) > 2 and any(name.startswith(argument) for name in ("--fresh", "--yes"))
+
+
+def _resume(argv: Sequence[str], program: str) -> str:
+    if argv and PurePath(argv[0]).name == "scrapy":
+        # Scrapy took the word "crawl" out of the arguments. -O would overwrite what the feed has.
+        options = {"-O": "-o", "--overwrite-output": "--output"}
+        arguments = [options.get(word, word) for word in argv[1:] if not _is_for_once(word)]
+        return without_secrets(shlex.join([program, "crawl", *arguments]))
+    return "start it again as before"
+
+
+_NO_NAME = (
+    "DNS has no address for the host; is it spelt right, and is this machine on the network? "
+    "`scrapy doctor` looks"
+)
+_NO_ANSWER = "the host does not answer; does a browser on this machine reach it?"
+_ADVICE = {
+    "dns_nxdomain": _NO_NAME,
+    "dns": "no DNS server answered; `scrapy doctor` looks, DNS_SERVERS names others",
+    "refused": _NO_ANSWER,
+    "timeout": _NO_ANSWER,
+    "connection": _NO_ANSWER,
+    "malformed": "what the host answers is no HTTP; are the scheme and the port right?",
+    "private_address": "the host is in a private network; ALLOW_NETWORKS lets a crawl into it",
+}
+
+
+def why_no_page(process: Process) -> str:
+    """The most frequent cause, with advice; empty if there was one, or nothing failed."""
+    if process.pages or process.items or process.not_modified:
+        return ""
+    causes = Counter(process.retries)
+    causes.update(process.failed)
+    if causes:
+        cause, _ = causes.most_common(1)[0]
+        return f"{cause}: {_ADVICE[cause]}" if cause in _ADVICE else cause
+    if process.robots_denied:
+        return "robots.txt denies it to USER_AGENT, or could not be read"
+    return ""

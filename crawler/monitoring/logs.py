@@ -1,0 +1,285 @@
+"""The lines of the log: text for people, or with LOG_JSON one JSON object each. Secrets are hidden.
+
+Takes the place of Scrapy's own root handler and obeys the same settings (LOG_FILE, LOG_LEVEL,
+LOG_FORMAT …). Scrapy makes its handler anew several times, each time with a formatter of its own.
+Lines about single URLs and Scrapy's listings of settings are at DEBUG.
+
+With LOG_JSON warnings and uncaught exceptions are lines of the log too, and what is printed beside
+it (mistakes, the summary) has the same form: see `line`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from scrapy import logformatter
+
+from crawler import settings as ours
+from crawler.errors import ConfigurationError, NotStored
+from crawler.util.secrets import Mask, secrets_of
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+
+# Characters of a message and of a traceback: a line must fit into whatever reads it.
+MESSAGE_MAX = 8000
+_CUT = " … (cut)"
+# What a line may tell besides its text: logger.info(…, extra={"figures": {…}}).
+FIGURES = "figures"
+
+# Python's own str.splitlines() ends lines there, and JSON leaves them as they are.
+_BREAKS = str.maketrans({character: f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"})
+
+_installed: logging.Handler | None = None
+# Python's hooks for uncaught exceptions, while ours are in their places.
+_hooks_before: tuple[Any, Any, Any] | None = None
+
+
+class TextFormatter(logging.Formatter):
+    """Scrapy's lines, with secrets hidden."""
+
+    def __init__(self, mask: Mask, form: str | None = None, dates: str | None = None) -> None:
+        super().__init__(form, dates)
+        self._mask = mask
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._mask(super().format(record))
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line: at, level, logger, message, pid; and error and figures where there are."""
+
+    def __init__(self, mask: Mask) -> None:
+        super().__init__()
+        self._mask = mask
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC)
+        line: dict[str, Any] = {
+            "at": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "pid": record.process,
+            "message": self._text(_message(record)),
+        }
+        if record.exc_info:
+            line["error"] = self._text(self.formatException(record.exc_info))
+        figures = getattr(record, FIGURES, None)
+        if isinstance(figures, dict):
+            line[FIGURES] = figures
+        return json.dumps(line, ensure_ascii=False, default=str).translate(_BREAKS)
+
+    def _text(self, text: str) -> str:
+        if len(text) > MESSAGE_MAX:
+            text = text[:MESSAGE_MAX] + _CUT
+        return self._mask(text)
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001 - the arguments do not fit: logging would print a traceback
+        return f"{record.msg} {record.args!r}"
+
+
+def install(settings: BaseSettings) -> logging.Handler:
+    """Log as the settings say, from now on; a later call replaces an earlier one."""
+    # Like the root logger, there is one in a process.
+    global _installed, _hooks_before  # noqa: PLW0603
+    uninstall()
+    settings.set("LOG_INSTALL_ROOT_HANDLER", False, priority="cmdline")
+    level = _level(settings["LOG_LEVEL"])
+    _installed = _handler(settings)
+    _installed.setFormatter(_formatter(settings))
+    _installed.setLevel(level)
+    logging.root.setLevel(logging.NOTSET)
+    logging.root.addHandler(_installed)
+    if is_json():
+        logging.captureWarnings(True)
+        _hooks_before = (sys.excepthook, sys.unraisablehook, threading.excepthook)
+        sys.excepthook, sys.unraisablehook = _uncaught, _unraisable
+        threading.excepthook = _uncaught_in_thread
+    return _installed
+
+
+def uninstall() -> None:
+    """Log no more."""
+    global _installed, _hooks_before  # noqa: PLW0603
+    if _hooks_before is not None:
+        sys.excepthook, sys.unraisablehook, threading.excepthook = _hooks_before
+        logging.captureWarnings(False)
+        _hooks_before = None
+    if _installed is not None:
+        logging.root.removeHandler(_installed)
+        _installed.close()
+        _installed = None
+
+
+def is_json() -> bool:
+    """Is every line of this process to be JSON?"""
+    return _installed is not None and isinstance(_installed.formatter, JsonFormatter)
+
+
+def line(text: str, *, level: int = logging.INFO, figures: dict[str, Any] | None = None) -> str:
+    """A text that is printed beside the log: with LOG_JSON in the form of the log's lines."""
+    if not is_json():
+        return text
+    assert _installed is not None
+    record = logger.makeRecord(
+        *(logger.name, level, __file__, 0, text, (), None),
+        extra=None if figures is None else {FIGURES: figures},
+    )
+    return _installed.format(record)
+
+
+def message_of(text: str) -> str:
+    """The message of a line in JSON; any other line as it is."""
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return text
+
+
+def _uncaught(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        sys.stderr.write(line("stopped by Ctrl-C") + "\n")
+    else:
+        logger.critical("The process ends by an error", exc_info=(kind, error, traceback))
+
+
+def _uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value is not None:
+        about = (args.exc_type, args.exc_value, args.exc_traceback)
+        logger.error("A thread ended by an error", exc_info=about)
+
+
+def _unraisable(args: sys.UnraisableHookArgs) -> None:
+    if args.exc_value is not None:
+        about = (args.exc_type, args.exc_value, args.exc_traceback)
+        what = args.err_msg or "An error was ignored in"
+        logger.error("%s: %r", what, args.object, exc_info=about)
+
+
+def root_handler() -> logging.Handler | None:
+    """The handler that was installed, if one was."""
+    return _installed
+
+
+def _level(given: Any) -> int:
+    levels = logging.getLevelNamesMapping()
+    text = str(given)
+    if text in levels:
+        return levels[text]
+    if text.isdecimal():
+        return int(text)
+    raise ConfigurationError(
+        f"LOG_LEVEL (-L) is {given!r}; use one of DEBUG, INFO, WARNING, ERROR, CRITICAL."
+    )
+
+
+def _handler(settings: BaseSettings) -> logging.Handler:
+    file = settings["LOG_FILE"]
+    if file:
+        mode = "a" if settings.getbool("LOG_FILE_APPEND") else "w"
+        try:
+            # What no encoding has is escaped: else logging prints a traceback instead.
+            encoding, errors = settings["LOG_ENCODING"], "backslashreplace"
+            return logging.FileHandler(file, mode=mode, encoding=encoding, errors=errors)
+        except OSError as error:
+            raise ConfigurationError(
+                f"LOG_FILE {file!r} cannot be written ({error.strerror}); name another file."
+            ) from error
+    return logging.StreamHandler() if settings.getbool("LOG_ENABLED") else logging.NullHandler()
+
+
+def _formatter(settings: BaseSettings) -> logging.Formatter:
+    mask = Mask(
+        [
+            settings["ADMIN_TOKEN"],
+            *secrets_of(settings["REDIS_URL"]),
+            *secrets_of(settings["MONGO_URI"]),
+        ]
+    )
+    # Projects with the add-on have the environment's from here: their own settings come first.
+    if settings.getbool("LOG_JSON", ours.LOG_JSON):
+        return JsonFormatter(mask)
+    return TextFormatter(mask, settings["LOG_FORMAT"], settings["LOG_DATEFORMAT"])
+
+
+_ENGINE = logging.getLogger("scrapy.core.engine")
+
+
+class LogFormatter(logformatter.LogFormatter):
+    """Scrapy's lines with less volume."""
+
+    def crawled(self, *args: Any, **kwargs: Any) -> Any:
+        """Nothing where nobody would see it: a line that is dropped at last costs 30 µs."""
+        return super().crawled(*args, **kwargs) if _is_seen(_ENGINE, logging.DEBUG) else None
+
+    def scraped(self, *args: Any, **kwargs: Any) -> Any:
+        """Nothing: the page was logged when it was fetched, and printing an item costs more."""
+        return None
+
+    def dropped(self, *args: Any, **kwargs: Any) -> Any:
+        return self._quiet(super().dropped(*args, **kwargs))
+
+    def item_error(self, item: Any, exception: Any, *args: Any, **kwargs: Any) -> Any:
+        record = super().item_error(item, exception, *args, **kwargs)
+        # Said once by whoever could not store them, not once for each item.
+        return self._quiet(record) if isinstance(exception, NotStored) else record
+
+    def download_error(self, *args: Any, **kwargs: Any) -> Any:
+        return self._quiet(super().download_error(*args, **kwargs))
+
+    @staticmethod
+    def _quiet(record: Any) -> Any:
+        record["level"] = logging.DEBUG
+        return record
+
+
+def _is_seen(logger: logging.Logger, level: int) -> bool:
+    """Does any handler take lines of this level? Scrapy's loggers let all of them pass."""
+    at: logging.Logger | None = logger if logger.isEnabledFor(level) else None
+    while at is not None:
+        for handler in at.handlers:
+            if handler.level <= level:
+                return True
+        at = at.parent if at.propagate else None
+    return False
+
+
+_LOGGERS = ("scrapy.addons", "scrapy.crawler", "scrapy.middleware")
+_LISTINGS = ("Enabled ", "Overridden settings")
+
+
+class _NoListings(logging.Filter):
+    """The same loggers tell of signals and of disabled components: those lines stay."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno != logging.INFO or not str(record.msg).startswith(_LISTINGS)
+
+
+_FILTER = _NoListings()
+
+
+def hide_listings(log_level: str | int) -> None:
+    """Hide the listings at INFO and above; at DEBUG all is shown."""
+    number = logging.getLevelName(log_level) if isinstance(log_level, str) else log_level
+    wanted = isinstance(number, int) and number > logging.DEBUG
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        if wanted:
+            logger.addFilter(_FILTER)
+        else:
+            logger.removeFilter(_FILTER)

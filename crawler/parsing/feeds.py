@@ -1,0 +1,126 @@
+"""Read RSS and Atom feeds: their title, and the pages of their items. Pure.
+
+Entities are not expanded, nothing is loaded, and what is no feed has no links. URLs with bare
+ampersands, as many sitemaps and feeds have them, are repaired first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from crawler.parsing.document import MAX_TITLE, Document, canonical_links
+from crawler.urls import DEFAULT, Rejected, Urls
+
+_ROOTS = frozenset({"rss", "feed", "rdf"})
+_PARENTS = frozenset({"item", "entry", "channel", "feed"})
+
+
+def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) -> Document | None:
+    """The feed in an XML document, or None for any other XML. Never raises for its content."""
+    parser = etree.XMLParser(
+        recover=True, resolve_entities=False, no_network=True, huge_tree=False, remove_comments=True
+    )
+    try:
+        root = etree.fromstring(mended(body), parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+    base = urls.base(url)
+    if root is None or _name(root) not in _ROOTS or isinstance(base, Rejected):
+        return None
+    document = Document()
+    hrefs: list[str] = []
+    # Items with links, and the guids of items.
+    linked: set[etree._Element] = set()
+    guids: dict[etree._Element, str] = {}
+    for node in root.iter("{*}link", "{*}title", "{*}guid"):
+        parent = node.getparent()
+        if parent is None or _name(parent) not in _PARENTS:
+            continue
+        if _name(node) == "title":
+            document.title = document.title or (node.text or "").strip()[:MAX_TITLE]
+        elif _name(node) == "guid":
+            guids.setdefault(parent, permalink((node.text or "").strip(), node.attrib))
+        # Atom: an attribute, and only the page itself; RSS: the text.
+        elif node.get("rel", "alternate") == "alternate":
+            href = (node.get("href") or node.text or "").strip()
+            if href:
+                hrefs.append(href)
+                linked.add(parent)
+    hrefs += [guid for item, guid in guids.items() if guid and item not in linked]
+    found, document.written = canonical_links(
+        hrefs, urls=urls, base=base, charset="utf-8", max_links=max_links
+    )
+    document.links = list(dict.fromkeys(filter(None, found)))
+    return document
+
+
+def permalink(guid: str, attributes: Mapping[str, str]) -> str:
+    """The URL that a guid of RSS is, or an empty text: it is one unless isPermaLink is false."""
+    says = {name.lower(): value.strip().lower() for name, value in attributes.items()}
+    is_url = guid.lower().startswith(("http://", "https://"))
+    return guid if is_url and says.get("ispermalink", "true") != "false" else ""
+
+
+def _name(node: etree._Element) -> str:
+    tag = node.tag
+    return tag.rpartition("}")[2].lower() if isinstance(tag, str) else ""
+
+
+# Not followed by what makes it a reference, such as "amp;" or "#38;".
+_BARE = re.compile(rb"&(?!#?\w{1,10};)")
+_LONGEST_REFERENCE = 13
+_OPEN, _CLOSE = b"<![CDATA[", b"]]>"
+# Enough to tell one byte a character from two.
+_LOOKED_AT = 4
+_BOMS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Ampersands:
+    """Takes a document in pieces; what may be half of something waits for its other half."""
+
+    def __init__(self) -> None:
+        self._waiting = b""
+        self._in_cdata = False
+        self._is_wide: bool | None = None
+
+    def feed(self, piece: bytes, *, last: bool = False) -> bytes:
+        """The mended text up to where it is sure; with the last piece, to the end."""
+        data = self._waiting + piece
+        if self._is_wide is None and (last or len(data) >= _LOOKED_AT):
+            self._is_wide = data.startswith(_BOMS) or b"\0" in data[:_LOOKED_AT]
+        if self._is_wide is None:
+            self._waiting = data
+            return b""
+        if self._is_wide:
+            # Two bytes a character: left as it is, for in these our bytes are others.
+            self._waiting = b""
+            return data
+        done, at = [], 0
+        while (found := data.find(_CLOSE if self._in_cdata else _OPEN, at)) >= 0:
+            done.append(self._mended(data[at:found]))
+            at = found
+            self._in_cdata = not self._in_cdata
+        sure = len(data) if last else self._sure(data, at)
+        done.append(self._mended(data[at:sure]))
+        self._waiting = data[sure:]
+        return b"".join(done)
+
+    def _mended(self, text: bytes) -> bytes:
+        return text if self._in_cdata or b"&" not in text else _BARE.sub(b"&amp;", text)
+
+    def _sure(self, data: bytes, at: int) -> int:
+        """Where the last piece of markup or reference begins that may not be whole."""
+        end = len(data)
+        if self._in_cdata:
+            return max(at, end - len(_CLOSE) + 1)
+        markup = data.find(_OPEN[:1], max(at, end - len(_OPEN) + 1))
+        reference = data.find(b"&", max(at, end - _LONGEST_REFERENCE + 1))
+        return min((place for place in (markup, reference) if place >= 0), default=end)
+
+
+def mended(document: bytes) -> bytes:
+    """A whole document with its bare ampersands mended."""
+    return Ampersands().feed(document, last=True) if b"&" in document else document

@@ -1,1 +1,0 @@
-"""Decisions of the crawler. Pure: no Redis, no Scrapy; time is an argument."""

@@ -1,0 +1,192 @@
+"""What a robots.txt answer allows, after RFC 9309. Pure: parses bytes, fetches nothing.
+
+Also what a User-Agent says of the crawler: its product token, and whom to write to.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from protego import Protego
+
+# RFC 9309 section 2.5: parse at least 500 KiB.
+MAX_BYTES = 512 * 1024
+# Section 2.3.1.2: follow at least five redirects; after more the file counts as missing.
+MAX_REDIRECTS = 5
+# Sitemaps that one file may name.
+_MAX_SITEMAPS = 1000
+_ERROR_WAIT_MAX_S = 86_400.0
+# Whatever Cache-Control says, nobody is asked more often than that.
+_TTL_MIN_S = 3600.0
+# The rules that a withheld file stands for: by the standard none, for some a closed door.
+WITHHELD_IS = {"allow": b"", "deny": b"User-agent: *\nDisallow: /\n"}
+# All that the parser takes for a user-agent line: also without a colon, with any blanks.
+_USER_AGENT = re.compile(
+    r"^[^\S\n]*user(?:-|[^\S\n]+)?agent(?:[^\S\n]*:|[^\S\n])[^\S\n]*([^\n#]*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+# All that the parser takes for a line of a group: names and rules, also misspelt ones.
+_GROUP_LINE = re.compile(
+    r"\s*(?:(user(?:-|\s+)?agent)|allow|disallow|dissallow|dissalow|disalow|diasllow|disallaw)"
+    r"(?=\s*+(?:[:#]|$)|\s++(?!.*:(?:\s|$)))",
+    re.IGNORECASE,
+)
+# Marks of byte order, and what may be left of one.
+_BYTE_ORDER_MARKS = re.compile(rb"(?:\0*(?:\xef\xbb?\xbf?|\xbb\xbf?|\xbf|\xff\xfe?|\xfe\xff?))+")
+# Without a line of a user agent in it a file has no rules, in whatever encoding.
+_AGENT_IN_UTF_16 = re.compile(rb"a\0g\0e\0n\0t", re.IGNORECASE)
+_TOKEN = re.compile(r"\*(?!\S)|[A-Za-z_-]+")
+# What groups are called for the parser.
+_OURS, _EVERYBODYS, _NOBODYS = "ours", "*", "nobody"
+_MAX_AGE = re.compile(
+    r"(?:^|,)\s*(?:max-age\s*=\s*\"?(\d{1,9})|(no-cache|no-store))", re.IGNORECASE
+)
+# The standard has two line ends; the parser has more. As escapes they match what they did.
+_OTHER_LINE_ENDS = {ord(c): f"%{ord(c):02X}" for c in "\x0b\x0c\x1c\x1d\x1e"} | {
+    0x85: "%C2%85",
+    0x2028: "%E2%80%A8",
+    0x2029: "%E2%80%A9",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """RFC 9309 section 2.3.1.4: server errors and network errors disallow everything."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A 401 or 403. What it means is each crawl's own choice, so it is kept as what it is."""
+
+
+class RobotsRules:
+    """The rules of one authority for one user agent, given by its product token."""
+
+    def __init__(self, body: bytes, user_agent: str) -> None:
+        self.size_bytes = len(body)
+        self._name = user_agent.lower()
+        # Seconds of delay between two fetches, 0 when nothing is asked for.
+        self.crawl_delay_s = 0.0
+        # URLs of sitemaps as the file has them (section 2.2.4): for all agents, unchecked.
+        self.sitemaps: list[str] = []
+        self._parser: Protego | None = None
+        text = _USER_AGENT.sub(self._group, text_of(body))
+        if not text.strip():
+            return
+        self._parser = Protego.parse(text)
+        self.crawl_delay_s = float(self._parser.crawl_delay(_OURS) or 0.0)
+        self.sitemaps = list(dict.fromkeys(self._parser.sitemaps))[:_MAX_SITEMAPS]
+        lines = _group_lines(text)
+        if lines is not None:
+            self._parser = Protego.parse("\n".join(lines))
+
+    def _group(self, line: re.Match[str]) -> str:
+        """A user-agent line whose group is ours, everybody's or nobody's.
+
+        The standard compares whole product tokens, without what follows them (section 2.2.1); the
+        parser would take "craw" for "crawler", and would not know "crawler/2.0". The tokens of the
+        standard have letters, "-" and "_" only; those of crawlers have digits and dots too.
+        """
+        token = _TOKEN.match(line[1])
+        names = {product_token(line[1]).lower(), token[0].lower() if token is not None else ""}
+        if token is not None and token[0] == _EVERYBODYS:
+            return f"User-agent: {_EVERYBODYS}"
+        return f"User-agent: {_OURS if self._name in names - {''} else _NOBODYS}"
+
+    def allows(self, url: str) -> bool:
+        """May this URL be fetched?"""
+        return self._parser is None or bool(self._parser.can_fetch(url, _OURS))
+
+
+def judge(status: int, body: bytes) -> bytes | Withheld | Unreachable:
+    """What an answer stands for: rules, which are none at all for most of 4xx, or no rules yet."""
+    # 407 is the word of a proxy, and says nothing of the host.
+    if status in (407, 429) or status >= 500:
+        return Unreachable(f"status {status}")
+    if 200 <= status < 300:
+        return body
+    return Withheld() if status in (401, 403) else b""
+
+
+def rules_ttl_s(ttl_s: float, cache_control: bytes | None) -> float:
+    """Seconds that rules are used: as long as we would, or less if Cache-Control says so."""
+    found = _MAX_AGE.search((cache_control or b"").decode("latin-1"))
+    if found is None:
+        return ttl_s
+    return min(ttl_s, max(_TTL_MIN_S, float(found[1] or 0)))
+
+
+def error_wait_s(base_s: float, failures: int) -> float:
+    """Seconds until a host is asked again after so many failures in a row, a day at the most."""
+    return float(min(base_s * 2 ** min(failures - 1, 40), max(base_s, _ERROR_WAIT_MAX_S)))
+
+
+def text_of(body: bytes) -> str:
+    """Text of a robots.txt: cut at the limit without its broken last line, any line end, no BOM."""
+    text = _decoded(body[:MAX_BYTES]).replace("\0", "")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if len(body) > MAX_BYTES:
+        text = text[: text.rfind("\n") + 1]
+    return text.translate(_OTHER_LINE_ENDS)
+
+
+def _decoded(body: bytes) -> str:
+    """Decode UTF-8 or, though the standard has none of it, UTF-16; without a byte order mark."""
+    mark = _BYTE_ORDER_MARKS.match(body)
+    if mark is not None:
+        body = body[mark.end() :]
+    found = _AGENT_IN_UTF_16.search(body) if b"\0" in body else None
+    if found is None:
+        return body.decode("utf-8", "replace")
+    return body.decode("utf-16-be" if found.start() % 2 else "utf-16-le", "replace")
+
+
+def _group_lines(text: str) -> list[str] | None:
+    """Pick the lines of groups, if other records stand between user-agent lines of one group.
+
+    By the standard other records are no part of a group and close none (section 2.2.4). The parser
+    closes a group at a user-agent line below any record. That is what a Crawl-delay needs, which is
+    meant for the names above it, so rules are read again without the other records.
+    """
+    lines: list[str] = []
+    is_among_agents = is_interrupted = needed = False
+    for line in text.split("\n"):
+        found = _GROUP_LINE.match(line)
+        if found is None:
+            is_interrupted = is_interrupted or bool(line.partition("#")[0].strip())
+            continue
+        lines.append(line)
+        is_agent = found[1] is not None
+        needed = needed or (is_agent and is_among_agents and is_interrupted)
+        is_among_agents, is_interrupted = is_agent, False
+    return lines if needed else None
+
+
+_CONTACT = re.compile(r"https?://[^\s)]+\.[^\s)]+|[^\s@(<+]+@[^\s@]+\.[^\s@)>]+")
+_NAME = re.compile(r"\s*([^\s/,;()]*)")
+# How crawlers name themselves that want to be taken for a browser:
+# Mozilla/5.0 (compatible; name/1.0; +https://…)
+_COMPATIBLE = re.compile(
+    r"\s*mozilla/.*\bcompatible;\s*(?!https?:)([^\W_][^\s/,;()]*)", re.IGNORECASE
+)
+# Names of everybody: no site owner means one crawler by them.
+_BROWSERS = frozenset({"mozilla", "msie", "opera"})
+
+
+def product_token(user_agent: str) -> str:
+    """The name that robots.txt files know the crawler by: no version, no contact."""
+    found = _COMPATIBLE.match(user_agent) or _NAME.match(user_agent)
+    return found[1] if found is not None else ""
+
+
+def tells_apart(token: str) -> bool:
+    """Can a robots.txt speak to one crawler by this name?"""
+    return token.lower() not in _BROWSERS and any(map(str.isalpha, token))
+
+
+def has_contact(user_agent: str) -> bool:
+    """Does it name a page or an address where site owners reach somebody?"""
+    return _CONTACT.search(user_agent) is not None

@@ -1,0 +1,199 @@
+"""Send URLs to the frontier, past a cache of those that are known to be there.
+
+A redirect's target takes the place of a leased URL: the lease is settled when Redis has the target.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from crawler.frontier import Added, Entry, Lease
+from crawler.frontier.outbox import Outbox
+from crawler.scheduling.request_codec import as_given
+from crawler.scheduling.retry_policy import Bury
+from crawler.servers.redis.health import GaveUp
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+    from crawler.scheduler import Scheduler
+
+
+Count = Callable[[str, int], None]
+
+# Single URLs that wait for Redis; then start() waits too.
+_SENT_MAX = 1000
+
+
+class UrlAdder:
+    """Adds URLs through the outbox."""
+
+    def __init__(self, outbox: Outbox, known: SeenCache, count: Count) -> None:
+        self._outbox = outbox
+        self._known = known
+        self._count = count
+        # Single URLs that Redis has not acknowledged.
+        self._sent: set[asyncio.Future[Added]] = set()
+        self._some_room = asyncio.Event()
+
+    def known_among(self, fingerprints: Sequence[int]) -> set[int]:
+        """Which of these URLs are surely in the frontier? Then there is no need to add them."""
+        return self._known.among(fingerprints)
+
+    def met_again(self, number: int) -> None:
+        """So many URLs were found that were known, and not added."""
+        if number:
+            self._count("frontier/discovered", number)
+            self._count("frontier/cached", number)
+
+    def forget(self) -> None:
+        """Redis may have lost what it acknowledged."""
+        self._known.clear()
+
+    async def add(self, entries: Sequence[Entry], mode: str) -> Added:
+        """Add URLs, see Frontier.add; returns when Redis has answered."""
+        unknown = self._unknown(entries, mode)
+        answers = ["0"] * len(entries)
+        if unknown:
+            sent = [entries[i] for i in unknown]
+            added = await self._send([entry.id for entry in sent], sent, mode)
+            for place, index in enumerate(unknown):
+                answers[index] = added.answers[place]
+        return Added("".join(answers))
+
+    async def add_unknown(self, ids: Sequence[int], entries: Sequence[Entry | bytes]) -> Added:
+        """Add URLs with these fingerprints, none of which is known, in the mode "new"."""
+        self._count("frontier/discovered", len(ids))
+        return await self._send(ids, entries, "new")
+
+    def send(
+        self, entry: Entry, mode: str, done: Callable[[], None]
+    ) -> asyncio.Future[Added] | None:
+        """Pass one URL to the outbox; calls `done` when Redis has it. None: it surely has it."""
+        if not self._unknown([entry], mode):
+            return None
+        future = self._send([entry.id], [entry], mode)
+        self._sent.add(future)
+        future.add_done_callback(lambda sent: self._arrived(sent, done))
+        return future
+
+    def _arrived(self, sent: asyncio.Future[Added], done: Callable[[], None]) -> None:
+        self._sent.discard(sent)
+        self._some_room.set()
+        done()
+
+    async def arrival(self) -> bool:
+        """Return when Redis has answered to all that was sent; False if it was given up on."""
+        sent = list(self._sent)
+        if sent:
+            await asyncio.wait(sent)
+        return not any(one.cancelled() or isinstance(one.exception(), GaveUp) for one in sent)
+
+    async def room(self) -> None:
+        """Return when not too many URLs that were sent wait for Redis."""
+        while len(self._sent) >= _SENT_MAX:
+            self._some_room.clear()
+            await self._some_room.wait()
+
+    def _unknown(self, entries: Sequence[Entry], mode: str) -> list[int]:
+        self._count("frontier/discovered", len(entries))
+        unknown = [
+            i for i, entry in enumerate(entries) if mode == "force" or entry.id not in self._known
+        ]
+        self._count("frontier/cached", len(entries) - len(unknown))
+        return unknown
+
+    def _send(
+        self, ids: Sequence[int], entries: Sequence[Entry | bytes], mode: str
+    ) -> asyncio.Future[Added]:
+        future = self._outbox.add(entries, mode=mode)
+        future.add_done_callback(lambda done: self._remember(ids, done))
+        return future
+
+    def _remember(self, ids: Sequence[int], future: asyncio.Future[Added]) -> None:
+        if future.cancelled() or future.exception() is not None:
+            return
+        added = future.result()
+        # Only now: a URL that Redis does not have must not be taken for known.
+        if added.refused:
+            ids = [id_ for index, id_ in enumerate(ids) if not added.is_refused(index)]
+        self._known.update(ids)
+        self._count("frontier/added", added.new)
+
+
+class RedirectSettler:
+    """Those of one process."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        # Leases that are settled when the new URL is in the frontier.
+        self.awaited: set[tuple[int, bytes]] = set()
+
+    def entry(self, request: Request, lease: Lease) -> Entry | None:
+        """The entry of a request that a middleware put in the leased one's place, as a redirect."""
+        scheduler = self._scheduler
+        source = lease.entry
+        request = as_given(request, source)
+        # Where a sitemap is redirected to is one too.
+        entry = scheduler.entry_of(request, depth=source.depth, parent=source.id, kind=source.kind)
+        if entry is None or not scheduler.is_scoped:
+            return entry
+        if reason := scheduler.options_watcher.refuses_redirect(entry, source):
+            scheduler.count(f"redirects/refused/{reason}")
+        return None if reason else entry
+
+    def settle(self, lease: Lease, sent: asyncio.Future[Added] | None) -> None:
+        """The URL of this lease is done when another has arrived; None: that is so already."""
+        if sent is None:
+            self._scheduler.done(lease, page=False)
+            return
+        self.awaited.add(lease.key)
+        sent.add_done_callback(lambda future: self._arrived(lease, future))
+
+    def _arrived(self, lease: Lease, sent: asyncio.Future[Added]) -> None:
+        self.awaited.discard(lease.key)
+        if not self._scheduler.holds(lease):
+            return
+        error = asyncio.CancelledError() if sent.cancelled() else sent.exception()
+        if error is None:
+            self._scheduler.done(lease, page=False)
+        elif isinstance(error, (GaveUp, asyncio.CancelledError)):
+            self._scheduler.hand_back(lease, 0)
+        else:
+            self._scheduler.fail(lease, Bury(f"unsendable: {error}"[:200]))
+
+
+class SeenCache:
+    """A set that forgets its older half when it is full."""
+
+    def __init__(self, size: int) -> None:
+        self._half = max(1, size // 2)
+        self._young: set[int] = set()
+        self._old: set[int] = set()
+
+    def __contains__(self, fingerprint: int) -> bool:
+        return fingerprint in self._young or fingerprint in self._old
+
+    def among(self, fingerprints: Sequence[int]) -> set[int]:
+        """Those of many that are remembered: one look for all links of a page."""
+        return self._young.intersection(fingerprints) | self._old.intersection(fingerprints)
+
+    def add(self, fingerprint: int) -> None:
+        """Remember one that Redis has acknowledged."""
+        if len(self._young) >= self._half:
+            self._old, self._young = self._young, set()
+        self._young.add(fingerprint)
+
+    def update(self, fingerprints: Sequence[int]) -> None:
+        """Remember many."""
+        if len(self._young) + len(fingerprints) <= self._half:
+            self._young.update(fingerprints)
+            return
+        for fingerprint in fingerprints:
+            self.add(fingerprint)
+
+    def clear(self) -> None:
+        """Forget all, for when Redis may have forgotten some."""
+        self._young, self._old = set(), set()

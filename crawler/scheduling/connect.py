@@ -1,0 +1,86 @@
+"""Connect a scheduler to its servers: Redis, the frontier, the spill, the key of pushed seeds."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pymongo.errors import PyMongoError
+
+from crawler.frontier import Frontier, Tuning
+from crawler.frontier.meta import stored_shards
+from crawler.frontier.start_urls import StartUrls
+from crawler.servers.connections import Servers
+from crawler.servers.mongo import explain, start_error
+from crawler.servers.redis.connection import Client
+from crawler.servers.redis.settings import (
+    keep_allowed_domains,
+    start_urls_key,
+    tell_of_redis_spider,
+    tell_of_start_requests,
+)
+from crawler.storage.spill import Spill
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+_CLUSTER_SHARDS_PER_MASTER = 4
+
+
+# What an instance tells of itself, beside its numbers.
+PROCESS = {"machine": socket.gethostname(), "pid": os.getpid()}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a scheduler works with."""
+
+    redis: Client
+    frontier: Frontier
+    spill: Spill | None
+    pushed: StartUrls
+
+
+async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
+    """Connect to the servers and make the frontier."""
+    settings = crawler.settings
+    servers = Servers.of(crawler)
+    redis = await servers.redis()
+    shards = (
+        settings.getint("FRONTIER_SHARDS")
+        or await stored_shards(redis, crawl)
+        or _default_shards(redis)
+    )
+    spill = await spill_of(crawl, servers, settings)
+    assert crawler.spider is not None
+    frontier = Frontier(
+        *(redis, crawl),
+        shards=shards,
+        tuning=tuning.of_a_shard(shards),
+        spider=crawler.spider.name,
+    )
+    tell_of_redis_spider(crawler.spider)
+    tell_of_start_requests(crawler.spider)
+    keep_allowed_domains(crawler.spider)
+    pushed = StartUrls(redis, start_urls_key(settings, crawler.spider))
+    return Parts(redis, frontier, spill, pushed)
+
+
+async def spill_of(crawl: str, servers: Servers, settings: BaseSettings) -> Spill | None:
+    """Where a crawl keeps the URLs that the frontier has no room for; None without MongoDB."""
+    if settings["PAGES_STORE"] != "mongo":
+        return None
+    collection = (await servers.mongo())[settings["MONGO_DATABASE"]]["spilled"]
+    try:
+        await collection.create_index("crawl")
+    except PyMongoError as error:
+        raise start_error(error, f"MongoDB cannot be written to: {explain(error)}.") from error
+    return Spill(collection, crawl)
+
+
+def _default_shards(redis: Client) -> int:
+    masters = len(redis.get_primaries()) if hasattr(redis, "get_primaries") else 0
+    return _CLUSTER_SHARDS_PER_MASTER * masters or 1

@@ -1,0 +1,199 @@
+"""The parts of Scrapy's engine that the scheduler needs; private ones are used only here.
+
+EngineHooks are what the lease pool asks of it: room for work, and a look at URLs outside.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from inspect import isasyncgen
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.utils.defer import aiter_errback, iter_errback
+from twisted.python.failure import Failure
+
+from crawler.errors import ConfigurationError
+from crawler.util.request_meta import LEASE
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from crawler.frontier import Lease
+
+logger = logging.getLogger(__name__)
+
+
+# Without a file descriptor for another fetch: seconds in which none starts, after which one more
+# is tried each, and between two lines of the log.
+_FEWER_PAUSE_S = 1.0
+_FEWER_STEP_S = 10.0
+_FEWER_SAID_S = 600.0
+
+
+class Engine:
+    """What the engine has room for, and what it is busy with."""
+
+    def __init__(self, crawler: Crawler, concurrency: int) -> None:
+        if concurrency < 1:
+            raise ConfigurationError(
+                f"CONCURRENT_REQUESTS is {concurrency}; give 1 or more: so many URLs are claimed."
+            )
+        self._crawler = crawler
+        self._concurrency = concurrency
+        # Fewer since there was no file descriptor for another one, how many then and when.
+        self._fewer: tuple[int, float] | None = None
+        self._fewer_said_at = -math.inf
+
+    def hooks(self, look_outside: Callable[[], Awaitable[int]]) -> EngineHooks:
+        """What a lease pool asks of it, and of what is outside the frontier."""
+        return EngineHooks(self.room, self.wake, look_outside, self.starting)
+
+    def room(self) -> int | None:
+        """How many fetches could start now; None while the engine closes."""
+        engine = self._crawler.engine
+        if self._slot() is None:
+            return None
+        scraper_slot = engine.scraper.slot
+        if scraper_slot is None or scraper_slot.needs_backout() or engine.paused:
+            return 0
+        return self._fetches_max() - len(engine.downloader.active)
+
+    def run_fewer(self, error: Exception) -> None:
+        """There was no file descriptor for a fetch: run fewer for a while, and none right now."""
+        now, most = monotonic(), self._fetches_max()
+        if most == 0:
+            # Others met the same at the same time.
+            return
+        at_once = min(most, len(self._crawler.engine.downloader.active))
+        self._fewer = (max(1, at_once * 3 // 4), now)
+        if now - self._fewer_said_at > _FEWER_SAID_S:
+            self._fewer_said_at = now
+            logger.warning(
+                "This process has no file descriptor left (%s): URLs wait without a failed "
+                "attempt, and fewer are fetched at a time. Raise the limit (`ulimit -n`; `scrapy "
+                "doctor` says how many are needed), or lower CONCURRENT_REQUESTS or "
+                "DOWNLOAD_KEEPALIVE_HOSTS",
+                error,
+            )
+
+    def _fetches_max(self) -> int:
+        """How many fetches may run at a time: after a shortage none, few, and slowly more."""
+        if self._fewer is None:
+            return self._concurrency
+        fetches, since = self._fewer
+        quiet_s = monotonic() - since
+        if quiet_s < _FEWER_PAUSE_S:
+            return 0
+        return min(self._concurrency, fetches + int(quiet_s / _FEWER_STEP_S))
+
+    def starting(self) -> bool:
+        """Is the spider's start() still being read?"""
+        return self._crawler.engine._start is not None  # noqa: SLF001
+
+    def wake(self) -> None:
+        """Let the engine ask for requests; by itself it would look every 5 s only."""
+        slot = self._slot()
+        if slot is not None:
+            slot.nextcall.schedule()
+
+    def lost(self, leases: Iterable[Lease]) -> list[Lease]:
+        """Those of the leases whose requests the engine has no more; none while it closes."""
+        slot = self._slot()
+        if slot is None:
+            return []
+        found = (request.meta.get(LEASE) for request in slot.inprogress)
+        busy = {lease.key for lease in found if lease is not None}
+        return [lease for lease in leases if lease.key not in busy]
+
+    @staticmethod
+    def take_outputs_in_turn(crawler: Crawler) -> None:
+        """Handle what a callback gives one after the other, without tasks and a queue for it.
+
+        With CONCURRENT_ITEMS = 1 that is what Scrapy does, in two tasks a page.
+        """
+        scraper: Any = crawler.engine.scraper
+
+        async def handle(result: Any, request: Request, response: Response | Failure) -> None:
+            handle_error = scraper.handle_spider_error
+            process = scraper._process_spidermw_output_async  # noqa: SLF001
+            if isasyncgen(result):
+                # Ends with its first error, so that there is no need to ask again after one.
+                while True:
+                    try:
+                        output = await anext(result)
+                    except StopAsyncIteration:
+                        break
+                    except Exception:  # noqa: BLE001 - that of a callback, of any kind
+                        failure = Failure()  # type: ignore[no-untyped-call]
+                        handle_error(failure, request, response)
+                        break
+                    await process(output, response)
+            elif isinstance(result, AsyncIterator):
+                async for output in aiter_errback(result, handle_error, request, response):
+                    await process(output, response)
+            else:
+                for output in iter_errback(result, handle_error, request, response):
+                    await process(output, response)
+
+        if scraper.concurrent_items == 1:
+            scraper.handle_spider_output_async = handle
+
+    @staticmethod
+    def close_unopened(crawler: Crawler, clean_up: Callable[[], Awaitable[None]]) -> None:
+        """If the spider cannot be opened, close what was opened, and send no spider_closed.
+
+        Scrapy would close all parts and tell all extensions, and log a traceback for each of them
+        that never began. The error itself reaches whoever started the crawl.
+        """
+        engine: Any = crawler.engine
+        close = engine.close_spider_async
+
+        async def close_quietly(*, reason: str = "cancelled") -> None:
+            engine.downloader.close()
+            parts = [clean_up]
+            if engine.scraper.slot is not None:
+                parts.insert(0, engine.scraper.close_spider_async)
+            for close_part in parts:
+                try:
+                    await close_part()
+                except Exception:
+                    # As of a pipeline that was not opened.
+                    logger.debug("Closing a spider that did not open (%s)", reason, exc_info=True)
+            engine._slot = engine.spider = None  # noqa: SLF001
+
+        def opened() -> None:
+            engine.close_spider_async = close
+
+        engine.close_spider_async = close_quietly
+        crawler.signals.connect(opened, signals.spider_opened, weak=False)
+
+    @staticmethod
+    def is_closing(crawler: Crawler) -> bool:
+        """Has the crawl begun to end? Requests and items under way are still being finished."""
+        slot = crawler.engine._slot  # noqa: SLF001
+        return slot is not None and slot.closing is not None
+
+    def _slot(self) -> Any:
+        slot = self._crawler.engine._slot  # noqa: SLF001
+        return slot if slot is not None and slot.closing is None else None
+
+
+@dataclass(slots=True)
+class EngineHooks:
+    """What the lease pool asks of its surroundings."""
+
+    # How many fetches could start now; None when this process is closing.
+    room: Callable[[], int | None]
+    # Tell the engine that leases are ready, or that the crawl is over.
+    wake: Callable[[], None]
+    # Take in seeds and URLs that wait outside the frontier; says how many there were.
+    look_outside: Callable[[], Awaitable[int]]
+    # Are seeds still being read? An empty frontier says nothing then.
+    starting: Callable[[], bool] = lambda: False

@@ -1,0 +1,151 @@
+"""Log once, and count, what would otherwise go unnoticed or flood the log.
+
+Start requests that the crawl knows already, requests that the frontier does not take (a spider may
+yield a million of them), and why nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from crawler.discovery.seeds import why
+from crawler.frontier import Added, Sizes
+from crawler.scheduling.completion import Round
+from crawler.scheduling.request_codec import NotCarried
+from crawler.urls import Rejected
+from crawler.util.secrets import shown
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+logger = logging.getLogger(__name__)
+
+
+class KnownStarts:
+    """The known start requests of one run: the first is logged, all are counted.
+
+    `anew` says how to fetch them once more.
+    """
+
+    def __init__(self, crawl: str, anew: str, count: Callable[[str, int], None]) -> None:
+        self._crawl = crawl
+        self._anew = anew
+        self._count = count
+        self._known = 0
+        self._new = 0
+        self._was_finished = False
+
+    def begin(self, sizes: Sizes) -> None:
+        """The run begins with a crawl of these sizes."""
+        self._was_finished = sizes.added > 0 and not sizes.unfinished
+
+    def look(self, request: Request, sent: asyncio.Future[Added] | None) -> None:
+        """A start request was sent to the frontier; None: that surely has it."""
+        if sent is None:
+            self._met(request)
+        else:
+            sent.add_done_callback(lambda answered: self._answered(request, answered))
+
+    def add(self, *, known: int, new: int) -> None:
+        """So many seeds were known, and so many were not."""
+        self._known += known
+        self._new += new
+
+    def warn_if_all(self) -> None:
+        """Warn if the crawl was finished and all start requests were known. For a run that crawled
+        nothing."""
+        if self._was_finished and self._known and not self._new:
+            logger.warning(
+                "Nothing was crawled: the crawl %r was finished before, and knows all start "
+                "requests of this run (%d). %s",
+                *(self._crawl, self._known, self._anew),
+            )
+
+    def _answered(self, request: Request, sent: asyncio.Future[Added]) -> None:
+        if sent.cancelled() or sent.exception() is not None:
+            return
+        if sent.result().new:
+            self._new += 1
+        else:
+            self._met(request)
+
+    def _met(self, request: Request) -> None:
+        self._known += 1
+        self._count("scheduler/start_known", 1)
+        if self._known == 1:
+            logger.info(
+                "<%s %s> is known to the crawl %r and not fetched again, and so are other start "
+                "requests that scheduler/start_known counts. %s",
+                *(request.method, shown(request.url), self._crawl, self._anew),
+            )
+
+
+def how_to_start_anew(spider: str, *, has_commands: bool) -> str:
+    """What a user does to have a finished crawl once more."""
+    fresh = f"`scrapy crawl {spider} --fresh` starts it anew"
+    if not has_commands:
+        fresh = f'with COMMANDS_MODULE = "crawler.commands" in the settings {fresh}'
+    return f"-s CRAWL=NAME begins another crawl, {fresh}"
+
+
+_TOLD = 5
+
+
+class Rejections:
+    """What was refused in this process, by reason."""
+
+    def __init__(self, count: Callable[[str, int], None]) -> None:
+        self._count = count
+        # As many as there are reasons.
+        self._told: Counter[str] = Counter()
+
+    def add(self, request: Request, found: Rejected | NotCarried) -> None:
+        """A request was refused for its URL, or for what it has beside it."""
+        reason = found.reason if isinstance(found, Rejected) else "not_carried"
+        name = f"scheduler/rejected/{reason}"
+        self._count(name, 1)
+        self._told[reason] += 1
+        if self._told[reason] > _TOLD:
+            return
+        last = f" More of these are only counted, as {name}." if self._told[reason] == _TOLD else ""
+        if isinstance(found, NotCarried):
+            logger.error("%s%s", found, last)
+            return
+        url = shown(request.url)
+        logger.warning("<%s %s> is not fetched: %s.%s", request.method, url, why(reason), last)
+
+
+class Standstill:
+    """Of one process, which may be asked after every round of claims."""
+
+    def __init__(self) -> None:
+        self._paused = False
+        # Monotonic seconds.
+        self._grace_until = 0.0
+
+    def tell(self, round_: Round) -> None:
+        """What a round of claims found, if that is news."""
+        # Without a state no shard was asked: Redis is away.
+        if round_.states and ("paused" in round_.states) != self._paused:
+            self._paused = not self._paused
+            if self._paused:
+                logger.info(
+                    "The crawl is paused: nothing new is fetched until it is resumed, by `scrapy "
+                    "frontier resume` or on the dashboard"
+                )
+            else:
+                logger.info("The crawl is resumed")
+        if "grace" in round_.states and monotonic() > self._grace_until:
+            wait_s = max(round_.waits_s, default=0.0)
+            # Not of each master of a cluster: the others may have leases meanwhile.
+            self._grace_until = monotonic() + wait_s
+            logger.info(
+                "Redis has restarted: nothing new is fetched for %.0f s, in which processes that "
+                "may still be fetching tell it what they have in flight",
+                wait_s,
+            )

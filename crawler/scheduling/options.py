@@ -1,0 +1,451 @@
+"""Options that a whole fleet follows. They live in Redis; a process that starts may change them.
+
+Whoever writes options checks them first (`checked`); a value that is wrong all the same is left
+out by those who read it, so that one mistake does not stop a fleet. Regular expressions of users
+are compiled here, and refused if they could take for ever. The OptionsWatcher has the options as
+this process follows them now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from time import thread_time
+from types import MappingProxyType
+from typing import Any
+
+from crawler import settings as ours
+from crawler.discovery.scope import SCOPES, SKIPPED_EXTENSIONS, Scope
+from crawler.errors import ConfigurationError
+from crawler.frontier import CrawlControl, Entry, Kind
+from crawler.frontier.control import SharedOptions
+from crawler.frontier.entry import QUEUES
+from crawler.scheduling.recrawl_policy import OFF, policy_of
+from crawler.scheduling.recrawls import Recrawls
+from crawler.servers.redis.errors import RedisAway
+from crawler.urls import Rejected, canonical, host_of, icann_domain, registered_domain
+from crawler.util.tasks import end
+
+logger = logging.getLogger(__name__)
+
+
+# Domains in one list, and seeds' domains that a crawl remembers.
+MAX_DOMAINS = 10_000
+# Turns in a round of the queues: each call of claim carries them.
+MAX_TURNS = 1000
+# Hosts with a delay of their own: every process has them in memory. Each is an option of its own,
+# so that two people at the same time do not undo each other's.
+MAX_HOST_DELAYS = 1000
+_HOST_DELAY = "host_delay:"
+_YES_AND_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlOptions:
+    """What a crawl may follow, and how much of it. Numbers: 0 for no limit."""
+
+    scope: str = "domain"
+    allowed_domains: tuple[str, ...] = ()
+    excluded_domains: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    # False: nothing but the seeds, and the pages of sitemaps that were given as such.
+    follow: bool = True
+    max_depth: int = 0
+    # Characters of a URL that is followed; URL_LENGTH_LIMIT holds all the same.
+    max_url_length: int = 0
+    max_pages: int = 0
+    max_pages_per_host: int = 0
+    # Turns of the five queues in a round, the same under load, and the waiting URLs that are load.
+    weights: tuple[int, ...] = tuple(ours.FRONTIER_WEIGHTS)
+    load_weights: tuple[int, ...] = tuple(ours.FRONTIER_LOAD_WEIGHTS)
+    load_threshold: int = ours.FRONTIER_LOAD_THRESHOLD
+    # When pages are visited again: "off", "adaptive", "fixed:7d".
+    recrawl: str = OFF
+    # Seconds that single hosts rest after a fetch, by order of people; others as usual.
+    host_delays: Mapping[str, float] = field(default_factory=dict)
+    # How often a URL was forgotten on request.
+    forgotten: int = 0
+    # No option, but the same for the whole fleet: registered domains of the seeds.
+    seed_domains: frozenset[str] = field(default=frozenset(), repr=False)
+    # Nor is this: whether domains end below private suffixes too, fixed when the crawl was created.
+    private_suffixes: bool = True
+
+    def url_filter(self, skipped_extensions: AbstractSet[str] = SKIPPED_EXTENSIONS) -> Scope:
+        """The same as a decision on URLs."""
+        return Scope(
+            scope=self.scope,
+            max_depth=self.max_depth,
+            max_url_length=self.max_url_length,
+            allowed_domains=frozenset(self.allowed_domains),
+            excluded_domains=frozenset(self.excluded_domains),
+            include=compiled(self.include),
+            exclude=compiled(self.exclude),
+            seed_domains=self.seed_domains,
+            skipped_extensions=skipped_extensions,
+            domain_of=self.domain_of,
+        )
+
+    @property
+    def domain_of(self) -> Callable[[str], str]:
+        """The registered domain of a host, by the suffixes that count in this crawl."""
+        return registered_domain if self.private_suffixes else icann_domain
+
+    def changed(self, values: Mapping[str, Any]) -> CrawlOptions:
+        """These options with some values changed; what is unknown or wrong is passed over."""
+        good: dict[str, Any] = {}
+        for name, value in values.items():
+            if name in _CHECKS:
+                try:
+                    found = _CHECKS[name](name, value)
+                except ConfigurationError as error:
+                    logger.warning("The crawl's options: %s It is left out.", error)
+                    continue
+                good[name] = tuple(found) if isinstance(found, list) else found
+        delays = {
+            name.removeprefix(_HOST_DELAY): float(value)
+            for name, value in values.items()
+            if name.startswith(_HOST_DELAY) and isinstance(value, int | float)
+        }
+        return replace(self, **good, host_delays={**self.host_delays, **delays})
+
+
+def checked(
+    values: Mapping[str, Any], called: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Values as options keep them (JSON), or ConfigurationError: names, texts and lists alike.
+
+    `called` has the names by which an error speaks of options that the user gave by others.
+    """
+    for name in values:
+        if name not in _CHECKS:
+            raise ConfigurationError(f"There is no option {name!r}; there are {', '.join(NAMES)}.")
+    return {name: _CHECKS[name](called.get(name, name), value) for name, value in values.items()}
+
+
+async def of_crawl(control: CrawlControl) -> CrawlOptions:
+    """All that holds in a crawl now, for whoever only looks."""
+    known = frozenset(await control.seed_domains())
+    return replace(
+        CrawlOptions().changed(await control.options()),
+        seed_domains=known,
+        private_suffixes=control.urls.rules.private_suffixes,
+    )
+
+
+async def share(control: CrawlControl, given: Mapping[str, Any]) -> CrawlOptions:
+    """Write the values a user gave for the whole fleet to follow; returns what holds now."""
+    before = await control.options()
+    for name, value in given.items():
+        if name in before and before[name] != value:
+            logger.warning(
+                "%s is now %r for every process of this crawl (it was %r)",
+                name,
+                value,
+                before[name],
+            )
+    await control.set_options(given)
+    return replace(
+        _read(json.dumps({**before, **given})),
+        private_suffixes=control.urls.rules.private_suffixes,
+    )
+
+
+async def follow(
+    control: CrawlControl, current: CrawlOptions, shared: Mapping[str, Any]
+) -> CrawlOptions:
+    """The options that the fleet shares now; logs what others changed."""
+    now = _read(json.dumps(shared, sort_keys=True))
+    known = current.seed_domains
+    # They are only ever added, so their number says whether there is news.
+    if now.scope == "seeds" and await control.count_seed_domains() != len(known):
+        noted = frozenset(await control.seed_domains())
+        if not known <= noted:
+            # Redis was away when they were noted.
+            await control.add_seed_domains(sorted(known - noted))
+        known |= noted
+    private_suffixes = control.urls.rules.private_suffixes
+    now = replace(now, seed_domains=known, private_suffixes=private_suffixes)
+    for name in _CHECKS:
+        value = getattr(now, name)
+        if value != getattr(current, name):
+            logger.info("%s was changed to %r", name, value)
+    return current if now == current else now
+
+
+async def set_host_delay(control: CrawlControl, host: str, delay_s: float | None) -> None:
+    """Let a host rest so long after each fetch, in the whole fleet; None: as usual again."""
+    name = f"{_HOST_DELAY}{host}"
+    now = await control.options()
+    if delay_s is not None and name not in now:
+        there = sum(known.startswith(_HOST_DELAY) for known in now)
+        if there >= MAX_HOST_DELAYS:
+            raise ConfigurationError(
+                f"{there:,} hosts have delays of their own, no more can have; take one back, or "
+                "use HOST_RULES with a suffix."
+            )
+    await control.set_options({name: delay_s})
+
+
+def new_seed_domains(current: CrawlOptions, urls: Iterable[str]) -> list[str]:
+    """Domains of seeds that the crawl does not know yet, as many as there is room for."""
+    new = {current.domain_of(host_of(url)) for url in urls} - current.seed_domains
+    room = max(0, MAX_DOMAINS - len(current.seed_domains))
+    if len(new) > room > 0:
+        logger.warning(
+            "The seeds have more than %d domains: for scope=seeds the others do not count",
+            MAX_DOMAINS,
+        )
+    return sorted(new)[:room]
+
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> CrawlOptions:
+    """Options from JSON; read once, so that a mistake in them is told once."""
+    return CrawlOptions().changed(json.loads(text))
+
+
+# --- one value ------------------------------------------------------------------------------------
+
+
+def _scope(name: str, value: Any) -> str:
+    if value not in SCOPES:
+        raise ConfigurationError(f"{name} is {value!r}; use one of {', '.join(SCOPES)}.")
+    return str(value)
+
+
+def _whole_number(name: str, value: Any) -> int:
+    try:
+        number = -1 if isinstance(value, float | bool) else int(value)
+    except (ValueError, TypeError):
+        number = -1
+    if number < 0:
+        raise ConfigurationError(f"{name} is {value!r}; give a whole number, 0 for no limit.")
+    return number
+
+
+def _weights(name: str, value: Any) -> list[int]:
+    """Five whole numbers, separated by commas or blanks."""
+    parts = value.replace(",", " ").split() if isinstance(value, str) else value
+    try:
+        found = [int(part) for part in parts]
+    except (ValueError, TypeError):
+        found = []
+    if len(found) != QUEUES or min(found) < 0 or not 0 < sum(found) <= MAX_TURNS:
+        raise ConfigurationError(
+            f"{name} is {value!r}; give {QUEUES} whole numbers of 0 or more, not all 0, and "
+            f"{MAX_TURNS} together at the most."
+        )
+    return found
+
+
+def _recrawl(name: str, value: Any) -> str:
+    text = str(value).strip().lower()
+    try:
+        policy_of(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{name} {error}.") from error
+    return text
+
+
+def _yes_or_no(name: str, value: Any) -> bool:
+    found = _YES_AND_NO.get(str(value).lower())
+    if found is None:
+        raise ConfigurationError(f"{name} is {value!r}; say yes or no.")
+    return found
+
+
+def _domains(name: str, value: Any) -> list[str]:
+    """Domains, separated by commas or blanks, as the canonical URLs have them."""
+    parts = value.replace(",", " ").split() if isinstance(value, str) else list(value)
+    if len(parts) > MAX_DOMAINS:
+        raise ConfigurationError(
+            f"{name} has {len(parts)} domains; give {MAX_DOMAINS} at the most."
+        )
+    return sorted({_domain(name, str(part)) for part in parts})
+
+
+def _domain(name: str, text: str) -> str:
+    bare = text.removeprefix("*").removeprefix(".")
+    url = canonical(f"http://{bare}/")
+    has_port = ":" in bare and not bare.startswith("[")
+    if isinstance(url, Rejected) or url.count("/") != 3 or has_port:
+        raise ConfigurationError(
+            f"{name} has {text!r}, which is no domain; write it as example.com, without a scheme, "
+            "port or path."
+        )
+    return host_of(url)
+
+
+def _patterns(name: str, value: Any) -> list[str]:
+    """Regular expressions, separated by blanks: URLs have none."""
+    parts = value.split() if isinstance(value, str) else [str(part) for part in value]
+    try:
+        compiled(parts)
+    except BadPattern as error:
+        raise ConfigurationError(f"{name}: {error}.") from error
+    return parts
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "scope": _scope,
+    "allowed_domains": _domains,
+    "excluded_domains": _domains,
+    "include": _patterns,
+    "exclude": _patterns,
+    "follow": _yes_or_no,
+    "max_depth": _whole_number,
+    "max_url_length": _whole_number,
+    "max_pages": _whole_number,
+    "max_pages_per_host": _whole_number,
+    "weights": _weights,
+    "load_weights": _weights,
+    "load_threshold": _whole_number,
+    "recrawl": _recrawl,
+    "forgotten": _whole_number,
+}
+# Those that people set.
+NAMES = tuple(name for name in _CHECKS if name != "forgotten")
+assert {*_CHECKS, "host_delays", "seed_domains", "private_suffixes"} == {
+    option.name for option in fields(CrawlOptions)
+}
+
+# An order holds in the whole fleet within 2 s; a look is one small reply.
+LOOK_S = 1.0
+
+
+class OptionsWatcher:
+    """`use` is called with the options whenever somebody looked at them."""
+
+    def __init__(
+        self,
+        skipped_extensions: AbstractSet[str] = SKIPPED_EXTENSIONS,
+        use: Callable[[CrawlOptions], None] = lambda _: None,
+        recrawls: Recrawls | None = None,
+    ) -> None:
+        self.options = CrawlOptions()
+        self._skipped_extensions = skipped_extensions
+        self.scope: Scope = self.options.url_filter(skipped_extensions)
+        self._followers = [use]
+        self._recrawls = recrawls or Recrawls()
+        self._control: CrawlControl
+        self._shared = SharedOptions()
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self, control: CrawlControl, given: Mapping[str, Any]) -> None:
+        """Tell the fleet what this process was given, and follow what holds from now on."""
+        self._control = control
+        self._follow(await share(control, given))
+        await self.look()
+        self._task = asyncio.get_running_loop().create_task(self._look_forever())
+
+    async def close(self) -> None:
+        """Follow no more."""
+        if self._task is not None:
+            await end(self._task)
+
+    def tell(self, use: Callable[[CrawlOptions], None]) -> None:
+        """Call this, too, with the options from now on."""
+        self._followers.append(use)
+        use(self.options)
+
+    async def look(self) -> None:
+        """Follow what others changed; write again what Redis lost of it."""
+        shared = await self._control.shared_options()
+        if shared.version < self._shared.version:
+            logger.warning("Redis lost options of the crawl; writing them again")
+            await self._control.restore_options(self._shared)
+            shared = self._shared
+        self._shared = shared
+        self._follow(await follow(self._control, self.options, shared.values))
+
+    async def _look_forever(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self.look()
+            except RedisAway:
+                # The heartbeat tells of it.
+                continue
+            except Exception:
+                # A process that follows no orders any more must not be the end of it.
+                logger.exception("The crawl's options could not be read; trying again")
+
+    async def note_seeds(self, entries: Sequence[Entry]) -> None:
+        """Let the fleet know the domains of new seeds, for the scope "seeds"."""
+        new = new_seed_domains(self.options, (entry.url for entry in entries))
+        if not new:
+            return
+        known = self.options.seed_domains.union(new)
+        self._follow(replace(self.options, seed_domains=known))
+        # If Redis is away, it is told with the next look.
+        with suppress(*RedisAway):
+            await self._control.add_seed_domains(new)
+
+    def refuses_redirect(self, target: Entry, source: Entry) -> str | None:
+        """The reason not to follow a redirect, or None."""
+        depth = 0 if target.kind is Kind.SITEMAP else source.depth
+        return self.scope.refuses_redirect(target.url, source_url=source.url, depth=depth)
+
+    def drops(self, entry: Entry) -> str:
+        """The reason to drop a URL that was added before the options changed; empty for none."""
+        if self.scope.excludes(entry.url):
+            return "scope/excluded"
+        return "recrawl/unwanted" if self._recrawls.is_unwanted(entry) else ""
+
+    def _follow(self, now: CrawlOptions) -> None:
+        if now is not self.options:
+            self.options = now
+            self.scope = now.url_filter(self._skipped_extensions)
+        self._recrawls.use(now.recrawl)
+        for use in self._followers:
+            use(now)
+
+
+MAX_PATTERNS = 100
+MAX_CHARS = 500
+# Of this thread's own time, for one URL. A pattern that is not at fault takes microseconds.
+_PATIENCE_S = 0.05
+_LENGTHS = (8, 12, 14, 16, 18, 20, 22, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048)
+_TRIED = ("a", "0", "/", "a/", "0-", "&a=0", "%20", ".")
+
+
+class BadPattern(ValueError):
+    """A pattern that is not used; the text says why."""
+
+
+def compiled(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+    """The patterns, to be searched for anywhere in a URL; BadPattern names one that will not do."""
+    if len(patterns) > MAX_PATTERNS:
+        raise BadPattern(f"{len(patterns)} patterns are too many; give {MAX_PATTERNS} at the most")
+    return tuple(_compiled(text) for text in patterns)
+
+
+@lru_cache(maxsize=2 * MAX_PATTERNS)
+def _compiled(text: str) -> re.Pattern[str]:
+    if len(text) > MAX_CHARS:
+        start = f"{text[:40]}…"
+        raise BadPattern(f"{start!r} has {len(text)} characters; use {MAX_CHARS} at the most")
+    try:
+        pattern = re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise BadPattern(f"{text!r} is no regular expression: {error}") from error
+    for length in _LENGTHS:
+        for part in _TRIED:
+            # No URL has line breaks: they keep the pattern from matching too soon.
+            tried = (part * length)[:length] + "\n\n"
+            before = thread_time()
+            pattern.search(tried)
+            if thread_time() - before > _PATIENCE_S:
+                raise BadPattern(
+                    f"{text!r} takes too long on a URL of {length} characters; avoid a repetition "
+                    "within a repetition, as in (a+)+, and several .* in a row"
+                )
+    return pattern

@@ -1,0 +1,271 @@
+"""Decide when a page is visited again. Pure: time is an argument.
+
+`fixed:7d` visits every page at one interval. `adaptive` learns each page's own: it grows while the
+page stays the same and shrinks when it changed. What sites say (sitemaps, Cache-Control) counts for
+the first interval, and as the least one. Errors and gone pages back off, and end after some.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+from crawler.dedup.simhash import distance
+from crawler.util.format import seconds
+
+OFF, ADAPTIVE = "off", "adaptive"
+_FIXED = "fixed:"
+_HOUR_S = 3600.0
+_DAY_S = 86_400.0
+# There must be a date for the next visit.
+LONGEST_S = 3650 * _DAY_S
+# Bytes of a content hash that an entry keeps: as many as content-seen knows a page by.
+DIGEST_BYTES = 12
+# changefreq of sitemaps; "always" and "never" are within the bounds anyway.
+CHANGEFREQ_S: Mapping[str, float] = {
+    "always": _HOUR_S,
+    "hourly": _HOUR_S,
+    "daily": _DAY_S,
+    "weekly": 7 * _DAY_S,
+    "monthly": 30 * _DAY_S,
+    "yearly": 365 * _DAY_S,
+    "never": 365 * _DAY_S,
+}
+_MAX_AGE = re.compile(r"(?:^|,)\s*max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class RecrawlTuning:
+    """The setting RECRAWL changes these by name."""
+
+    # Seconds to the second visit, and the least and the most between two; fixed intervals have
+    # the least as well.
+    start_s: float = 7 * _DAY_S
+    min_s: float = _HOUR_S
+    max_s: float = 30 * _DAY_S
+    # The interval is multiplied by these.
+    unchanged: float = 1.5
+    changed: float = 0.7
+    # More changes in a row than these: at least daily, at least hourly.
+    daily_after: int = 5
+    hourly_after: int = 10
+    # Bits of the SimHash in which two versions may differ and still be the same.
+    distance: int = 3
+    # More failed visits in a row than this end it; each makes the wait twice as long.
+    failures: int = 3
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            whole = field.type == "int"
+            if type(value) not in ((int,) if whole else (int, float)) or not 0 <= value < 1e12:
+                kind = "whole number" if whole else "number"
+                raise ValueError(f"has {field.name} {value!r}; give a {kind}, 0 or more")
+        if not 0 < self.min_s <= self.max_s <= LONGEST_S:
+            raise ValueError(
+                f"has min_s {self.min_s:g} and max_s {self.max_s:g}; give 0 < min_s <= max_s, 10 "
+                "years at the most"
+            )
+        if not (0 < self.changed <= 1 <= self.unchanged):
+            raise ValueError(
+                f"has changed {self.changed:g} and unchanged {self.unchanged:g}; give a factor up "
+                "to 1 and one from 1 on"
+            )
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """The defaults with some values changed; ValueError says what is wrong."""
+        names = [field.name for field in fields(cls)]
+        unknown = set(given) - set(names)
+        if unknown:
+            raise ValueError(f"has no {min(unknown)!r}; it has {', '.join(names)}")
+        return cls(**given)
+
+
+DEFAULTS = RecrawlTuning()
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What is remembered of a page's visits. It travels in the page's entry, see `packed`."""
+
+    interval_s: float
+    # Of the last version that was seen.
+    digest: bytes
+    simhash: int | None = None
+    # Of the version that it last changed to, see dedup/simhash.py.
+    words: bytes = b""
+    visits: int = 1
+    changes: int = 0
+    changes_in_a_row: int = 0
+    failures_in_a_row: int = 0
+    # SimHash of the version that it last changed to, if that is another one: small changes that
+    # add up are noticed.
+    since: int | None = None
+
+    def packed(self) -> list[Any]:
+        """A short list of plain values."""
+        numbers = [self.visits, self.changes, self.changes_in_a_row, self.failures_in_a_row]
+        if self.since is not None:
+            numbers.append(self.since)
+        return [round(self.interval_s), self.digest, self.simhash, self.words, *numbers]
+
+    @classmethod
+    def unpacked(cls, values: Any) -> Self | None:
+        """The visit of such a list, or None for anything else: the page counts as new."""
+        try:
+            interval_s, digest, simhash, words, *numbers = values
+            hashes = (bytes(digest), simhash, bytes(words))
+            visit = cls(float(interval_s), *hashes, *map(int, numbers))
+        except (TypeError, ValueError):
+            return None
+        return visit if simhash is None or isinstance(simhash, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class VisitResult:
+    """What a visit found: hashes of the content. Without a digest: not modified (304)."""
+
+    digest: bytes = b""
+    simhash: int | None = None
+    words: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What the site says. Times in seconds, None where it says nothing."""
+
+    changefreq_s: float | None = None
+    modified_at_s: float | None = None
+    max_age_s: float | None = None
+
+
+NO_HINTS = Hints()
+
+
+@dataclass(frozen=True, slots=True)
+class VisitAgain:
+    """Visit it again after this wait."""
+
+    wait_s: float
+    visit: Visit
+    changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """It is visited no more."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecrawlPolicy:
+    """When pages are visited again. `fixed_s` None: adaptive."""
+
+    fixed_s: float | None = None
+    tuning: RecrawlTuning = DEFAULTS
+
+    def visited(
+        self, before: Visit | None, found: VisitResult, hints: Hints = NO_HINTS, *, now_s: float
+    ) -> VisitAgain:
+        """The next visit of a page that was there."""
+        if before is None:
+            first_s = self._first_s(hints, now_s)
+            visit = Visit(first_s, found.digest, found.simhash, found.words)
+            return VisitAgain(self._wait_s(visit, hints), visit)
+        changed = self._is_changed(before, found)
+        in_a_row = before.changes_in_a_row + 1 if changed else 0
+        visit = replace(
+            before,
+            interval_s=self._next_s(before.interval_s, in_a_row),
+            visits=before.visits + 1,
+            changes=before.changes + changed,
+            changes_in_a_row=in_a_row,
+            failures_in_a_row=0,
+        )
+        if found.digest and found.digest != before.digest:
+            known = before.since if before.since is not None else before.simhash
+            since = None if changed or known == found.simhash else known
+            words = found.words if changed else before.words
+            visit = replace(
+                visit, digest=found.digest, simhash=found.simhash, words=words, since=since
+            )
+        return VisitAgain(self._wait_s(visit, hints), visit, changed)
+
+    def failed(self, before: Visit, *, gone: bool = False) -> VisitAgain | End:
+        """The next visit of a page that gave an error; `gone` if it said that it is, for good."""
+        failures = before.failures_in_a_row + 1
+        if gone or failures > self.tuning.failures:
+            return End("gone" if gone else "failures")
+        wait_s = min(before.interval_s * 2.0**failures, max(self.tuning.max_s, before.interval_s))
+        return VisitAgain(
+            wait_s, replace(before, visits=before.visits + 1, failures_in_a_row=failures)
+        )
+
+    # -------------------------------------------------------------------------------------------
+
+    def _first_s(self, hints: Hints, now_s: float) -> float:
+        if self.fixed_s is not None:
+            return max(self.tuning.min_s, self.fixed_s)
+        first = self.tuning.start_s
+        if hints.changefreq_s is not None:
+            first = hints.changefreq_s
+        elif hints.modified_at_s is not None:
+            # What changed lately may change again soon.
+            first = min(first, now_s - hints.modified_at_s)
+        return self._bounded(first)
+
+    def _next_s(self, interval_s: float, changes_in_a_row: int) -> float:
+        tuning = self.tuning
+        if self.fixed_s is not None:
+            return max(tuning.min_s, self.fixed_s)
+        interval_s *= tuning.changed if changes_in_a_row else tuning.unchanged
+        if changes_in_a_row > tuning.hourly_after:
+            interval_s = min(interval_s, _HOUR_S)
+        elif changes_in_a_row > tuning.daily_after:
+            interval_s = min(interval_s, _DAY_S)
+        return self._bounded(interval_s)
+
+    def _wait_s(self, visit: Visit, hints: Hints) -> float:
+        """Not while the site says that nothing changes, unless it says so for very long."""
+        if self.fixed_s is not None or hints.max_age_s is None:
+            return visit.interval_s
+        return max(visit.interval_s, min(hints.max_age_s, self.tuning.start_s))
+
+    def _is_changed(self, before: Visit, found: VisitResult) -> bool:
+        if not found.digest or found.digest == before.digest:
+            return False
+        if found.words and found.words == before.words:
+            return False
+        known = before.since if before.since is not None else before.simhash
+        if found.simhash is None or known is None:
+            return True
+        return distance(found.simhash, known) > self.tuning.distance
+
+    def _bounded(self, interval_s: float) -> float:
+        return max(self.tuning.min_s, min(interval_s, self.tuning.max_s))
+
+
+def policy_of(text: str, tuning: RecrawlTuning = DEFAULTS) -> RecrawlPolicy | None:
+    """The policy of the argument `recrawl`, None for "off"; ValueError for what it cannot be."""
+    if text == OFF:
+        return None
+    if text == ADAPTIVE:
+        return RecrawlPolicy(None, tuning)
+    interval_s = seconds(text.removeprefix(_FIXED)) if text.startswith(_FIXED) else None
+    if not interval_s or interval_s > LONGEST_S:
+        raise ValueError(
+            f"is {text!r}; use off, adaptive, or fixed: and an interval, as in fixed:7d, fixed:12h "
+            "or fixed:30m, of 10 years at the most"
+        )
+    return RecrawlPolicy(float(interval_s), tuning)
+
+
+def max_age_s(cache_control: str) -> float | None:
+    """What Cache-Control says; None where it says nothing, or that it must be asked each time."""
+    found = _MAX_AGE.search(cache_control)
+    age = float(found[1]) if found is not None else 0.0
+    return age or None

@@ -1,0 +1,212 @@
+"""Turn a Scrapy Request into a frontier entry and back. No pickle: msgpack carries the rest.
+
+A plain GET needs nothing but its URL. What else a request has (method, body, headers, cookies,
+callback and errback by name, cb_kwargs, meta, flags, priority, dont_filter, encoding) travels in
+the tail. It is known by its canonical URL and fetched as it is written. Tuples arrive as lists, but
+for the local address of a connection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgpack
+from scrapy import Request
+
+from crawler.discovery.priority import clamp, front_queue, score
+from crawler.errors import CrawlerError
+from crawler.frontier.entry import MAX_DEPTH, Entry, Kind
+from crawler.urls import DEFAULT, SITEMAP, Rejected, Urls, with_fragment
+from crawler.util.request_meta import LEASE, MAY_FETCH
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+
+
+# Set by Scrapy's proxy middleware: its proxy is the environment's; whom its credentials are for.
+_OF_ENVIRONMENT, _TRUSTED_PROXY = "_scheme_proxy", "_auth_proxy"
+_PROXY_SECRET = "Proxy-Authorization"  # noqa: S105 - a header
+_BIND = "bindaddress"
+_RETRIES = "retry_times"
+# Set by Scrapy or by us on the way; they mean nothing to the next process.
+_LOCAL_META = frozenset(
+    {
+        LEASE,
+        MAY_FETCH,
+        "depth",
+        "download_slot",
+        "download_latency",
+        "fetch_started",
+        "fetch_ms",
+        "crawl_delay",
+        "redirect_ttl",
+        "is_start_request",
+        _OF_ENVIRONMENT,
+        _TRUSTED_PROXY,
+    }
+)
+
+# URLs in which nothing is to be escaped, as most are. Scrapy's look for it takes longer than the
+# rest of making a request, and it leaves the look out for those that say so in their meta.
+_SAFE_URL = re.compile(
+    r"https?://[a-z0-9.-]+(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
+    r"/[A-Za-z0-9/._~%&=+-]*(?:\?[A-Za-z0-9/._~%&=+-]*)?"
+)
+_VERBATIM = "verbatim_url"
+
+
+class NotCarried(CrawlerError):
+    """A request that cannot travel through Redis; the text names the field."""
+
+
+def to_entry(
+    request: Request,
+    spider: Spider,
+    thresholds: Sequence[int],
+    *,
+    depth: int | None = None,
+    parent: int = 0,
+    urls: Urls = DEFAULT,
+    kind: Kind = Kind.PAGE,
+) -> Entry | Rejected:
+    """The entry of a request, a Rejected for a URL that is not crawled, or NotCarried."""
+    spelling = urls.spelling(request.url)
+    if isinstance(spelling, Rejected):
+        return spelling
+    url, written = spelling
+    if depth is None:
+        depth = request.meta.get("depth", 0)
+        if not isinstance(depth, int):
+            raise NotCarried(
+                f"{request} cannot go through the frontier: meta['depth'] is {depth!r}. Use a "
+                "whole number, or leave it out."
+            )
+    tail = _tail(request, spider)
+    method = SITEMAP if kind is Kind.SITEMAP else request.method
+    return Entry(
+        id=urls.fingerprint(url, method, request.body),
+        url=url,
+        queue=front_queue(clamp(score(url, depth) + request.priority), thresholds),
+        depth=max(0, min(depth, MAX_DEPTH)),
+        parent=parent,
+        group_skip=urls.group_skip(url),
+        kind=kind,
+        written=with_fragment(url, written, request.url.partition("#")[2]),
+        tail=tail,
+    )
+
+
+def to_request(entry: Entry, spider: Spider) -> Request:
+    """The request of an entry."""
+    meta: dict[str, Any] = {"depth": entry.depth, "download_slot": entry.host}
+    tail = entry.tail
+    if entry.attempts:
+        # As Scrapy's own retries have it.
+        meta[_RETRIES] = entry.attempts
+    if not tail:
+        return _request(entry.written_url, meta)
+    meta.update(tail.get("meta", {}))
+    if isinstance(meta.get(_BIND), list):
+        # Sockets take tuples only.
+        meta[_BIND] = tuple(meta[_BIND])
+    return _request(
+        entry.written_url,
+        meta,
+        method=tail.get("method", "GET"),
+        body=tail.get("body"),
+        headers=tail.get("headers"),
+        cookies=tail.get("cookies"),
+        callback=_method(spider, tail.get("callback")),
+        errback=_method(spider, tail.get("errback")),
+        cb_kwargs=tail.get("cb_kwargs"),
+        flags=tail.get("flags"),
+        priority=tail.get("priority", 0),
+        dont_filter=tail.get("dont_filter", False),
+        encoding=tail.get("encoding", "utf-8"),
+    )
+
+
+def as_given(request: Request, source: Entry) -> Request:
+    """A request in the place of that of `source`, as a redirect, with no more than users gave.
+
+    Of the headers it has the user's, not Scrapy's defaults. Its proxy has the credentials that
+    Scrapy took out of its address; that of the environment is chosen anew.
+    """
+    given = source.tail.get("headers", {})
+    headers = {name: values for name, values in given.items() if name in request.headers}
+    meta = request.meta
+    if _OF_ENVIRONMENT in meta:
+        meta = {key: value for key, value in meta.items() if key != "proxy"}
+    elif _TRUSTED_PROXY in meta and meta[_TRUSTED_PROXY] == meta.get("proxy"):
+        if proxy := source.tail.get("meta", {}).get("proxy"):
+            meta = {**meta, "proxy": proxy}
+        else:
+            # Chosen by a middleware.
+            headers[_PROXY_SECRET] = request.headers.getlist(_PROXY_SECRET)
+    return request.replace(headers=headers, meta=meta)
+
+
+def _request(url: str, meta: dict[str, Any], **more: Any) -> Request:
+    if _SAFE_URL.fullmatch(url) is None:
+        return Request(url, meta=meta, **more)
+    request = Request(url, meta={**meta, _VERBATIM: True}, **more)
+    del request.meta[_VERBATIM]
+    return request
+
+
+def _tail(request: Request, spider: Spider) -> dict[str, Any]:
+    """What the request has beyond its URL; empty for a plain GET."""
+    tail: dict[str, Any] = {
+        "method": "" if request.method == "GET" else request.method,
+        "body": request.body,
+        "headers": {key.decode("latin-1"): values for key, values in request.headers.items()},
+        "cookies": request.cookies,
+        "callback": _name(request, "callback", spider),
+        "errback": _name(request, "errback", spider),
+        "cb_kwargs": request.cb_kwargs,
+        "flags": request.flags,
+        "priority": request.priority,
+        "dont_filter": request.dont_filter,
+        "encoding": "" if request.encoding == "utf-8" else request.encoding,
+        "meta": {key: value for key, value in request.meta.items() if key not in _LOCAL_META},
+    }
+    tail = {name: value for name, value in tail.items() if value}
+    _check(request, tail)
+    return tail
+
+
+def _check(request: Request, tail: dict[str, Any]) -> None:
+    for name, value in tail.items():
+        parts = value.items() if name in ("meta", "cb_kwargs") else [(None, value)]
+        for key, part in parts:
+            try:
+                # There and back: some of what can be packed cannot be unpacked.
+                msgpack.unpackb(msgpack.packb({"" if key is None else key: part}))
+            except (TypeError, ValueError, OverflowError) as error:
+                field = name if key is None else f"{name}[{key!r}]"
+                raise NotCarried(
+                    f"{request} cannot go through the frontier: {field} is a "
+                    f"{type(part).__name__} ({error}). Use numbers, strings, bytes, lists and "
+                    "dicts with strings as keys, or keep it in the spider."
+                ) from error
+
+
+def _name(request: Request, field: str, spider: Spider) -> str:
+    function = getattr(request, field)
+    # The scheduler puts an errback of its own around the spider's.
+    function = getattr(function, "wrapped", function)
+    if function is None:
+        return ""
+    name = getattr(function, "__name__", "")
+    if getattr(function, "__self__", None) is spider and hasattr(spider, name):
+        return name
+    raise NotCarried(
+        f"{request} cannot go through the frontier: its {field} {function!r} must be a method of "
+        f"the spider {spider.name!r}."
+    )
+
+
+def _method(spider: Spider, name: str | None) -> Callable[..., Any] | None:
+    return getattr(spider, name) if name else None

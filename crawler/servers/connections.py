@@ -1,0 +1,262 @@
+"""Connections to Redis and MongoDB, shared by all components of a crawl.
+
+Where the user named no server, an embedded one is started in CRAWL_DIR.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pymongo import AsyncMongoClient
+from pymongo.errors import ConfigurationError as MongoConfigurationError
+from pymongo.errors import InvalidURI, OperationFailure, PyMongoError
+from scrapy import signals
+
+from crawler import settings as ours
+from crawler.errors import ConfigurationError, CrawlerError
+from crawler.servers.embedded import EmbeddedServers
+from crawler.servers.embedded.servers import Watchdog
+from crawler.servers.mongo import explain, start_error
+from crawler.servers.redis import checks, connection
+from crawler.servers.redis.connection import Client
+from crawler.servers.redis.errors import RedisAway
+from crawler.servers.redis.settings import redis_url
+from crawler.util.tasks import within
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+# In which a MongoDB is found, and connected to.
+_SELECT_MS, _CONNECT_MS = 5000, 20_000
+_CLOSE_S = 2.0
+# What LEASE_TTL has room for: a claim that holds up a beat and times out, that beat and the next
+# one, and one that is answered.
+_WAITS_IN_A_TTL = 4
+# A busy machine needs so many seconds at times; with a shorter LEASE_TTL less of that has room.
+_REDIS_MIN_S = 1.0
+# Several lines a command or connection at DEBUG: nobody who debugs a spider wants them.
+for _name in ("pymongo", "redis"):
+    logging.getLogger(_name).setLevel(logging.INFO)
+
+
+class Servers:
+    """Opens each connection when it is first asked for, and closes them when the engine stops."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        redis_url: str | None,
+        redis_params: dict[str, Any],
+        mongo_uri: str | None,
+        redis_timeout_s: float,
+        mongo_timeout_s: float,
+        require_persistence: bool = True,
+    ) -> None:
+        self._embedded = EmbeddedServers(folder)
+        self._watchdog = Watchdog(self._embedded)
+        self._redis_url = redis_url
+        self._redis_params = redis_params
+        self._mongo_uri = mongo_uri
+        self._redis_timeout_s = redis_timeout_s
+        self._mongo_timeout_s = mongo_timeout_s
+        self._require_persistence = require_persistence
+        self._redis: Client = None
+        self._mongo: AsyncMongoClient[dict[str, Any]] | None = None
+        self._lock = asyncio.Lock()
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings, *, mongo_timeout_s: float | None = None) -> Self:
+        """Those of the settings; MongoDB may be given another time than MONGO_TIMEOUT."""
+        return cls(
+            Path(settings["CRAWL_DIR"]),
+            redis_url=redis_url(settings),
+            redis_params=settings.getdict("REDIS_PARAMS"),
+            mongo_uri=settings["MONGO_URI"],
+            redis_timeout_s=redis_limit_s(settings),
+            mongo_timeout_s=mongo_timeout_s or mongo_limit_s(settings),
+            require_persistence=settings.getbool("REQUIRE_PERSISTENCE"),
+        )
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        servers = cls.from_settings(crawler.settings)
+        if servers._redis_url is None:  # noqa: SLF001 - of this class
+            # Here, since the command looks whether it answers before the crawl does.
+            logger.info(
+                "No REDIS_URL: the frontier is in an embedded server, in %s",
+                crawler.settings["CRAWL_DIR"],
+            )
+        servers._tell_limits()  # noqa: SLF001 - of this class
+        crawler.signals.connect(servers.close, signals.engine_stopped)
+        return servers
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Self:
+        """The instance that serves this crawl."""
+        servers = crawler.get_extension(cls)
+        if servers is None:
+            raise ConfigurationError(
+                "The extension crawler.servers.connections.Servers is off; the frontier needs it."
+            )
+        return servers
+
+    async def redis(self) -> Client:
+        """The connection to Redis; ServerAway or ConfigurationError with what to do."""
+        async with self._lock:
+            if self._redis is None:
+                url = self._redis_url
+                if url is None:
+                    url = await self._start(self._embedded.redis_url)
+                redis = await connection.connect(
+                    url, self._redis_params, timeout_s=self._redis_timeout_s
+                )
+                try:
+                    if self._require_persistence:
+                        await checks.taken(checks.check(redis))
+                except CrawlerError:
+                    await within(_CLOSE_S, redis.aclose())
+                    raise
+                self._redis = redis
+            return self._redis
+
+    async def mongo(self) -> AsyncMongoClient[dict[str, Any]]:
+        """The connection to MongoDB; ServerAway or ConfigurationError with what to do."""
+        async with self._lock:
+            if self._mongo is None:
+                uri = self._mongo_uri or await self._start(self._embedded.mongo_uri)
+                self._mongo = await _connect_mongo(uri, self._mongo_timeout_s)
+            return self._mongo
+
+    @asynccontextmanager
+    async def checked(self, pages_store: str) -> AsyncIterator[Client]:
+        """Redis for a while, when it is sure that the servers answer and take writes.
+
+        Embedded ones are started, and stay until release().
+        """
+        try:
+            redis = await self.redis()
+            await checks.check_writes(redis)
+            if pages_store == "mongo":
+                await self.mongo()
+            yield redis
+        finally:
+            await self._disconnect()
+
+    def release(self) -> None:
+        """Give up the embedded servers; their last user stops them. Blocking."""
+        self._embedded.release()
+
+    async def close(self) -> None:
+        """Close the connections, and give up the embedded servers."""
+        await self._disconnect()
+        await asyncio.to_thread(self.release)
+
+    async def _disconnect(self) -> None:
+        """In bounded time: clients say goodbye to their servers, which may be away."""
+        await self._watchdog.stop()
+        redis, mongo, self._redis, self._mongo = self._redis, self._mongo, None, None
+        try:
+            hung_up = await within(_CLOSE_S, *([] if redis is None else [redis.aclose()]))
+            if mongo is not None:
+                hung_up &= await _hang_up(mongo)
+            if not hung_up:
+                logger.info(
+                    "A server did not hang up within %.0f s; its connection is cut", _CLOSE_S
+                )
+        except (PyMongoError, OSError, *RedisAway) as error:
+            logger.info("A connection could not be closed: %s", error)
+
+    def _tell_limits(self) -> None:
+        """Log which time limits of the user's are too long to be used."""
+        given = connection.time_limits(self._redis_url or "", self._redis_params)
+        for name, limit_s in given.items():
+            if limit_s > self._redis_timeout_s:
+                logger.warning(
+                    "%s of REDIS_URL or REDIS_PARAMS is longer than REDIS_TIMEOUT and a quarter of "
+                    "LEASE_TTL allow: %g s are used",
+                    *(name, self._redis_timeout_s),
+                )
+
+    async def _start(self, start: Any) -> str:
+        # A crawl that fails while it opens never stops the engine; release() may be repeated.
+        atexit.register(self._embedded.release)
+        url = str(await asyncio.to_thread(start))
+        self._watchdog.start()
+        return url
+
+
+def redis_limit_s(settings: BaseSettings) -> float:
+    """Seconds in which Redis must answer, or ConfigurationError."""
+    wanted_s = _above_zero(settings, "REDIS_TIMEOUT")
+    ttl_s = settings.getfloat("LEASE_TTL")
+    longest_s = max(ttl_s / _WAITS_IN_A_TTL, _REDIS_MIN_S)
+    if wanted_s > longest_s and wanted_s != ours.REDIS_TIMEOUT:
+        raise ConfigurationError(
+            f"REDIS_TIMEOUT is {wanted_s:g} and LEASE_TTL {ttl_s:g}: a connection that goes silent "
+            f"would cost a process its leases. Set REDIS_TIMEOUT to {longest_s:g} or less, or "
+            f"LEASE_TTL to {wanted_s * _WAITS_IN_A_TTL:g} or more."
+        )
+    return min(wanted_s, longest_s)
+
+
+def mongo_limit_s(settings: BaseSettings) -> float:
+    """Seconds in which MongoDB must answer, or ConfigurationError."""
+    return _above_zero(settings, "MONGO_TIMEOUT")
+
+
+def _above_zero(settings: BaseSettings, name: str) -> float:
+    value = settings.getfloat(name)
+    if not value > 0:
+        raise ConfigurationError(f"{name} is {value:g}; give seconds, more than 0.")
+    return value
+
+
+async def _connect_mongo(uri: str, timeout_s: float) -> AsyncMongoClient[dict[str, Any]]:
+    where, timeout_ms = connection.masked(uri), max(1, round(timeout_s * 1000))
+    try:
+        client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
+            uri,
+            tz_aware=True,
+            # They win over those of the URI: by default pymongo waits for ever.
+            socketTimeoutMS=timeout_ms,
+            waitQueueTimeoutMS=timeout_ms,
+            connectTimeoutMS=min(timeout_ms, _CONNECT_MS),
+            serverSelectionTimeoutMS=min(timeout_ms, _SELECT_MS),
+        )
+    except (InvalidURI, MongoConfigurationError, ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"MONGO_URI is {where!r}: {error}. Use mongodb://host:27017/."
+        ) from error
+    try:
+        # Here too where operations have more time.
+        async with asyncio.timeout(min(timeout_ms, _CONNECT_MS) / 1000):
+            await client.admin.command("ping")
+    except (PyMongoError, TimeoutError) as error:
+        await _hang_up(client)
+        trouble = "refuses" if isinstance(error, OperationFailure) else "does not answer"
+        why = explain(error) if isinstance(error, PyMongoError) else "it is silent"
+        raise start_error(
+            error,
+            f"MongoDB at {where} {trouble} ({why}). Start it, correct MONGO_URI, or "
+            "write pages to a file instead: -s PAGES_STORE=none -O pages.jsonl",
+        ) from error
+    return client
+
+
+async def _hang_up(client: AsyncMongoClient[dict[str, Any]]) -> bool:
+    """Close a client; False if its server did not answer in time."""
+    if await within(_CLOSE_S, client.close()):
+        return True
+    # By now it has no sessions to end: the second time it closes its sockets, and asks nobody.
+    await within(_CLOSE_S, client.close())
+    return False

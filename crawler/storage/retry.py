@@ -1,0 +1,130 @@
+"""Write to MongoDB again and again while it is away; give up only when the crawl ends.
+
+A circuit breaker (util/breaker.py) says when fetching should pause: what was fetched waits in
+memory, and the heartbeat keeps its leases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine
+from time import monotonic
+from typing import Any, TypeVar
+
+from pymongo.errors import NetworkTimeout, PyMongoError
+
+from crawler.errors import NotStored
+from crawler.servers.mongo import MongoHealth, may_pass
+from crawler.util.breaker import Breaker
+from crawler.util.tasks import abandon
+
+logger = logging.getLogger(__name__)
+
+# Scrapy does not tell pipelines that the crawl ends while they have items: one has to look.
+_LOOK_S = 0.5
+# With the looks before and after it, and the end of the connections, below 10 s.
+_GIVE_UP_S = 6.0
+
+Result = TypeVar("Result")
+Send = Callable[[], Coroutine[Any, Any, Result]]
+
+
+class RetryingWriter:
+    """Writes of one kind, named by what waits for them."""
+
+    def __init__(
+        self,
+        what: str,
+        is_closing: Callable[[], bool],
+        health: MongoHealth,
+        *,
+        timeout_s: float,
+        on_failure: Callable[[], None] = lambda: None,
+        on_change: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._what = what
+        self._is_closing = is_closing
+        self._health = health
+        # A write that takes longer has failed, of however many messages it consists.
+        self._timeout_s = timeout_s
+        # Called at each write that failed, and when the breaker's state changed.
+        self._on_failure = on_failure
+        self._on_change = on_change
+        self._circuit = Breaker()
+        self._told = self._circuit.state
+        self._give_up_at: float | None = None
+        self._given_up = False
+
+    async def write(self, send: Send[Result]) -> Result:
+        """Return when `send` worked; raises NotStored if the crawl ends first, or its error.
+
+        It is called again after failures, so it must bear repetition.
+        """
+        while True:
+            self._check_end()
+            try:
+                result = await self._attempt(send)
+            except PyMongoError as error:
+                if not may_pass(error):
+                    raise
+                self._failed(error)
+                # Spread, so that a fleet does not come back all at once.
+                await self._wait(self._circuit.failed() * random.uniform(0.5, 1))
+            else:
+                self._worked()
+                return result
+
+    async def _attempt(self, send: Send[Result]) -> Result:
+        task = asyncio.get_running_loop().create_task(send())
+        try:
+            until_s = monotonic() + self._timeout_s
+            while not (await asyncio.wait({task}, timeout=_LOOK_S))[0]:
+                self._check_end()
+                if monotonic() > until_s:
+                    raise NetworkTimeout(f"no answer within {self._timeout_s:g} s")
+            return task.result()
+        finally:
+            abandon(task)
+
+    async def _wait(self, wait_s: float) -> None:
+        self._tell()
+        until_s = monotonic() + wait_s
+        while (left_s := until_s - monotonic()) > 0:
+            await asyncio.sleep(min(left_s, _LOOK_S))
+            self._check_end()
+        self._circuit.try_again()
+        self._tell()
+
+    def _check_end(self) -> None:
+        """Raise NotStored when the crawl ends and MongoDB had its time."""
+        if self._given_up:
+            raise NotStored("MongoDB was given up on.")
+        if not self._is_closing():
+            return
+        if self._give_up_at is None:
+            self._give_up_at = monotonic() + _GIVE_UP_S
+        elif monotonic() > self._give_up_at:
+            self._given_up = True
+            logger.error(
+                "MongoDB does not answer and the crawl ends: pages that are not stored go back to "
+                "the frontier"
+            )
+            raise NotStored("MongoDB does not answer.")
+
+    def _failed(self, error: PyMongoError) -> None:
+        self._on_failure()
+        self._health.failed(self._what, error)
+
+    def _worked(self) -> None:
+        self._circuit.worked()
+        self._tell()
+        # The end of a crawl may have more to write than fits into its time.
+        self._give_up_at = None
+        self._health.worked(self._what)
+
+    def _tell(self) -> None:
+        if self._told != self._circuit.state:
+            self._told = self._circuit.state
+            self._on_change(self._told)

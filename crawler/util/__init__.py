@@ -1,0 +1,15 @@
+"""A handful of modules that any package may use, each named by its job.
+
+    tasks         end background tasks for good, wait with a limit
+    per_crawler   what all components of a crawl share: made once, kept by the crawler
+    breaker       when a server that fails is left alone; pure
+    format        numbers and durations as people read and write them; pure
+    secrets       hide passwords and tokens in texts; pure
+    stat_names    the closed list of figures, and which stat is which figure; pure
+    request_meta  keys of a request's meta that several packages use
+    file_limit    open files: how many a crawl needs, what fits into less
+    interrupts    SIGINT and SIGTERM before an event loop handles them
+
+Nothing here imports another package but crawler.errors. What has one user belongs to that user.
+Owns no keys. Public: nothing.
+"""

@@ -1,0 +1,100 @@
+"""SIGINT and SIGTERM before an event loop handles them: one line, and one exit code.
+
+While modules are loaded SIGTERM ends the process at once, since nothing is open yet, and SIGINT
+raises KeyboardInterrupt as ever. A command that has something to clean up calls `unwind`, and one
+that starts a reactor `remember`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Container
+from types import FrameType, TracebackType
+from typing import Any
+
+from crawler.errors import ExitCode
+
+_TOLD = {signal.SIGINT: "stopped by Ctrl-C\n", signal.SIGTERM: "stopped by SIGTERM\n"}
+# Set by the first one. Modules that are written in C may drop an exception while they are loaded.
+_came = threading.Event()
+
+
+def watch() -> None:
+    """Handle both from now on, where nobody else does."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = tell_in_one_line
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _note)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _exit)
+
+
+def unwind() -> None:
+    """Let the next signal raise KeyboardInterrupt, and the one after it end the process at once.
+
+    Raises KeyboardInterrupt if one came already.
+    """
+    _replace({_note, _exit}, _raise_once)
+    if _came.is_set():
+        raise KeyboardInterrupt
+
+
+def remember() -> None:
+    """Do nothing at a signal until somebody else handles them: see `came`.
+
+    For the start of Twisted's reactor, which logs exceptions and goes on.
+    """
+    _replace({_raise_once}, _remember)
+
+
+def came() -> bool:
+    """Has there been a signal?"""
+    return _came.is_set()
+
+
+def tell_in_one_line(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """For sys.excepthook: all but KeyboardInterrupt are shown as ever."""
+    if not issubclass(kind, KeyboardInterrupt) or hasattr(sys, "ps1"):
+        sys.__excepthook__(kind, error, traceback)
+        return
+    sys.stderr.write(_TOLD[signal.SIGINT])
+    # Python would end itself by SIGINT, which is another code.
+    atexit._run_exitfuncs()  # noqa: SLF001 - there is no public name for it
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(ExitCode.INTERRUPTED)
+
+
+def _replace(ours: Container[Any], handler: Callable[[int, FrameType | None], None]) -> None:
+    for number in _TOLD:
+        if signal.getsignal(number) in ours:
+            signal.signal(number, handler)
+
+
+def _remember(_: int, __: FrameType | None) -> None:
+    _came.set()
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    _came.set()
+    signal.default_int_handler(number, frame)
+
+
+def _raise_once(number: int, frame: FrameType | None) -> None:
+    if _came.is_set():
+        _exit(number)
+    _note(number, frame)
+
+
+def _exit(number: int, _: FrameType | None = None) -> None:
+    # Without Python's buffers: the signal may have come while one was written.
+    os.write(2, _TOLD[signal.Signals(number)].encode())
+    os._exit(ExitCode.INTERRUPTED)

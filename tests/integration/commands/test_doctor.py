@@ -1,0 +1,124 @@
+"""`scrapy doctor` on real servers: good ones, wrong ones, none."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis as redis_client
+from scrapy.utils.project import get_project_settings
+
+from crawler.commands._doctor import FAILURE, OK, WARNING, Doctor, Finding
+from crawler.servers.connections import Servers
+from tests.acceptance.crawls import scrapy
+from tests.dns_server import DnsServer
+
+
+@pytest.fixture
+async def dns() -> AsyncIterator[DnsServer]:
+    async with DnsServer() as dns:
+        dns.set("host.test", "192.0.2.1")
+        yield dns
+
+
+async def examine(tmp_path: Path, **changes: Any) -> dict[str, Finding]:
+    settings = get_project_settings()
+    for name, value in {"REQUIRE_PERSISTENCE": False, **changes}.items():
+        settings.set(name, value, "cmdline")
+    servers = Servers.from_settings(settings)
+    try:
+        doctor = Doctor(settings, servers, crawl_dir=tmp_path, dns_name="host.test")
+        return {finding.subject: finding async for finding in doctor.findings()}
+    finally:
+        await servers.close()
+
+
+async def test_good_servers_pass(
+    tmp_path: Path, redis_url: str, mongo_uri: str, dns: DnsServer
+) -> None:
+    agent = "mine/1.0 (+https://mine.example/bot)"
+    found = await examine(
+        tmp_path,
+        REDIS_URL=redis_url,
+        MONGO_URI=mongo_uri,
+        DNS_SERVERS=[dns.address],
+        USER_AGENT=agent,
+    )
+    wrong = [f for f in found.values() if f.level != OK and f.subject != "Redis memory"]
+    assert not wrong
+    assert {"settings", "user agent", "file limit", "Redis keeps", "MongoDB", "DNS"} <= set(found)
+    assert "192.0.2.1 for host.test" in found["DNS"].text
+
+
+async def test_a_redis_that_forgets_is_a_failure(
+    tmp_path: Path, redis_url: str, dns: DnsServer
+) -> None:
+    with redis_client.Redis.from_url(redis_url) as client:
+        client.config_set("appendonly", "no")
+        try:
+            found = await examine(
+                tmp_path, REDIS_URL=redis_url, PAGES_STORE="none", DNS_SERVERS=[dns.address]
+            )
+        finally:
+            client.config_set("appendonly", "yes")
+    assert found["Redis keeps"].level == FAILURE
+    assert found["MongoDB"].text == "not used (PAGES_STORE=none)"
+
+
+async def test_the_nodes_of_a_cluster_are_all_asked(
+    tmp_path: Path, redis_cluster_url: str, dns: DnsServer
+) -> None:
+    found = await examine(
+        tmp_path, REDIS_URL=redis_cluster_url, PAGES_STORE="none", DNS_SERVERS=[dns.address]
+    )
+    assert "cluster of 3" in found["Redis"].text
+
+
+@pytest.mark.parametrize(("mood", "level"), [("answers", OK), ("servfail", FAILURE)])
+async def test_a_dns_that_does_not_answer_is_a_failure(
+    tmp_path: Path, redis_url: str, dns: DnsServer, mood: str, level: str
+) -> None:
+    dns.mood = mood
+    found = await examine(
+        tmp_path, REDIS_URL=redis_url, PAGES_STORE="none", DNS_SERVERS=[dns.address]
+    )
+    assert found["DNS"].level == level
+
+
+async def test_a_name_without_an_address_is_a_warning(
+    tmp_path: Path, redis_url: str, dns: DnsServer
+) -> None:
+    dns.forget("host.test")
+    found = await examine(
+        tmp_path, REDIS_URL=redis_url, PAGES_STORE="none", DNS_SERVERS=[dns.address]
+    )
+    assert found["DNS"].level == WARNING
+    assert "--name" in found["DNS"].advice
+
+
+def test_the_command_says_all_that_is_wrong_and_exits_with_1(tmp_path: Path) -> None:
+    values = {
+        "REDIS_URL": "redis://:secret@127.0.0.1:1/",
+        "MONGO_URI": "mongodb://me:secret@127.0.0.1:1/",
+        "DNS_SERVERS": "127.0.0.1:1",
+        "DELAY_MIN": "abc",
+        "CRAWL_DIR": str(tmp_path / "none"),
+    }
+    settings = [word for name, value in values.items() for word in ("-s", f"{name}={value}")]
+    run = scrapy("doctor", "--json", "--name", "host.test", *settings)
+    assert run.code == 1
+    assert "Traceback" not in run.stderr
+    assert "secret" not in run.stdout + run.stderr
+    failed = [line for line in map(json.loads, run.stdout.splitlines()) if line["level"] == FAILURE]
+    assert [line["subject"] for line in failed] == ["settings", "Redis", "MongoDB", "DNS"]
+    assert not (tmp_path / "none").exists()
+
+
+def test_without_a_crawl_the_embedded_servers_are_tried_and_leave_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "none"
+    # Nobody listens there: DNS fails at once.
+    run = scrapy("doctor", "-s", f"CRAWL_DIR={folder}", "-s", "DNS_SERVERS=127.0.0.1:1")
+    assert "Redis         Valkey 9." in run.stdout
+    assert "checks failed" in run.stdout
+    assert not folder.exists()

@@ -1,0 +1,427 @@
+"""`scrapy pages` on a real MongoDB, as the store pipeline fills it."""
+
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pymongo
+import pytest
+import zstandard
+from scrapy.exceptions import UsageError
+
+from crawler.commands.pages import Command
+from crawler.urls import fingerprint, host_of, registered_domain
+from tests.crawlers import project_crawler
+
+ROOT = Path(__file__).resolve().parents[3]
+URL = "http://a.test/page"
+COPY = "http://b.test/copy"
+GONE = "http://a.test/gone"
+HIDDEN = "http://a.test/hidden"
+DENIED = "http://www.a.test/denied"
+UNSORTED = "http://a.test/?b=2&a=1"
+BODY = "<html>Grüße, 世界</html>".encode()
+
+
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+Run = Callable[..., Done]
+Get = Run
+
+
+def url_hash(url: str) -> str:
+    return f"{fingerprint(url):016x}"
+
+
+def metadata(
+    url: str, status: int = 200, duplicate_of: str = "", reason: str = ""
+) -> dict[str, Any]:
+    return {
+        "url": url,
+        "url_hash": url_hash(url),
+        "host": host_of(url),
+        "domain": registered_domain(host_of(url)),
+        "status": status,
+        "reason": reason,
+        "title": "A title",
+        "charset": "utf-8",
+        "crawled_at": datetime(2024, 5, 6, tzinfo=UTC),
+        "size_bytes": len(BODY),
+        "content_hash": "a hash",
+        "duplicate_of": url_hash(duplicate_of) if duplicate_of else "",
+        "links": ["http://a.test/"],
+    }
+
+
+def content(url: str, codec: str, body: bytes) -> dict[str, Any]:
+    return {
+        "page_id": url_hash(url),
+        "crawled_at": datetime(2024, 5, 6, tzinfo=UTC),
+        "codec": codec,
+        "body": body,
+        "text": "Grüße, 世界",
+    }
+
+
+@pytest.fixture
+def pages(mongo_uri: str, mongo_db_name: str, capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
+    """Runs the command in this process: there are many runs, and Python starts slowly."""
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        database = client[mongo_db_name]
+        database["pages_metadata"].insert_many(
+            [
+                metadata(URL),
+                metadata(COPY, duplicate_of=URL),
+                metadata(GONE, status=404, reason="status_404"),
+                metadata(HIDDEN, reason="noindex"),
+                metadata(DENIED, status=0, reason="robots"),
+                metadata("http://a.test/zlib"),
+                metadata("http://a.test/odd"),
+                metadata("http://a.test/damaged"),
+            ]
+        )
+        database["pages_content"].insert_many(
+            [
+                content(URL, "zstd", zstandard.ZstdCompressor().compress(BODY)),
+                content("http://a.test/zlib", "zlib", zlib.compress(BODY)),
+                content("http://a.test/odd", "rot13", BODY),
+                content("http://a.test/damaged", "zstd", b"nonsense"),
+            ]
+        )
+
+    def run(*arguments: str, **settings: Any) -> Done:
+        command = Command()
+        values = {"MONGO_URI": mongo_uri, "MONGO_DATABASE": mongo_db_name, **settings}
+        command.settings = project_crawler(**values).settings
+        capfdbinary.readouterr()
+        try:
+            command.run(list(arguments), argparse.Namespace())
+        except SystemExit as error:
+            command.exitcode = int(error.code or 0)
+        except UsageError as error:
+            # Scrapy prints it and exits so.
+            command.exitcode = 2
+            print(error, file=sys.stderr)
+        sys.stdout.flush()
+        out, err = capfdbinary.readouterr()
+        return Done(command.exitcode, out, err)
+
+    return run
+
+
+@pytest.fixture
+def get(pages: Run) -> Get:
+    return partial(pages, "get")
+
+
+def test_a_page_is_shown_in_brief(get: Get) -> None:
+    # Spelled otherwise, it is the same page.
+    done = get("HTTP://A.test:80/page?utm_source=x#part")
+    text = done.stdout.decode()
+    assert done.returncode == 0, done.stderr
+    assert URL in text
+    assert "A title" in text
+    assert "Grüße, 世界" in text
+    assert done.stderr == b""
+
+
+def test_a_page_is_looked_for_as_its_crawl_spells_urls(
+    get: Get, mongo_uri: str, mongo_db_name: str
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client[mongo_db_name]["pages_metadata"].insert_one(metadata(UNSORTED))
+    assert get(UNSORTED).stderr == b"scrapy pages: http://a.test/?a=1&b=2 is not stored.\n"
+    done = get(f"{UNSORTED}&ref=x", URL_SORT_QUERY=False, URL_DROP_PARAMETERS=["ref"])
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert UNSORTED in done.stdout.decode()
+
+
+def test_the_body_is_given_byte_for_byte(get: Get) -> None:
+    assert get(URL, "--body").stdout == BODY
+    assert get("http://a.test/zlib", "--body").stdout == BODY
+
+
+def test_a_duplicate_shows_the_content_that_was_kept(get: Get) -> None:
+    assert get(COPY, "--text").stdout.decode() == "Grüße, 世界\n"
+    read = json.loads(get("--json", "--body", COPY).stdout)
+    assert read == {"url": COPY, "content_url": URL, "body": BODY.decode()}
+
+
+def test_a_duplicate_of_what_has_changed_since_does_not_show_that(
+    get: Get, mongo_uri: str, mongo_db_name: str
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client[mongo_db_name]["pages_metadata"].update_one(
+            {"url": URL}, {"$set": {"content_hash": "of another version"}}
+        )
+    done = get(COPY, "--text")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"it has the content of another page, which is gone" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("simhash", "is_shown"),
+    [("00000000000000ff", True), ("00000000000000f0", False), ("", False)],
+)
+def test_a_near_duplicate_shows_what_is_still_as_near_to_it(
+    get: Get, mongo_uri: str, mongo_db_name: str, simhash: str, is_shown: bool
+) -> None:
+    near = {"duplicate_distance": 2, "simhash": "000000000000003f", "content_hash": "of another"}
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        pages = client[mongo_db_name]["pages_metadata"]
+        pages.update_one({"url": COPY}, {"$set": near})
+        pages.update_one({"url": URL}, {"$set": {"simhash": simhash}})
+    done = get(COPY, "--text")
+    assert done.returncode == (0 if is_shown else 1)
+    assert ("Grüße" in done.stdout.decode()) == is_shown
+
+
+def test_metadata_is_given_as_json(get: Get) -> None:
+    read = json.loads(get(URL, "--meta", "--json").stdout)
+    assert read["title"] == "A title"
+    assert read["crawled_at"].startswith("2024-05-06T00:00:00")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["http://a.test/never"], 1, "http://a.test/never is not stored."),
+        ([GONE, "--body"], 1, "the answer was 404"),
+        ([HIDDEN, "--text"], 1, "asks not to be kept (noindex)"),
+        ([DENIED, "--body"], 1, "robots.txt forbids it"),
+        (["a.test/page"], 2, "'a.test/page' is no URL of a page: it is no URL; write"),
+        (["ftp://a.test/"], 2, "only http and https are crawled"),
+        (["http://a.test/odd", "--body"], 2, "the codec 'rot13'"),
+        (["http://a.test/damaged", "--body"], 2, "damaged"),
+        ([URL, "--body", "--text"], 2, "not allowed with"),
+    ],
+)
+def test_what_cannot_be_shown_is_told(get: Get, arguments: list[str], code: int, text: str) -> None:
+    done = get(*arguments)
+    assert done.returncode == code
+    assert text in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+def test_a_folder_that_is_not_there_is_told_and_not_made(tmp_path: Path) -> None:
+    folder = tmp_path / "none"
+    environment = {name: value for name, value in os.environ.items() if name != "MONGO_URI"}
+    command = [sys.executable, "-m", "scrapy", "pages", "get", URL, "-s", f"CRAWL_DIR={folder}"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"There is no folder" in done.stderr
+    assert not folder.exists()
+
+
+# --- find -----------------------------------------------------------------------------------------
+
+
+def test_pages_are_found_by_domain_time_status_and_reason(pages: Run) -> None:
+    def found(*options: str) -> set[str]:
+        done = pages("find", "--json", *options)
+        assert done.returncode in (0, 1)
+        return {json.loads(line)["url"] for line in done.stdout.splitlines()}
+
+    assert len(found()) == 8
+    assert found("--domain", "b.test") == {COPY}
+    assert found("--domain", "www.A.test") == {DENIED}
+    assert found("--status", "4xx") == {GONE}
+    assert found("--status", "0") == {DENIED}
+    assert found("--reason", "noindex") == {HIDDEN}
+    assert len(found("--since", "2024-05-06", "--limit", "3")) == 3
+    assert found("--since", "3d") == set()
+
+
+def test_pages_of_a_platform_are_found_under_its_suffix_too_as_former_versions_stored_them(
+    pages: Run, mongo_uri: str, mongo_db_name: str
+) -> None:
+    now, before = "http://alice.github.io/now", "http://alice.github.io/before"
+    other = "http://bob.github.io/before"
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client[mongo_db_name]["pages_metadata"].insert_many(
+            [metadata(now), *({**metadata(url), "domain": "github.io"} for url in (before, other))]
+        )
+    done = pages("find", "--json", "--domain", "alice.github.io")
+    assert {json.loads(line)["url"] for line in done.stdout.splitlines()} == {now, before}
+
+
+def test_a_list_for_people_says_what_is_special(pages: Run) -> None:
+    done = pages("find", "--domain", "a.test")
+    text = done.stdout.decode()
+    assert done.returncode == 0
+    assert "2024-05-06 00:00:00 UTC  200  " in text
+    assert f"{DENIED}  (robots)" in text
+    assert f"404      28 B  {GONE}\n" in text
+    nothing = pages("find", "--domain", "never.test")
+    assert (nothing.returncode, nothing.stdout) == (1, b"")
+    assert b"No stored page is like that." in nothing.stderr
+
+
+def test_a_reader_that_has_seen_enough_ends_the_list_quietly(
+    mongo_uri: str, mongo_db_name: str, pages: Run
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client[mongo_db_name]["pages_metadata"].insert_many(
+            metadata(f"http://many.test/{number}") for number in range(5000)
+        )
+    options = f"-s MONGO_URI={mongo_uri} -s MONGO_DATABASE={mongo_db_name}"
+    command = f"{sys.executable} -m scrapy pages find --limit 0 {options} | head -n 2"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], cwd=ROOT, capture_output=True, check=False
+    )
+    assert done.stdout.count(b"\n") == 2
+    assert done.stderr == b""
+
+
+# --- export ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def whole(mongo_uri: str, mongo_db_name: str, pages: Run) -> Run:
+    """Without the pages whose content cannot be read."""
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        broken = [url_hash("http://a.test/odd"), url_hash("http://a.test/damaged")]
+        client[mongo_db_name]["pages_metadata"].delete_many({"url_hash": {"$in": broken}})
+    return pages
+
+
+@pytest.mark.parametrize("name", ["pages.jsonl", "pages.jsonl.gz", "-"])
+def test_pages_are_exported_a_line_each(whole: Run, tmp_path: Path, name: str) -> None:
+    path = "-" if name == "-" else str(tmp_path / name)
+    done = whole("export", "-o", path, "--format", "jsonl")
+    assert done.returncode == 0, done.stderr
+    assert b"2 pages written" in done.stderr
+    data = done.stdout if name == "-" else Path(path).read_bytes()
+    lines = (gzip.decompress(data) if name.endswith("gz") else data).splitlines()
+    read = {page["url"]: page for page in map(json.loads, lines)}
+    assert read.keys() == {URL, "http://a.test/zlib"}
+    assert read[URL]["body"] == BODY.decode()
+    assert read[URL]["text"] == "Grüße, 世界"
+    assert read[URL]["crawled_at"].startswith("2024-05-06T00:00:00")
+    assert name == "-" or [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_all_that_is_known_is_exported_on_wish(whole: Run, tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    whole("export", "-o", str(path), "--all", "--no-body")
+    read = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(read) == 6
+    assert not any("body" in page for page in read)
+    whole("export", "-o", str(path), "--all", "--domain", "b.test")
+    # The file was replaced.
+    assert len(path.read_text().splitlines()) == 1
+
+
+def test_an_export_that_fails_leaves_what_was_there(pages: Run, tmp_path: Path) -> None:
+    path = tmp_path / "pages.jsonl"
+    path.write_text("old")
+    done = pages("export", "-o", str(path))
+    assert done.returncode == 2
+    assert b"damaged" in done.stderr or b"the codec 'rot13'" in done.stderr
+    assert path.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["pages.jsonl"]
+    missing = pages("export", "-o", str(tmp_path / "no" / "pages.jsonl"))
+    assert missing.returncode == 2
+    assert b"cannot be written (No such file or directory)" in missing.stderr
+
+
+# --- stats and repair -----------------------------------------------------------------------------
+
+
+def test_what_is_stored_is_counted(pages: Run) -> None:
+    text = pages("stats").stdout.decode()
+    assert "pages with content  4" in text
+    assert "200 6, no answer 1, 404 1" in text
+    counted = json.loads(pages("stats", "--json").stdout)
+    assert (counted["urls"], counted["pages"], counted["duplicates"]) == (8, 4, 1)
+    assert counted["reasons"] == {"noindex": 1, "robots": 1, "status_404": 1}
+    assert counted["domains"] == {"a.test": 7, "b.test": 1}
+    assert counted["disk_bytes"] > 0
+
+
+def test_of_an_empty_database_everything_is_zero(
+    mongo_uri: str, mongo_db_name: str, pages: Run
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client.drop_database(mongo_db_name)
+    done = pages("stats", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["urls"] == 0
+    assert pages("stats").returncode == 1
+
+
+def test_orphans_are_found_and_mended(mongo_uri: str, mongo_db_name: str, pages: Run) -> None:
+    young = content("http://x.test/young", "none", b"") | {"crawled_at": datetime.now(UTC)}
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        database = client[mongo_db_name]
+        database["pages_content"].insert_many(
+            [
+                content("http://x.test/", "none", b"nobody knows it"),
+                content(HIDDEN, "none", b"not to be kept"),
+                # Its metadata may be on its way.
+                young,
+                # An error since then does not take it away.
+                content(GONE, "none", b"as it was"),
+            ]
+        )
+        database["pages_metadata"].insert_one(metadata("http://x.test/empty"))
+        found = {"content_without_metadata": 2, "metadata_without_content": 1}
+        looked = pages("repair", "--dry-run", "--json")
+        assert looked.returncode == 1
+        assert json.loads(looked.stdout) == {**found, "mended": False}
+        mended = pages("repair", "--json")
+        assert mended.returncode == 0, mended.stderr
+        assert json.loads(mended.stdout) == {**found, "mended": True}
+        assert database["pages_content"].count_documents({}) == 6
+        assert "url_hash_1" in database["pages_metadata"].index_information()
+    assert pages("repair", "--dry-run").returncode == 0
+    lost = pages("find", "--reason", "content_missing").stdout.decode()
+    assert "http://x.test/empty  (content_missing)" in lost
+
+
+# --- mistakes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["find", "--since", "soon"], "'soon' is no time"),
+        (["find", "--status", "700"], "'700' is no status"),
+        (["find", "--limit", "-1"], "'-1' is no whole number"),
+        (["find", "--dom", "a.test"], "unrecognized arguments"),
+        (["export"], "the following arguments are required: -o/--output"),
+        (["export", "-o", "x", "--format", "xml"], "invalid choice: 'xml'"),
+        (["repair", "--older", "1"], "'1' is no time"),
+        (["drop"], "there is no 'drop'; use one of get, find, export, stats, repair"),
+    ],
+)
+def test_a_mistake_is_named(pages: Run, arguments: list[str], text: str) -> None:
+    done = pages(*arguments)
+    assert done.returncode == 2
+    assert text in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+def test_pages_of_another_version_are_not_read(
+    mongo_uri: str, mongo_db_name: str, pages: Run
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client[mongo_db_name]["pages_schema"].insert_one({"_id": "pages", "version": 9})
+    done = pages("stats")
+    assert done.returncode == 2
+    assert b"has pages of version 9" in done.stderr

@@ -1,0 +1,285 @@
+"""The cache of addresses, over a real DNS server and a real Redis."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from crawler.dns.breaker import DnsBreaker
+from crawler.dns.cache import DnsCache, Ttl
+from crawler.dns.errors import DnsFailed, NoSuchHost
+from crawler.dns.lookup import Lookup
+from tests.dns_server import DnsServer
+
+ONE, OTHER = "192.0.2.1", "192.0.2.2"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[DnsServer]:
+    async with DnsServer() as server:
+        server.set("a.test", ONE)
+        yield server
+
+
+@pytest.fixture
+async def client(redis_url: str) -> AsyncIterator[Redis]:
+    async with Redis.from_url(redis_url) as redis:
+        yield redis
+
+
+class Clock:
+    """The cache's time, moved by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr("crawler.dns.cache.monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+class Cache(DnsCache):
+    """A cache that keeps its statistics where a test sees them."""
+
+    def __init__(self, server: DnsServer, redis: Redis | None = None, **arguments: Any) -> None:
+        self.stats: Counter[str] = Counter()
+        lookup = Lookup([server.address], ipv6=False, try_s=0.1, lifetime_s=0.2)
+        super().__init__(lookup, count=self.count, **{"size": 100, **arguments})
+        self.redis = redis
+
+    def count(self, name: str) -> None:
+        self.stats[name] += 1
+
+
+async def test_an_answer_is_kept(server: DnsServer) -> None:
+    cache = Cache(server)
+    for _ in range(3):
+        assert await cache.get("a.test") == (ONE,)
+    assert server.questions("a.test") == 1
+    assert cache.stats == {"dns/misses": 1, "dns/hits": 2}
+
+
+@pytest.mark.parametrize(("ttl_s", "kept_s"), [(1, 60), (0, 60), (300, 300), (90_000, 3600)])
+async def test_an_answer_is_used_as_long_as_it_says_within_limits(
+    server: DnsServer, clock: Clock, ttl_s: int, kept_s: float
+) -> None:
+    server.set("a.test", ONE, ttl=ttl_s)
+    cache = Cache(server)
+    await cache.get("a.test")
+    server.set("a.test", OTHER)
+    clock.now += kept_s * 0.89
+    assert await cache.get("a.test") == (ONE,)
+    assert server.questions() == 1
+    clock.now += kept_s * 0.12
+    assert await cache.get("a.test") == (OTHER,)
+
+
+async def test_an_answer_in_use_is_renewed_before_its_end(server: DnsServer, clock: Clock) -> None:
+    cache = Cache(server)
+    await cache.get("a.test")
+    server.set("a.test", OTHER)
+    clock.now += 280
+    assert await cache.get("a.test") == (ONE,)
+    await asyncio.gather(*cache._in_flight.values())
+    assert await cache.get("a.test") == (OTHER,)
+    assert server.questions() == 2
+
+
+async def test_no_such_name_is_remembered_for_a_minute(server: DnsServer, clock: Clock) -> None:
+    cache = Cache(server)
+    for _ in range(3):
+        with pytest.raises(NoSuchHost):
+            await cache.get("new.test")
+    assert server.questions() == 1
+    assert cache.stats["dns/nxdomain"] == 1
+    server.set("new.test", ONE)
+    clock.now += 61
+    assert await cache.get("new.test") == (ONE,)
+
+
+async def test_a_name_is_looked_up_once_however_many_ask(server: DnsServer) -> None:
+    server.delay_s = 0.05
+    cache = Cache(server)
+    found = await asyncio.gather(*(cache.get("a.test") for _ in range(50)))
+    assert set(found) == {(ONE,)}
+    assert server.questions() == 1
+
+
+async def test_a_lookup_goes_on_for_others_when_one_gives_up(server: DnsServer) -> None:
+    server.delay_s = 0.05
+    cache = Cache(server)
+    impatient = asyncio.create_task(cache.get("a.test"))
+    patient = asyncio.create_task(cache.get("a.test"))
+    await asyncio.sleep(0.01)
+    impatient.cancel()
+    assert await patient == (ONE,)
+    assert server.questions() == 1
+
+
+async def test_names_may_be_looked_up_before_they_are_needed(server: DnsServer) -> None:
+    cache = Cache(server)
+    cache.prefetch(["a.test", "a.test", "nowhere.test"])
+    await asyncio.gather(*cache._in_flight.values())
+    cache.prefetch(["a.test"])
+    assert await cache.get("a.test") == (ONE,)
+    assert server.questions() == 2
+
+
+async def test_memory_is_bounded_and_keeps_what_was_used_last(server: DnsServer) -> None:
+    server.set("*", ONE)
+    cache = Cache(server, size=2)
+    for name in ("1.test", "2.test", "1.test", "3.test", "1.test"):
+        await cache.get(name)
+    assert server.questions("1.test") == 1
+    await cache.get("2.test")
+    assert server.questions("2.test") == 2
+
+
+# --- while DNS is down ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mood", ["servfail", "silent"])
+async def test_an_old_answer_is_used_while_dns_is_down(
+    server: DnsServer, clock: Clock, mood: str
+) -> None:
+    cache = Cache(server)
+    await cache.get("a.test")
+    server.mood = mood
+    clock.now += 86_000
+    assert await cache.get("a.test") == (ONE,)
+    assert await cache.get("a.test") == (ONE,)
+    assert cache.stats["dns/stale"] == 2
+    assert cache.stats["dns/errors"] == 1
+    server.mood = "answers"
+    server.set("a.test", OTHER)
+    clock.now += 31
+    assert await cache.get("a.test") == (OTHER,)
+
+
+async def test_a_very_old_answer_is_not_used(server: DnsServer, clock: Clock) -> None:
+    cache = Cache(server)
+    await cache.get("a.test")
+    server.mood = "servfail"
+    clock.now += 86_400 + 301
+    with pytest.raises(DnsFailed):
+        await cache.get("a.test")
+
+
+async def test_an_answer_that_the_name_is_gone_ends_the_old_one(
+    server: DnsServer, clock: Clock
+) -> None:
+    cache = Cache(server)
+    await cache.get("a.test")
+    server.forget("a.test")
+    clock.now += 301
+    with pytest.raises(NoSuchHost):
+        await cache.get("a.test")
+
+
+async def test_many_failures_in_a_row_stop_the_storm(
+    server: DnsServer, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="crawler")
+    cache = Cache(server, breaker=DnsBreaker(4, probe_gap_s=1.0))
+    server.set("*", ONE)
+    server.mood = "servfail"
+    for number in range(100):
+        with pytest.raises(DnsFailed):
+            await cache.get(f"{number}.test")
+    asked = server.questions()
+    assert cache.stats["dns/errors"] == 4
+    # One probe at a time, and a second apart.
+    clock.now += 1.1
+    for number in range(10):
+        with pytest.raises(DnsFailed):
+            await cache.get(f"{number}.test")
+    assert cache.stats["dns/errors"] == 5
+    assert server.questions() - asked <= asked / 4 + 1
+    server.mood = "answers"
+    clock.now += 1.1
+    await cache.get("0.test")
+    await cache.get("1.test")
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition(";")[0] for line in lines] == [
+        "DNS gives no answers",
+        "DNS answers again",
+    ]
+
+
+async def test_an_outage_costs_few_lookups_at_once(server: DnsServer) -> None:
+    server.mood = "silent"
+    cache = Cache(server, breaker=DnsBreaker(4, probe_gap_s=0.0))
+    for number in range(4):
+        with pytest.raises(DnsFailed):
+            await cache.get(f"{number}.test")
+    server.most_at_once = 0
+    found = await asyncio.gather(
+        *(cache.get(f"{number}.test") for number in range(50)), return_exceptions=True
+    )
+    assert all(isinstance(error, DnsFailed) for error in found)
+    assert cache.stats["dns/errors"] == 5
+
+
+# --- the fleet -----------------------------------------------------------------------------------
+
+
+async def test_an_answer_serves_all_processes(server: DnsServer, client: Redis) -> None:
+    assert await Cache(server, client).get("a.test") == (ONE,)
+    other = Cache(server, client)
+    assert await other.get("a.test") == (ONE,)
+    assert server.questions() == 1
+    assert other.stats == {"dns/hits": 1}
+
+
+async def test_no_such_name_serves_all_processes(server: DnsServer, client: Redis) -> None:
+    for _ in range(2):
+        with pytest.raises(NoSuchHost):
+            await Cache(server, client).get("nowhere.test")
+    assert server.questions() == 1
+    assert 59_000 < await client.pttl("dns:nowhere.test") <= 60_000
+
+
+async def test_a_shared_answer_is_no_longer_good_than_in_the_first_process(
+    server: DnsServer, client: Redis
+) -> None:
+    ttl = Ttl(0.3, 0.3)
+    await Cache(server, client, ttl=ttl).get("a.test")
+    server.set("a.test", OTHER)
+    await asyncio.sleep(0.32)
+    assert await Cache(server, client, ttl=ttl).get("a.test") == (OTHER,)
+
+
+async def test_an_old_answer_of_another_process_is_used_while_dns_is_down(
+    server: DnsServer, client: Redis
+) -> None:
+    ttl = Ttl(0.05, 0.05)
+    await Cache(server, client, ttl=ttl).get("a.test")
+    await server.stop()
+    await asyncio.sleep(0.06)
+    other = Cache(server, client, ttl=ttl)
+    assert await other.get("a.test") == (ONE,)
+    assert other.stats["dns/stale"] == 1
+
+
+async def test_without_redis_each_process_asks_for_itself(server: DnsServer) -> None:
+    # Nothing listens on the discard port.
+    async with Redis.from_url("redis://127.0.0.1:9") as away:
+        cache = Cache(server, away)
+        for _ in range(2):
+            assert await cache.get("a.test") == (ONE,)
+    assert server.questions() == 1
+
+
+async def test_closing_ends_what_is_going_on(server: DnsServer) -> None:
+    server.delay_s = 10
+    cache = Cache(server)
+    cache.prefetch(["a.test"])
+    await asyncio.sleep(0.01)
+    await cache.close()
+    assert not cache._in_flight

@@ -1,0 +1,118 @@
+"""Names of hosts that are about to be claimed are looked up before, each of them once."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+
+import pytest
+
+from crawler.dns.cache import DnsCache
+from crawler.dns.lookup import Lookup
+from crawler.dns.prefetch import DnsPrefetch
+from crawler.dns.resolver import Resolver
+from crawler.frontier import Entry, Frontier
+from crawler.frontier.host_index import Upcoming
+from crawler.servers.redis.connection import Client, connect
+from crawler.urls import fingerprint
+from tests.dns_server import DnsServer
+
+
+class Process:
+    """What looks ahead in one process."""
+
+    def __init__(self, redis: Client, dns: DnsServer) -> None:
+        self.stats: Counter[str] = Counter()
+        lookup = Lookup([dns.address], ipv6=False, try_s=5, lifetime_s=10)
+        self.cache = DnsCache(lookup, size=100, count=self.count)
+        self.cache.redis = redis  # type: ignore[assignment]
+        self.resolver = Resolver({".over.test": "127.0.0.1"}, self.cache, self.count)
+        self.prefetch = DnsPrefetch(
+            self.resolver,
+            Upcoming(redis, "web", 1),
+            SimpleNamespace(shard_order=[0]),  # type: ignore[arg-type]
+            self.count,
+        )
+
+    def count(self, name: str, by: int = 1) -> None:
+        self.stats[name] += by
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> AsyncIterator[Client]:
+    client = await connect(redis_url)
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture
+async def dns() -> AsyncIterator[DnsServer]:
+    async with DnsServer() as server:
+        server.set("*", "192.0.2.1")
+        yield server
+
+
+async def add(redis: Client, *hosts: str) -> None:
+    frontier = Frontier(redis, "web")
+    await frontier.open()
+    urls = [f"http://{host}/" for host in hosts]
+    await frontier.add([Entry(fingerprint(url), url) for url in urls])
+
+
+async def test_names_are_known_before_their_urls_are_claimed(redis: Client, dns: DnsServer) -> None:
+    await add(redis, "a.test", "b.test:8080", "x.over.test", "192.0.2.7", "localhost")
+    process = Process(redis, dns)
+    process.prefetch.open()
+    async with asyncio.timeout(30):
+        while dns.questions() < 2 or process.cache.answers < 2:  # noqa: ASYNC110 - a task works meanwhile
+            await asyncio.sleep(0.01)
+    await process.prefetch.close()
+    await process.resolver.look_up("a.test")
+    await process.resolver.look_up("b.test")
+    assert process.stats == {"dns/prefetched": 2, "dns/misses": 2, "dns/hits": 2}
+    assert set(dns.asked) == {("a.test", "A"), ("b.test", "A")}
+
+
+async def test_it_looks_further_ahead_while_names_are_new(redis: Client, dns: DnsServer) -> None:
+    await add(redis, *(f"{number}.test" for number in range(300)))
+    process = Process(redis, dns)
+    before: list[int] = []
+    while not before or dns.questions() > before[-1]:
+        before.append(dns.questions())
+        await process.prefetch.look(0)
+        await asyncio.gather(*process.cache._in_flight.values())
+    # Of one front queue a fifth of all that is looked at.
+    assert before[1] < 10
+    assert before[-1] > 40
+
+
+async def test_a_name_without_an_answer_is_left_to_its_fetch(redis: Client, dns: DnsServer) -> None:
+    dns.broken.add("a.test")
+    await add(redis, "a.test")
+    process = Process(redis, dns)
+    for _ in range(5):
+        await process.prefetch.look(0)
+        await asyncio.gather(*process.cache._in_flight.values())
+    assert process.stats["dns/prefetched"] == 1
+    assert process.stats["dns/errors"] == 1
+
+
+async def test_while_dns_is_down_nothing_is_looked_up_ahead(redis: Client, dns: DnsServer) -> None:
+    dns.mood = "servfail"
+    process = Process(redis, dns)
+    for number in range(8):
+        process.resolver.prefetch([f"{number}.test"])
+        await asyncio.gather(*process.cache._in_flight.values())
+    asked = dns.questions()
+    await add(redis, "a.test")
+    await process.prefetch.look(0)
+    assert process.stats["dns/prefetched"] == 0
+    assert dns.questions() == asked
+
+
+async def test_lookups_ahead_are_bounded(redis: Client, dns: DnsServer) -> None:
+    dns.delay_s = 0.2
+    process = Process(redis, dns)
+    started = process.resolver.prefetch(f"{number}.test" for number in range(1000))
+    assert len(started) == 64
+    await process.resolver.close()

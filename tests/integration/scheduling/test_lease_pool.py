@@ -1,0 +1,274 @@
+"""The lease pool on a real Redis: it gives back what it takes, and takes nothing when stopped."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from time import monotonic
+from typing import Any
+
+import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from crawler.frontier import Claim, CrawlControl, Entry, Frontier, Lease, Sizes
+from crawler.scheduling.completion import CompletionLimits, PageLimit
+from crawler.scheduling.engine import EngineHooks
+from crawler.scheduling.heartbeat import Heartbeat, Pulse
+from crawler.scheduling.lease_pool import LeasePool
+from crawler.servers.redis.connection import connect
+from crawler.servers.redis.health import RedisHealth
+from crawler.urls import fingerprint
+
+SOON_S = 20.0
+
+
+class SlowAnswers(Frontier):
+    """Redis has done its part of a claim some time before the process hears of it."""
+
+    delay_s = 0.2
+
+    async def claim(self, *args: Any, **kwargs: Any) -> Claim:
+        claim = await super().claim(*args, **kwargs)
+        await asyncio.sleep(self.delay_s)
+        return claim
+
+
+@pytest.fixture
+async def frontier(redis_url: str) -> AsyncIterator[SlowAnswers]:
+    redis = await connect(redis_url)
+    frontier = SlowAnswers(redis, "test")
+    await frontier.open()
+    yield frontier
+    await redis.aclose()
+
+
+class HalfAway(Frontier):
+    """One of two servers does not answer."""
+
+    async def claim(self, *args: Any, shard: int = 0, **kwargs: Any) -> Claim:
+        if shard == 1:
+            raise RedisConnectionError("away")
+        return await super().claim(*args, shard=shard, **kwargs)
+
+
+def lease_pool_of(frontier: Frontier, wake: Callable[[], None] = lambda: None) -> LeasePool:
+    async def look_outside() -> int:
+        return 0
+
+    hooks = EngineHooks(room=lambda: 8, wake=wake, look_outside=look_outside)
+    lease_pool = LeasePool(frontier, RedisHealth(), CompletionLimits(close_when_done=False), hooks)
+    lease_pool.beaten(monotonic() + 60)
+    return lease_pool
+
+
+async def add(frontier: Frontier, *urls: str) -> None:
+    await frontier.add([Entry(id=fingerprint(url), url=url) for url in urls])
+
+
+async def taken_from(lease_pool: LeasePool) -> Lease:
+    while (lease := lease_pool.take()) is None:  # noqa: ASYNC110 - as the engine does
+        await asyncio.sleep(0.01)
+    return lease
+
+
+async def test_closing_in_the_middle_of_a_claim_leaves_no_lease(frontier: SlowAnswers) -> None:
+    frontier.delay_s = 1.0
+    await add(frontier, "http://a.test/", "http://b.test/")
+    lease_pool = lease_pool_of(frontier)
+    lease_pool.open()
+    async with asyncio.timeout(SOON_S):
+        while not (await frontier.sizes()).leased:  # noqa: ASYNC110 - Redis tells nobody
+            await asyncio.sleep(0.01)
+        assert lease_pool.held == 0
+        await lease_pool.close()
+    sizes = await frontier.sizes()
+    assert (sizes.leased, sizes.waiting) == (0, 2)
+
+
+async def test_what_one_server_gave_is_fetched_while_another_is_away(redis_url: str) -> None:
+    async with await connect(redis_url) as redis:
+        frontier = HalfAway(redis, "test", shards=2)
+        await frontier.open()
+        await add(frontier, *(f"http://{number}.test/" for number in range(20)))
+        woken = asyncio.Event()
+        lease_pool = lease_pool_of(frontier, woken.set)
+        lease_pool.open()
+        async with asyncio.timeout(SOON_S):
+            await woken.wait()
+        assert lease_pool.take() is not None
+        await lease_pool.close()
+
+
+class OneCountsNoMore(Frontier):
+    """One of two servers is away when the shards are counted, after the first time."""
+
+    counts = 0
+    away = False
+
+    async def sizes_of(self, shard: int) -> Sizes:
+        self.counts += 1
+        if self.away and shard == 1:
+            raise RedisConnectionError("away")
+        return await super().sizes_of(shard)
+
+
+async def test_a_limit_of_pages_holds_and_is_no_halt_while_one_server_is_away(
+    redis_url: str,
+) -> None:
+    async with await connect(redis_url) as redis:
+        frontier = OneCountsNoMore(redis, "test", shards=2)
+        await frontier.open()
+        await add(frontier, *(f"http://{number}.test/" for number in range(40)))
+        lease_pool = lease_pool_of(frontier)
+        lease_pool.limits.max_pages = 20
+        lease_pool.open()
+        fetched = []
+        async with asyncio.timeout(SOON_S):
+            while len(fetched) < 20:
+                lease = await taken_from(lease_pool)
+                frontier.away = True
+                fetched.append(lease)
+                lease_pool.release(lease, 0)
+                lease_pool.outbox.done(lease, page=True)
+                lease_pool.settled(lease)
+            # Time for several claims, of which none gives a lease, and for another count.
+            before = frontier.counts
+            while frontier.counts == before:
+                lease_pool.news()
+                await asyncio.sleep(0.01)
+        assert lease_pool.take() is None
+        frontier.away = False
+        await lease_pool.close()
+        assert (await frontier.sizes()).claimed == 20
+
+
+async def test_shards_are_counted_about_once_a_second(redis_url: str) -> None:
+    async with await connect(redis_url) as redis:
+        frontier = OneCountsNoMore(redis, "test", shards=2)
+        await frontier.open()
+        limit = PageLimit(frontier)
+        assert await limit.left(10) == 10
+        limit.claimed(4)
+        assert [await limit.left(10) for _ in range(5)] == [6] * 5
+        assert frontier.counts == 2
+
+
+async def test_news_at_the_moment_of_closing_do_not_keep_it_open(frontier: Frontier) -> None:
+    lease_pool = lease_pool_of(frontier)
+    lease_pool.open()
+    await asyncio.sleep(0.5)
+    lease_pool.news()
+    async with asyncio.timeout(SOON_S):
+        await lease_pool.close()
+
+
+async def test_a_lease_that_ends_without_a_fetch_frees_its_host(frontier: Frontier) -> None:
+    await add(frontier, "http://a.test/1", "http://a.test/2")
+    lease_pool = lease_pool_of(frontier)
+    lease_pool.open()
+    async with asyncio.timeout(SOON_S):
+        for _ in range(2):
+            lease = await taken_from(lease_pool)
+            lease_pool.outbox.done(lease, page=False)
+            lease_pool.settled(lease)
+        await lease_pool.close()
+    assert (await frontier.sizes()).done == 2
+
+
+async def test_pages_that_are_read_are_no_suspects_if_the_process_dies(frontier: Frontier) -> None:
+    lease_pool = lease_pool_of(frontier)
+    await add(frontier, *(f"http://{name}.test/" for name in "abcd"))
+    leases = (await frontier.claim(4, "all")).leases
+    lease_pool.claimed(leases)
+    waiting, fetched, read, done = leases
+    for lease in (fetched, read, done):
+        assert lease_pool.may_fetch(lease)
+    assert lease_pool.unsuspected == {waiting.key}
+    # Its page waits for its store; another one is stored, and Redis does not know it yet.
+    lease_pool.read(read)
+    lease_pool.outbox.done(done, page=True)
+    lease_pool.settled(done)
+    assert lease_pool.unsuspected == {waiting.key, read.key, done.key}
+    await lease_pool.outbox.drain()
+    assert lease_pool.unsuspected == {waiting.key, read.key}
+
+
+async def test_a_process_that_may_have_been_declared_dead_takes_nothing(
+    frontier: Frontier,
+) -> None:
+    await add(frontier, "http://a.test/")
+    lease_pool = lease_pool_of(frontier)
+    lease_pool.open()
+    async with asyncio.timeout(SOON_S):
+        while not lease_pool.held:  # noqa: ASYNC110 - as the engine does
+            await asyncio.sleep(0.01)
+        lease_pool.beaten(monotonic() - 0.001)
+        assert lease_pool.take() is None
+        lease_pool.beaten(monotonic() + 60)
+        assert lease_pool.take() is not None
+        await lease_pool.close()
+
+
+async def test_leases_of_a_shard_that_may_have_declared_it_dead_are_passed_over(
+    redis_url: str,
+) -> None:
+    async with await connect(redis_url) as redis:
+        frontier = Frontier(redis, "test", shards=2)
+        await frontier.open()
+        await add(frontier, *(f"http://{number}.test/" for number in range(8)))
+        lease_pool = lease_pool_of(frontier)
+        lease_pool.open()
+        async with asyncio.timeout(SOON_S):
+            while lease_pool.ready < 8:  # noqa: ASYNC110 - as the engine does
+                await asyncio.sleep(0.01)
+        lease_pool.beaten(monotonic() - 0.001, 0)
+        # Nor do they keep others from being claimed.
+        ready = lease_pool.ready
+        taken = [lease for _ in range(8) if (lease := lease_pool.take()) is not None]
+        assert {lease.shard for lease in taken} == {1}
+        assert 0 < len(taken) == ready < 8
+        assert not any(lease.shard == 1 for lease in lease_pool._ready)
+        lease_pool.beaten(monotonic() + 60, 0)
+        late = lease_pool.take()
+        assert late is not None
+        assert lease_pool.may_fetch(late)
+        lease_pool.beaten(monotonic() - 0.001, 0)
+        assert not lease_pool.may_fetch(late)
+        await lease_pool.close()
+
+
+async def test_a_server_that_forgot_a_process_learns_which_hosts_it_contacted(
+    frontier: Frontier, redis_url: str
+) -> None:
+    redis = await connect(redis_url)
+    await add(frontier, "http://a.test/")
+    lease_pool = lease_pool_of(frontier)
+    heartbeat = Heartbeat(
+        frontier,
+        lease_pool,
+        RedisHealth(),
+        Pulse(beat_s=0.05, lease_ttl_s=20),
+        about=dict,
+        on_beat=partial(asyncio.sleep, 0),
+        on_epoch=lambda: None,
+        on_loss=lambda _: None,
+    )
+    async with asyncio.timeout(SOON_S):
+        await heartbeat.open()
+        lease_pool.open()
+        lease = await taken_from(lease_pool)
+        # As after a crash that took the last second with it, in which this process began.
+        # At once: a beat in between would find two faults instead of one.
+        async with redis.pipeline(transaction=True) as fault:
+            fault.zrem("{test:0}:owners", frontier.owner)
+            fault.hset("{test:0}:stats", "run_id", "0")
+            await fault.execute()
+        while lease_pool.holds(lease):  # noqa: ASYNC110 - a beat finds out
+            await asyncio.sleep(0.01)
+        control = await CrawlControl.of(redis, "test")
+        while not (await control.host("a.test")).clock_ms:  # noqa: ASYNC110 - the same beat
+            await asyncio.sleep(0.01)
+        server_ms = int((await redis.time())[0] * 1000)
+        assert (await control.host("a.test")).clock_ms > server_ms + 10_000
+        await lease_pool.close()
+        await heartbeat.close()
+    await redis.aclose()

@@ -1,0 +1,218 @@
+"""URLs for which the frontier has no room wait in MongoDB, and come back when it has."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from pymongo import AsyncMongoClient
+
+from crawler.commands.frontier import Command
+from crawler.discovery.pushed import UrlReader
+from crawler.errors import NotStored
+from crawler.frontier import Added, Entry, Frontier, Tuning
+from crawler.frontier.entry import encode
+from crawler.frontier.start_urls import StartUrls
+from crawler.scheduling.intake import Intake
+from crawler.servers.redis.connection import connect
+from crawler.storage.spill import Spill
+from tests.crawlers import project_crawler
+from tests.integration.frontier.fleet import CRAWL, T0, claim, crawl, entries, entry
+from tests.private_mongo import PrivateMongo
+
+
+@pytest.fixture
+async def collection(mongo_uri: str, mongo_db_name: str) -> AsyncIterator[Any]:
+    async with AsyncMongoClient[dict[str, Any]](mongo_uri) as client:
+        yield client[mongo_db_name]["spilled"]
+
+
+@pytest.fixture
+async def frontier(redis_url: str) -> AsyncIterator[Frontier]:
+    """One that is full with three URLs."""
+    client = await connect(redis_url)
+    frontier = Frontier(client, CRAWL, tuning=Tuning(full_at=3))
+    await frontier.open()
+    await frontier.beat(now_ms=T0)
+    yield frontier
+    await client.aclose()
+
+
+@pytest.fixture
+async def away() -> AsyncIterator[Any]:
+    """The collection of a MongoDB that is not there."""
+    with socket.socket() as taken:
+        # Bound, and nobody listens.
+        taken.bind(("127.0.0.1", 0))
+        uri = f"mongodb://127.0.0.1:{taken.getsockname()[1]}"
+        async with AsyncMongoClient[dict[str, Any]](uri, serverSelectionTimeoutMS=100) as client:
+            yield client["pages"]["spilled"]
+
+
+def intake(frontier: Frontier, spill: Spill | None, *, closing: bool = False) -> Intake:
+    async def add(found: Sequence[Entry], mode: str) -> Added:
+        return await frontier.add(found, mode=mode)
+
+    return Intake(
+        frontier,
+        StartUrls(frontier._redis, "web:start_urls"),
+        UrlReader("web:start_urls"),
+        add,
+        spill,
+        is_closing=lambda: closing,
+    )
+
+
+async def fill_and_spill(frontier: Frontier, spill: Spill) -> list[Entry]:
+    """Fill the frontier; what is refused is spilled."""
+    await frontier.add(entries(3))
+    low = [entry(f"http://low{i}.test/", 5, tail={"etag": "x"}) for i in range(4)]
+    added = await frontier.add(low)
+    assert added.answers == "2222"
+    # Of links it gets the bytes.
+    await intake(frontier, spill).keep([*low[:2], *map(encode, low[2:])], added)
+    return low
+
+
+async def test_what_is_refused_comes_back_when_there_is_room(
+    frontier: Frontier, collection: Any
+) -> None:
+    spill = Spill(collection, CRAWL)
+    low = await fill_and_spill(frontier, spill)
+    assert await intake(frontier, spill).take_in() == 0
+    assert await collection.count_documents({}) == 4
+    for i in range(3):
+        for lease in await claim(frontier, now_ms=T0 + i):
+            await crawl(frontier, lease, now_ms=T0 + i)
+    assert await intake(frontier, spill).take_in() == 4
+    assert await collection.count_documents({}) == 0
+    assert [lease.entry for lease in await claim(frontier, now_ms=T0 + 9)] == low
+    assert await intake(frontier, spill).take_in() == 0
+
+
+async def test_a_process_that_dies_between_add_and_delete_loses_and_doubles_nothing(
+    frontier: Frontier, collection: Any
+) -> None:
+    spill = Spill(collection, CRAWL)
+    low = await fill_and_spill(frontier, spill)
+    await frontier.add(low, mode="all")
+    # It is known by now, so that it is dropped and not added a second time.
+    assert await intake(frontier, spill).take_in() == 4
+    assert await collection.count_documents({}) == 0
+    assert (await frontier.sizes()).waiting == 7
+
+
+async def test_a_url_is_kept_once_however_often_it_is_spilled_and_by_whom(collection: Any) -> None:
+    mine, others = Spill(collection, CRAWL), Spill(collection, "another crawl")
+    for spill in (mine, mine, others):
+        await spill.put(entries(2))
+    assert await collection.count_documents({}) == 4
+    assert await mine.some(10) == entries(2)
+    assert len(await mine.some(1)) == 1
+    await mine.drop(entries(2))
+    assert (await mine.some(10), len(await others.some(10))) == ([], 2)
+
+
+async def test_a_damaged_one_is_told_and_stops_nothing(
+    collection: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    spill = Spill(collection, CRAWL)
+    await collection.insert_one({"_id": "bad", "crawl": CRAWL, "entry": b"x"})
+    await spill.put(entries(1))
+    assert await spill.some(10) == entries(1)
+    assert "cannot be read" in caplog.text
+    assert await collection.count_documents({}) == 1
+
+
+async def test_a_crawl_that_is_deleted_leaves_none_to_one_of_its_name(
+    frontier: Frontier, collection: Any, redis_url: str, mongo_uri: str
+) -> None:
+    await fill_and_spill(frontier, Spill(collection, CRAWL))
+    await Spill(collection, "another crawl").put(entries(2))
+    await frontier.leave()
+    command = Command()
+    command.settings = project_crawler(
+        REDIS_URL=redis_url,
+        PAGES_STORE="mongo",
+        MONGO_URI=mongo_uri,
+        MONGO_DATABASE=collection.database.name,
+    ).settings
+    arguments = ["delete", "--yes", "--crawl", CRAWL]
+    await asyncio.to_thread(command.run, arguments, argparse.Namespace(help=False))
+    assert command.exitcode == 0
+    assert await collection.distinct("crawl") == ["another crawl"]
+
+
+async def test_without_mongodb_they_are_left_out_and_the_log_says_so_once(
+    frontier: Frontier, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = intake(frontier, None)
+    for _ in range(3):
+        await found.keep(entries(2), Added("12"))
+    assert caplog.text.count("links of low priority are left out") == 1
+    assert await found.take_in() == 0
+
+
+async def test_a_crawl_that_spilled_is_not_over_while_mongodb_is_away(
+    frontier: Frontier, away: Any
+) -> None:
+    found = intake(frontier, Spill(away, CRAWL))
+    # Nothing was ever refused, so nothing can wait there.
+    assert await found.take_in() == 0
+    await frontier.add(entries(3))
+    assert (await frontier.add([entry("http://low.test/", 5)])).answers == "2"
+    assert await found.take_in() > 0
+
+
+async def test_what_is_refused_waits_for_a_mongodb_that_is_away(
+    frontier: Frontier, caplog: pytest.LogCaptureFixture
+) -> None:
+    with PrivateMongo() as mongo:
+        uri = f"{mongo.uri}/?serverSelectionTimeoutMS=100"
+        async with AsyncMongoClient[dict[str, Any]](uri) as client:
+            spill = Spill(client["pages"]["spilled"], CRAWL)
+            mongo.kill()
+            keeping = asyncio.create_task(intake(frontier, spill).keep(entries(2), Added("22")))
+            for _ in range(3000):
+                if "MongoDB is away" in caplog.text:
+                    break
+                await asyncio.sleep(0.02)
+            assert "MongoDB is away" in caplog.text
+            assert not keeping.done()
+            mongo.start()
+            async with asyncio.timeout(60):
+                await keeping
+            assert await spill.some(10) == entries(2)
+
+
+async def test_a_crawl_that_ends_while_mongodb_is_away_gives_its_pages_back(
+    frontier: Frontier, away: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.storage.retry._GIVE_UP_S", 0.1)
+    found = intake(frontier, Spill(away, CRAWL), closing=True)
+    # Which costs the page no attempt.
+    with pytest.raises(NotStored):
+        await found.keep(entries(2), Added("22"))
+
+
+async def test_nobody_who_looks_in_the_background_waits_for_a_mongodb_that_hangs(
+    frontier: Frontier,
+) -> None:
+    with PrivateMongo() as mongo:
+        async with AsyncMongoClient[dict[str, Any]](mongo.uri) as client:
+            spill = Spill(client["pages"]["spilled"], CRAWL)
+            await spill.put(entries(1))
+            mongo.freeze()
+            found = intake(frontier, spill)
+            found.take_in_soon()
+            found.take_in_soon()
+            await found.close()
+            assert (await frontier.sizes()).waiting == 0
+            mongo.thaw()
+            # Known or not, what was cut off is taken in once.
+            assert await found.take_in() == 1
+            assert (await frontier.sizes()).waiting == 1

@@ -1,0 +1,63 @@
+"""Settings as the scheduler's parts take them."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings
+
+from crawler import settings as ours
+from crawler.config.read import given_options, retry_policy, tuning
+from crawler.errors import ConfigurationError
+from tests.crawlers import project_crawler
+
+
+def given(spider: Any = None, **settings: Any) -> dict[str, Any]:
+    return given_options(project_crawler(**settings).settings, spider)
+
+
+def test_settings_as_they_are_by_default_order_nothing_for_the_fleet() -> None:
+    assert given() == {}
+
+
+def test_weights_that_were_set_are_options_of_the_fleet() -> None:
+    weights = [1, 2, 3, 4, 5]
+    spider = SimpleNamespace(options={"scope": "any"})
+    assert given(spider, FRONTIER_WEIGHTS=weights) == {"weights": weights, "scope": "any"}
+    assert given(FRONTIER_LOAD_THRESHOLD="7") == {"load_threshold": 7}
+
+
+def test_weights_that_were_set_to_their_defaults_on_the_command_line_count_too() -> None:
+    settings = Settings(
+        {name: getattr(ours, name) for name in dir(ours) if name.isupper()}, priority="project"
+    )
+    settings.set("FRONTIER_LOAD_WEIGHTS", "60,25,10,4,1", "cmdline")
+    assert given_options(settings, None) == {"load_weights": [60, 25, 10, 4, 1]}
+
+
+@pytest.mark.parametrize("weights", [[1, 2, 3], "a,b,c,d,e", [0] * 5, [-1, 1, 1, 1, 1], [999] * 5])
+def test_wrong_weights_are_told_by_the_settings_name(weights: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"FRONTIER_WEIGHTS is .*; give 5 whole numbers"):
+        given(FRONTIER_WEIGHTS=weights)
+
+
+@pytest.mark.parametrize(("setting", "last"), [(0, 0), (3, 3), (31, 31), (99, 31)])
+def test_retries_have_an_end_that_an_entry_can_count_to(setting: int, last: int) -> None:
+    policy = retry_policy(Settings({**vars(ours), "RETRY_TIMES": setting}))
+    assert policy.is_last(last)
+    assert not policy.is_last(last - 1)
+
+
+def test_retries_may_be_switched_off() -> None:
+    assert retry_policy(project_crawler(RETRY_ENABLED="0").settings).is_last(0)
+    assert not retry_policy(project_crawler().settings).is_last(0)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "shards", "full_at"), [(0, 12, 0), (1000, 1, 800), (1200, 12, 80), (10, 12, 1)]
+)
+def test_a_limit_of_waiting_urls_is_for_all_shards_together(
+    waiting: int, shards: int, full_at: int
+) -> None:
+    whole = tuning(project_crawler(FRONTIER_MAX_WAITING=waiting).settings)
+    assert whole.of_a_shard(shards).full_at == full_at

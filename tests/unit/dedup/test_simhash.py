@@ -1,0 +1,117 @@
+"""SimHash: near for near texts, and the same as the simhash package's for the same features."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simhash import Simhash
+
+from crawler.dedup.simhash import BITS, distance, hashes_of, majority, words_of
+from crawler.dedup.simhash import simhash as simhash_of_hashes
+
+WORDS = [f"word{number}".encode() for number in range(2000)]
+
+
+def text(seed: int, length: int = 400) -> list[bytes]:
+    return random.Random(seed).choices(WORDS, k=length)
+
+
+def simhash(words: list[bytes]) -> int:
+    return simhash_of_hashes(hashes_of(b" ".join(words)))
+
+
+@given(st.sets(st.integers(0, 2**64 - 1), min_size=1, max_size=40))
+def test_the_majority_is_what_the_simhash_package_makes_of_the_same_hashes(
+    hashes: set[int],
+) -> None:
+    def its_own_number(feature: bytes) -> int:
+        return int(feature) if feature.isdigit() else 0  # the package tries it on b"test"
+
+    oracle = Simhash([str(value) for value in hashes], f=BITS, hashfunc=its_own_number)
+    assert majority(np.array(sorted(hashes), dtype=np.uint64)) == oracle.value
+
+
+def test_counting_in_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = text(1, 5000)
+    whole = simhash(words)
+    monkeypatch.setattr("crawler.dedup.simhash._CHUNK", 7)
+    assert simhash(words) == whole
+
+
+def test_equal_texts_have_equal_hashes_and_the_order_of_words_counts() -> None:
+    assert simhash(text(1)) == simhash(text(1))
+    assert distance(simhash([b"a", b"b", b"c"]), simhash([b"c", b"b", b"a"])) > 3
+
+
+def test_texts_that_differ_in_a_word_of_a_thousand_are_near() -> None:
+    near = 0
+    for seed in range(20):
+        words = text(seed, 1000)
+        other = [*words[:500], b"changed", *words[501:]]
+        near += distance(simhash(words), simhash(other)) <= 6
+    assert near == 20
+
+
+def test_texts_with_nothing_in_common_are_far() -> None:
+    assert all(distance(simhash(text(seed)), simhash(text(seed + 1000))) > 12 for seed in range(20))
+
+
+def test_words_are_compared_without_case_and_punctuation() -> None:
+    found = words_of("Ein Bär, ein BÄR! – 3.5").decode().split(" ")
+    assert [word for word in found if word] == ["ein", "bär", "ein", "bär", "3", "5"]
+
+
+@given(st.text(st.characters(codec="ascii")) | st.text(st.characters(codec="utf-8")))
+def test_words_are_what_the_regular_expression_of_words_finds(any_text: str) -> None:
+    found = words_of(any_text).decode().split(" ")
+    assert [word for word in found if word] == re.findall(r"\w+", any_text.lower())
+
+
+@given(st.lists(st.text("abcdefgh_ä0", min_size=1, max_size=40)))
+def test_each_word_has_a_hash_of_its_own_wherever_it_stands(words: list[str]) -> None:
+    hashes = hashes_of(" ".join(words).encode()).tolist()
+    assert hashes == [hashes_of(b"  " + word.encode()).tolist()[0] for word in words]
+    assert len(set(hashes)) == len(set(words))
+
+
+def test_every_byte_of_a_word_counts_and_none_of_its_neighbours() -> None:
+    for size in range(1, 30):
+        word = b"a" * size
+        others = [word[:at] + b"b" + word[at + 1 :] for at in range(size)]
+        hashes = hashes_of(b" ".join([word, *others, word + b"a", word]))
+        assert hashes[0] == hashes[-1]
+        assert len(set(hashes.tolist())) == size + 2
+
+
+def test_bits_of_words_are_as_often_set_as_not() -> None:
+    hashes = hashes_of(b" ".join(WORDS))
+    set_in = [(int(bit) & hashes != 0).mean() for bit in (1 << np.arange(BITS, dtype=np.uint64))]
+    assert 0.45 < min(set_in) < max(set_in) < 0.55
+
+
+def test_half_a_character_is_a_word_too() -> None:
+    assert words_of("a \ud800 b") == words_of("A \ud800 B")
+
+
+@given(st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=3, max_size=30))
+def test_a_shingle_counts_once_as_for_the_simhash_package(words: list[bytes]) -> None:
+    shingles = {b" ".join(words[at : at + 3]) for at in range(len(words) - 2)}
+
+    def ours(shingle: bytes) -> int:
+        return simhash(shingle.split(b" ")) if b" " in shingle else 0
+
+    features = [shingle.decode() for shingle in shingles]
+    assert simhash(words) == Simhash(features, f=BITS, hashfunc=ours).value
+
+
+@pytest.mark.parametrize("words", [b"", b" ", b"a", b" a  b "])
+def test_texts_of_few_words_have_few_hashes(words: bytes) -> None:
+    assert len(hashes_of(words)) == len(words.split())
+
+
+@pytest.mark.parametrize(("a", "b", "bits"), [(0, 0, 0), (0, 2**64 - 1, 64), (0b1010, 0b0110, 2)])
+def test_distance_counts_the_bits_that_differ(a: int, b: int, bits: int) -> None:
+    assert distance(a, b) == bits

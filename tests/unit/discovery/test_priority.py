@@ -1,0 +1,131 @@
+"""Scores and front queues."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.discovery.priority import Facts, HostFacts, Scorer, clamp, front_queue, score
+from crawler.urls import canonical
+
+THRESHOLDS = (80, 60, 40, 20)
+
+
+@pytest.mark.parametrize(
+    ("url", "depth", "points"),
+    [
+        ("http://h/", 0, 100),
+        ("http://h/", 1, 100),  # the bonus of a home page
+        ("http://h/", 3, 80),
+        ("http://h/a", 1, 90),
+        ("http://h/a/b", 1, 90),
+        ("http://h/a/b/c", 1, 87),
+        ("http://h/a/b/c/", 1, 87),
+        ("http://h/a/b/c/d/e", 0, 91),
+        ("http://h/?" + "q" * 50, 0, 100),
+        ("http://h/?" + "q" * 51, 2, 80),
+        ("http://h/?a/b/c/d/e/f", 1, 100),  # slashes of a query are no segments
+        ("http://h/" + "x" * 200, 0, 95),
+        ("http://h/?" + "q" * 51, 0, 100),
+        ("http://h/a.pdf", 1, 70),
+        ("http://h/a.PDF?x=1", 1, 70),
+        ("http://h/a.pdf/b", 1, 90),
+        ("http://h/pdf", 1, 90),
+        ("http://h/news", 1, 95),
+        ("http://h/blog/a", 1, 95),
+        ("http://h/a/news", 1, 90),
+        ("http://h/a", 10, 0),
+        ("http://h/a", 255, 0),
+    ],
+)
+def test_depth_segments_and_length_cost_points(url: str, depth: int, points: int) -> None:
+    assert score(url, depth) == points
+
+
+@pytest.mark.parametrize(
+    ("points", "queue"),
+    [(100, 1), (80, 1), (79, 2), (60, 2), (59, 3), (40, 3), (39, 4), (20, 4), (19, 5), (0, 5)],
+)
+def test_a_score_belongs_to_the_first_queue_whose_threshold_it_meets(
+    points: int, queue: int
+) -> None:
+    assert front_queue(points, THRESHOLDS) == queue
+
+
+@given(st.integers())
+def test_any_number_is_clamped_to_a_score(points: int) -> None:
+    assert 0 <= clamp(points) <= 100
+    assert clamp(points) == points or not 0 <= points <= 100
+
+
+URL = "http://www.h.test/a"
+
+
+@pytest.mark.parametrize(
+    ("host", "points"),
+    [
+        (HostFacts(), 0),
+        (HostFacts(urls=9), 5),
+        (HostFacts(urls=10), 0),
+        (HostFacts(inbound=9), 0),
+        (HostFacts(inbound=10), 5),
+        (HostFacts(inbound=99), 5),
+        (HostFacts(inbound=100), 10),
+        (HostFacts(inbound=1000), 15),
+        (HostFacts(inbound=10**6), 15),
+        (HostFacts(urls=0, inbound=10), 10),
+    ],
+)
+def test_new_hosts_and_those_that_others_link_to_have_more(host: HostFacts, points: int) -> None:
+    assert Scorer().host_points("www.h.test", host) == points
+
+
+def test_trusted_domains_have_more_with_all_below_them() -> None:
+    scorer = Scorer(trusted={"h.test"})
+    assert scorer.host_points("h.test:8080") == 10
+    assert scorer.host_points("www.h.test") == 10
+    assert scorer.host_points("xh.test") == 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "points"),
+    [
+        (Facts(), 80),
+        (Facts(fresh=True), 85),
+        (Facts(sitemap_priority=1.0), 85),
+        (Facts(sitemap_priority=0.0), 75),
+        (Facts(unchanged=True), 70),
+        (Facts(fresh=True, sitemap_priority=0.8, unchanged=True), 78),
+    ],
+)
+def test_what_others_say_of_a_url_counts(facts: Facts, points: int) -> None:
+    assert Scorer().score(URL, 2, facts=facts) == points
+
+
+def test_weights_can_be_changed_one_by_one() -> None:
+    scorer = Scorer({"depth": -1, "home_page": 0})
+    assert scorer.score("http://h/", 5) == 95
+    assert scorer.score("http://h/a/b/c", 0) == 97
+
+
+def test_a_weight_that_there_is_not_is_named() -> None:
+    with pytest.raises(ValueError, match="no weight 'dept'; it has depth, "):
+        Scorer({"dept": -1})
+
+
+@given(
+    st.from_regex(r"[a-zA-Z0-9./?&=-]{0,150}", fullmatch=True),
+    st.integers(0, 12),
+    st.integers(0, 20),
+    st.integers(0, 2000),
+    st.booleans(),
+)
+def test_a_score_is_the_sum_of_what_explains_it(
+    path: str, depth: int, urls: int, inbound: int, fresh: bool
+) -> None:
+    url = canonical(f"http://www.h.test/{path}")
+    assert isinstance(url, str)
+    scorer, host, facts = Scorer(trusted={"h.test"}), HostFacts(urls, inbound), Facts(fresh=fresh)
+    reasons = scorer.explain(url, depth, host, facts)
+    points = scorer.host_points("www.h.test", host)
+    assert scorer.score(url, depth, points, facts) == clamp(sum(part for _, part in reasons))
+    assert all(part for _, part in reasons)

@@ -1,0 +1,260 @@
+"""Seeds: URLs, files, standard input, and every mistake told in one line."""
+
+import gzip
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.discovery.seeds import BadSeed, check, read
+from crawler.errors import ConfigurationError
+from crawler.frontier import Entry
+
+
+def urls(seeds: str) -> list[str]:
+    return [seed.url for seed in read(seeds) if isinstance(seed, Entry)]
+
+
+def bad(seeds: str) -> list[BadSeed]:
+    return [seed for seed in read(seeds) if isinstance(seed, BadSeed)]
+
+
+@pytest.mark.parametrize("seeds", [None, "", "  ", ",", " , ,\n"])
+def test_no_seeds_at_all_is_a_mistake(seeds: str | None) -> None:
+    with pytest.raises(ConfigurationError, match=r"seeds is empty; .*-a seeds=https://"):
+        check(seeds)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "text"),
+    [
+        ("not a url", "'not' is neither a URL (http:// or https://) nor a file"),
+        ("/no/such/file", "'/no/such/file' is neither a URL"),
+        ("example.com", "'example.com' is neither a URL"),
+        ("x" * 5000, "is neither a URL"),
+        ("ftp://h.test", "'ftp://h.test': only http and https are crawled"),
+        ("http://", "'http://': it is no valid URL"),
+        ("http://user:pw@h.test", "a URL with a user name or password is not crawled"),
+        ("http://h.test/" + "a" * 3000, "it is too long"),
+        ("http://h.test ftp://h.test", "'ftp://h.test'"),
+    ],
+)
+def test_a_mistake_is_named(seeds: str, text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        check(seeds)
+    assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="neither a URL"):
+        check(str(tmp_path))
+
+
+def test_urls_are_separated_by_commas_and_blanks() -> None:
+    assert urls("http://a.test,http://b.test \n http://c.test,,") == [
+        "http://a.test/",
+        "http://b.test/",
+        "http://c.test/",
+    ]
+
+
+def test_a_seed_is_of_the_first_queue_at_depth_0_without_a_parent() -> None:
+    (seed,) = read("HTTP://A.test#x")
+    assert isinstance(seed, Entry)
+    assert (seed.url, seed.queue, seed.depth, seed.parent) == ("http://a.test/", 1, 0, 0)
+
+
+def test_a_file_has_one_url_a_line_with_comments_and_blank_lines(tmp_path: Path) -> None:
+    file = tmp_path / "seeds.txt"
+    file.write_bytes(
+        b"\xef\xbb\xbfhttp://a.test\r\n# a comment\n\n  http://b.test/x  \n"
+        b"ftp://c.test\nnonsense\nhttp://caf\xe9.test/\nhttp://d.test"
+    )
+    assert urls(str(file))[:2] == ["http://a.test/", "http://b.test/x"]
+    assert urls(str(file))[-1] == "http://d.test/"
+    first, second, *_ = map(str, bad(str(file)))
+    assert first == f"{file}, line 5: 'ftp://c.test' was left out: only http and https are crawled."
+    assert f"{file}, line 6: 'nonsense' was left out" in second
+
+
+def test_the_name_of_a_file_may_contain_blanks_and_commas(tmp_path: Path) -> None:
+    file = tmp_path / "my seeds, all.txt"
+    file.write_text("http://a.test\n")
+    assert urls(str(file)) == ["http://a.test/"]
+
+
+def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "none.txt"
+    file.touch()
+    assert list(read(str(file))) == []
+
+
+def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("http://a.test\n",))
+    writer.start()
+    assert urls(str(pipe)) == ["http://a.test/"]
+    writer.join()
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "seeds.txt"
+    file.touch()
+    reader = read(f"http://a.test {file}")
+    assert isinstance(next(reader), Entry)
+    file.unlink()
+    with pytest.raises(ConfigurationError, match=r"seeds.txt cannot be read: No such file"):
+        next(reader)
+
+
+@contextmanager
+def given_as_input(
+    folder: Path, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[TextIOWrapper]:
+    file = folder / "input"
+    file.write_bytes(data)
+    with file.open(encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        yield stdin
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_standard_input_is_read_as_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    data = b"\xef\xbb\xbfhttp://a.test\r\nhttp://b.test/\xe9\nhttp://c.test"
+    with given_as_input(tmp_path, pack(data), monkeypatch) as stdin:
+        good, bad_one, last = read("-")
+        assert not stdin.closed
+        assert list(read("-")) == []
+    assert isinstance(good, Entry)
+    assert isinstance(last, Entry)
+    assert (good.url, last.url) == ("http://a.test/", "http://c.test/")
+    assert "standard input, line 2: " in str(bad_one)
+    assert "it is no UTF-8" in str(bad_one)
+
+
+def test_standard_input_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(ConfigurationError, match="standard input, but that is closed"):
+        list(read("-"))
+
+
+def test_standard_input_that_cannot_be_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        given_as_input(tmp_path, b"\x1f\x8bno gzip", monkeypatch),
+        pytest.raises(ConfigurationError, match="seeds: standard input cannot be read: "),
+    ):
+        list(read("-"))
+
+
+def test_a_password_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"me:\*\*\*@h.test.*HTTPAUTH_USER"):
+        check("http://me:secret@h.test/")
+    file = tmp_path / "seeds.txt"
+    file.write_text("http://me:secret@h.test/\n")
+    (found,) = bad(str(file))
+    assert "me:***@h.test" in str(found)
+
+
+@pytest.mark.parametrize("seeds", ["x" * 5000, "http://h.test/" + "a" * 3000, "ftp://" + "a" * 300])
+def test_what_is_long_is_shown_in_part(seeds: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        check(seeds)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_comma_in_a_url_is_told_how_to_write() -> None:
+    with pytest.raises(ConfigurationError, match=r"'b' is neither .* as %2C"):
+        check("http://h.test/a,b")
+    assert urls("http://h.test/a%2Cb") == ["http://h.test/a%2Cb"]
+
+
+def test_a_url_may_have_a_comment_behind_it_and_a_mark_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "seeds.txt"
+    file.write_text("\ufeff# all\nhttp://a.test/   # home\n\ufeffhttp://a.test/#top\t#2\n")
+    assert urls(str(file)) == ["http://a.test/", "http://a.test/"]
+    assert bad(str(file)) == []
+
+
+@pytest.mark.parametrize("comment", [99_983, 99_984, 99_985])
+def test_a_line_without_an_end_is_told_and_not_kept(tmp_path: Path, comment: int) -> None:
+    file = tmp_path / "seeds.txt"
+    longest = f"http://b.test/ {'#' * comment}"
+    file.write_text(f"http://a.test/{'a' * 1_000_000}\n{longest}\nhttp://c.test")
+    (found,) = bad(str(file))
+    assert "line 1: " in str(found)
+    assert "it is too long" in str(found)
+    assert len(found.text) <= 100_000
+    assert urls(str(file)) == ["http://b.test/", "http://c.test/"]
+
+
+def test_standard_input_and_the_rest_mix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "seeds.txt"
+    file.write_text("http://file.test\n")
+    with given_as_input(tmp_path, b"http://in.test\nnonsense\n", monkeypatch):
+        found = list(read(f"http://a.test,- {file}"))
+    assert [seed.url for seed in found if isinstance(seed, Entry)] == [
+        "http://a.test/",
+        "http://in.test/",
+        "http://file.test/",
+    ]
+    assert [seed.where for seed in found if isinstance(seed, BadSeed)] == ["standard input, line 2"]
+
+
+# --- files that are not what they should be -----------------------------------------------------
+
+
+def test_a_gzipped_file_is_unpacked(tmp_path: Path) -> None:
+    file = tmp_path / "seeds.txt.gz"
+    file.write_bytes(gzip.compress(b"\xef\xbb\xbfhttp://a.test/\n# no\nhttp://b.test/\n"))
+    assert urls(str(file)) == ["http://a.test/", "http://b.test/"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x7fELF\x02\0\0", "http://a.test/\n".encode("utf-16"), gzip.compress(b"\0\0\0")],
+    ids=["binary", "UTF-16", "binary, gzipped"],
+)
+def test_a_file_that_is_no_text_is_a_mistake(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "seeds"
+    file.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=f"{file} is no text in UTF-8; give a file"):
+        urls(str(file))
+
+
+@pytest.mark.parametrize("change", [lambda packed: packed[:-9], lambda packed: packed[:10] + b"?"])
+def test_a_gzipped_file_that_is_damaged_is_a_mistake(tmp_path: Path, change: Any) -> None:
+    file = tmp_path / "seeds.gz"
+    file.write_bytes(change(gzip.compress(b"http://a.test/\n" * 100)))
+    with pytest.raises(ConfigurationError, match=f"seeds: {file} cannot be read: "):
+        urls(str(file))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'http://a.test/,"A title"',
+        "http://a.test/\tA title",
+        "1,http://a.test/",
+        "http://a.test/,http://b.test/",
+        "http://a.test/ HTTPS://b.test/",
+        "http://a.test/ A title",
+    ],
+)
+def test_a_line_with_more_than_a_url_is_left_out(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "seeds.csv"
+    file.write_text(f"{line}\nhttp://c.test/a,b;c?d=http://e.test/\n")
+    (found,) = bad(str(file))
+    assert "line 1: " in str(found)
+    assert "a line must have one URL and nothing else" in str(found)
+    assert urls(str(file)) == ["http://c.test/a,b;c?d=http://e.test/"]

@@ -1,0 +1,45 @@
+"""Codecs: bodies come back as they were, and zstd is as good as its level 3."""
+
+import random
+
+import pytest
+import zstandard
+
+from benchmarks.crawl.pages import Size, page
+from crawler.errors import CrawlerError
+from crawler.storage.documents import NAMES, compressor, decompress
+
+KB = 1024
+
+
+@pytest.mark.parametrize("codec", NAMES)
+@pytest.mark.parametrize("size", [0, 1, 16 * KB, 16 * KB + 1, 32 * KB, 32 * KB + 1, 2000 * KB])
+def test_a_body_comes_back_as_it_was(codec: str, size: int) -> None:
+    compress = compressor(codec)
+    for body in (b"<p>" * size, random.Random(size).randbytes(size)):
+        assert decompress(codec, compress(body[:size])) == body[:size]
+
+
+def test_what_zstd_wrote_is_read_by_its_one_call() -> None:
+    body = page(1, Size(seeds=1, hosts=1), 80)
+    assert zstandard.decompress(compressor("zstd")(body)) == body
+
+
+@pytest.mark.parametrize("pages", [1, 2, 4])
+def test_pages_shrink_as_by_level_three(pages: int) -> None:
+    web = Size(seeds=100, hosts=10)
+    bodies = [b"".join(page(n + at, web, 80) for at in range(pages)) for n in range(0, 40, pages)]
+    compress, usual = compressor("zstd"), zstandard.ZstdCompressor(level=3)
+    ours = sum(len(compress(body)) for body in bodies)
+    assert ours <= 1.002 * sum(len(usual.compress(body)) for body in bodies)
+
+
+@pytest.mark.parametrize("codec", ["zstd", "zlib"])
+def test_a_damaged_body_is_told_in_words(codec: str) -> None:
+    with pytest.raises(CrawlerError, match=r"damaged .* crawl it again"):
+        decompress(codec, compressor(codec)(b"page" * 100)[:-5])
+
+
+def test_a_codec_of_another_version_is_named() -> None:
+    with pytest.raises(CrawlerError, match="'rot13'"):
+        decompress("rot13", b"")

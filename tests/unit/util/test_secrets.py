@@ -1,0 +1,55 @@
+"""No secret gets into a log, and nothing else is hidden."""
+
+import pytest
+
+from crawler.util.secrets import Mask, secrets_of, without_secrets
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("redis://user:pa55word@h:6379/0 is away", "redis://user:***@h:6379/0 is away"),
+        ("redis://:pa55word@h is away", "redis://:***@h is away"),
+        ("mongodb://u:a%40b@h1,h2/", "mongodb://u:***@h1,h2/"),
+        ("GET http://me:secret@h.test/x", "GET http://me:***@h.test/x"),
+        ("redis://:pa@55word@h is away", "redis://:***@h is away"),
+        ("X-Api-Key: abcdefgh", "X-Api-Key: ***"),
+        ("/path?api-key=abc", "/path?api-key=***"),
+        ("Authorization: Bearer abcdefgh.ijk", "Authorization: Bearer ***"),
+        ("{b'Authorization': [b'Basic dTpw']}", "{b'Authorization': [b'Basic ***']}"),
+        ("Proxy-Authorization: Basic dTpw", "Proxy-Authorization: Basic ***"),
+        ("sent bearer 0123456789abcdef", "sent bearer ***"),
+        ("'ADMIN_TOKEN': 'abc', 'X': 1", "'ADMIN_TOKEN': '***', 'X': 1"),
+        ("/path?token=abc&page=2", "/path?token=***&page=2"),
+        ("REDIS_PASSWORD=abc rest", "REDIS_PASSWORD=*** rest"),
+        ('{"api_key": "abc"}', '{"api_key": "***"}'),
+    ],
+)
+def test_secrets_are_hidden(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://h.test:8080/a and someone@example.com",
+        "Dashboard and admin API: http://127.0.0.1:8800/ (token: .crawl/admin.token)",
+        "Crawled (200) <GET http://h.test/secrets/tokens?page=2>",
+        "redis://h:6379/0",
+        "Crawled (200) <GET http://h.test:8080/@someone>",
+        "the token is missing or wrong",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert without_secrets(text) == text
+
+
+def test_a_secret_that_is_known_is_hidden_wherever_it_is() -> None:
+    mask = Mask(["s3cret-value", None, "", "ab", *secrets_of("redis://:p%40ssword@h")])
+    assert mask("it is s3cret-value, or p@ssword, or p%40ssword") == "it is ***, or ***, or ***"
+    assert mask("about") == "about"
+
+
+def test_an_address_that_is_none_has_no_secrets() -> None:
+    assert secrets_of("http://[") == []
+    assert secrets_of(None) == []
