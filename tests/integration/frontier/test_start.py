@@ -61,8 +61,8 @@ async def test_another_spider_is_refused_whoever_of_a_fleet_came_first(place: Pl
     with pytest.raises(
         ConfigurationError,
         match=rf"The crawl 'test' is of the spider '{owner}', and this one is 'x': its URLs "
-        r"would meet callbacks that are not theirs\. Give each spider a crawl of its own: -s "
-        r"CRAWL=NAME, or no CRAWL in the settings\.",
+        r"would meet callbacks that are not theirs\. Give each spider a crawl of its own .*, or "
+        r"delete that one: scrapy frontier delete --crawl test\.",
     ):
         await Frontier(place.redis, CRAWL, shards=place.shards, spider="x").open()
 
