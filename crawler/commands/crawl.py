@@ -11,11 +11,10 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Coroutine
 from io import StringIO
 from threading import Timer
 from traceback import format_stack
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from scrapy.commands.crawl import Command as ScrapyCrawl
@@ -37,8 +36,6 @@ from crawler.util import interrupts
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-
-T = TypeVar("T")
 
 # Reasons to finish that are no success.
 _EXIT_CODES = {
@@ -96,11 +93,11 @@ class Command(ScrapyCrawl):
         try:
             interrupts.unwind()
             spider = opts.spargs.get("name", args[0])
-            urls = _run(_look(servers, settings, crawl, spider))
+            urls = interrupts.run(_look(servers, settings, crawl, spider))
             if opts.fresh and urls is not None:
                 # Outside of an event loop: Ctrl-C is an answer, too.
                 crawls.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
-                _run(_forget(servers, settings, crawl))
+                interrupts.run(_forget(servers, settings, crawl))
             crawler = self._create_crawler(args[0])
             crawler.signals.connect(self._opened, signals.spider_opened)
             crawler.signals.connect(self._closed, signals.spider_closed)
@@ -188,12 +185,6 @@ async def _look(servers: Servers, settings: BaseSettings, crawl: str, spider: st
 async def _forget(servers: Servers, settings: BaseSettings, crawl: str) -> None:
     async with servers.checked(settings["PAGES_STORE"]):
         await taken(crawls.forget(crawl, servers, settings))
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run it in a loop of its own: asyncio.run() would take the loop away from Scrapy's reactor."""
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        return runner.run(work)
 
 
 def end_within(

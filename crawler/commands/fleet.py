@@ -79,7 +79,7 @@ class Command(ScrapyCommand):
             assert self.settings is not None
             self.settings, crawl = of_spider(self.settings, args[0], _given(opts))
             interrupts.unwind()
-            asyncio.run(self._crawl(args[0], crawl, opts))
+            interrupts.run(self._crawl(args[0], crawl, opts))
         except CrawlerError as error:
             print(logs.line(f"scrapy fleet: {error}", level=logging.ERROR), file=sys.stderr)
             self.exitcode = error.exit_code

@@ -7,16 +7,19 @@ that starts a reactor `remember`.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Coroutine
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from crawler.errors import ExitCode
+
+T = TypeVar("T")
 
 _TOLD = {signal.SIGINT: "stopped by Ctrl-C\n", signal.SIGTERM: "stopped by SIGTERM\n"}
 # Set by the first one. Modules that are written in C may drop an exception while they are loaded.
@@ -43,6 +46,35 @@ def unwind() -> None:
     _replace({_note, _exit}, _raise_once)
     if _came.is_set():
         raise KeyboardInterrupt
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run it in an event loop of its own, after `unwind`: a signal cancels it.
+
+    Python's own handlers raise KeyboardInterrupt in the middle of any step, such as one that opens
+    a connection; here it is raised when the work has been cancelled.
+    """
+    ours = [number for number in _TOLD if signal.getsignal(number) is _raise_once]
+
+    async def cancellable() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        for number in ours:
+            loop.add_signal_handler(number, _cancel, number, task)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if came():
+                raise KeyboardInterrupt from None
+            raise
+
+    try:
+        # With a factory: asyncio.run() would take the loop away from Scrapy's reactor.
+        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+            return runner.run(cancellable())
+    finally:
+        for number in ours:
+            signal.signal(number, _raise_once)
 
 
 def remember() -> None:
@@ -92,6 +124,13 @@ def _raise_once(number: int, frame: FrameType | None) -> None:
     if _came.is_set():
         _exit(number)
     _note(number, frame)
+
+
+def _cancel(number: int, task: asyncio.Task[Any]) -> None:
+    if _came.is_set():
+        _exit(number)
+    _came.set()
+    task.cancel()
 
 
 def _exit(number: int, _: FrameType | None = None) -> None:
