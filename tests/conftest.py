@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.servers", "tests.cluster", "tests.browser"]
+pytest_plugins = ["tests.support.servers", "tests.support.cluster", "tests.support.browser"]
 
 # The same examples in every run, and no deadline: a busy machine is no failure.
 settings.register_profile("tests", deadline=None, derandomize=True, database=None)

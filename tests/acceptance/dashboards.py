@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.acceptance.crawls import ROOT, environment
-from tests.browser import PATIENCE_MS
+from tests.support.browser import PATIENCE_MS
 
 TOKEN = "token-of-the-dashboards-test"
 _ADDRESS = re.compile(r"Dashboard and admin API[^:]*: (http://\S+)")

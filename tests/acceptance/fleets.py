@@ -11,8 +11,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,18 +19,9 @@ from crawler.frontier import CrawlControl, Sizes
 from crawler.servers.redis.connection import connect
 from demo.process import DemoServer
 from tests.acceptance.crawls import ROOT, Crawls, environment
+from tests.support.waiting import wait_until
 
 _POLL_S = 0.02
-
-
-def until(true: Callable[[], Any], *, timeout_s: float = 120.0, what: str = "it") -> Any:
-    """Wait until a function returns something true, and return that."""
-    deadline = time.monotonic() + timeout_s
-    while not (found := true()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not happen within {timeout_s:g} s")
-        time.sleep(_POLL_S)
-    return found
 
 
 class Process:
@@ -70,7 +59,7 @@ class Process:
             assert match or self.running, f"It ended without {pattern!r}:\n{self.log}"
             return match
 
-        match: re.Match[str] = until(found, timeout_s=timeout_s, what=repr(pattern))
+        match: re.Match[str] = wait_until(found, deadline_s=timeout_s, what=repr(pattern))
         return match
 
     def send(self, number: signal.Signals) -> None:

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from tests.acceptance.crawls import ROOT
-from tests.acceptance.fleets import until
+from tests.support.waiting import wait_until
 
 PROJECT = "crawler"
 _SOURCES = ("crawler", "setup.py", "pyproject.toml", "requirements.txt", "README.md")
@@ -67,7 +67,7 @@ class Scrapyd:
                 stdout=log,
                 stderr=log,
             )
-        until(self._answers, timeout_s=60, what="an answer of scrapyd")
+        wait_until(self._answers, deadline_s=60, what="an answer of scrapyd")
         return self
 
     def __exit__(
@@ -79,7 +79,7 @@ class Scrapyd:
         assert self._process is not None
         for job in self.jobs("running"):
             self.cancel(job)
-        until(lambda: not self.jobs("running"), timeout_s=60, what="the end of all jobs")
+        wait_until(lambda: not self.jobs("running"), deadline_s=60, what="the end of all jobs")
         self._process.terminate()
         self._process.wait(60)
 

@@ -24,8 +24,9 @@ from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import TIMEOUT_S, Run, environment, scrapy
-from tests.acceptance.fleets import Process, sizes, until
-from tests.cluster import RedisProcess
+from tests.acceptance.fleets import Process, sizes
+from tests.support.cluster import RedisProcess
+from tests.support.waiting import wait_until
 
 DELAY_S = 0.05
 
@@ -277,7 +278,7 @@ def test_items_of_pages_that_are_done_are_in_the_feed_when_the_process_is_killed
         project.add_settings(LEASE_TTL=2)
         process = Process(["crawl", "mine"], tmp_path / "first.log", cwd=project.folder)
         try:
-            until(lambda: len(project.items) >= 5, what="some items")
+            wait_until(lambda: len(project.items) >= 5, what="some items")
         finally:
             process.kill()
         assert "Stored jsonlines feed" not in process.log

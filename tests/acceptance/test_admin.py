@@ -21,8 +21,9 @@ from demo.access_log import read_log
 from demo.process import DemoServer
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
-from tests.acceptance.fleets import Fleet, Process, sizes, until
-from tests.proxy import Proxy
+from tests.acceptance.fleets import Fleet, Process, sizes
+from tests.support.proxy import Proxy
+from tests.support.waiting import wait_until
 
 WEB = WebOptions(hosts=4, pages=5, seed=2, zoo="none")
 SEED = "http://s0.test/"
@@ -94,7 +95,7 @@ def test_an_order_holds_in_every_process_and_the_crawl_ends_though_somebody_list
             one.listening() as events,
         ):
             assert one.http.base_url != other.http.base_url
-            until(lambda: one("GET", "/status")["unfinished"] == 0)
+            wait_until(lambda: one("GET", "/status")["unfinished"] == 0)
             # Any of them answers for the crawl, and steers it.
             other("POST", "/crawl/pause")
             assert one("GET", "/status")["paused"]
@@ -104,7 +105,7 @@ def test_an_order_holds_in_every_process_and_the_crawl_ends_though_somebody_list
             for process in processes:
                 process.says(r"excluded_domains was changed to \('s1\.test',\)")
             other("POST", "/crawl/resume")
-            until(lambda: one("GET", "/status")["unfinished"] == 0)
+            wait_until(lambda: one("GET", "/status")["unfinished"] == 0)
             for process in processes:
                 process.send(signal.SIGINT)
                 assert process.wait() == 0, process.log
@@ -124,7 +125,7 @@ def test_a_crawl_goes_on_without_an_admin_api_that_cannot_start(
     with DemoServer(WEB) as web, Fleet(Crawls(tmp_path, redis_url), web, **wrong) as fleet:
         process = fleet.start(SEED, arguments={"scope": "host"})
         process.says("The admin API is off, the crawl goes on: The admin API would be open")
-        until(lambda: sizes(redis_url).done and not sizes(redis_url).unfinished)
+        wait_until(lambda: sizes(redis_url).done and not sizes(redis_url).unfinished)
         process.send(signal.SIGINT)
         assert process.wait() == 0, process.log
     assert not (tmp_path / "crawl" / "admin.token").exists()
@@ -146,20 +147,22 @@ def test_a_mongodb_that_falls_silent_is_named_and_holds_nothing_up_for_ever(
     ):
         process = fleet.start(SEED, arguments={"scope": "host"})
         with Asks(process, tmp_path / "crawl") as ask:
-            until(lambda: ask("GET", "/status")["done"] and not ask("GET", "/status")["unfinished"])
+            wait_until(
+                lambda: ask("GET", "/status")["done"] and not ask("GET", "/status")["unfinished"]
+            )
             # It is idle now, and looks for URLs that wait in MongoDB.
             proxy.silence(new=True)
             process.says(r"MongoDB is away \(.*\); URLs kept there wait")
-            [trouble] = until(lambda: ask("GET", "/status")["troubles"])
+            [trouble] = wait_until(lambda: ask("GET", "/status")["troubles"])
             assert re.search(rf"{process.pid}: MongoDB has not answered for \d+ s; URLs", trouble)
             # It still claims what comes.
             ask("POST", "/seed/urls", ["http://s1.test/"])
-            until(lambda: ask("GET", "/status")["leased"])
+            wait_until(lambda: ask("GET", "/status")["leased"])
             proxy.speak()
             process.says("MongoDB is back after")
-            until(lambda: not ask("GET", "/status")["unfinished"])
-            until(lambda: not ask("GET", "/status")["troubles"])
-            until(lambda: ask("GET", "/urls?url=http://s1.test/")["page"])
+            wait_until(lambda: not ask("GET", "/status")["unfinished"])
+            wait_until(lambda: not ask("GET", "/status")["troubles"])
+            wait_until(lambda: ask("GET", "/urls?url=http://s1.test/")["page"])
         process.send(signal.SIGINT)
         assert process.wait() == 0, process.log
         assert "Traceback" not in process.log
@@ -200,7 +203,7 @@ def test_alone_it_answers_also_while_mongodb_is_away_and_ends_on_a_signal(
             assert (page["state"], page["page"]) == ("known", None)
             assert page["page_note"] == "MongoDB does not answer."
             with asks.listening() as events:
-                until(lambda: any(line.startswith("event: status") for line in events))
+                wait_until(lambda: any(line.startswith("event: status") for line in events))
                 process.send(signal.SIGTERM)
                 assert process.wait() == 0, process.log
         assert "Traceback" not in process.log

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.crawls import ROOT, Crawls, environment
-from tests.dns_server import DnsServer
+from tests.support.dns_server import DnsServer
 
 HOSTS, PAGES = 10, 6
 # Short times, so that the outage is long for the crawl.

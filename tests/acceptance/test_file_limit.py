@@ -14,7 +14,8 @@ from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import ROOT, Crawls, environment
-from tests.acceptance.fleets import Fleet, until
+from tests.acceptance.fleets import Fleet
+from tests.support.waiting import wait_until
 
 SEED = "http://s0.test/"
 WEB = WebOptions(hosts=40, pages=5, seed=2, zoo="none")
@@ -68,7 +69,9 @@ def test_running_out_of_files_costs_no_url_an_attempt_and_opens_no_breaker(
         Fleet(Crawls(tmp_path, redis_url), web, **settings) as fleet,
     ):
         process = fleet.start(SEED, arguments=SCOPE)
-        until(lambda: log.exists() and len(list(read_log(log))) > 20, what="a fetch of 20 pages")
+        wait_until(
+            lambda: log.exists() and len(list(read_log(log))) > 20, what="a fetch of 20 pages"
+        )
         open_now = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
         _, most = limits = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (open_now // 2, most))

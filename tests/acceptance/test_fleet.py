@@ -23,8 +23,9 @@ from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import Web, WebOptions
 from tests.acceptance.crawls import Crawls
-from tests.acceptance.fleets import Fleet, sizes, until
-from tests.cluster import RedisProcess
+from tests.acceptance.fleets import Fleet, sizes
+from tests.support.cluster import RedisProcess
+from tests.support.waiting import wait_until
 
 DELAY_S = 0.05
 SEED = "http://s0.test/"
@@ -91,7 +92,7 @@ def test_a_process_changes_options_for_the_whole_fleet_and_says_so(
         Fleet(Crawls(tmp_path, redis_url), web, CRAWL_IDLE="wait", LEASE_TTL=2) as fleet,
     ):
         first = fleet.start(SEED, arguments={"scope": "any", "max_depth": 1})
-        until(lambda: pages(log))
+        wait_until(lambda: pages(log))
         second = fleet.start(arguments={"max_depth": 2})
         second.says(r"max_depth is now 2 for every process of this crawl \(it was 1\)")
         first.says("max_depth was changed to 2")
@@ -116,16 +117,18 @@ def test_a_process_that_waits_takes_in_what_others_push(
             beats.update(at for _, at in client.zrange("{web:0}:owners", 0, -1, withscores=True))
             return len(beats) > 1
 
-        until(has_beaten_twice)
+        wait_until(has_beaten_twice)
         assert process.running
         posted = '{"url": "http://s2.test/", "method": "POST"}'
         client.lpush("web:start_urls", "http://s1.test/", "nonsense", posted)
-        until(lambda: {"http://s1.test/", "http://s2.test/"} <= set(pages(log)))
+        wait_until(lambda: {"http://s1.test/", "http://s2.test/"} <= set(pages(log)))
         assert client.llen("web:start_urls") == 0
         assert "'nonsense' was left out: it is no URL" in process.log
         assert "of JSON only the url is taken, and fetched by GET; left out: method" in process.log
         client.lpush("web:start_urls", "http://s1.test/")
-        until(lambda: "1 of 1 URLs are known to this crawl, and not fetched again" in process.log)
+        wait_until(
+            lambda: "1 of 1 URLs are known to this crawl, and not fetched again" in process.log
+        )
         process.send(signal.SIGINT)
         assert process.wait() == 0
     found = summary(tmp_path, 0)["this_run"]
@@ -191,7 +194,7 @@ def _writer_of(pipe: Path) -> int:
         except OSError:
             return None
 
-    writer: int = until(opened, what="a reader of the seeds")
+    writer: int = wait_until(opened, what="a reader of the seeds")
     return writer
 
 
@@ -218,7 +221,7 @@ def test_a_process_that_gave_up_on_redis_exits_as_one_without_its_server(
     crawls = Crawls(tmp_path, redis_process.url)
     with DemoServer(options, log) as web, Fleet(crawls, web, REDIS_GIVE_UP=0.5) as fleet:
         process = fleet.start(SEED, arguments={"scope": "any"})
-        until(lambda: len(pages(log)) > 5)
+        wait_until(lambda: len(pages(log)) > 5)
         redis_process.kill()
         process.says("Redis is away")
         assert process.wait() == ExitCode.SERVER_AWAY, process.log

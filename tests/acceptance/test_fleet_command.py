@@ -12,8 +12,9 @@ from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls, scrapy
-from tests.acceptance.fleets import Process, sizes, until
-from tests.cluster import RedisProcess
+from tests.acceptance.fleets import Process, sizes
+from tests.support.cluster import RedisProcess
+from tests.support.waiting import wait_until
 
 WEB = WebOptions(hosts=24, pages=6, seed=6, zoo="none")
 
@@ -72,7 +73,7 @@ def test_a_fresh_start_is_made_once_and_not_by_each_process(tmp_path: Path, redi
             fleet.says("process 1 runs again", timeout_s=90)
             # It has given its seeds again.
             first = tmp_path / "crawl" / "fleet" / "web" / "process-1.log"
-            until(lambda: first.read_text().count("Spider opened") == 2, what="a second start")
+            wait_until(lambda: first.read_text().count("Spider opened") == 2, what="a second start")
             fleet.send(signal.SIGINT)
             assert fleet.wait(90) == 0, fleet.log
         finally:

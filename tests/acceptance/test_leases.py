@@ -16,8 +16,9 @@ from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import Web, WebOptions
 from tests.acceptance.crawls import ROOT, Crawls, environment
-from tests.acceptance.fleets import Fleet, sizes, until
+from tests.acceptance.fleets import Fleet, sizes
 from tests.acceptance.lease_spiders import SPIDERS
+from tests.support.waiting import wait_until
 
 Runs = dict[str, dict[str, Any]]
 
@@ -294,7 +295,7 @@ def test_a_run_that_is_stopped_loses_nothing_and_repeats_nothing(
 ) -> None:
     with DemoServer(OPTIONS, log) as web, Fleet(Crawls(tmp_path, redis_url), web) as fleet:
         first = fleet.start(Web(OPTIONS).seeds[0], arguments={"scope": "any"})
-        until(lambda: log.exists() and log.read_text().count("\n") > 30)
+        wait_until(lambda: log.exists() and log.read_text().count("\n") > 30)
         first.send(signal.SIGINT)
         assert first.wait() == 0
         after = sizes(redis_url)
@@ -315,7 +316,7 @@ def test_a_run_that_is_stopped_twice_is_taken_up_by_the_next(
         Fleet(Crawls(tmp_path, redis_url), web, LEASE_TTL=1.5) as fleet,
     ):
         first = fleet.start(Web(OPTIONS).seeds[0], arguments={"scope": "any", "max_pages": 40})
-        until(lambda: log.exists() and log.read_text().count("\n") > 12)
+        wait_until(lambda: log.exists() and log.read_text().count("\n") > 12)
         first.send(signal.SIGINT)
         first.says("Received SIGINT, shutting down gracefully")
         first.send(signal.SIGINT)

@@ -14,7 +14,7 @@ import pytest
 
 from demo.process import DemoServer
 from demo.web import WebOptions
-from tests.cluster import oldest_programs
+from tests.support.cluster import oldest_programs
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"<!-- runnable -->\n```sh\n(.*?)```", re.DOTALL)

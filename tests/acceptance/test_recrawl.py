@@ -14,7 +14,8 @@ import pymongo
 import pytest
 
 from tests.acceptance.crawls import Crawls
-from tests.acceptance.fleets import Process, sizes, until
+from tests.acceptance.fleets import Process, sizes
+from tests.support.waiting import wait_until
 
 LETTERS = [chr(97 + number % 26) + "x" * (number // 26) for number in range(300)]
 OFTEN = {"RECRAWL": '{"min_s": 0.5}', "CRAWL_IDLE": "wait"}
@@ -105,7 +106,7 @@ def test_pages_are_visited_again_and_their_changes_are_known(
     command = crawls.command(site.url, arguments={"recrawl": "fixed:1s"}, settings=OFTEN)
     process = Process(command, tmp_path / "process.log")
     try:
-        until(lambda: min(site.hits()[path] for path in KEPT) >= 2, timeout_s=60.0)
+        wait_until(lambda: min(site.hits()[path] for path in KEPT) >= 2, deadline_s=60.0)
         process.send(signal.SIGINT)
         assert process.wait() == 0, process.log
         ended = time.time()
@@ -142,7 +143,7 @@ def test_pages_are_visited_again_and_their_changes_are_known(
     assert (found["/gone"]["status"], found["/gone"]["next_crawl"]) == (410, None)
 
     # A crawl that has all the pages it may have fetches nothing, though they are due.
-    until(lambda: time.time() > ended + 2.1)
+    wait_until(lambda: time.time() > ended + 2.1)
     limited = crawls.run(arguments={"max_pages": 1})
     assert limited.summary["reason"] == "max_pages", limited.stderr
     assert site.hits() == first

@@ -11,8 +11,9 @@ from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
-from tests.acceptance.fleets import sizes, until
+from tests.acceptance.fleets import sizes
 from tests.acceptance.scrapyds import Scrapyd
+from tests.support.waiting import wait_until
 
 WEB = WebOptions(hosts=16, pages=6, seed=6, zoo="none")
 
@@ -35,17 +36,23 @@ def test_of_two_jobs_one_is_cancelled_and_the_other_finishes_all(
         # They wait for seeds, so that both are there before the first fetch.
         settings = Crawls(tmp_path, redis_url).settings(web) | {"CRAWL_IDLE": "wait"}
         first, second = (scrapyd.schedule({"scope": "any"}, settings) for _ in range(2))
-        until(lambda: instances(redis_url) == 2, timeout_s=60, what="two jobs")
+        wait_until(lambda: instances(redis_url) == 2, deadline_s=60, what="two jobs")
         with redis_client.Redis.from_url(redis_url) as client:
             client.lpush("web:start_urls", "http://s0.test/")
-        until(lambda: sizes(redis_url).pages > 0, timeout_s=60, what="a page")
+        wait_until(lambda: sizes(redis_url).pages > 0, deadline_s=60, what="a page")
         scrapyd.cancel(first)
-        until(lambda: first in scrapyd.jobs("finished"), timeout_s=60, what="the first job's end")
-        until(lambda: not missing(log), timeout_s=60, what="the last page")
-        until(lambda: not sizes(redis_url).unfinished, timeout_s=60, what="the end of the crawl")
+        wait_until(
+            lambda: first in scrapyd.jobs("finished"), deadline_s=60, what="the first job's end"
+        )
+        wait_until(lambda: not missing(log), deadline_s=60, what="the last page")
+        wait_until(
+            lambda: not sizes(redis_url).unfinished, deadline_s=60, what="the end of the crawl"
+        )
         assert second in scrapyd.jobs("running")
         scrapyd.cancel(second)
-        until(lambda: second in scrapyd.jobs("finished"), timeout_s=60, what="the second job's end")
+        wait_until(
+            lambda: second in scrapyd.jobs("finished"), deadline_s=60, what="the second job's end"
+        )
         for job in (first, second):
             assert "Spider closed (shutdown)" in scrapyd.log(job)
             assert "Traceback" not in scrapyd.log(job)

@@ -17,8 +17,8 @@ from h2.connection import H2Connection
 from h2.events import RequestReceived
 
 from tests.acceptance.crawls import ROOT, Crawls, environment
-from tests.certificates import server_context
-from tests.http_server import ok, serving
+from tests.support.certificates import server_context
+from tests.support.http_server import ok, serving
 
 H2 = "scrapy.core.downloader.handlers.http2.H2DownloadHandler"
 PAGES = {

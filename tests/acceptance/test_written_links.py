@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.crawls import Crawls
-from tests.robots_reader import RobotsReader
+from tests.support.robots_reader import RobotsReader
 
 QUERIES = """User-agent: *
 Disallow: /*?sort=

@@ -12,9 +12,9 @@ import pytest
 from crawler.frontier import Beat, Claim, Frontier, Lease, Tuning
 from crawler.frontier.shards import shard_time_ms, tags
 from crawler.servers.redis.connection import Client, connect
-from tests.chaos.private_redis import PrivateRedis
 from tests.integration.frontier.fleet import CRAWL, entries, entry, request_id
-from tests.leaping_clock import LeapingClock
+from tests.support.leaping_clock import LeapingClock
+from tests.support.private_redis import PrivateRedis
 
 HOUR_S = 3600
 GRACE_MS = 300

@@ -10,8 +10,9 @@ from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
-from tests.acceptance.fleets import Fleet, sizes, until
-from tests.cluster import FAULTS, Fault, RedisProcess, running_cluster
+from tests.acceptance.fleets import Fleet, sizes
+from tests.support.cluster import FAULTS, Fault, RedisProcess, running_cluster
+from tests.support.waiting import wait_until
 
 WEB = WebOptions(hosts=32, pages=12, seed=6, zoo="demo")
 EXPECTED = truth(WEB, read_sitemaps=True)
@@ -40,12 +41,12 @@ def test_sites_of_the_other_masters_give_pages_while_one_is_away(
         settings = {"DELAY_MIN": DELAY_S + 0.01, "CONCURRENT_REQUESTS": CONCURRENCY}
         with Fleet(crawls, web, **settings) as fleet:
             process = fleet.start("http://s0.test/", arguments={"scope": "any"})
-            until(lambda: fetched() >= 60, what="60 fetches")
+            wait_until(lambda: fetched() >= 60, what="60 fetches")
             fault.begin(masters[0])
             process.says("Redis is away")
             # More than were in flight, and than one a site.
             target = fetched() + CONCURRENCY + WEB.hosts
-            until(lambda: fetched() >= target, what="pages while a master is away")
+            wait_until(lambda: fetched() >= target, what="pages while a master is away")
             assert "Redis is back" not in process.log
             fault.mend(masters[0])
             assert process.wait() == 0, process.log

@@ -22,8 +22,9 @@ from demo.process import DemoServer
 from demo.truth import Truth, truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
-from tests.acceptance.fleets import Fleet, Process, sizes, until
-from tests.chaos.private_redis import PrivateRedis
+from tests.acceptance.fleets import Fleet, Process, sizes
+from tests.support.private_redis import PrivateRedis
+from tests.support.waiting import wait_until
 
 SEED = "http://s0.test/"
 WEB = WebOptions(hosts=32, pages=9, seed=6, zoo="demo")
@@ -59,7 +60,7 @@ class Scene:
     def goes_on(self, fetches: int) -> None:
         """Wait for so many more fetches."""
         target = self.fetched() + fetches
-        until(lambda: self.fetched() >= target, what=f"{fetches} fetches")
+        wait_until(lambda: self.fetched() >= target, what=f"{fetches} fetches")
 
     def ends(self, *processes: Process) -> None:
         for process in processes:
@@ -84,7 +85,7 @@ class Scene:
             process.send(signal.SIGCONT)
             return False
 
-        until(stopped_with_leases)
+        wait_until(stopped_with_leases)
 
     def taken_back(self) -> int:
         """Leases of dead processes that went to others: the most that may be fetched again."""
@@ -217,8 +218,8 @@ def test_a_redis_that_lost_more_than_processes_can_repeat(scene: Scene) -> None:
     # A slow crawl: it is older than what a process can add again.
     process = scene.start(DELAY_MIN=1.0)
     with Redis.from_url(scene.redis.url) as client:
-        created_ms = until(lambda: int(client.hget("{web:0}:stats", "epoch") or 0))
-        until(lambda: _time_ms(client) > created_ms + 1000 * (KEPT_S + 3), what="it is old")
+        created_ms = wait_until(lambda: int(client.hget("{web:0}:stats", "epoch") or 0))
+        wait_until(lambda: _time_ms(client) > created_ms + 1000 * (KEPT_S + 3), what="it is old")
         client.flushall()
     assert process.wait() == ExitCode.DATA_LOST, process.log
     assert "Redis has lost at least the last" in process.log

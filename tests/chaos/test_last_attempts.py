@@ -8,8 +8,8 @@ from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Fleet, sizes
 from tests.chaos.failing_web import FailingWeb
-from tests.chaos.private_redis import PrivateRedis
-from tests.proxy import Proxy
+from tests.support.private_redis import PrivateRedis
+from tests.support.proxy import Proxy
 
 URLS = 2000
 PAGES = 8

@@ -18,8 +18,9 @@ from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
-from tests.acceptance.fleets import Fleet, sizes, until
-from tests.chaos.private_redis import PrivateRedis
+from tests.acceptance.fleets import Fleet, sizes
+from tests.support.private_redis import PrivateRedis
+from tests.support.waiting import wait_until
 
 IS_STORM = bool(os.environ.get("STORM"))
 # The crawl is not over at the last moment, but for a few trials.
@@ -49,7 +50,7 @@ def test_no_crawl_ends_with_success_and_less(tmp_path: Path, trial: int) -> None
                     fleet.start(SEED, arguments={"scope": "any"}) for _ in range(1 + trial % 2)
                 ]
                 with Redis.from_url(redis.url) as client:
-                    until(lambda: client.exists("{web:0}:stats"), what="the first write")
+                    wait_until(lambda: client.exists("{web:0}:stats"), what="the first write")
                 # The first trial dies within the first second, which may all be lost.
                 moment_s = chance.random() * (MOMENT_MAX_S if trial else 0.5)
                 time.sleep(moment_s)

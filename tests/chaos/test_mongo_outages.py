@@ -12,8 +12,9 @@ from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
-from tests.acceptance.fleets import Fleet, Process, sizes, until
-from tests.private_mongo import PrivateMongo
+from tests.acceptance.fleets import Fleet, Process, sizes
+from tests.support.private_mongo import PrivateMongo
+from tests.support.waiting import wait_until
 
 SEED = "http://s0.test/"
 WEB = WebOptions(hosts=12, pages=9, seed=6, zoo="none")
@@ -43,7 +44,7 @@ def fetches(folder: Path) -> int:
 
 def started(fleet: Fleet, folder: Path) -> Process:
     process = fleet.start(SEED, arguments={"scope": "any"})
-    until(lambda: fetches(folder) > 20, what="20 fetches")
+    wait_until(lambda: fetches(folder) > 20, what="20 fetches")
     return process
 
 
@@ -101,7 +102,7 @@ def test_a_crawler_that_is_killed_while_it_writes(
     before = fetches(tmp_path)
     mongo.freeze()
     # What is fetched now is being written and cannot be.
-    until(lambda: fetches(tmp_path) > before + 5, what="5 more fetches")
+    wait_until(lambda: fetches(tmp_path) > before + 5, what="5 more fetches")
     process.kill()
     mongo.thaw()
     assert fleet.start(None).wait() == 0

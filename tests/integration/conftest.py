@@ -10,7 +10,7 @@ from pymongo.asynchronous.database import AsyncDatabase
 from scrapy.crawler import Crawler
 
 from crawler.servers.connections import Servers
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 Database = AsyncDatabase[dict[str, Any]]
 

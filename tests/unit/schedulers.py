@@ -16,7 +16,7 @@ from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.retry_policy import Bury, Retry, RetryPolicy
 from crawler.urls import DEFAULT, fingerprint
 from crawler.util.file_limit import OutOfSockets
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 
 def lease_of(url: str = "http://h.test/a", **fields: Any) -> Lease:

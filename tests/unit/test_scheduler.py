@@ -15,7 +15,7 @@ from crawler.scheduling.request_codec import to_request
 from crawler.servers.redis.health import GaveUp
 from crawler.urls import DEFAULT, UrlRules, Urls
 from crawler.util.request_meta import LEASE
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 from tests.unit.schedulers import WritingScheduler, lease_of
 
 

@@ -83,8 +83,10 @@ async def test_any_instance_answers_for_the_crawl(api: Api, redis_url: str) -> N
     assert (await api.json("GET", "/status"))["paused"]
 
 
-async def test_a_crawl_that_does_not_exist_is_a_problem_and_starts_to_exist(redis: Any) -> None:
-    async with client(Application(CrawlContext("later", redis), token=TOKEN)) as http:
+async def test_a_crawl_that_does_not_exist_is_a_problem_and_starts_to_exist(
+    redis_client: Any,
+) -> None:
+    async with client(Application(CrawlContext("later", redis_client), token=TOKEN)) as http:
         answer = await http.get("/status")
         assert (answer.status_code, answer.json()["detail"]) == (
             404,

@@ -1,6 +1,5 @@
 """GET /metrics and GET /vitals, behind the token."""
 
-from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,18 +14,10 @@ from crawler.frontier import Frontier
 from crawler.monitoring.ledger import Ledger
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.monitoring.prometheus import WorkerReading
-from crawler.servers.redis.connection import connect
-from tests.crawlers import project_crawler
-from tests.promtool import promtool
+from tests.support.crawlers import project_crawler
+from tests.support.promtool import promtool
 
 TOKEN = "token-of-this-test"
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Any]:
-    client = await connect(redis_url)
-    yield client
-    await client.aclose()
 
 
 def client_of(crawl: CrawlContext, token: str = TOKEN) -> httpx.AsyncClient:
@@ -37,16 +28,16 @@ def client_of(crawl: CrawlContext, token: str = TOKEN) -> httpx.AsyncClient:
     )
 
 
-async def test_a_worker_answers_for_itself_and_for_the_fleet(redis: Any) -> None:
-    await Frontier(redis, "crawl").open()
-    await Ledger(redis, "crawl").add({"pages": 40}, now_s=1e9)
+async def test_a_worker_answers_for_itself_and_for_the_fleet(redis_client: Any) -> None:
+    await Frontier(redis_client, "crawl").open()
+    await Ledger(redis_client, "crawl").add({"pages": 40}, now_s=1e9)
     crawler = project_crawler()
     lease_pool = SimpleNamespace(held=2, outbox=SimpleNamespace(unsettled=()))
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
         scheduler=SimpleNamespace(lease_pool=lease_pool), downloader=SimpleNamespace(active=())
     )
     worker = WorkerReading(ProcessStats({"pages/crawled": 7}), crawler)
-    async with client_of(CrawlContext("crawl", redis, worker=worker)) as client:
+    async with client_of(CrawlContext("crawl", redis_client, worker=worker)) as client:
         answer = await client.get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=")
@@ -55,15 +46,15 @@ async def test_a_worker_answers_for_itself_and_for_the_fleet(redis: Any) -> None
     promtool("check", "metrics", stdin=answer.content)
 
 
-async def test_metrics_need_the_token(redis: Any) -> None:
-    async with client_of(CrawlContext("crawl", redis), token="another") as client:
+async def test_metrics_need_the_token(redis_client: Any) -> None:
+    async with client_of(CrawlContext("crawl", redis_client), token="another") as client:
         for path in ("/metrics", "/vitals"):
             assert (await client.get(path)).status_code == 401
 
 
-async def test_vitals_have_as_many_minutes_as_are_asked_for(redis: Any) -> None:
-    await Frontier(redis, "crawl").open()
-    async with client_of(CrawlContext("crawl", redis)) as client:
+async def test_vitals_have_as_many_minutes_as_are_asked_for(redis_client: Any) -> None:
+    await Frontier(redis_client, "crawl").open()
+    async with client_of(CrawlContext("crawl", redis_client)) as client:
         found = (await client.get("/vitals", params={"minutes": 5})).json()
         assert len(found["minutes"]) == 5
         assert (await client.get("/vitals", params={"minutes": 121})).status_code == 422

@@ -9,7 +9,7 @@ import pytest
 from crawler.commands.admin import Command
 from crawler.errors import ExitCode
 from crawler.monitoring import logs
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 
 @pytest.fixture(autouse=True)

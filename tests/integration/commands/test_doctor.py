@@ -12,7 +12,7 @@ from scrapy.utils.project import get_project_settings
 from crawler.commands._doctor import FAILURE, OK, WARNING, Doctor, Finding
 from crawler.servers.connections import Servers
 from tests.acceptance.crawls import scrapy
-from tests.dns_server import DnsServer
+from tests.support.dns_server import DnsServer
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from crawler.frontier import CrawlControl, Entry, Frontier
 from crawler.servers.embedded import EmbeddedServers
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 URL = "http://a.test/1"
 ALL = (

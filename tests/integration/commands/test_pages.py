@@ -21,7 +21,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands.pages import Command
 from crawler.urls import fingerprint, host_of, registered_domain
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 ROOT = Path(__file__).resolve().parents[3]
 URL = "http://a.test/page"

@@ -13,7 +13,7 @@ from crawler.dns.breaker import DnsBreaker
 from crawler.dns.cache import DnsCache, Ttl
 from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.dns.lookup import Lookup
-from tests.dns_server import DnsServer
+from tests.support.dns_server import DnsServer
 
 ONE, OTHER = "192.0.2.1", "192.0.2.2"
 
@@ -23,12 +23,6 @@ async def server() -> AsyncIterator[DnsServer]:
     async with DnsServer() as server:
         server.set("a.test", ONE)
         yield server
-
-
-@pytest.fixture
-async def client(redis_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(redis_url) as redis:
-        yield redis
 
 
 class Clock:
@@ -229,40 +223,40 @@ async def test_an_outage_costs_few_lookups_at_once(server: DnsServer) -> None:
 # --- the fleet -----------------------------------------------------------------------------------
 
 
-async def test_an_answer_serves_all_processes(server: DnsServer, client: Redis) -> None:
-    assert await Cache(server, client).get("a.test") == (ONE,)
-    other = Cache(server, client)
+async def test_an_answer_serves_all_processes(server: DnsServer, redis_client: Redis) -> None:
+    assert await Cache(server, redis_client).get("a.test") == (ONE,)
+    other = Cache(server, redis_client)
     assert await other.get("a.test") == (ONE,)
     assert server.questions() == 1
     assert other.stats == {"dns/hits": 1}
 
 
-async def test_no_such_name_serves_all_processes(server: DnsServer, client: Redis) -> None:
+async def test_no_such_name_serves_all_processes(server: DnsServer, redis_client: Redis) -> None:
     for _ in range(2):
         with pytest.raises(NoSuchHost):
-            await Cache(server, client).get("nowhere.test")
+            await Cache(server, redis_client).get("nowhere.test")
     assert server.questions() == 1
-    assert 59_000 < await client.pttl("dns:nowhere.test") <= 60_000
+    assert 59_000 < await redis_client.pttl("dns:nowhere.test") <= 60_000
 
 
 async def test_a_shared_answer_is_no_longer_good_than_in_the_first_process(
-    server: DnsServer, client: Redis
+    server: DnsServer, redis_client: Redis
 ) -> None:
     ttl = Ttl(0.3, 0.3)
-    await Cache(server, client, ttl=ttl).get("a.test")
+    await Cache(server, redis_client, ttl=ttl).get("a.test")
     server.set("a.test", OTHER)
     await asyncio.sleep(0.32)
-    assert await Cache(server, client, ttl=ttl).get("a.test") == (OTHER,)
+    assert await Cache(server, redis_client, ttl=ttl).get("a.test") == (OTHER,)
 
 
 async def test_an_old_answer_of_another_process_is_used_while_dns_is_down(
-    server: DnsServer, client: Redis
+    server: DnsServer, redis_client: Redis
 ) -> None:
     ttl = Ttl(0.05, 0.05)
-    await Cache(server, client, ttl=ttl).get("a.test")
+    await Cache(server, redis_client, ttl=ttl).get("a.test")
     await server.stop()
     await asyncio.sleep(0.06)
-    other = Cache(server, client, ttl=ttl)
+    other = Cache(server, redis_client, ttl=ttl)
     assert await other.get("a.test") == (ONE,)
     assert other.stats["dns/stale"] == 1
 

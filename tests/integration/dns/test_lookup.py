@@ -10,7 +10,7 @@ import pytest
 from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.dns.lookup import Lookup
 from crawler.errors import ConfigurationError
-from tests.dns_server import DnsServer
+from tests.support.dns_server import DnsServer
 
 
 @pytest.fixture

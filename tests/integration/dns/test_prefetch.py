@@ -13,9 +13,9 @@ from crawler.dns.prefetch import DnsPrefetch
 from crawler.dns.resolver import Resolver
 from crawler.frontier import Entry, Frontier
 from crawler.frontier.host_index import Upcoming
-from crawler.servers.redis.connection import Client, connect
+from crawler.servers.redis.connection import Client
 from crawler.urls import fingerprint
-from tests.dns_server import DnsServer
+from tests.support.dns_server import DnsServer
 
 
 class Process:
@@ -39,13 +39,6 @@ class Process:
 
 
 @pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Client]:
-    client = await connect(redis_url)
-    yield client
-    await client.aclose()
-
-
-@pytest.fixture
 async def dns() -> AsyncIterator[DnsServer]:
     async with DnsServer() as server:
         server.set("*", "192.0.2.1")
@@ -59,9 +52,11 @@ async def add(redis: Client, *hosts: str) -> None:
     await frontier.add([Entry(fingerprint(url), url) for url in urls])
 
 
-async def test_names_are_known_before_their_urls_are_claimed(redis: Client, dns: DnsServer) -> None:
-    await add(redis, "a.test", "b.test:8080", "x.over.test", "192.0.2.7", "localhost")
-    process = Process(redis, dns)
+async def test_names_are_known_before_their_urls_are_claimed(
+    redis_client: Client, dns: DnsServer
+) -> None:
+    await add(redis_client, "a.test", "b.test:8080", "x.over.test", "192.0.2.7", "localhost")
+    process = Process(redis_client, dns)
     process.prefetch.open()
     async with asyncio.timeout(30):
         while dns.questions() < 2 or process.cache.answers < 2:  # noqa: ASYNC110 - a task works meanwhile
@@ -73,9 +68,11 @@ async def test_names_are_known_before_their_urls_are_claimed(redis: Client, dns:
     assert set(dns.asked) == {("a.test", "A"), ("b.test", "A")}
 
 
-async def test_it_looks_further_ahead_while_names_are_new(redis: Client, dns: DnsServer) -> None:
-    await add(redis, *(f"{number}.test" for number in range(300)))
-    process = Process(redis, dns)
+async def test_it_looks_further_ahead_while_names_are_new(
+    redis_client: Client, dns: DnsServer
+) -> None:
+    await add(redis_client, *(f"{number}.test" for number in range(300)))
+    process = Process(redis_client, dns)
     before: list[int] = []
     while not before or dns.questions() > before[-1]:
         before.append(dns.questions())
@@ -86,10 +83,12 @@ async def test_it_looks_further_ahead_while_names_are_new(redis: Client, dns: Dn
     assert before[-1] > 40
 
 
-async def test_a_name_without_an_answer_is_left_to_its_fetch(redis: Client, dns: DnsServer) -> None:
+async def test_a_name_without_an_answer_is_left_to_its_fetch(
+    redis_client: Client, dns: DnsServer
+) -> None:
     dns.broken.add("a.test")
-    await add(redis, "a.test")
-    process = Process(redis, dns)
+    await add(redis_client, "a.test")
+    process = Process(redis_client, dns)
     for _ in range(5):
         await process.prefetch.look(0)
         await asyncio.gather(*process.cache._in_flight.values())
@@ -97,22 +96,24 @@ async def test_a_name_without_an_answer_is_left_to_its_fetch(redis: Client, dns:
     assert process.stats["dns/errors"] == 1
 
 
-async def test_while_dns_is_down_nothing_is_looked_up_ahead(redis: Client, dns: DnsServer) -> None:
+async def test_while_dns_is_down_nothing_is_looked_up_ahead(
+    redis_client: Client, dns: DnsServer
+) -> None:
     dns.mood = "servfail"
-    process = Process(redis, dns)
+    process = Process(redis_client, dns)
     for number in range(8):
         process.resolver.prefetch([f"{number}.test"])
         await asyncio.gather(*process.cache._in_flight.values())
     asked = dns.questions()
-    await add(redis, "a.test")
+    await add(redis_client, "a.test")
     await process.prefetch.look(0)
     assert process.stats["dns/prefetched"] == 0
     assert dns.questions() == asked
 
 
-async def test_lookups_ahead_are_bounded(redis: Client, dns: DnsServer) -> None:
+async def test_lookups_ahead_are_bounded(redis_client: Client, dns: DnsServer) -> None:
     dns.delay_s = 0.2
-    process = Process(redis, dns)
+    process = Process(redis_client, dns)
     started = process.resolver.prefetch(f"{number}.test" for number in range(1000))
     assert len(started) == 64
     await process.resolver.close()

@@ -16,8 +16,8 @@ from crawler.dns.errors import NoSuchHost
 from crawler.download.errors import PrivateAddress
 from crawler.download.handler import DownloadHandler
 from crawler.urls import canonical, host_of
-from tests.crawlers import project_crawler
-from tests.dns_server import DnsServer
+from tests.support.crawlers import project_crawler
+from tests.support.dns_server import DnsServer
 
 # Hosts of URLs, as a page or a redirect may spell them.
 SPELLINGS = """

@@ -20,9 +20,9 @@ from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.download.errors import PrivateAddress
 from crawler.download.handler import DownloadHandler
 from crawler.errors import ConfigurationError
-from tests.crawlers import project_crawler
-from tests.dns_server import DnsServer
-from tests.http_server import (
+from tests.support.crawlers import project_crawler
+from tests.support.dns_server import DnsServer
+from tests.support.http_server import (
     LOOPBACK,
     Answer,
     handler_with,

@@ -29,9 +29,9 @@ from crawler.download.errors import TooBig
 from crawler.download.handler import DownloadHandler
 from crawler.middlewares.decompression import Decompression
 from crawler.util.request_meta import LEASE
-from tests.certificates import server_context
-from tests.crawlers import project_crawler
-from tests.http_server import Server, handler_with, ok, serving, then_closed, then_silent
+from tests.support.certificates import server_context
+from tests.support.crawlers import project_crawler
+from tests.support.http_server import Server, handler_with, ok, serving, then_closed, then_silent
 from tests.unit.schedulers import lease_of
 
 HTML = b"Content-Type: text/html"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,8 +17,9 @@ from crawler.scheduling.lease_pool import LeasePool
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway
 from crawler.util.tasks import end
-from tests.cluster import RedisProcess, add_replica, cluster_node, form_cluster, poll
 from tests.integration.frontier.fleet import CRAWL, Process, crawl_all, entry, hosts_of_master
+from tests.support.cluster import RedisProcess, add_replica, cluster_node, form_cluster
+from tests.support.waiting import until, wait_until
 
 SHARDS = 12
 TIMEOUT_MS = 500
@@ -38,7 +37,9 @@ class Cluster:
         """Let the replica catch up, and hear nothing more of its master but that it is there."""
         with self.masters[0].client as master, self.replica.client as replica:
             offset = master.info("replication")["master_repl_offset"]
-            poll(lambda: replica.info("replication")["slave_repl_offset"] >= offset, "in step")
+            wait_until(
+                lambda: replica.info("replication")["slave_repl_offset"] >= offset, "in step"
+            )
             master.config_set("requirepass", "unknown to the replica")
             master.client_kill_filter(_type="replica")
 
@@ -183,10 +184,3 @@ async def connected(node: RedisProcess) -> Client:
                 await asyncio.sleep(0.05)
             else:
                 return client
-
-
-async def until(condition: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, f"still not: {what}"
-        await asyncio.sleep(0.01)

@@ -16,8 +16,8 @@ from crawler.scheduling.completion import CompletionLimits
 from crawler.scheduling.lease_pool import LeasePool
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway
-from tests.cluster import FAULTS, Fault, RedisProcess, running_cluster
 from tests.integration.frontier.fleet import CRAWL, Process, entry, hosts_of_master
+from tests.support.cluster import FAULTS, Fault, RedisProcess, running_cluster
 
 SHARDS = 12
 PAGES = 4

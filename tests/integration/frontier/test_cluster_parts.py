@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from operator import lt
 from typing import Any
@@ -17,8 +16,9 @@ from crawler.scheduling.completion import CompletionLimits
 from crawler.servers.redis.batching import CommandBatcher
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway
-from tests.cluster import RedisProcess, running_cluster
 from tests.integration.frontier.fleet import CRAWL, Process, entry, hosts_of_master
+from tests.support.cluster import RedisProcess, running_cluster
+from tests.support.waiting import until
 
 SHARDS = 12
 
@@ -36,16 +36,6 @@ async def client(masters: list[RedisProcess]) -> AsyncIterator[Client]:
     await client.flushall(target_nodes=client.PRIMARIES)
     yield client
     await client.aclose()
-
-
-async def until(
-    condition: Callable[[], Awaitable[Any]], what: str, *, deadline_s: float = 30
-) -> None:
-    """Wait for other processes."""
-    deadline = time.monotonic() + deadline_s
-    while not await condition():
-        assert time.monotonic() < deadline, f"still not: {what}"
-        await asyncio.sleep(0.02)
 
 
 async def all_answer(client: Client) -> bool:

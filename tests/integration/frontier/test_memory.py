@@ -12,8 +12,8 @@ from crawler.frontier.records import PAGE_AGAIN
 from crawler.frontier.tuning import Bloom
 from crawler.servers.redis.connection import connect
 from crawler.servers.redis.errors import RedisAway
-from tests.cluster import RedisProcess
 from tests.integration.frontier.fleet import T0, Place, claim, entries, entry, hosts
+from tests.support.cluster import RedisProcess
 
 
 @pytest.fixture

@@ -24,8 +24,9 @@ from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import LeasePool
 from crawler.servers.redis.connection import connect
 from crawler.servers.redis.health import LEASES, GaveUp, RedisHealth
-from tests.cluster import RedisProcess
 from tests.integration.frontier.fleet import CRAWL, Place, crawl_all, entries, entry, hosts
+from tests.support.cluster import RedisProcess
+from tests.support.waiting import until
 
 
 class LostReplies(Frontier):
@@ -44,19 +45,6 @@ class LostReplies(Frontier):
         if self._lost:
             raise RedisConnectionError("the reply was lost")
         return answer
-
-
-async def until(condition: Callable[[], Any | Awaitable[Any]], what: str) -> None:
-    """Wait for other tasks and processes."""
-    deadline = time.monotonic() + 20
-    while True:
-        answer = condition()
-        if asyncio.iscoroutine(answer):
-            answer = await answer
-        if answer:
-            return
-        assert time.monotonic() < deadline, f"still not: {what}"
-        await asyncio.sleep(0.01)
 
 
 @pytest.fixture

@@ -22,9 +22,10 @@ from crawler.robots.cache import RobotsCache
 from crawler.servers.redis.checks import check_writes
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway
-from tests.cluster import RedisProcess
-from tests.dns_server import DnsServer
 from tests.integration.frontier.fleet import CRAWL, Process, crawl_all, entries, hosts
+from tests.support.cluster import RedisProcess
+from tests.support.dns_server import DnsServer
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,6 @@ async def client(redis_process: RedisProcess) -> AsyncIterator[Client]:
     client = await connect(redis_process.url)
     yield client
     await client.aclose()
-
-
-async def until(condition: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, f"still not: {what}"
-        await asyncio.sleep(0.01)
 
 
 async def test_a_process_waits_and_goes_on(

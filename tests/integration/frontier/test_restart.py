@@ -16,8 +16,9 @@ from crawler.frontier import Frontier, Lease
 from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway
-from tests.cluster import RedisProcess, SentinelProcess, poll
 from tests.integration.frontier.fleet import T0, Place, claim, crawl, entries, entry, hosts, urls
+from tests.support.cluster import RedisProcess, SentinelProcess
+from tests.support.waiting import wait_until
 
 GRACE = 10_000
 
@@ -164,7 +165,9 @@ def replica(redis_process: RedisProcess, tmp_path: Path) -> Iterator[RedisProces
     )
     process.start()
     with process.client as client:
-        poll(lambda: client.info("replication")["master_link_status"] == "up", "it is in step")
+        wait_until(
+            lambda: client.info("replication")["master_link_status"] == "up", "it is in step"
+        )
     yield process
     process.kill()
 
@@ -177,7 +180,9 @@ def sentinel(
     process = SentinelProcess(tmp_path / "sentinel", redis_process)
     process.start()
     with process.client as client:
-        poll(lambda: client.sentinel_master("crawl")["num-slaves"] == 1, "it knows the replica")
+        wait_until(
+            lambda: client.sentinel_master("crawl")["num-slaves"] == 1, "it knows the replica"
+        )
     yield process
     process.kill()
 
@@ -186,7 +191,9 @@ def cut_off(master: RedisProcess, replica: RedisProcess) -> None:
     """Let the replica catch up, and hear nothing of its master from then on."""
     with master.client as one, replica.client as other:
         offset = one.info("replication")["master_repl_offset"]
-        poll(lambda: other.info("replication")["slave_repl_offset"] >= offset, "it is in step")
+        wait_until(
+            lambda: other.info("replication")["slave_repl_offset"] >= offset, "it is in step"
+        )
         one.config_set("requirepass", "unknown to the replica")
         one.client_kill_filter(_type="replica")
 

@@ -20,8 +20,8 @@ from crawler.servers.redis import checks
 from crawler.servers.redis.connection import connect, masked, server_mode
 from crawler.servers.redis.errors import RedisAway
 from crawler.urls import UrlRules, Urls, host_of
-from tests.cluster import RedisProcess, cluster_node
 from tests.integration.frontier.fleet import CRAWL, Place
+from tests.support.cluster import RedisProcess, cluster_node
 
 
 async def test_another_number_of_shards_is_refused(place: Place) -> None:

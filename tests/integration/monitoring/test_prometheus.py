@@ -8,7 +8,7 @@ from crawler.monitoring.ledger import Ledger
 from crawler.monitoring.prometheus import Sheet, add_fleet, read_fleet
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
-from tests.chaos.private_redis import PrivateRedis
+from tests.support.private_redis import PrivateRedis
 
 
 @pytest.mark.parametrize(("server", "shards"), [("redis_url", 1), ("redis_cluster_url", 4)])

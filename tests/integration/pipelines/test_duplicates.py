@@ -16,7 +16,7 @@ from crawler.scheduling.recrawl_policy import DIGEST_BYTES, Visit
 from crawler.scheduling.recrawls import _VISIT as VISIT
 from crawler.servers.connections import Servers
 from crawler.urls import fingerprint
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 WORDS = [f"word{number}" for number in range(400)]

@@ -19,7 +19,7 @@ from crawler.errors import ConfigurationError
 from crawler.items import Page
 from crawler.pipelines.store import Store
 from crawler.servers.connections import Servers
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 Database = AsyncDatabase[dict[str, Any]]
 BODY = b"<html>\x00\xff" * 100

@@ -14,9 +14,9 @@ from crawler.items import Page
 from crawler.pipelines.store import Store
 from crawler.servers.connections import Servers
 from crawler.storage.stats import STORE_STATE
-from tests.crawlers import project_crawler
 from tests.integration.pipelines.test_store import opened, page
-from tests.private_mongo import PrivateMongo
+from tests.support.crawlers import project_crawler
+from tests.support.private_mongo import PrivateMongo
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """A MongoDB that answers, and takes no pages: people are told what to do."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +13,11 @@ from scrapy.crawler import Crawler
 from crawler.errors import ConfigurationError, ServerAway
 from crawler.scheduling.connect import spill_of
 from crawler.servers.connections import Servers
-from tests.cluster import free_port
-from tests.crawlers import project_crawler
 from tests.integration.pipelines.test_store import opened, page
-from tests.private_mongo import PrivateMongo
+from tests.support.cluster import free_port
+from tests.support.crawlers import project_crawler
+from tests.support.private_mongo import PrivateMongo
+from tests.support.waiting import until
 
 DISK_FULL = 14031
 
@@ -86,18 +87,6 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What was said about MongoDB going away and coming back."""
     of = "crawler.servers.mongo"
     return [record.getMessage() for record in caplog.records if record.name == of]
-
-
-async def until(condition: Callable[[], Any], what: str) -> None:
-    """Wait for other tasks and processes."""
-    async with asyncio.timeout(60):
-        while True:
-            found = condition()
-            if asyncio.iscoroutine(found):
-                found = await found
-            if found:
-                return
-            await asyncio.sleep(0.02)
 
 
 async def test_pages_wait_while_a_user_has_no_rights(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,23 +1,14 @@
 """Troubles of hosts, counted for the whole fleet on a real Redis; and what comes of them."""
 
-from collections.abc import AsyncIterator
-
-import pytest
 from redis.asyncio import Redis
 
 from crawler.politeness.delay import Fetch
 from crawler.politeness.host_delays import FAILURES, OVERLOAD, HostDelays, HostHealth
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 HOST = "h.test"
 OVERLOADED = Fetch(0.01, 503)
 LOST = Fetch(0.01, None)
-
-
-@pytest.fixture
-async def client(redis_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(redis_url) as redis:
-        yield redis
 
 
 def host_delays_in(redis: Redis) -> HostDelays:
@@ -35,27 +26,29 @@ def host_delays_in(redis: Redis) -> HostDelays:
     return host_delays
 
 
-async def test_troubles_are_counted_by_host_and_kind_whoever_meets_them(client: Redis) -> None:
+async def test_troubles_are_counted_by_host_and_kind_whoever_meets_them(
+    redis_client: Redis,
+) -> None:
     for expected in (1, 2, 3):
-        assert await HostHealth(client, quiet_s=10).count(OVERLOAD, HOST) == expected
-    health = HostHealth(client, quiet_s=10)
+        assert await HostHealth(redis_client, quiet_s=10).count(OVERLOAD, HOST) == expected
+    health = HostHealth(redis_client, quiet_s=10)
     assert await health.count(FAILURES, HOST) == 1
     assert await health.count(OVERLOAD, "other.test") == 1
     assert await health.of(HOST) == {OVERLOAD: 3, FAILURES: 1}
     assert await health.of("never.test") == {OVERLOAD: 0, FAILURES: 0}
 
 
-async def test_they_are_forgiven_some_quiet_time_after_the_rest(client: Redis) -> None:
-    health = HostHealth(client, quiet_s=1800)
+async def test_they_are_forgiven_some_quiet_time_after_the_rest(redis_client: Redis) -> None:
+    health = HostHealth(redis_client, quiet_s=1800)
     await health.count(OVERLOAD, HOST)
     # A process that dies now leaves nothing for ever.
-    assert await client.pttl(f"health:overload:{HOST}") > 0
+    assert await redis_client.pttl(f"health:overload:{HOST}") > 0
     await health.forgive_after(OVERLOAD, HOST, 60)
-    assert 1_850_000 < await client.pttl(f"health:overload:{HOST}") <= 1_860_000
+    assert 1_850_000 < await redis_client.pttl(f"health:overload:{HOST}") <= 1_860_000
 
 
-async def test_a_host_that_works_again_has_no_failures_in_a_row(client: Redis) -> None:
-    mine, other = HostHealth(client, quiet_s=10), HostHealth(client, quiet_s=10)
+async def test_a_host_that_works_again_has_no_failures_in_a_row(redis_client: Redis) -> None:
+    mine, other = HostHealth(redis_client, quiet_s=10), HostHealth(redis_client, quiet_s=10)
     await mine.count(FAILURES, HOST)
     await mine.count(OVERLOAD, HOST)
     await other.worked(HOST)
@@ -64,17 +57,20 @@ async def test_a_host_that_works_again_has_no_failures_in_a_row(client: Redis) -
     assert await mine.count(OVERLOAD, HOST) == 2
 
 
-async def test_redis_is_not_told_of_every_fetch_that_works(client: Redis) -> None:
-    health = HostHealth(client, quiet_s=10)
+async def test_redis_is_not_told_of_every_fetch_that_works(redis_client: Redis) -> None:
+    health = HostHealth(redis_client, quiet_s=10)
     await health.worked(HOST)
-    before = (await client.info("stats"))["total_commands_processed"]
+    before = (await redis_client.info("stats"))["total_commands_processed"]
     for _ in range(100):
         await health.worked(HOST)
-    assert (await client.info("stats"))["total_commands_processed"] - before < 10
+    assert (await redis_client.info("stats"))["total_commands_processed"] - before < 10
 
 
-async def test_the_failures_of_a_host_that_works_again_are_told_once(client: Redis) -> None:
-    mine, other = HostHealth(client, quiet_s=10), HostHealth(client, quiet_s=10, fine_s=0)
+async def test_the_failures_of_a_host_that_works_again_are_told_once(redis_client: Redis) -> None:
+    mine, other = (
+        HostHealth(redis_client, quiet_s=10),
+        HostHealth(redis_client, quiet_s=10, fine_s=0),
+    )
     assert await other.worked(HOST) == 0
     for _ in range(3):
         await mine.count(FAILURES, HOST)
@@ -94,24 +90,26 @@ async def test_while_redis_is_away_every_trouble_is_the_first() -> None:
 
 
 async def test_an_overloaded_host_rests_longer_each_time_whichever_process_asks(
-    client: Redis,
+    redis_client: Redis,
 ) -> None:
     for expected_s in (60, 120, 240):
-        rest_ms = (await host_delays_in(client).rest(HOST, OVERLOADED)).ms
+        rest_ms = (await host_delays_in(redis_client).rest(HOST, OVERLOADED)).ms
         assert expected_s * 1000 <= rest_ms <= expected_s * 1100
 
 
-async def test_a_breaker_opens_for_the_fleet_and_one_answer_closes_it(client: Redis) -> None:
-    rests = [(await host_delays_in(client).rest(HOST, LOST, unanswered=True)).ms for _ in range(4)]
+async def test_a_breaker_opens_for_the_fleet_and_one_answer_closes_it(redis_client: Redis) -> None:
+    rests = [
+        (await host_delays_in(redis_client).rest(HOST, LOST, unanswered=True)).ms for _ in range(4)
+    ]
     assert rests[:2] == [2_000, 2_000]
     assert 30_000 <= rests[2] <= 33_000
     assert 60_000 <= rests[3] <= 66_000
-    await host_delays_in(client).answered(HOST)
-    assert (await host_delays_in(client).rest(HOST, LOST, unanswered=True)).ms == 2_000
+    await host_delays_in(redis_client).answered(HOST)
+    assert (await host_delays_in(redis_client).rest(HOST, LOST, unanswered=True)).ms == 2_000
 
 
-async def test_what_hosts_rest_for_is_counted(client: Redis) -> None:
-    host_delays = host_delays_in(client)
+async def test_what_hosts_rest_for_is_counted(redis_client: Redis) -> None:
+    host_delays = host_delays_in(redis_client)
     await host_delays.rest(HOST, Fetch(0.01, 200))
     await host_delays.rest(HOST, Fetch(0.01, 200), crawl_delay_s=5)
     await host_delays.rest(HOST, Fetch(0.01, 503, retry_after_s=100))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 from redis.asyncio import Redis
 
 from crawler.errors import ConfigurationError
 from crawler.politeness.ip_clock import IpClock
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 NOW = 1_000_000
 ADDRESSES = {"a.test": "192.0.2.1", "b.test": "192.0.2.1", "c.test": "192.0.2.1", "d.test": "::1"}
@@ -17,15 +17,9 @@ Wait = Callable[[str, int], Awaitable[int]]
 
 
 @pytest.fixture
-async def client(redis_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(redis_url) as redis:
-        yield redis
-
-
-@pytest.fixture
-def wait(client: Redis) -> Wait:
+def wait(redis_client: Redis) -> Wait:
     async def connect() -> Redis:
-        return client
+        return redis_client
 
     # A process each time.
     return lambda host, after_ms: IpClock(500, ADDRESSES.get, connect).wait_ms(
@@ -71,9 +65,9 @@ async def test_who_comes_a_little_late_has_its_turn_and_who_comes_later_a_new_on
     assert await wait("b.test", 9000) == 1000
 
 
-async def test_nobody_waits_for_long_for_hosts_that_never_come(client: Redis) -> None:
+async def test_nobody_waits_for_long_for_hosts_that_never_come(redis_client: Redis) -> None:
     async def connect() -> Redis:
-        return client
+        return redis_client
 
     clock = IpClock(500, lambda _: "192.0.2.1", connect)
 
@@ -85,22 +79,22 @@ async def test_nobody_waits_for_long_for_hosts_that_never_come(client: Redis) ->
     assert waits[:61] == list(range(0, 30_001, 500))
     assert set(waits[61:]) == {30_000}
     # Starts were kept for sixty of them, and the address's own.
-    assert await client.hlen("address:192.0.2.1") == 61
+    assert await redis_client.hlen("address:192.0.2.1") == 61
     for round_ in range(1, 20):
         for number in range(60):
             assert await asks(1000 * round_ + number, 40_000 * round_) <= 30_000
-    assert await client.hlen("address:192.0.2.1") < 300
+    assert await redis_client.hlen("address:192.0.2.1") < 300
 
 
-async def test_nothing_is_kept_for_ever(wait: Wait, client: Redis) -> None:
+async def test_nothing_is_kept_for_ever(wait: Wait, redis_client: Redis) -> None:
     for host in ("a.test", "b.test", "c.test"):
         await wait(host, 0)
-    assert await client.hgetall("address:192.0.2.1") == {
+    assert await redis_client.hgetall("address:192.0.2.1") == {
         b"*": b"1001500",
         b"b.test": b"1000500",
         b"c.test": b"1001000",
     }
-    assert 2_000 < await client.pttl("address:192.0.2.1") <= 3_000
+    assert 2_000 < await redis_client.pttl("address:192.0.2.1") <= 3_000
 
 
 async def test_while_redis_is_away_nobody_is_contacted() -> None:

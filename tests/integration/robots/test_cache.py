@@ -1,7 +1,6 @@
 """Rules of robots.txt files, shared through a real Redis."""
 
 import random
-from collections.abc import AsyncIterator
 
 import msgpack
 import pytest
@@ -13,12 +12,6 @@ from crawler.robots.rules import MAX_BYTES, WITHHELD_IS, RobotsRules, Unreachabl
 
 AUTHORITY = "http://h.test"
 BODY = b"User-agent: *\nDisallow: /private\nCrawl-delay: 3\n"
-
-
-@pytest.fixture
-async def client(redis_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(redis_url) as redis:
-        yield redis
 
 
 def cache_in(redis: Redis, *, ttl_s: float = 1000.0, size: int = 10) -> RobotsCache:
@@ -44,15 +37,15 @@ def forbids_private(found: CachedRules | None) -> bool:
     return rules.allows(AUTHORITY + "/") and not rules.allows(AUTHORITY + "/private")
 
 
-async def test_unknown_rules_are_unknown(client: Redis) -> None:
-    assert await cache_in(client).get(AUTHORITY) is None
+async def test_unknown_rules_are_unknown(redis_client: Redis) -> None:
+    assert await cache_in(redis_client).get(AUTHORITY) is None
 
 
-async def test_rules_are_kept_and_shared_with_other_processes(client: Redis) -> None:
-    mine = cache_in(client)
+async def test_rules_are_kept_and_shared_with_other_processes(redis_client: Redis) -> None:
+    mine = cache_in(redis_client)
     assert forbids_private(await mine.put(AUTHORITY, BODY))
     assert forbids_private(await mine.get(AUTHORITY))
-    found = await cache_in(client).get(AUTHORITY)
+    found = await cache_in(redis_client).get(AUTHORITY)
     assert forbids_private(found)
     assert found is not None
     assert isinstance(found.rules, RobotsRules)
@@ -60,9 +53,9 @@ async def test_rules_are_kept_and_shared_with_other_processes(client: Redis) -> 
     assert await mine.get("https://h.test") is None
 
 
-async def test_no_rules_at_all_are_known_to_be_none(client: Redis) -> None:
-    await cache_in(client).put(AUTHORITY, b"")
-    found = await cache_in(client).get(AUTHORITY)
+async def test_no_rules_at_all_are_known_to_be_none(redis_client: Redis) -> None:
+    await cache_in(redis_client).put(AUTHORITY, b"")
+    found = await cache_in(redis_client).get(AUTHORITY)
     assert found is not None
     assert isinstance(found.rules, RobotsRules)
     assert found.rules.allows(AUTHORITY + "/private")
@@ -70,93 +63,100 @@ async def test_no_rules_at_all_are_known_to_be_none(client: Redis) -> None:
 
 @pytest.mark.parametrize("finder", ["allow", "deny"])
 async def test_a_withheld_file_is_for_each_crawl_what_it_takes_it_for(
-    client: Redis, finder: str
+    redis_client: Redis, finder: str
 ) -> None:
-    known = await cache_that(client, finder).put(AUTHORITY, Withheld())
+    known = await cache_that(redis_client, finder).put(AUTHORITY, Withheld())
     assert allows_root(known) is (finder == "allow")
-    assert allows_root(await cache_that(client, "allow").get(AUTHORITY))
-    assert not allows_root(await cache_that(client, "deny").get(AUTHORITY))
+    assert allows_root(await cache_that(redis_client, "allow").get(AUTHORITY))
+    assert not allows_root(await cache_that(redis_client, "deny").get(AUTHORITY))
 
 
-async def test_a_record_from_before_files_were_told_to_be_withheld_holds(client: Redis) -> None:
-    await cache_in(client).put(AUTHORITY, BODY)
-    record = msgpack.unpackb(await client.get("robots:" + AUTHORITY))
+async def test_a_record_from_before_files_were_told_to_be_withheld_holds(
+    redis_client: Redis,
+) -> None:
+    await cache_in(redis_client).put(AUTHORITY, BODY)
+    record = msgpack.unpackb(await redis_client.get("robots:" + AUTHORITY))
     del record["withheld"]
-    await client.set("robots:" + AUTHORITY, msgpack.packb(record), px=10_000)
-    assert forbids_private(await cache_in(client).get(AUTHORITY))
+    await redis_client.set("robots:" + AUTHORITY, msgpack.packb(record), px=10_000)
+    assert forbids_private(await cache_in(redis_client).get(AUTHORITY))
 
 
-async def test_an_unreachable_host_is_so_for_others_too_and_not_as_long(client: Redis) -> None:
-    mine = cache_in(client)
+async def test_an_unreachable_host_is_so_for_others_too_and_not_as_long(
+    redis_client: Redis,
+) -> None:
+    mine = cache_in(redis_client)
     put = await mine.put(AUTHORITY, Unreachable("status 503"))
     assert put.rules == Unreachable("status 503")
     assert 89 <= put.left_s <= 110
-    for cache in (mine, cache_in(client)):
+    for cache in (mine, cache_in(redis_client)):
         found = await cache.get(AUTHORITY)
         assert found is not None
         assert found.rules == Unreachable("status 503")
         assert 80 <= found.left_s <= 110
 
 
-async def test_a_host_that_asks_for_a_longer_wait_gets_it(client: Redis) -> None:
-    mine = cache_in(client)
+async def test_a_host_that_asks_for_a_longer_wait_gets_it(redis_client: Redis) -> None:
+    mine = cache_in(redis_client)
     known = await mine.put(AUTHORITY, Unreachable("status 503"), at_least_s=5000.0)
     assert 4_990 < known.left_s <= 5000.0
-    other = await cache_in(client).get(AUTHORITY)
+    other = await cache_in(redis_client).get(AUTHORITY)
     assert other is not None
     assert 4_990 < other.left_s <= 5000.0
 
 
-async def test_rules_last_about_their_time_and_not_all_equally_long(client: Redis) -> None:
+async def test_rules_last_about_their_time_and_not_all_equally_long(redis_client: Redis) -> None:
     random.seed(1)
-    mine = cache_in(client)
+    mine = cache_in(redis_client)
     lasts = [(await mine.put(f"http://{number}.test", BODY)).left_s for number in range(20)]
     assert all(899 <= seconds <= 1100 for seconds in lasts)
     assert len(set(lasts)) > 10
 
 
-async def test_after_their_time_rules_are_forgotten_everywhere(client: Redis) -> None:
-    mine = cache_in(client, ttl_s=0.02)
+async def test_after_their_time_rules_are_forgotten_everywhere(redis_client: Redis) -> None:
+    mine = cache_in(redis_client, ttl_s=0.02)
     await mine.put(AUTHORITY, BODY)
     # Redis expires the key by itself; waiting for that is the test.
-    while await client.exists("robots:" + AUTHORITY):
+    while await redis_client.exists("robots:" + AUTHORITY):
         pass
-    assert await cache_in(client).get(AUTHORITY) is None
+    assert await cache_in(redis_client).get(AUTHORITY) is None
     while (await mine.get(AUTHORITY)) is not None:
         pass
 
 
-async def test_memory_is_bounded_and_keeps_what_was_used_last(client: Redis) -> None:
-    mine = cache_in(client, size=2)
+async def test_memory_is_bounded_and_keeps_what_was_used_last(redis_client: Redis) -> None:
+    mine = cache_in(redis_client, size=2)
     await mine.put("http://1.test", BODY)
     await mine.put("http://2.test", BODY)
     await mine.get("http://1.test")
     await mine.put("http://3.test", BODY)
-    await client.flushall()
+    await redis_client.flushall()
     assert await mine.get("http://1.test") is not None
     assert await mine.get("http://2.test") is None
     assert await mine.get("http://3.test") is not None
 
 
-async def test_a_big_file_counts_up_to_the_limit_and_is_kept_small(client: Redis) -> None:
+async def test_a_big_file_counts_up_to_the_limit_and_is_kept_small(redis_client: Redis) -> None:
     body = b"User-agent: *\nDisallow: /private\n" + b"# filler\n" * 200_000 + b"Disallow: /late\n"
-    await cache_in(client).put(AUTHORITY, body)
-    found = await cache_in(client).get(AUTHORITY)
+    await cache_in(redis_client).put(AUTHORITY, body)
+    found = await cache_in(redis_client).get(AUTHORITY)
     assert forbids_private(found)
     assert found is not None
     assert isinstance(found.rules, RobotsRules)
     assert found.rules.allows(AUTHORITY + "/late")
-    assert await client.strlen("robots:" + AUTHORITY) < MAX_BYTES // 10
+    assert await redis_client.strlen("robots:" + AUTHORITY) < MAX_BYTES // 10
 
 
-async def test_a_big_file_that_does_not_compress_is_kept(client: Redis) -> None:
+async def test_a_big_file_that_does_not_compress_is_kept(redis_client: Redis) -> None:
     noise = random.Random(1).randbytes(MAX_BYTES + 1)
-    await cache_in(client).put(AUTHORITY, b"User-agent: *\nDisallow: /private\n#" + noise)
-    assert await cache_in(client).get(AUTHORITY) is not None
+    await cache_in(redis_client).put(AUTHORITY, b"User-agent: *\nDisallow: /private\n#" + noise)
+    assert await cache_in(redis_client).get(AUTHORITY) is not None
 
 
-async def test_hosts_with_the_same_short_file_share_its_rules(client: Redis) -> None:
-    mine, other = cache_in(client), RobotsCache(client, "bot", ttl_s=9.0, error_ttl_s=9.0, size=9)
+async def test_hosts_with_the_same_short_file_share_its_rules(redis_client: Redis) -> None:
+    mine, other = (
+        cache_in(redis_client),
+        RobotsCache(redis_client, "bot", ttl_s=9.0, error_ttl_s=9.0, size=9),
+    )
     first = (await mine.put("http://1.test", BODY)).rules
     assert (await mine.put("http://2.test", BODY)).rules is first
     assert (await other.put("http://1.test", BODY)).rules is not first
@@ -176,40 +176,40 @@ async def test_this_process_knows_the_rules_even_if_redis_is_away() -> None:
 
 
 async def test_a_host_that_fails_again_and_again_is_left_alone_for_longer_by_all(
-    client: Redis,
+    redis_client: Redis,
 ) -> None:
     waits = []
     for _ in range(4):
-        cache = cache_in(client)
+        cache = cache_in(redis_client)
         waits.append((await cache.put(AUTHORITY, Unreachable("status 503"))).left_s)
     for wait_s, expected_s in zip(waits, (100, 200, 400, 800), strict=True):
         assert 0.89 * expected_s <= wait_s <= 1.1 * expected_s
-    await cache_in(client).put(AUTHORITY, BODY)
-    again = await cache_in(client).put(AUTHORITY, Unreachable("status 503"))
+    await cache_in(redis_client).put(AUTHORITY, BODY)
+    again = await cache_in(redis_client).put(AUTHORITY, Unreachable("status 503"))
     assert again.left_s <= 110
 
 
-async def test_failures_are_remembered_when_the_wait_is_over(client: Redis) -> None:
+async def test_failures_are_remembered_when_the_wait_is_over(redis_client: Redis) -> None:
     def impatient() -> RobotsCache:
-        return RobotsCache(client, "crawler", ttl_s=1000.0, error_ttl_s=0.01, size=10)
+        return RobotsCache(redis_client, "crawler", ttl_s=1000.0, error_ttl_s=0.01, size=10)
 
     await impatient().put(AUTHORITY, Unreachable("status 503"))
     while await impatient().get(AUTHORITY) is not None:
         pass
-    assert await client.pttl("robots:" + AUTHORITY) > 3_500_000
+    assert await redis_client.pttl("robots:" + AUTHORITY) > 3_500_000
     known = await impatient().put(AUTHORITY, Unreachable("status 503"))
     assert known.left_s > 0.0125
 
 
-async def test_cache_control_may_shorten_the_time_of_rules(client: Redis) -> None:
-    cache = RobotsCache(client, "crawler", ttl_s=86_400.0, error_ttl_s=100.0, size=10)
+async def test_cache_control_may_shorten_the_time_of_rules(redis_client: Redis) -> None:
+    cache = RobotsCache(redis_client, "crawler", ttl_s=86_400.0, error_ttl_s=100.0, size=10)
     known = await cache.put(AUTHORITY, BODY, cache_control=b"public, max-age=7200")
     assert 0.89 * 7200 <= known.left_s <= 1.1 * 7200
     assert not known.is_old
 
 
-async def test_one_process_at_a_time_fetches_a_file(client: Redis) -> None:
-    mine, other = cache_in(client), cache_in(client)
+async def test_one_process_at_a_time_fetches_a_file(redis_client: Redis) -> None:
+    mine, other = cache_in(redis_client), cache_in(redis_client)
     token, known = await mine.lock(AUTHORITY, 10)
     assert token is not None
     assert known is None
@@ -217,7 +217,7 @@ async def test_one_process_at_a_time_fetches_a_file(client: Redis) -> None:
     assert (await other.lock("https://h.test", 10))[0]
     await mine.lock_on(AUTHORITY, token, 20)
     await mine.lock_on(AUTHORITY, "another", 90)
-    assert 19_000 < await client.pttl("robots:lock:" + AUTHORITY) <= 20_000
+    assert 19_000 < await redis_client.pttl("robots:lock:" + AUTHORITY) <= 20_000
     await mine.unlock(AUTHORITY, token)
     late, _ = await other.lock(AUTHORITY, 0.01)
     assert late is not None
@@ -230,9 +230,9 @@ async def test_one_process_at_a_time_fetches_a_file(client: Redis) -> None:
 
 
 async def test_whoever_locks_a_file_hears_what_others_fetched_and_putting_it_unlocks(
-    client: Redis,
+    redis_client: Redis,
 ) -> None:
-    mine, other = cache_in(client), cache_in(client)
+    mine, other = cache_in(redis_client), cache_in(redis_client)
     token, _ = await mine.lock(AUTHORITY, 10)
     assert token is not None
     await mine.put(AUTHORITY, BODY, token=token)
@@ -241,9 +241,9 @@ async def test_whoever_locks_a_file_hears_what_others_fetched_and_putting_it_unl
     assert known is not None
     assert isinstance(known.rules, RobotsRules)
     await mine.put(AUTHORITY, BODY, token=token)
-    assert await client.exists("robots:lock:" + AUTHORITY)
+    assert await redis_client.exists("robots:lock:" + AUTHORITY)
 
 
-async def test_a_record_of_another_version_is_unknown(client: Redis) -> None:
-    await client.set("robots:" + AUTHORITY, b"\x92\xc4\x00\xa0", px=10_000)
-    assert await cache_in(client).get(AUTHORITY) is None
+async def test_a_record_of_another_version_is_unknown(redis_client: Redis) -> None:
+    await redis_client.set("robots:" + AUTHORITY, b"\x92\xc4\x00\xa0", px=10_000)
+    assert await cache_in(redis_client).get(AUTHORITY) is None

@@ -15,8 +15,8 @@ from crawler.scheduling import adder as adder_module
 from crawler.scheduling.adder import SeenCache, UrlAdder
 from crawler.servers.redis.connection import connect
 from crawler.servers.redis.health import RedisHealth
-from tests.cluster import RedisProcess
 from tests.integration.frontier.fleet import CRAWL, entry
+from tests.support.cluster import RedisProcess
 from tests.unit.schedulers import WritingScheduler, crawler_with
 
 MANY = 5000

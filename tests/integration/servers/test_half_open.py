@@ -26,9 +26,9 @@ from crawler.servers.mongo import MongoHealth
 from crawler.servers.redis.connection import connect
 from crawler.servers.redis.health import RedisHealth
 from crawler.storage.spill import Spill
-from tests.crawlers import project_crawler
 from tests.integration.frontier.fleet import CRAWL, entries, entry
-from tests.proxy import Proxy
+from tests.support.crawlers import project_crawler
+from tests.support.proxy import Proxy
 
 SOON_S = 60.0
 LEASE_TTL_S = 6.0

@@ -20,9 +20,9 @@ from crawler.frontier.start_urls import StartUrls
 from crawler.scheduling.intake import Intake
 from crawler.servers.redis.connection import connect
 from crawler.storage.spill import Spill
-from tests.crawlers import project_crawler
 from tests.integration.frontier.fleet import CRAWL, T0, claim, crawl, entries, entry
-from tests.private_mongo import PrivateMongo
+from tests.support.crawlers import project_crawler
+from tests.support.private_mongo import PrivateMongo
 
 
 @pytest.fixture

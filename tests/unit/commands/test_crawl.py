@@ -9,7 +9,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from crawler.commands.crawl import Command
 from crawler.errors import ExitCode
 from crawler.scheduling.completion import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from scrapy.exceptions import UsageError
 
 from crawler.commands.frontier import Command
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 URL = "http://h.test/a/b/c"
 

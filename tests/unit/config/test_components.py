@@ -10,7 +10,7 @@ from scrapy.settings import Settings
 from crawler import settings as ours
 from crawler.middlewares.robots import Robots
 from crawler.spiders.web import WebSpider
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 ROBOTS, TRAFFIC = "crawler.middlewares.robots.Robots", "crawler.middlewares.scrapy_twins.Traffic"
 NAMES = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")

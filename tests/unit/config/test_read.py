@@ -9,7 +9,7 @@ from scrapy.settings import Settings
 from crawler import settings as ours
 from crawler.config.read import given_options, retry_policy, tuning
 from crawler.errors import ConfigurationError
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 
 def given(spider: Any = None, **settings: Any) -> dict[str, Any]:

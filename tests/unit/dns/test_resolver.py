@@ -7,7 +7,7 @@ import pytest
 
 from crawler.dns.resolver import Resolver
 from crawler.errors import ConfigurationError
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 
 class Cache:

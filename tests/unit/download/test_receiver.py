@@ -7,7 +7,7 @@ from scrapy import Request
 from scrapy.http import Headers
 
 from crawler.download.receiver import DownloadLimits, Receiver
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 
 from crawler.fastpath.middleware_chains import RequestDefaults, merged
 from crawler.middlewares.decompression import Decompression
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 
 def methods(compression: Any = Decompression, **settings: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from crawler.download.decompress import unpacking
 from crawler.download.errors import TooBigUnpacked
 from crawler.middlewares import decompression
 from crawler.middlewares.decompression import Decompression
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 PAGE = b"<html><p>" + b"hello " * 5000
 PACKED = {

@@ -8,7 +8,7 @@ from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 
 from crawler.errors import ConfigurationError
 from crawler.middlewares.scrapy_twins import HttpAuth
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 GIVEN = {"HTTPAUTH_USER": "user", "HTTPAUTH_PASS": "secret", "HTTPAUTH_DOMAIN": "h.test"}
 

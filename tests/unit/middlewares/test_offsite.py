@@ -7,7 +7,7 @@ from scrapy.exceptions import IgnoreRequest
 
 from crawler.middlewares.scrapy_twins import Offsite
 from crawler.spiders.web import WebSpider
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 
 class Mine(Spider):

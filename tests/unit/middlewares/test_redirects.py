@@ -5,7 +5,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from crawler.middlewares.redirects import LOOP, TOO_MANY, Redirects
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 URL = "http://h.test/a"
 

@@ -9,7 +9,7 @@ from scrapy.http import Response
 
 from crawler.fastpath.stats import Stats
 from crawler.middlewares.scrapy_twins import Traffic
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 
 def counted(kind: type[DownloaderStats], request: Request, response: Response) -> dict[str, Any]:

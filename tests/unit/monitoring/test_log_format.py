@@ -10,7 +10,7 @@ from twisted.python.failure import Failure
 
 from crawler.errors import NotStored
 from crawler.monitoring.logs import LogFormatter
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 RESPONSE = Response("http://h.test/")
 SPIDER = Spider("a")

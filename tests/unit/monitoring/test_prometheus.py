@@ -20,8 +20,8 @@ from crawler.monitoring.prometheus import (
     add_fleet,
     add_worker,
 )
-from tests.crawlers import project_crawler
-from tests.promtool import promtool
+from tests.support.crawlers import project_crawler
+from tests.support.promtool import promtool
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"

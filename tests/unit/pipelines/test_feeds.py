@@ -17,7 +17,7 @@ from crawler.errors import ConfigurationError, NotStored
 from crawler.items import Page
 from crawler.pipelines.feeds import Feeds
 from crawler.scheduling.completion import keep_files
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 FEED_EXPORTER = "scrapy.extensions.feedexport.FeedExporter"
 

@@ -5,7 +5,7 @@ import pytest
 from crawler.errors import ConfigurationError
 from crawler.politeness.delay import Fetch
 from crawler.politeness.host_delays import HostDelays
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 
 async def test_a_host_may_have_a_delay_and_a_rate_of_its_own() -> None:

@@ -12,7 +12,7 @@ from scrapy.http import Response
 
 from crawler.robots.fetcher import RobotsFetch
 from crawler.util.file_limit import OutOfSockets
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 HERE = "tests.unit.robots.test_fetcher"
 

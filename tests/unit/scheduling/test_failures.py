@@ -1,7 +1,7 @@
 """The last word on a URL that has no page is recorded before its lease is settled."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +21,7 @@ from crawler.scheduling.retry_policy import Bury, Retry
 from crawler.servers.redis.health import GaveUp
 from crawler.util.file_limit import OutOfSockets
 from crawler.util.request_meta import LEASE
+from tests.support.waiting import until
 from tests.unit.schedulers import WritingScheduler, lease_of
 
 URL = "http://h.test/a"
@@ -263,12 +264,6 @@ async def test_a_url_is_settled_when_redis_has_what_its_errback_gave(
     answer(outbox.futures[0], outcome)
     await reading
     assert [call[0] for call in scheduler.calls] == [verb]
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - the generator tells nobody
-            await asyncio.sleep(0)
 
 
 def answer(future: asyncio.Future[Added], outcome: Added | Exception) -> None:

@@ -13,7 +13,7 @@ from crawler.download.client import HttpClient
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.politeness.host_delays import HostDelays
 from crawler.scheduler import link_follower
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 KINDS: list[Callable[[Crawler], Any]] = [
     *(HttpClient.join, HostDelays.of, link_follower, Resolver.of, ProcessStats.of)

@@ -7,7 +7,7 @@ import pytest
 import uvloop
 
 from crawler.download.handler import DownloadHandler
-from tests.http_server import handler_with
+from tests.support.http_server import handler_with
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -22,19 +22,14 @@ from crawler.download.http1.pool import Route
 from crawler.download.http1.request_writer import write
 from crawler.download.receiver import Receiver
 from crawler.util.request_meta import MAY_FETCH
-from tests.certificates import server_context
-from tests.dns_server import DnsServer
-from tests.http_server import handler_with, ok, reset, serving, then_closed, then_silent
+from tests.support.certificates import server_context
+from tests.support.dns_server import DnsServer
+from tests.support.http_server import handler_with, ok, reset, serving, then_closed, then_silent
+from tests.support.waiting import until
 
 
 async def fetch(handler: DownloadHandler, url: str, **meta: Any) -> bytes:
     return (await handler.download_request(Request(url, meta=meta))).body
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - the event loop works meanwhile
-            await asyncio.sleep(0.005)
 
 
 def kept(handler: DownloadHandler) -> int:

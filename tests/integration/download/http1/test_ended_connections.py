@@ -12,7 +12,7 @@ from crawler.download.address_guard import Guard
 from crawler.download.errors import PrivateAddress, StoppedTooLong
 from crawler.download.handler import DownloadHandler
 from crawler.util.request_meta import MAY_FETCH
-from tests.http_server import Answer, ok, reset, then_closed, then_silent
+from tests.support.http_server import Answer, ok, reset, then_closed, then_silent
 
 FINE = then_silent(ok(b"x"))
 SILENCE = then_silent(b"")

@@ -8,7 +8,7 @@ from scrapy.exceptions import DownloadFailedError
 
 from crawler.download.errors import Malformed
 from crawler.download.handler import DownloadHandler
-from tests.http_server import Answer, handler_with, serving, then_closed, then_silent
+from tests.support.http_server import Answer, handler_with, serving, then_closed, then_silent
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKS = b"3\r\nabc\r\n0\r\n\r\n"

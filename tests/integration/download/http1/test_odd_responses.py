@@ -20,7 +20,15 @@ from scrapy.utils.defer import ensure_awaitable
 from crawler.download.handler import DownloadHandler
 from crawler.download.http1 import response_parser as answers
 from crawler.middlewares.decompression import Decompression
-from tests.http_server import Answer, handler_with, ok, reset, serving, then_closed, then_silent
+from tests.support.http_server import (
+    Answer,
+    handler_with,
+    ok,
+    reset,
+    serving,
+    then_closed,
+    then_silent,
+)
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"

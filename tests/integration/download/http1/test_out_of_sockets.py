@@ -11,8 +11,8 @@ from scrapy.exceptions import DownloadTimeoutError
 
 from crawler.download.handler import DownloadHandler
 from crawler.util.file_limit import OutOfSockets
-from tests.dns_server import DnsServer
-from tests.http_server import handler_with, ok, serving, then_silent
+from tests.support.dns_server import DnsServer
+from tests.support.http_server import handler_with, ok, serving, then_silent
 
 
 @contextmanager

@@ -7,7 +7,15 @@ from scrapy import Request, signals
 from scrapy.exceptions import DownloadFailedError, ResponseDataLossError
 
 from crawler.download.handler import DownloadHandler
-from tests.http_server import Answer, handler_with, ok, reset, serving, then_closed, then_silent
+from tests.support.http_server import (
+    Answer,
+    handler_with,
+    ok,
+    reset,
+    serving,
+    then_closed,
+    then_silent,
+)
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -6,8 +6,7 @@ import stat
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +19,7 @@ import redis
 from crawler.errors import ConfigurationError, ServerAway
 from crawler.servers.embedded import EmbeddedServers, __main__, find_mongod, find_redis_server
 from crawler.servers.embedded.server import EmbeddedServer
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[4]
 
@@ -99,13 +99,6 @@ def processes_of(folder: Path) -> list[int]:
     return found
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def redis_info(url: str) -> dict[str, Any]:
     with redis.Redis.from_url(url) as client:
         info: dict[str, Any] = client.info("server")
@@ -118,7 +111,7 @@ def run_id(url: str) -> str:
 
 def kill_server(pid: int, folder: Path) -> None:
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: pid not in processes_of(folder))
+    wait_until(lambda: pid not in processes_of(folder))
 
 
 def test_both_servers_answer_and_are_gone_after_release(

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import redis
 
 from crawler.servers.embedded import EmbeddedServers
 from crawler.servers.embedded.servers import Watchdog
+from tests.support.waiting import until
 
 AGAIN = "The embedded redis-server had ended; it runs again"
 
@@ -38,12 +39,6 @@ def answers(url: str) -> bool:
             return bool(client.ping())
     except redis.ConnectionError:
         return False
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - a process, or a log, that tells nobody
-            await asyncio.sleep(0.02)
 
 
 async def test_one_that_was_killed_runs_again(servers: EmbeddedServers) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,42 +15,38 @@ from crawler.robots.cache import RobotsCache
 from crawler.servers.redis.batching import CommandBatcher
 from crawler.servers.redis.connection import connect
 from crawler.servers.redis.errors import RedisAway
-from tests.cluster import RedisProcess
-from tests.dns_server import DnsServer
+from tests.support.cluster import RedisProcess
+from tests.support.dns_server import DnsServer
 
 
 @pytest.fixture
-async def client(redis_url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(redis_url) as redis:
-        yield redis
-
-
-@pytest.fixture
-def pipelines(client: Redis, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def pipelines(redis_client: Redis, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The pipelines that were made."""
     made: list[Any] = []
-    make = client.pipeline
+    make = redis_client.pipeline
 
     def note(**arguments: Any) -> Any:
         made.append(make(**arguments))
         return made[-1]
 
-    monkeypatch.setattr(client, "pipeline", note)
+    monkeypatch.setattr(redis_client, "pipeline", note)
     return made
 
 
 async def test_what_many_ask_for_at_once_is_one_round_trip(
-    client: Redis, pipelines: list[Any]
+    redis_client: Redis, pipelines: list[Any]
 ) -> None:
-    trips = CommandBatcher.of(client)
+    trips = CommandBatcher.of(redis_client)
     asked = [trips.ask(("SET", f"k{n}", n, "PX", 9000), ("GET", f"k{n}")) for n in range(100)]
     answers = await asyncio.gather(*asked)
     assert answers == [[True, str(n).encode()] for n in range(100)]
     assert len(pipelines) == 1
 
 
-async def test_what_is_asked_for_meanwhile_is_the_next(client: Redis, pipelines: list[Any]) -> None:
-    trips = CommandBatcher.of(client)
+async def test_what_is_asked_for_meanwhile_is_the_next(
+    redis_client: Redis, pipelines: list[Any]
+) -> None:
+    trips = CommandBatcher.of(redis_client)
 
     async def twice() -> list[Any]:
         return await trips.ask(("INCR", "n")) + await trips.ask(("INCR", "n"))
@@ -61,8 +56,8 @@ async def test_what_is_asked_for_meanwhile_is_the_next(client: Redis, pipelines:
     assert len(pipelines) == 2
 
 
-async def test_whoever_gives_up_holds_nobody_up(client: Redis) -> None:
-    trips = CommandBatcher.of(client)
+async def test_whoever_gives_up_holds_nobody_up(redis_client: Redis) -> None:
+    trips = CommandBatcher.of(redis_client)
     one, other = asyncio.create_task(trips.ask(("PING",))), trips.ask(("GET", "k"))
     asyncio.get_running_loop().call_soon(one.cancel)
     assert await other == [None]
@@ -70,8 +65,8 @@ async def test_whoever_gives_up_holds_nobody_up(client: Redis) -> None:
     assert one.cancelled()
 
 
-async def test_when_the_sender_is_ended_nobody_waits_for_ever(client: Redis) -> None:
-    trips = CommandBatcher.of(client)
+async def test_when_the_sender_is_ended_nobody_waits_for_ever(redis_client: Redis) -> None:
+    trips = CommandBatcher.of(redis_client)
     first = asyncio.create_task(trips.ask(("PING",)))
     await asyncio.sleep(0)
     [sender] = trips._tasks.values()
@@ -85,9 +80,9 @@ async def test_when_the_sender_is_ended_nobody_waits_for_ever(client: Redis) -> 
     assert await trips.ask(("GET", "k")) == [None]
 
 
-async def test_what_redis_refuses_is_an_error_for_its_asker_alone(client: Redis) -> None:
-    await client.set("text", "x")
-    trips = CommandBatcher.of(client)
+async def test_what_redis_refuses_is_an_error_for_its_asker_alone(redis_client: Redis) -> None:
+    await redis_client.set("text", "x")
+    trips = CommandBatcher.of(redis_client)
     wrong, right = await asyncio.gather(
         trips.ask(("INCR", "text")), trips.ask(("GET", "text")), return_exceptions=True
     )

@@ -15,7 +15,7 @@ from crawler.commands._fleet.process import (
     FleetProcess,
 )
 from crawler.errors import ExitCode
-from tests.acceptance.fleets import until
+from tests.support.waiting import wait_until
 
 SLEEPS = "import signal; signal.pause()"
 
@@ -36,7 +36,7 @@ def test_a_process_that_ends_is_over(tmp_path: Path) -> None:
         assert (one.state, one.over) == (NOT_STARTED, True)
         one.start(0.0)
         assert one.state == RUNNING
-        until(lambda: one.look(1.0))
+        wait_until(lambda: one.look(1.0))
         assert (one.state, one.over, one.pid) == (ENDED, True, None)
         assert one.tail() == "said"
 
@@ -46,7 +46,7 @@ def test_a_process_that_is_killed_starts_again_in_time(tmp_path: Path) -> None:
         one.start(0.0)
         killed = one.pid
         one._process.kill()  # type: ignore[union-attr]
-        until(lambda: one.look(10.0))
+        wait_until(lambda: one.look(10.0))
         assert one.state == RESTARTING
         assert one.why == "ended by SIGKILL, starts again in 1 s"
         assert not one.look(10.9)
@@ -58,7 +58,7 @@ def test_a_process_that_is_killed_starts_again_in_time(tmp_path: Path) -> None:
 def test_a_process_with_a_mistake_is_given_up_and_its_log_says_why(tmp_path: Path) -> None:
     with member(tmp_path, "print('no such spider'); raise SystemExit(2)") as one:
         one.start(0.0)
-        until(lambda: one.look(1.0))
+        wait_until(lambda: one.look(1.0))
         assert one.state == GIVEN_UP
         assert "exited with 2" in one.why
         assert one.exit_code is ExitCode.MISTAKE
@@ -71,26 +71,26 @@ def test_a_process_without_its_server_starts_again_for_as_long_as_it_takes(tmp_p
         one.start(now_s)
         waits_s = []
         for _ in range(12):
-            until(lambda: one.look(now_s))  # noqa: B023 - called at once
+            wait_until(lambda: one.look(now_s))  # noqa: B023 - called at once
             assert one.state == RESTARTING
             waits_s.append(one._start_at_s - now_s)
             now_s = one._start_at_s
             assert one.look(now_s)
         assert waits_s == [1, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]
         assert one.exit_code is ExitCode.DONE
-        until(lambda: one.look(now_s))
+        wait_until(lambda: one.look(now_s))
         assert one.why == "exited with 3: a server is away, starts again in 60 s"
 
 
 def test_a_process_without_its_server_is_given_up_in_time(tmp_path: Path) -> None:
     with member(tmp_path, "raise SystemExit(3)", give_up_s=5.0) as one:
         one.start(0.0)
-        until(lambda: one.look(100.0))
+        wait_until(lambda: one.look(100.0))
         assert one.look(101.0)
-        until(lambda: one.look(104.9))
+        wait_until(lambda: one.look(104.9))
         assert one.state == RESTARTING
         assert one.look(110.0)
-        until(lambda: one.look(110.0))
+        wait_until(lambda: one.look(110.0))
         assert (one.state, one.exit_code) == (GIVEN_UP, ExitCode.SERVER_AWAY)
         assert one.why == "exited with 3: a server was away for 10 s"
 
@@ -99,7 +99,7 @@ def test_a_process_that_is_stopped_does_not_start_again(tmp_path: Path) -> None:
     with member(tmp_path, SLEEPS) as one:
         one.start(0.0)
         one.stop(signal.SIGKILL)
-        until(lambda: one.look(1.0))
+        wait_until(lambda: one.look(1.0))
         assert one.state == ENDED
         assert not one.look(1000.0)
 
@@ -107,7 +107,7 @@ def test_a_process_that_is_stopped_does_not_start_again(tmp_path: Path) -> None:
 def test_one_that_waits_for_its_restart_can_be_stopped(tmp_path: Path) -> None:
     with member(tmp_path, "raise SystemExit(1)") as one:
         one.start(0.0)
-        until(lambda: one.look(1.0))
+        wait_until(lambda: one.look(1.0))
         assert one.state == RESTARTING
         one.stop()
         assert one.look(1.1)

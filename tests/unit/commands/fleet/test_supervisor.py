@@ -4,8 +4,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from crawler.commands._fleet.process import ENDED, NOT_STARTED, RUNNING, FleetProcess
 from crawler.commands._fleet.supervisor import Supervisor
 from crawler.errors import ExitCode
+from tests.support.waiting import until
 
 SLEEPS = "import signal; signal.pause()"
 ENDS = "pass"
@@ -44,13 +43,6 @@ class Fleet:
 
 def _member(folder: Path, name: str, program: str) -> FleetProcess:
     return FleetProcess(name, [sys.executable, "-c", program], folder / f"{name}.log")
-
-
-async def until(true: Callable[[], object]) -> None:
-    deadline_s = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline_s
-        await asyncio.sleep(0.01)
 
 
 async def test_the_others_start_when_there_is_work(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from crawler.download.handler import DownloadHandler
-from tests.crawlers import project_crawler
+from tests.support.crawlers import project_crawler
 
 LOOPBACK = ["127.0.0.0/8", "::1"]
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]

@@ -4,7 +4,7 @@ async def test_something(redis_url: str) -> None: ...
 async def test_something(mongo_uri: str, mongo_db_name: str) -> None: ...
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +13,7 @@ import pytest
 import redis
 
 from crawler.servers.embedded import EmbeddedServers
+from crawler.servers.redis.connection import Client, connect
 
 
 @pytest.fixture(scope="session")
@@ -55,3 +56,11 @@ def mongo_db_name(mongo_server: str) -> Iterator[str]:
     yield name
     with pymongo.MongoClient[dict[str, Any]](mongo_server) as client:
         client.drop_database(name)
+
+
+@pytest.fixture
+async def redis_client(redis_url: str) -> AsyncIterator[Client]:
+    """A connection to an empty Redis, as the crawler's own parts get it."""
+    client = await connect(redis_url)
+    yield client
+    await client.aclose()

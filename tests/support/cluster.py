@@ -7,13 +7,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
@@ -21,20 +19,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from crawler.servers.embedded.server import find_redis_server
+from tests.support.waiting import wait_until
 
 SLOTS = 16384
 MASTERS = 3
 _DEADLINE_S = 20.0
 _BUS = 10_000
-
-
-def poll(condition: Callable[[], Any], what: str, *, deadline_s: float = _DEADLINE_S) -> Any:
-    """Wait for another process: the first true answer of `condition`."""
-    deadline = time.monotonic() + deadline_s
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"still not: {what}"
-        time.sleep(0.01)
-    return answer
 
 
 def _program() -> str:
@@ -101,7 +91,7 @@ class RedisProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-            if poll(lambda port=port: self._state(port), "redis-server answers") == "answers":
+            if wait_until(lambda port=port: self._state(port), "redis-server answers") == "answers":
                 self.port = port
                 return
         raise AssertionError((self._folder / "redis.log").read_text()[-2000:])
@@ -133,7 +123,7 @@ class RedisProcess:
             client.config_set("save", "3600 1")
             client.bgsave()
             said = "rdb_last_bgsave_status"
-            poll(lambda: client.info("persistence")[said] == "err", "it could not save")
+            wait_until(lambda: client.info("persistence")[said] == "err", "it could not save")
 
     def clear_disk(self) -> None:
         """Let it save again."""
@@ -141,7 +131,7 @@ class RedisProcess:
             shutil.rmtree(self._folder / "dump.rdb")
             client.bgsave()
             said = "rdb_last_bgsave_status"
-            poll(lambda: client.info("persistence")[said] == "ok", "it saved")
+            wait_until(lambda: client.info("persistence")[said] == "ok", "it saved")
 
     def freeze(self) -> None:
         """Let it hang: its port is open, and nobody answers."""
@@ -275,12 +265,14 @@ def add_replica(replica: RedisProcess, master: RedisProcess, nodes: list[RedisPr
     replica.start()
     with master.client as one, replica.client as other:
         other.execute_command("CLUSTER MEET", "127.0.0.1", master.port)
-        poll(lambda: len(_known(other)) > len(nodes), "it has met the cluster")
+        wait_until(lambda: len(_known(other)) > len(nodes), "it has met the cluster")
         other.execute_command("CLUSTER REPLICATE", one.execute_command("CLUSTER MYID"))
-        poll(lambda: other.info("replication").get("master_link_status") == "up", "it is in step")
+        wait_until(
+            lambda: other.info("replication").get("master_link_status") == "up", "it is in step"
+        )
     for node in nodes:
         with node.client as client:
-            poll(lambda c=client: any("slave" in flags for flags in _known(c)), "all know it")
+            wait_until(lambda c=client: any("slave" in flags for flags in _known(c)), "all know it")
 
 
 def _known(client: redis.Redis) -> list[str]:
@@ -298,7 +290,7 @@ def form_cluster(nodes: list[RedisProcess]) -> None:
             client.execute_command("CLUSTER ADDSLOTS", *range(low, high))
             client.execute_command("CLUSTER MEET", "127.0.0.1", nodes[0].port)
     for node in nodes:
-        poll(lambda node=node: _is_whole(node, len(nodes)), "the cluster is whole")
+        wait_until(lambda node=node: _is_whole(node, len(nodes)), "the cluster is whole")
 
 
 def _is_whole(node: RedisProcess, masters: int) -> bool:
