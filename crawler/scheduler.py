@@ -1,12 +1,12 @@
-"""Scrapy's scheduler on top of the frontier. Never blocks: Redis is spoken to by tasks.
+"""Scrapy's scheduler on top of the frontier. Never blocks: tasks talk to Redis.
 
-The engine's three synchronous methods touch only memory. Components of this project use the rest:
-`add` for discovered URLs, `release` when a fetch ended, and one of `done`, `fail`, `hand_back` to
-settle a lease.
+The engine's three synchronous methods only touch memory. Components of this project use `add` for
+the URLs that they find, and `leases` to settle the lease of a request (scheduling/lease_pool.py).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ from crawler.discovery.follow import LinkFollower
 from crawler.discovery.pushed import reader_for
 from crawler.discovery.traps import Traps
 from crawler.errors import ConfigurationError
-from crawler.frontier import Added, Again, CrawlControl, Entry, Frontier, Kind, Lease
+from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduling import connect
-from crawler.scheduling.adder import RedirectSettler, SeenCache, UrlAdder
+from crawler.scheduling.adder import SeenCache, UrlAdder
 from crawler.scheduling.completion import REDIS_LOST, keep_files
 from crawler.scheduling.engine import Engine
 from crawler.scheduling.failures import Failures
@@ -36,8 +36,8 @@ from crawler.scheduling.lease_pool import LeasePool
 from crawler.scheduling.notices import KnownStarts, Rejections, how_to_start_anew
 from crawler.scheduling.options import CrawlOptions, OptionsWatcher
 from crawler.scheduling.recrawls import Recrawls
-from crawler.scheduling.request_codec import NotCarried, to_entry, to_request
-from crawler.scheduling.retry_policy import Bury, Retry
+from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
+from crawler.scheduling.retry_policy import Bury
 from crawler.servers.connections import Servers, mongo_limit_s
 from crawler.servers.mongo import MongoHealth
 from crawler.servers.redis.checks import taken
@@ -46,18 +46,12 @@ from crawler.urls import Rejected, Urls
 from crawler.util import file_limit
 from crawler.util.per_crawler import shared
 from crawler.util.request_meta import LEASE
-from crawler.util.stat_names import PAGES_CRAWLED, failed_stat
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.internet.defer import Deferred
 
-    from crawler.util.file_limit import OutOfSockets
-
 logger = logging.getLogger(__name__)
-
-# Other hosts have their turn before this one: by then a fetch may have ended.
-_OUT_OF_SOCKETS_MS = 1000
 
 
 class Scheduler(BaseScheduler):
@@ -71,10 +65,9 @@ class Scheduler(BaseScheduler):
         self.is_scoped: bool = getattr(crawler.spider, "is_scoped", False)
         self.thresholds = read.numbers(settings, "FRONTIER_THRESHOLDS")
         self.urls = Urls(read.url_rules(settings))
-        self.failures = Failures(self, read.retry_policy(settings))
-        self.redirect_settler = RedirectSettler(self)
         self.frontier: Frontier
-        self.lease_pool: LeasePool
+        self.leases: LeasePool
+        self.failures: Failures
         self._crawler = crawler
         self._spider = crawler.spider
         self._limits = read.limits(settings)
@@ -126,20 +119,20 @@ class Scheduler(BaseScheduler):
         return deferred_from_coro(self._close())
 
     def has_pending_requests(self) -> bool:
-        pool, reason = self.lease_pool, self.lease_pool.completion.reason
+        pool, reason = self.leases, self.leases.completion.reason
         left = reason is None or pool.held > 0 or not pool.outbox.empty
         return left and reason != REDIS_LOST
 
     def next_request(self) -> Request | None:
-        while (lease := self.lease_pool.take()) is not None:
+        while (lease := self.leases.take()) is not None:
             if reason := self.options_watcher.drops(lease.entry):
                 self.count(reason)
-                self.done(lease, page=False)
+                self.leases.done(lease, page=False)
                 continue
             try:
                 request = to_request(lease.entry, self._spider)
             except Exception as error:  # noqa: BLE001 - the spider has changed, or is another one
-                self.fail(lease, Bury(f"unreadable: {error}"[:200]))
+                self.leases.fail(lease, Bury(f"unreadable: {error}"[:200]))
                 continue
             request.meta[LEASE] = lease
             request.errback = self.failures.errback(lease, request.errback)
@@ -149,14 +142,10 @@ class Scheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Take a request from the engine: a start request, one of an errback, a replacement."""
         lease: Lease | None = request.meta.get(LEASE)
-        if lease is not None and (
-            not self.holds(lease) or lease.key in self.redirect_settler.awaited
-        ):
-            # A middleware settled the lease and gave its request back to end the fetch quietly.
+        if lease is not None and not self.leases.holds(lease):
+            # See LeasePool.put_off.
             return True
-        entry = (
-            self.entry_of(request) if lease is None else self.redirect_settler.entry(request, lease)
-        )
+        entry = self.entry_of(request) if lease is None else self._replacement(request, lease)
         sent = None
         if entry is not None:
             # Never refused: it is a seed, or takes the place of a URL that the frontier has. Scrapy
@@ -169,11 +158,37 @@ class Scheduler(BaseScheduler):
             if request.meta.get("is_start_request"):
                 self.known_starts.look(request, sent)
         if lease is not None:
-            self.redirect_settler.settle(lease, sent)
+            self._settle_replaced(lease, sent)
         elif entry is not None:
             # A spider may find more to do when it hears that nothing is left.
-            self.lease_pool.completion.not_yet()
+            self.leases.completion.not_yet()
         return entry is not None
+
+    def _replacement(self, request: Request, lease: Lease) -> Entry | None:
+        """Make the entry of a request that takes the leased one's place, as after a redirect."""
+        source = lease.entry
+        request = as_given(request, source)
+        # The target of a sitemap's redirect is a sitemap.
+        entry = self.entry_of(request, depth=source.depth, parent=source.id, kind=source.kind)
+        if entry is None or not self.is_scoped:
+            return entry
+        if reason := self.options_watcher.refuses_redirect(entry, source):
+            self.count(f"redirects/refused/{reason}")
+        return None if reason else entry
+
+    def _settle_replaced(self, lease: Lease, sent: asyncio.Future[Added] | None) -> None:
+        """Settle the leased URL when Redis has its replacement; None: it has it."""
+
+        def settle(error: BaseException | None) -> None:
+            if error is None:
+                self.leases.done(lease, page=False)
+            else:
+                self.leases.fail(lease, Bury(f"unsendable: {error}"[:200]))
+
+        if sent is None:
+            settle(None)
+        else:
+            self.leases.settle_after(lease, sent, settle)
 
     # --- what the components use ---------------------------------------------------------------
 
@@ -216,70 +231,19 @@ class Scheduler(BaseScheduler):
         """Did Redis not answer to the last question?"""
         return self._health.away
 
-    def holds(self, lease: Lease) -> bool:
-        """Is this lease still to be settled by this process?"""
-        return self.lease_pool.holds(lease)
-
-    def may_fetch(self, lease: Lease) -> bool:
-        """Is this lease surely ours at this moment? If not, nothing is fetched by it."""
-        return self.lease_pool.may_fetch(lease)
-
-    def release(self, lease: Lease, rest_ms: int, *, usual: bool = True) -> None:
-        """A fetch ended; its host rests, as long as it usually does or not."""
-        self.lease_pool.release(lease, rest_ms, usual=usual)
-
-    def done(
-        self, lease: Lease, *, page: bool, no_page: str = "", again: Again | None = None
-    ) -> None:
-        """The URL is finished, for good or for a while; its links are in the frontier.
-
-        `no_page` is the stat that counts why it gave none, see util/stat_names.py.
-        """
-        if page or no_page:
-            self.count(PAGES_CRAWLED if page else no_page)
-        self.lease_pool.outbox.done(lease, page=page, again=again)
-        self.lease_pool.settled(lease)
-
-    def fail(self, lease: Lease, decision: Retry | Bury) -> None:
-        """The URL failed; the retry policy decided what becomes of it."""
-        if isinstance(decision, Retry):
-            again = lease.entry.retried(decision.reason, now_s=time.time())
-            self.lease_pool.outbox.retry(lease, decision.wait_ms, again)
-            self.count(f"retry/{decision.reason}")
-        else:
-            self._give_up(lease, decision.reason)
-        self.lease_pool.settled(lease)
-
-    def _give_up(self, lease: Lease, reason: str) -> None:
-        if lease.entry.kind is Kind.PAGE:
-            self.count(failed_stat(reason))
-        if (later := self.recrawls.after_failures(lease)) is not None:
-            self.lease_pool.outbox.done(lease, page=False, again=later)
-            self.count("recrawl/failed")
-        else:
-            self.lease_pool.outbox.bury(lease, reason)
-            self.count(f"dead/{reason}")
-            logger.debug("Gave up on %s: %s", lease.entry.url, reason)
-
-    def hand_back(self, lease: Lease, rest_ms: int) -> None:
-        """The URL was not fetched; it is next in line when its host has rested."""
-        self.lease_pool.hand_back(lease, rest_ms)
-
-    def ran_out(self, lease: Lease, error: OutOfSockets) -> None:
-        """No file descriptor was left for a fetch: its URL waits, and fewer run at a time."""
-        self.count("scheduler/out_of_sockets")
-        self._engine.run_fewer(error)
-        self.hand_back(lease, _OUT_OF_SOCKETS_MS)
-
     # --- life ----------------------------------------------------------------------------------
 
     async def _open(self) -> None:
         parts = await connect.connect(self._crawler, self.crawl, self._tuning)
         self.frontier = parts.frontier
         hooks = self._engine.hooks(lambda: self._intake.take_in())  # noqa: PLW0108 - made below
-        self.lease_pool = LeasePool(self.frontier, self._health, self._limits, hooks)
+        self.leases = LeasePool(self.frontier, self._health, self._limits, hooks, self.recrawls)
         known = SeenCache(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
-        self.adder = UrlAdder(self.lease_pool.outbox, known, self.count)
+        self.adder = UrlAdder(self.leases.outbox, known, self.count)
+        self.failures = Failures(
+            read.retry_policy(self._crawler.settings),
+            *(self.leases, self.recrawls, self.adder.arrival, self._engine.run_fewer),
+        )
         await self.frontier.create()
         self._control = await CrawlControl.of(parts.redis, self.crawl, self.urls)
         self.urls = self._control.urls
@@ -292,7 +256,7 @@ class Scheduler(BaseScheduler):
             is_closing=lambda: Engine.is_closing(self._crawler),
         )
         heartbeat = Heartbeat(
-            *(self.frontier, self.lease_pool, self._health, self._pulse),
+            *(self.frontier, self.leases, self._health, self._pulse),
             about=self._about,
             on_beat=self._on_beat,
             on_epoch=self.adder.forget,
@@ -302,15 +266,15 @@ class Scheduler(BaseScheduler):
         self._heartbeat = heartbeat
         self.known_starts.begin(await self.frontier.sizes())
         await self.options_watcher.open(self._control, self._given)
-        self.lease_pool.open()
+        self.leases.open()
 
     async def _close(self) -> None:
         if self._heartbeat is not None:
             await self.options_watcher.close()
             await self._intake.close()
-            await self.lease_pool.close()
+            await self.leases.close()
             await self._heartbeat.close()
-            if not self.lease_pool.has_claimed:
+            if not self.leases.has_claimed:
                 self.known_starts.warn_if_all()
                 # Before Scrapy writes empty ones, when the spider is closed.
                 keep_files(self._crawler)
@@ -338,11 +302,11 @@ class Scheduler(BaseScheduler):
             "from what is left",
             *(lost_s, self.crawl),
         )
-        self.lease_pool.completion.data_lost()
+        self.leases.completion.data_lost()
         self._engine.wake()
 
     def _limit(self, now: CrawlOptions) -> None:
-        self.lease_pool.follow(now)
+        self.leases.follow(now)
         if now.forgotten != self._forgotten:
             self._forgotten = now.forgotten
             self.adder.forget()
@@ -351,8 +315,8 @@ class Scheduler(BaseScheduler):
         return {
             **connect.PROCESS,
             **ProcessStats.of(self._crawler).about(time.monotonic()),
-            "held": self.lease_pool.held,
-            "shards": self.lease_pool.shard_order,
+            "held": self.leases.held,
+            "shards": self.leases.shard_order,
             "troubles": [
                 each for each in (self._health.trouble, self._mongo_health.trouble) if each
             ],
@@ -364,14 +328,12 @@ class Scheduler(BaseScheduler):
         A middleware answered with a request of its own, or another component vetoed a redirect:
         Scrapy tells nobody.
         """
-        awaited = self.failures.recording | self.redirect_settler.awaited
-        for lease in self._engine.lost(self.lease_pool.taken):
-            if lease.key not in awaited:
-                self.count("scheduler/lost")
-                self.done(lease, page=False)
+        for lease in self._engine.lost(self.leases.taken):
+            self.count("scheduler/lost")
+            self.leases.done(lease, page=False)
 
     def _spider_idle(self) -> None:
-        completion = self.lease_pool.completion
+        completion = self.leases.completion
         if completion.reason not in (None, "finished"):
             completion.tell()
             raise CloseSpider(completion.reason)

@@ -111,7 +111,7 @@ class Monitoring:
             before, since_s = now, now_s
 
     def _about(self) -> dict[str, Any]:
-        held = Scheduler.of(self._crawler).lease_pool.held
+        held = Scheduler.of(self._crawler).leases.held
         return {"held": held, "store": self._process_stats.store_state}
 
     async def _sizes(self) -> Sizes | None:

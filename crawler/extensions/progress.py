@@ -199,7 +199,7 @@ class Progress:
             sitemaps_added=stats.get_value("sitemaps/added", 0),
             seeds_known=stats.get_value("seeds/known", 0),
             sizes=self._sizes,
-            waits_s=scheduler.lease_pool.completion.waits_s,
+            waits_s=scheduler.leases.completion.waits_s,
             frontier_at=summary.frontier_at(settings, scheduler.crawl),
             pages_at=summary.pages_at(settings),
             has_store=settings["PAGES_STORE"] != "none",

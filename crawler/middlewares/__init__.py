@@ -14,6 +14,7 @@ In the order in which a request meets them:
     scrapy_twins   Traffic, HttpAuth, Offsite, Starts: as Scrapy's own, cheaper
     leases         spider middleware: settles a lease when all that came of it is safe
 
-Owns no keys. "Not now" is said by handing the lease back to the scheduler.
+Owns no keys. A middleware that cannot let a request through now puts it off:
+`return scheduler.leases.put_off(request, delay_ms)`, see scheduling/lease_pool.py.
 Public: `robots.Robots` and the other paths in crawler/settings.py.
 """

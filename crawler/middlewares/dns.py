@@ -70,7 +70,7 @@ class Dns:
         if isinstance(scheduler, Scheduler) and not {"http", "https"} <= self._proxied:
             upcoming = Upcoming(redis, scheduler.crawl, scheduler.frontier.shards)
             count = self._crawler.stats.inc_value
-            self._prefetch = DnsPrefetch(self._resolver, upcoming, scheduler.lease_pool, count)
+            self._prefetch = DnsPrefetch(self._resolver, upcoming, scheduler.leases, count)
             self._prefetch.open()
 
     async def _engine_stopped(self) -> None:
@@ -103,21 +103,19 @@ class Dns:
             if lease is None or self._resolver.knows(host):
                 await self._resolver.look_up(host)
             elif not await self._bounded_lookup.look_up(host):
-                return self._hand_back(request, lease, _SLOW_WAIT_S)
+                return self._put_off(request, _SLOW_WAIT_S)
         except DnsFailed:
             wait_s = self._wait_s(host)
             if lease is None or wait_s is None:
                 raise
-            return self._hand_back(request, lease, wait_s)
+            return self._put_off(request, wait_s)
         if self._troubled:
             self._troubled.pop(host, None)
         return None
 
-    def _hand_back(self, request: Request, lease: Lease, wait_s: float) -> Request:
+    def _put_off(self, request: Request, wait_s: float) -> Request:
         self._crawler.stats.inc_value("dns/deferred")
-        Scheduler.of(self._crawler).hand_back(lease, round(wait_s * 1000))
-        # It goes back to a scheduler that has settled it: the fetch ends quietly.
-        return request
+        return Scheduler.of(self._crawler).leases.put_off(request, round(wait_s * 1000))
 
     def _by_proxy(self, request: Request, scheme: str, host: str) -> bool:
         if "proxy" in request.meta:

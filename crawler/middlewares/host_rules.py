@@ -61,8 +61,7 @@ class HostRulesMiddleware:
             )
             state = await control.host(lease.entry.host, **orders)
         except RedisAway:
-            scheduler.hand_back(lease, _AWAY_WAIT_MS)
-            return request
+            return scheduler.leases.put_off(request, _AWAY_WAIT_MS)
         self._told[lease.entry.host] = None
         if len(self._told) > _TOLD_MAX:
             self._told.popitem(last=False)

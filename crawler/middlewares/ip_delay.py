@@ -42,6 +42,4 @@ class IpDelay:
         host = urlparse_cached(request).hostname or ""
         if not (wait_ms := await self._clock.wait_ms(host, lease.entry.host)):
             return None
-        Scheduler.of(self._crawler).hand_back(lease, wait_ms)
-        # It goes back to a scheduler that has settled it: the fetch ends quietly.
-        return request
+        return Scheduler.of(self._crawler).leases.put_off(request, wait_ms)

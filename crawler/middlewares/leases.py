@@ -139,7 +139,7 @@ class Leases:
 
     def _open_account(self, response: Response) -> _Account | None:
         lease: Lease | None = response.meta.get(LEASE)
-        if lease is None or not Scheduler.of(self._crawler).holds(lease):
+        if lease is None or not Scheduler.of(self._crawler).leases.holds(lease):
             return None
         account = self._accounts.get(lease.key)
         if account is None:
@@ -220,17 +220,15 @@ class Leases:
             return
         self._accounts.pop(account.lease.key, None)
         scheduler = Scheduler.of(self._crawler)
-        if account.lease.key in scheduler.failures.recording:
-            # Its errback has spoken already, as for an answer that is no page.
-            return
         again = scheduler.recrawls.take(account.lease)
-        if not scheduler.holds(account.lease):
+        if not scheduler.leases.holds(account.lease):
+            # Its errback may be settling it, as for an answer that is no page.
             return
         if account.failed is not None:
             decision = scheduler.failures.decide(account.lease, account.failed)
             scheduler.failures.fail(account.lease, decision)
         elif account.not_stored:
-            scheduler.hand_back(account.lease, 0)
+            scheduler.leases.hand_back(account.lease, 0)
         else:
             no_page = account.no_page
-            scheduler.done(account.lease, page=account.page, no_page=no_page, again=again)
+            scheduler.leases.done(account.lease, page=account.page, no_page=no_page, again=again)

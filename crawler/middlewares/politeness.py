@@ -65,14 +65,13 @@ class PolitenessMiddleware:
 
     def process_request(self, request: Request) -> Request | None:
         lease = request.meta.get(LEASE)
-        scheduler = Scheduler.of(self._crawler)
-        if lease is not None and not scheduler.may_fetch(lease):
-            # Another process may be at this host by now.
-            scheduler.hand_back(lease, 0)
-            return request
-        request.meta[_STARTED] = monotonic()
         if lease is not None:
-            request.meta[MAY_FETCH] = partial(scheduler.may_fetch, lease)
+            leases = Scheduler.of(self._crawler).leases
+            if not leases.may_fetch(lease):
+                # Another process may be fetching from this host by now.
+                return leases.put_off(request, 0)
+            request.meta[MAY_FETCH] = partial(leases.may_fetch, lease)
+        request.meta[_STARTED] = monotonic()
         return None
 
     async def process_response(self, request: Request, response: Response) -> Response:
@@ -117,7 +116,7 @@ class PolitenessMiddleware:
             crawl_delay_s=request.meta.get(CRAWL_DELAY, 0.0),
             unanswered=unanswered,
         )
-        Scheduler.of(self._crawler).release(lease, rest.ms, usual=rest.is_usual)
+        Scheduler.of(self._crawler).leases.release(lease, rest.ms, usual=rest.is_usual)
         return lease
 
 

@@ -49,7 +49,7 @@ class Retries:
         decision = scheduler.failures.decide(
             lease, f"status_{response.status}", at_least_s=wait or 0.0
         )
-        scheduler.fail(lease, decision)
-        # The request goes back to a scheduler that has settled it: the fetch ends quietly. After
-        # the last attempt the spider sees the answer.
+        scheduler.leases.fail(lease, decision)
+        # Returning the request ends the fetch, see LeasePool.put_off. After the last attempt the
+        # spider gets the response.
         return request if isinstance(decision, Retry) else response

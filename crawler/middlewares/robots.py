@@ -112,10 +112,9 @@ class Robots:
             logger.debug("No look at the rules for %s: %s", request.url, error)
             nothing = Fetch(duration_s=0.0, status=None)
             rest = await self._host_delays.rest(lease.entry.host, nothing)
-            Scheduler.of(self._crawler).hand_back(lease, rest.ms)
-            return request
+            return Scheduler.of(self._crawler).leases.put_off(request, rest.ms)
         if known is None or self._is_put_off(lease, known):
-            # The request goes back to a scheduler that has settled it: the fetch ends quietly.
+            # See LeasePool.put_off.
             return request
         assert not isinstance(known.rules, Unreachable)
         self._count("robots/cached")
@@ -128,7 +127,7 @@ class Robots:
         if not await allows(known.rules, url):
             self._count("robots/denied")
             # The host was not contacted, so it need not rest.
-            Scheduler.of(self._crawler).release(lease, 0)
+            Scheduler.of(self._crawler).leases.release(lease, 0)
             raise Forbidden(Forbidden.BY_ROBOTS, f"robots.txt forbids {url}")
         request.meta[CRAWL_DELAY] = known.rules.crawl_delay_s
         return None
@@ -164,7 +163,9 @@ class Robots:
             self._count("robots/crawl_delay_too_long")
         else:
             return False
-        Scheduler.of(self._crawler).hand_back(lease, round(max(0.0, known.left_s) * 1000) + 1)
+        Scheduler.of(self._crawler).leases.hand_back(
+            lease, round(max(0.0, known.left_s) * 1000) + 1
+        )
         return True
 
     # --- fetching ------------------------------------------------------------------------------
@@ -179,7 +180,7 @@ class Robots:
         if token is None:
             if known is None:
                 self._count("robots/deferred")
-                scheduler.hand_back(lease, round(_LOCKED_WAIT_S * 1000))
+                scheduler.leases.hand_back(lease, round(_LOCKED_WAIT_S * 1000))
             return known
         fetch = _Fetch(authority, lease, token, known)
         try:
@@ -187,11 +188,11 @@ class Robots:
                 return found
             host = urlsplit(authority).hostname or ""
             wait_ms = await self._addresses.wait_ms(host, lease.entry.host)
-            if not wait_ms and scheduler.may_fetch(lease):
+            if not wait_ms and scheduler.leases.may_fetch(lease):
                 return await self._fetched(fetch)
             if wait_ms and known is not None:
                 return known
-            scheduler.hand_back(lease, wait_ms)
+            scheduler.leases.hand_back(lease, wait_ms)
             return None
         finally:
             if fetch.is_locked:
@@ -202,9 +203,9 @@ class Robots:
         lease, scheduler = fetch.lease, Scheduler.of(self._crawler)
         started = monotonic()
         answer = await self._answer(fetch)
-        if answer.status is None and not scheduler.may_fetch(lease):
+        if answer.status is None and not scheduler.leases.may_fetch(lease):
             # This process stood still; that says nothing about the host.
-            scheduler.hand_back(lease, 0)
+            scheduler.leases.hand_back(lease, 0)
             return None
         self._count("robots/fetched")
         ended = Fetch(duration_s=monotonic() - started, status=answer.status)
@@ -216,20 +217,20 @@ class Robots:
                 known.rules.reason,
                 known.left_s,
             )
-            scheduler.hand_back(lease, round(known.left_s * 1000) + 1)
+            scheduler.leases.hand_back(lease, round(known.left_s * 1000) + 1)
             return None
         asked_s = known.rules.crawl_delay_s
         rest = await self._host_delays.rest(lease.entry.host, ended, crawl_delay_s=asked_s)
         if rest.ms == 0:
             return known
-        scheduler.hand_back(lease, rest.ms)
+        scheduler.leases.hand_back(lease, rest.ms)
         return None
 
     async def _answer(self, fetch: _Fetch) -> Fetched:
         lease, scheduler = fetch.lease, Scheduler.of(self._crawler)
         meta = {
             "download_slot": lease.entry.host,
-            MAY_FETCH: partial(scheduler.may_fetch, lease),
+            MAY_FETCH: partial(scheduler.leases.may_fetch, lease),
         }
         if proxy := lease.entry.tail.get("meta", {}).get("proxy"):
             meta["proxy"] = proxy
@@ -240,7 +241,7 @@ class Robots:
             raise
         except Exception:
             # An address that is never connected to: there is nothing to wait for.
-            scheduler.release(lease, 0)
+            scheduler.leases.release(lease, 0)
             raise
 
     async def _keep(

@@ -353,9 +353,9 @@ def add_worker(sheet: Sheet, worker: WorkerReading) -> None:
     sheet.add_histogram("crawler_redis_round_trip_seconds", process_stats.redis)
     engine: Any = worker.crawler.engine
     if engine is not None:
-        lease_pool = engine.scheduler.lease_pool
-        sheet.add("crawler_leases_held", lease_pool.held, scope="worker")
-        sheet.add("crawler_outbox_size", len(list(lease_pool.outbox.unsettled)))
+        leases = engine.scheduler.leases
+        sheet.add("crawler_leases_held", leases.held, scope="worker")
+        sheet.add("crawler_outbox_size", len(list(leases.outbox.unsettled)))
         sheet.add("crawler_requests_in_flight", len(engine.downloader.active))
     for name in dict.fromkeys((*SCRAPY_STATS, *worker.stats)):
         value = process_stats.stat(name)

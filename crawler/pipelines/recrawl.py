@@ -59,7 +59,7 @@ class Recrawl:
         else:
             decision = recrawls.gave_no_page(lease, gone=page.status == GONE)
         recrawls.tell(page, lease, decision)
-        if not scheduler.holds(lease):
+        if not scheduler.leases.holds(lease):
             # Settled and counted after its last attempt: this is only for the record.
             recrawls.take(lease)
         elif decision is not None and before is not None:

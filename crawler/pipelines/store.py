@@ -127,7 +127,7 @@ class Store:
         if isinstance(item, Page):
             self._sign(item)
             if self._scheduler is not None and item.lease is not None:
-                self._scheduler.lease_pool.read(item.lease)
+                self._scheduler.leases.read(item.lease)
             if len(item.body) + len(item.text) <= _INLINE_BYTES:
                 documents = documents_of(item, self._codec, self._compress)
             else:
@@ -167,7 +167,7 @@ class Store:
     def _breaker_changed(self, state: str) -> None:
         self._tally.breaker(state)
         if self._scheduler is not None:
-            self._scheduler.lease_pool.pause(state == OPEN)
+            self._scheduler.leases.pause(state == OPEN)
 
     def _sign(self, page: Page) -> None:
         if self._scheduler is not None:

@@ -1,25 +1,13 @@
-"""Send URLs to the frontier, past a cache of those that are known to be there.
-
-A redirect's target takes the place of a leased URL: the lease is settled when Redis has the target.
-"""
+"""Send URLs to the frontier, except those that are known to be there."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from crawler.frontier import Added, Entry, Lease
+from crawler.frontier import Added, Entry
 from crawler.frontier.outbox import Outbox
-from crawler.scheduling.request_codec import as_given
-from crawler.scheduling.retry_policy import Bury
 from crawler.servers.redis.health import GaveUp
-
-if TYPE_CHECKING:
-    from scrapy import Request
-
-    from crawler.scheduler import Scheduler
-
 
 Count = Callable[[str, int], None]
 
@@ -121,48 +109,6 @@ class UrlAdder:
             ids = [id_ for index, id_ in enumerate(ids) if not added.is_refused(index)]
         self._known.update(ids)
         self._count("frontier/added", added.new)
-
-
-class RedirectSettler:
-    """Those of one process."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        # Leases that are settled when the new URL is in the frontier.
-        self.awaited: set[tuple[int, bytes]] = set()
-
-    def entry(self, request: Request, lease: Lease) -> Entry | None:
-        """The entry of a request that a middleware put in the leased one's place, as a redirect."""
-        scheduler = self._scheduler
-        source = lease.entry
-        request = as_given(request, source)
-        # Where a sitemap is redirected to is one too.
-        entry = scheduler.entry_of(request, depth=source.depth, parent=source.id, kind=source.kind)
-        if entry is None or not scheduler.is_scoped:
-            return entry
-        if reason := scheduler.options_watcher.refuses_redirect(entry, source):
-            scheduler.count(f"redirects/refused/{reason}")
-        return None if reason else entry
-
-    def settle(self, lease: Lease, sent: asyncio.Future[Added] | None) -> None:
-        """The URL of this lease is done when another has arrived; None: that is so already."""
-        if sent is None:
-            self._scheduler.done(lease, page=False)
-            return
-        self.awaited.add(lease.key)
-        sent.add_done_callback(lambda future: self._arrived(lease, future))
-
-    def _arrived(self, lease: Lease, sent: asyncio.Future[Added]) -> None:
-        self.awaited.discard(lease.key)
-        if not self._scheduler.holds(lease):
-            return
-        error = asyncio.CancelledError() if sent.cancelled() else sent.exception()
-        if error is None:
-            self._scheduler.done(lease, page=False)
-        elif isinstance(error, (GaveUp, asyncio.CancelledError)):
-            self._scheduler.hand_back(lease, 0)
-        else:
-            self._scheduler.fail(lease, Bury(f"unsendable: {error}"[:200]))
 
 
 class SeenCache:

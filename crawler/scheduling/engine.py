@@ -53,7 +53,8 @@ class Engine:
 
     def hooks(self, look_outside: Callable[[], Awaitable[int]]) -> EngineHooks:
         """What a lease pool asks of it, and of what is outside the frontier."""
-        return EngineHooks(self.room, self.wake, look_outside, self.starting)
+        count = self._crawler.stats.inc_value
+        return EngineHooks(self.room, self.wake, look_outside, self.starting, count)
 
     def room(self) -> int | None:
         """How many fetches could start now; None while the engine closes."""
@@ -67,6 +68,7 @@ class Engine:
 
     def run_fewer(self, error: Exception) -> None:
         """There was no file descriptor for a fetch: run fewer for a while, and none right now."""
+        self._crawler.stats.inc_value("scheduler/out_of_sockets")
         now, most = monotonic(), self._fetches_max()
         if most == 0:
             # Others met the same at the same time.
@@ -197,3 +199,5 @@ class EngineHooks:
     look_outside: Callable[[], Awaitable[int]]
     # Are seeds still being read? An empty frontier says nothing then.
     starting: Callable[[], bool] = lambda: False
+    # Add one to a stat.
+    count: Callable[[str], None] = lambda _name: None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,6 @@ from crawler.download.errors import (
     TooBig,
     TooBigUnpacked,
 )
-from crawler.errors import NotStored
 from crawler.frontier import Kind, Lease
 from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.items import Page, parent_of
@@ -50,7 +49,8 @@ from crawler.util.file_limit import OutOfSockets
 from crawler.util.stat_names import failed_stat
 
 if TYPE_CHECKING:
-    from crawler.scheduler import Scheduler
+    from crawler.scheduling.lease_pool import LeasePool
+    from crawler.scheduling.recrawls import Recrawls
 
 _REASONS: dict[type[BaseException], str] = {
     DownloadTimeoutError: "timeout",
@@ -72,18 +72,30 @@ _FINAL: dict[type[BaseException], str] = {
     DownloadCancelledError: "cancelled",
     UnsupportedURLSchemeError: "scheme",
 }
+# Other hosts have their turn before this one: by then a fetch may have ended.
+_OUT_OF_SOCKETS_MS = 1000
 
 
 class Failures:
     """Make errbacks that settle leases."""
 
-    def __init__(self, scheduler: Scheduler, policy: RetryPolicy) -> None:
-        self._scheduler = scheduler
+    def __init__(
+        self,
+        policy: RetryPolicy,
+        leases: LeasePool,
+        recrawls: Recrawls,
+        arrival: Callable[[], Awaitable[bool]],
+        run_fewer: Callable[[OutOfSockets], None],
+    ) -> None:
         self._policy = policy
+        self._leases = leases
+        self._recrawls = recrawls
+        # Returns when Redis has the requests that errbacks gave; False if it was given up on.
+        self.arrival = arrival
+        # Start fewer fetches for a while.
+        self._run_fewer = run_fewer
         # Set by whoever stores pages: takes one without an answer, done when it is durable.
         self.record: Callable[[Page], asyncio.Future[None]] | None = None
-        # Leases that are settled when their record is durable.
-        self.recording: set[tuple[int, bytes]] = set()
 
     def decide(self, lease: Lease, reason: str, *, at_least_s: float = 0.0) -> Retry | Bury:
         """Repeat this URL later, or give up on it?"""
@@ -105,23 +117,24 @@ class Failures:
 
     def retry(self, lease: Lease, failure: Failure) -> bool:
         """Put the URL off if its failure is worth another attempt, or is none of its own."""
-        if not self._scheduler.holds(lease):
+        if not self._leases.holds(lease):
             return False
         error = failure.value
         if isinstance(error, OutOfSockets):
-            self._scheduler.ran_out(lease, error)
+            self._run_fewer(error)
+            self._leases.hand_back(lease, _OUT_OF_SOCKETS_MS)
             return True
         if isinstance(error, (IgnoreRequest, *_FINAL)):
             return False
         decision = self.decide(lease, _reason(error))
         if isinstance(decision, Bury):
             return False
-        self._scheduler.fail(lease, decision)
+        self._leases.fail(lease, decision)
         return True
 
     def settle(self, lease: Lease, failure: Failure) -> None:
         """The last word on a failed URL."""
-        if not self._scheduler.holds(lease):
+        if not self._leases.holds(lease):
             return
         error = failure.value
         if isinstance(error, IgnoreRequest):
@@ -133,49 +146,33 @@ class Failures:
                 page = _unanswered(lease, _reason(error))
                 if isinstance(error, TooBigUnpacked):
                     no_page = failed_stat(page.reason)
-            self._scheduler.recrawls.tell(page, lease, None)
-            done = partial(self._scheduler.done, lease, page=False, no_page=no_page)
+            self._recrawls.tell(page, lease, None)
+            done = partial(self._leases.done, lease, page=False, no_page=no_page)
             self._record(page, lease, done)
         else:
             self.fail(lease, Bury(_reason(error)))
 
-    async def arrival(self) -> bool:
-        """Return when Redis has the requests that errbacks gave; False if it was given up on."""
-        return await self._scheduler.adder.arrival()
-
     def hand_back(self, lease: Lease) -> None:
         """A failed URL has its last word later."""
-        if self._scheduler.holds(lease):
-            self._scheduler.hand_back(lease, 0)
+        if self._leases.holds(lease):
+            self._leases.hand_back(lease, 0)
 
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
         """A fetch failed, or what was made of its response."""
-        settle = partial(self._scheduler.fail, lease, decision)
+        settle = partial(self._leases.fail, lease, decision)
         if isinstance(decision, Retry):
             settle()
             return
-        page, recrawls = _unanswered(lease, decision.reason), self._scheduler.recrawls
-        recrawls.tell(page, lease, recrawls.failed(lease))
+        page = _unanswered(lease, decision.reason)
+        self._recrawls.tell(page, lease, self._recrawls.failed(lease))
         self._record(page, lease, settle)
 
     def _record(self, page: Page, lease: Lease, settle: Callable[[], None]) -> None:
         """Settle a lease when its last word is durable."""
-        is_page = lease.entry.kind is Kind.PAGE
-        if self.record is None or not is_page or lease.key in self.recording:
+        if self.record is None or lease.entry.kind is not Kind.PAGE:
             settle()
-            return
-
-        def recorded(future: asyncio.Future[None]) -> None:
-            self.recording.discard(lease.key)
-            if future.cancelled() or not self._scheduler.holds(lease):
-                return
-            if isinstance(future.exception(), NotStored):
-                self._scheduler.hand_back(lease, 0)
-            else:
-                settle()
-
-        self.recording.add(lease.key)
-        self.record(page).add_done_callback(recorded)
+        else:
+            self._leases.settle_after(lease, self.record(page), lambda _error: settle())
 
 
 class SettlingErrback:

@@ -1,33 +1,60 @@
-"""The leases of this process, from claim to settlement.
+"""Hold the leases of this process, from claim to settlement.
 
-A lease that is claimed and not started idles, so the pool claims just what the downloader has room
-for (when it does: claimer.py). Fetches that ended lately are remembered, to repeat their releases
-to a server that restarted. Bounded by time.
+A lease gives one URL to one process. It is in one of these states:
+
+    ready      claimed, and not taken by the engine
+    taken      its request is with the engine: being fetched, parsed or stored
+    settling   its end is decided, and waits until something else is safe (`settle_after`)
+    settled    passed to the outbox, which repeats it until Redis has acknowledged it
+
+`done`, `fail` and `hand_back` settle a lease. `release` ends its fetch: the host becomes available
+to others after a delay, while the page is still parsed and stored.
+
+The pool claims as many leases as the downloader has room for, since a lease that waits here keeps
+its URL from the other processes (claimer.py decides when to claim).
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
+import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
+from typing import TYPE_CHECKING, Any
 
-from crawler.frontier import Frontier, Lease
+from crawler.errors import NotStored
+from crawler.frontier import Again, Frontier, Kind, Lease
 from crawler.frontier.outbox import Outbox
 from crawler.scheduling.claimer import Claimer
 from crawler.scheduling.completion import Completion, CompletionLimits
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.options import CrawlOptions
-from crawler.servers.redis.health import RedisHealth
+from crawler.scheduling.recrawls import Recrawls
+from crawler.scheduling.retry_policy import Bury, Retry
+from crawler.servers.redis.health import GaveUp, RedisHealth
+from crawler.util.request_meta import LEASE
+from crawler.util.stat_names import PAGES_CRAWLED, failed_stat
 from crawler.util.tasks import end
+
+if TYPE_CHECKING:
+    from scrapy import Request
+
+logger = logging.getLogger(__name__)
 
 
 class LeasePool:
-    """The leases of one process."""
+    """Leases held by this process."""
 
     def __init__(
-        self, frontier: Frontier, health: RedisHealth, limits: CompletionLimits, hooks: EngineHooks
+        self,
+        frontier: Frontier,
+        health: RedisHealth,
+        limits: CompletionLimits,
+        hooks: EngineHooks,
+        recrawls: Recrawls,
     ) -> None:
         self.limits = limits
         self.completion = Completion(frontier, limits, hooks.look_outside)
@@ -46,6 +73,7 @@ class LeasePool:
         self._frontier = frontier
         self._health = health
         self._hooks = hooks
+        self._recrawls = recrawls
         # By shard. Without a heartbeat nobody declares a process dead.
         self._alive_until = [math.inf] * frontier.shards
         self._ready: deque[Lease] = deque()
@@ -53,6 +81,8 @@ class LeasePool:
         self._in_flight: dict[tuple[int, bytes], Lease] = {}
         # And those whose fetch may have begun, and whose page is not read yet.
         self._started: set[tuple[int, bytes]] = set()
+        # See `settle_after`.
+        self._settling: set[tuple[int, bytes]] = set()
         self._claimer = Claimer(self, frontier, health, hooks)
         # No fetch is started until somebody says so.
         self.paused = False
@@ -83,6 +113,7 @@ class LeasePool:
         self._held.clear()
         self._in_flight.clear()
         self._started.clear()
+        self._settling.clear()
         self._claimer.drop_all()
 
     def follow(self, now: CrawlOptions) -> None:
@@ -103,31 +134,100 @@ class LeasePool:
         self.news()
         return None
 
-    def release(self, lease: Lease, rest_ms: int, *, usual: bool = True) -> None:
-        """A fetch ended; its host rests."""
-        self._in_flight.pop(lease.key, None)
-        self.recent_releases.add(lease, rest_ms)
-        self.outbox.release(lease, rest_ms, usual=usual)
+    def release(self, lease: Lease, delay_ms: int, *, usual: bool = True) -> None:
+        """End the fetch of a lease: its host is available again after the delay.
 
-    def hand_back(self, lease: Lease, rest_ms: int) -> None:
-        """The URL was not fetched; it is next in line when its host has rested."""
+        `usual` says whether this is the host's usual delay, or a longer one for once.
+        """
         self._in_flight.pop(lease.key, None)
-        if rest_ms:
-            self.recent_releases.add(lease, rest_ms)
-        self.outbox.hand_back(lease, rest_ms)
-        self.settled(lease)
+        self.recent_releases.add(lease, delay_ms)
+        self.outbox.release(lease, delay_ms, usual=usual)
 
-    def settled(self, lease: Lease) -> None:
-        """A lease was passed to the outbox for good."""
+    def done(
+        self, lease: Lease, *, page: bool, no_page: str = "", again: Again | None = None
+    ) -> None:
+        """Finish the URL, for good or until `again`. Its links are in the frontier by now.
+
+        `no_page` is the stat that counts why it gave no page, see util/stat_names.py.
+        """
+        if page or no_page:
+            self._hooks.count(PAGES_CRAWLED if page else no_page)
+        self.outbox.done(lease, page=page, again=again)
+        self._settled(lease)
+
+    def fail(self, lease: Lease, decision: Retry | Bury) -> None:
+        """Retry the URL later, or give it up, as the retry policy decided."""
+        if isinstance(decision, Retry):
+            entry = lease.entry.retried(decision.reason, now_s=time.time())
+            self.outbox.retry(lease, decision.wait_ms, entry)
+            self._hooks.count(f"retry/{decision.reason}")
+        else:
+            self._give_up(lease, decision.reason)
+        self._settled(lease)
+
+    def _give_up(self, lease: Lease, reason: str) -> None:
+        if lease.entry.kind is Kind.PAGE:
+            self._hooks.count(failed_stat(reason))
+        if (again := self._recrawls.after_failures(lease)) is not None:
+            self.outbox.done(lease, page=False, again=again)
+            self._hooks.count("recrawl/failed")
+        else:
+            self.outbox.bury(lease, reason)
+            self._hooks.count(f"dead/{reason}")
+            logger.debug("Gave up on %s: %s", lease.entry.url, reason)
+
+    def hand_back(self, lease: Lease, delay_ms: int) -> None:
+        """Return the URL, which was not fetched: it is its host's next one, after the delay."""
+        self._in_flight.pop(lease.key, None)
+        if delay_ms:
+            self.recent_releases.add(lease, delay_ms)
+        self.outbox.hand_back(lease, delay_ms)
+        self._settled(lease)
+
+    def put_off(self, request: Request, delay_ms: int) -> Request:
+        """Hand back the lease of a request that a downloader middleware does not let through now.
+
+        The middleware returns the request: `return scheduler.leases.put_off(request, delay_ms)`.
+        That ends the fetch, and the engine passes the request to the scheduler. The scheduler
+        ignores it, because its lease is settled: some process claims the URL after the delay.
+        """
+        self.hand_back(request.meta[LEASE], delay_ms)
+        return request
+
+    def settle_after(
+        self,
+        lease: Lease,
+        safe: asyncio.Future[Any],
+        settle: Callable[[BaseException | None], None],
+    ) -> None:
+        """Call `settle` when `safe` is done, with its error or None. Nobody else settles the lease.
+
+        If the servers were given up on, or the crawl ends before, the lease is handed back.
+        """
+
+        def finished(safe: asyncio.Future[Any]) -> None:
+            self._settling.discard(lease.key)
+            error = asyncio.CancelledError() if safe.cancelled() else safe.exception()
+            if not self.holds(lease):
+                return
+            if isinstance(error, (asyncio.CancelledError, GaveUp, NotStored)):
+                self.hand_back(lease, 0)
+            else:
+                settle(error)
+
+        self._settling.add(lease.key)
+        safe.add_done_callback(finished)
+
+    def _settled(self, lease: Lease) -> None:
         self._held.pop(lease.key, None)
         self._started.discard(lease.key)
         if lease.key in self._in_flight:
-            # It ended without a fetch: its host was not contacted and need not rest.
+            # It ended without a fetch: its host was not contacted and needs no delay.
             self.release(lease, 0)
 
     def holds(self, lease: Lease) -> bool:
-        """Is this lease still to be settled by this process?"""
-        return lease.key in self._held
+        """Is this lease to be settled by this process, and is nobody settling it already?"""
+        return lease.key in self._held and lease.key not in self._settling
 
     def may_fetch(self, lease: Lease) -> bool:
         """Is this lease surely ours at this moment? If so, its fetch counts as begun."""
@@ -165,8 +265,8 @@ class LeasePool:
     @property
     def taken(self) -> Iterable[Lease]:
         """Leases that are with the engine."""
-        ready = {lease.key for lease in self._ready}
-        return [lease for lease in self._held.values() if lease.key not in ready]
+        others = {lease.key for lease in self._ready} | self._settling
+        return [lease for lease in self._held.values() if lease.key not in others]
 
     def is_alive(self, shard: int) -> bool:
         """Can no other process have declared this one dead in a shard by now?

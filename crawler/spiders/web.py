@@ -186,7 +186,7 @@ class WebSpider(Spider):
     def _idle(self) -> None:
         """Nothing is left. If nothing ever was, somebody forgot the seeds."""
         scheduler = Scheduler.of(self.crawler)
-        if scheduler.lease_pool.completion.never_began:
+        if scheduler.leases.completion.never_began:
             logger.error(
                 "There is nothing to crawl: no seeds are given, and the crawl %r has no URLs. Give "
                 "some: -a seeds=https://example.com",

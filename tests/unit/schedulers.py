@@ -1,21 +1,25 @@
 """A scheduler that only writes down what components ask of it."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from scrapy import Request
 from scrapy.crawler import Crawler
 
+from crawler.errors import NotStored
 from crawler.frontier import Added, Again, Entry, Frontier, Lease
 from crawler.frontier.entry import decode
 from crawler.scheduler import Scheduler
-from crawler.scheduling.adder import RedirectSettler, SeenCache, UrlAdder
+from crawler.scheduling.adder import SeenCache, UrlAdder
 from crawler.scheduling.failures import Failures
 from crawler.scheduling.notices import KnownStarts
 from crawler.scheduling.options import OptionsWatcher
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.retry_policy import Bury, Retry, RetryPolicy
+from crawler.servers.redis.health import GaveUp
 from crawler.urls import DEFAULT, fingerprint
-from crawler.util.file_limit import OutOfSockets
+from crawler.util.request_meta import LEASE
 from tests.support.crawlers import project_crawler
 
 
@@ -23,43 +27,35 @@ def lease_of(url: str = "http://h.test/a", **fields: Any) -> Lease:
     return Lease(shard=0, token=b"1", entry=Entry(id=fingerprint(url), url=url, **fields))
 
 
-class WritingScheduler(Scheduler):
-    """Its `calls` are (verb, lease's URL, value)."""
+class FakeLeases:
+    """A lease pool that holds every lease, and only writes down how each is settled.
 
-    def __init__(self, *, retry_times: int = 3) -> None:
-        self.crawl = "crawl"
-        self.is_scoped = False
+    Its `calls` are (verb, lease's URL, value).
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
         # Whether this process is surely the owner of its leases.
         self.sure = True
-        self.thresholds = [80, 60, 40, 20]
-        self.urls = DEFAULT
-        self.calls: list[tuple[Any, ...]] = []
-        # Of each `done`, beside it.
+        # The stat of each `done`.
         self.why_no_page: list[str] = []
-        self.added: list[Entry] = []
-        # To each of them.
-        self.answer = "1"
-        self.failures = Failures(self, RetryPolicy(times=retry_times, base_s=30.0))
-        self.redirect_settler = RedirectSettler(self)
-        self.recrawls = Recrawls()
-        self.options_watcher = OptionsWatcher(recrawls=self.recrawls)
-        self.known_starts = KnownStarts(self.crawl, "", lambda _name, _by: None)
-        # Asked for its shards only; it has no server.
-        self.frontier = Frontier(None, self.crawl)
-        # Asked for what it knows only, which is what `added` has; it has no outbox.
-        self.adder = UrlAdder(None, SeenCache(1000), lambda _name, _by: None)  # type: ignore[arg-type]
+        self.settling: set[tuple[int, bytes]] = set()
 
     def holds(self, lease: Lease) -> bool:
-        return True
+        return lease.key not in self.settling
 
     def may_fetch(self, lease: Lease) -> bool:
         return self.sure
 
-    def release(self, lease: Lease, rest_ms: int, *, usual: bool = True) -> None:
-        self.calls.append(("release" if usual else "long_release", lease.entry.url, rest_ms))
+    def release(self, lease: Lease, delay_ms: int, *, usual: bool = True) -> None:
+        self.calls.append(("release" if usual else "long_release", lease.entry.url, delay_ms))
 
-    def hand_back(self, lease: Lease, rest_ms: int) -> None:
-        self.calls.append(("hand_back", lease.entry.url, rest_ms))
+    def hand_back(self, lease: Lease, delay_ms: int) -> None:
+        self.calls.append(("hand_back", lease.entry.url, delay_ms))
+
+    def put_off(self, request: Request, delay_ms: int) -> Request:
+        self.hand_back(request.meta[LEASE], delay_ms)
+        return request
 
     def done(
         self, lease: Lease, *, page: bool, no_page: str = "", again: Again | None = None
@@ -70,8 +66,57 @@ class WritingScheduler(Scheduler):
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
         self.calls.append(("fail", lease.entry.url, decision))
 
-    def ran_out(self, lease: Lease, error: OutOfSockets) -> None:
-        self.calls.append(("ran_out", lease.entry.url, str(error)))
+    def settle_after(
+        self,
+        lease: Lease,
+        safe: asyncio.Future[Any],
+        settle: Callable[[BaseException | None], None],
+    ) -> None:
+        def finished(safe: asyncio.Future[Any]) -> None:
+            self.settling.discard(lease.key)
+            if isinstance(safe.exception(), (GaveUp, NotStored)):
+                self.hand_back(lease, 0)
+            else:
+                settle(safe.exception())
+
+        self.settling.add(lease.key)
+        safe.add_done_callback(finished)
+
+
+class WritingScheduler(Scheduler):
+    """Writes down what is added; see FakeLeases for the rest."""
+
+    leases: FakeLeases  # type: ignore[assignment]
+
+    def __init__(self, *, retry_times: int = 3) -> None:
+        self.crawl = "crawl"
+        self.is_scoped = False
+        self.thresholds = [80, 60, 40, 20]
+        self.urls = DEFAULT
+        self.added: list[Entry] = []
+        # To each of them.
+        self.answer = "1"
+        self.leases = FakeLeases()
+        self.recrawls = Recrawls()
+        # What there was no file descriptor for.
+        self.out_of_sockets: list[str] = []
+        self.failures = Failures(
+            RetryPolicy(times=retry_times, base_s=30.0),
+            self.leases,  # type: ignore[arg-type]
+            self.recrawls,
+            lambda: self.adder.arrival(),  # noqa: PLW0108 - tests replace it
+            lambda error: self.out_of_sockets.append(str(error)),
+        )
+        self.options_watcher = OptionsWatcher(recrawls=self.recrawls)
+        self.known_starts = KnownStarts(self.crawl, "", lambda _name, _by: None)
+        # Asked for its shards only; it has no server.
+        self.frontier = Frontier(None, self.crawl)
+        # Asked for what it knows only, which is what `added` has; it has no outbox.
+        self.adder = UrlAdder(None, SeenCache(1000), lambda _name, _by: None)  # type: ignore[arg-type]
+
+    @property
+    def calls(self) -> list[tuple[Any, ...]]:
+        return self.leases.calls
 
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
         self.added += entries

@@ -49,9 +49,6 @@ class RedirectedScheduler(WritingScheduler):
         self.adder = self.sent  # type: ignore[assignment]
         self._engine = _Engine()  # type: ignore[assignment]
 
-    def done(self, lease: Lease, *, page: bool) -> None:
-        self.calls.append(("done", lease.entry.url, page))
-
 
 @pytest.mark.parametrize(
     ("target", "mode"),
@@ -118,11 +115,11 @@ async def test_a_redirect_is_done_when_redis_has_its_target_and_not_before(
     assert scheduler.enqueue_request(request)
     assert len(scheduler.sent.sent) == 1
     assert scheduler.calls == []
-    assert scheduler.redirect_settler.awaited == {lease.key}
+    assert scheduler.leases.settling == {lease.key}
     answer(future, outcome)
     await asyncio.sleep(0)
     assert [call[0] for call in scheduler.calls] == [verb]
-    assert scheduler.redirect_settler.awaited == set()
+    assert scheduler.leases.settling == set()
 
 
 # --- proxies -------------------------------------------------------------------------------------

@@ -32,9 +32,9 @@ async def test_a_worker_answers_for_itself_and_for_the_fleet(redis_client: Any) 
     await Frontier(redis_client, "crawl").open()
     await Ledger(redis_client, "crawl").add({"pages": 40}, now_s=1e9)
     crawler = project_crawler()
-    lease_pool = SimpleNamespace(held=2, outbox=SimpleNamespace(unsettled=()))
+    leases = SimpleNamespace(held=2, outbox=SimpleNamespace(unsettled=()))
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
-        scheduler=SimpleNamespace(lease_pool=lease_pool), downloader=SimpleNamespace(active=())
+        scheduler=SimpleNamespace(leases=leases), downloader=SimpleNamespace(active=())
     )
     worker = WorkerReading(ProcessStats({"pages/crawled": 7}), crawler)
     async with client_of(CrawlContext("crawl", redis_client, worker=worker)) as client:

@@ -14,6 +14,7 @@ from crawler.scheduling.completion import CompletionLimits
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.health import RedisHealth
 from crawler.urls import fingerprint, host_of
@@ -129,7 +130,9 @@ class Process:
     ) -> None:
         self.health = RedisHealth()
         hooks = EngineHooks(lambda: 20, lambda: None, self._nothing)
-        self.pool = LeasePool(frontier, self.health, limits or CompletionLimits(), hooks)
+        self.pool = LeasePool(
+            frontier, self.health, limits or CompletionLimits(), hooks, Recrawls()
+        )
         self.heart = Heartbeat(
             frontier,
             self.pool,
@@ -165,6 +168,5 @@ async def crawl_all(pool: LeasePool) -> list[str]:
             continue
         fetched.append(lease.entry.url)
         pool.release(lease, 0)
-        pool.outbox.done(lease, page=True)
-        pool.settled(lease)
+        pool.done(lease, page=True)
     return fetched

@@ -12,8 +12,8 @@ import pytest
 from crawler.errors import CrawlerError
 from crawler.frontier import Entry, Frontier, Lease, Tuning
 from crawler.frontier.shards import shard_of, tags
-from crawler.scheduling.adder import RedirectSettler
 from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.retry_policy import Bury
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway
 from crawler.util.tasks import end
@@ -86,8 +86,7 @@ async def test_links_that_a_dying_master_had_acknowledged_are_not_lost(
     added = await pool.outbox.add(links)
     assert added.new == len(links)
     pool.release(lease, 0)
-    pool.outbox.done(lease, page=True)
-    pool.settled(lease)
+    pool.done(lease, page=True)
     cluster.masters[0].kill()
 
     process.heart._task = asyncio.get_running_loop().create_task(process.heart._beat_forever())
@@ -98,31 +97,16 @@ async def test_links_that_a_dying_master_had_acknowledged_are_not_lost(
     assert (sizes.unfinished, sizes.done) == (0, 1 + len(links))
 
 
-class Bench:
-    """A workbench as RedirectSettler knows the scheduler."""
-
-    def __init__(self, pool: LeasePool) -> None:
-        self._pool = pool
-
-    def holds(self, lease: Lease) -> bool:
-        return self._pool.holds(lease)
-
-    def done(self, lease: Lease, *, page: bool) -> None:
-        self._pool.outbox.done(lease, page=page)
-        self._pool.settled(lease)
-
-
 async def redirected(pool: LeasePool, lease: Lease, target: Entry) -> None:
-    redirect_settler = RedirectSettler(Bench(pool))  # type: ignore[arg-type]
-    redirect_settler.settle(lease, pool.outbox.add([target], mode="all"))
-    await until(lambda: not redirect_settler.awaited, "the target was acknowledged")
+    sent = pool.outbox.add([target], mode="all")
+    pool.settle_after(lease, sent, lambda _error: pool.done(lease, page=False))
+    await until(lambda: not pool.held, "the target was acknowledged")
 
 
 async def failed(pool: LeasePool, lease: Lease, target: Entry) -> None:
     """As an errback that gives a request, at the last failure."""
     await pool.outbox.add([target], mode="all")
-    pool.outbox.bury(lease, "timeout")
-    pool.settled(lease)
+    pool.fail(lease, Bury("timeout"))
 
 
 @pytest.mark.parametrize("ending", [redirected, failed])
@@ -163,8 +147,7 @@ async def test_the_target_of_a_redirect_or_an_errback_outlives_its_master_and_it
         if found.entry.url == source.url:
             await other.pool.outbox.add([target], mode="all")
         other.pool.release(found, 0)
-        other.pool.outbox.done(found, page=True)
-        other.pool.settled(found)
+        other.pool.done(found, page=True)
     assert fetched == [source.url, target.url]
     assert ((await frontier.sizes()).done, (await frontier.sizes()).dead) == (2, 0)
     await other.pool.close()

@@ -71,8 +71,7 @@ class Crawl:
         links = links_of(lease.entry)
         if links:
             await self._pool.outbox.add(links)
-        self._pool.outbox.done(lease, page=True)
-        self._pool.settled(lease)
+        self._pool.done(lease, page=True)
 
     async def until(self, condition: Callable[[], Any], what: str) -> None:
         deadline = time.monotonic() + 40

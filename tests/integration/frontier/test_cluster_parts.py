@@ -92,8 +92,7 @@ async def test_hosts_of_the_other_masters_are_crawled_on(
         while (lease := pool.take()) is not None:
             fetched.append(lease.entry.url)
             pool.release(lease, 0)
-            pool.outbox.done(lease, page=True)
-            pool.settled(lease)
+            pool.done(lease, page=True)
         return {each.url for each in what} <= set(fetched)
 
     await until(lambda: crawled(there), "the others are crawled")

@@ -22,6 +22,7 @@ from crawler.scheduling.completion import CompletionLimits
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.redis.connection import connect
 from crawler.servers.redis.health import LEASES, GaveUp, RedisHealth
 from tests.integration.frontier.fleet import CRAWL, Place, crawl_all, entries, entry, hosts
@@ -381,7 +382,7 @@ class Process:
         self.losses: list[float] = []
         self.health = RedisHealth(give_up_s)
         hooks = EngineHooks(lambda: self.room, self._wake, self._look_outside)
-        self.pool = LeasePool(frontier, self.health, CompletionLimits(), hooks)
+        self.pool = LeasePool(frontier, self.health, CompletionLimits(), hooks, Recrawls())
         self.heart = Heartbeat(
             frontier,
             self.pool,
@@ -686,8 +687,7 @@ async def test_a_slot_is_freed_when_a_url_is_settled_unfetched(
     await until(lambda: process.pool.held == 1, "a lease is here")
     lease = process.pool.take()
     assert lease is not None
-    process.pool.outbox.done(lease, page=False)
-    process.pool.settled(lease)
+    process.pool.done(lease, page=False)
     assert await process.crawl() == ["http://a.test/1"]
 
 

@@ -11,6 +11,7 @@ from crawler.scheduling.completion import CompletionLimits
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.redis.health import RedisHealth
 from tests.integration.frontier.fleet import (
     T0,
@@ -423,7 +424,11 @@ async def order_of(place: Place, frontier: Frontier, strategy: str, turn: int = 
         return 0
 
     pool = LeasePool(
-        frontier, RedisHealth(), CompletionLimits(), EngineHooks(lambda: 0, lambda: None, nothing)
+        frontier,
+        RedisHealth(),
+        CompletionLimits(),
+        EngineHooks(lambda: 0, lambda: None, nothing),
+        Recrawls(),
     )
     heart = Heartbeat(
         frontier,

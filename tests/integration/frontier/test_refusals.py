@@ -159,8 +159,7 @@ async def test_nothing_is_claimed_while_much_waits(
     # Those pages are done when the server has kept this for two seconds.
     await pool.outbox.add(entries(1))
     for lease in fetched:
-        pool.outbox.done(lease, page=False)
-        pool.settled(lease)
+        pool.done(lease, page=False)
     for _ in range(20):
         pool.news()
         await asyncio.sleep(0.02)

@@ -14,6 +14,7 @@ from crawler.scheduling.completion import CompletionLimits, PageLimit
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.redis.connection import connect
 from crawler.servers.redis.health import RedisHealth
 from crawler.urls import fingerprint
@@ -55,7 +56,9 @@ def lease_pool_of(frontier: Frontier, wake: Callable[[], None] = lambda: None) -
         return 0
 
     hooks = EngineHooks(room=lambda: 8, wake=wake, look_outside=look_outside)
-    lease_pool = LeasePool(frontier, RedisHealth(), CompletionLimits(close_when_done=False), hooks)
+    lease_pool = LeasePool(
+        frontier, RedisHealth(), CompletionLimits(close_when_done=False), hooks, Recrawls()
+    )
     lease_pool.beaten(monotonic() + 60)
     return lease_pool
 
@@ -128,8 +131,7 @@ async def test_a_limit_of_pages_holds_and_is_no_halt_while_one_server_is_away(
                 frontier.away = True
                 fetched.append(lease)
                 lease_pool.release(lease, 0)
-                lease_pool.outbox.done(lease, page=True)
-                lease_pool.settled(lease)
+                lease_pool.done(lease, page=True)
             # Time for several claims, of which none gives a lease, and for another count.
             before = frontier.counts
             while frontier.counts == before:
@@ -168,8 +170,7 @@ async def test_a_lease_that_ends_without_a_fetch_frees_its_host(frontier: Fronti
     async with asyncio.timeout(SOON_S):
         for _ in range(2):
             lease = await taken_from(lease_pool)
-            lease_pool.outbox.done(lease, page=False)
-            lease_pool.settled(lease)
+            lease_pool.done(lease, page=False)
         await lease_pool.close()
     assert (await frontier.sizes()).done == 2
 
@@ -185,8 +186,7 @@ async def test_pages_that_are_read_are_no_suspects_if_the_process_dies(frontier:
     assert lease_pool.unsuspected == {waiting.key}
     # Its page waits for its store; another one is stored, and Redis does not know it yet.
     lease_pool.read(read)
-    lease_pool.outbox.done(done, page=True)
-    lease_pool.settled(done)
+    lease_pool.done(done, page=True)
     assert lease_pool.unsuspected == {waiting.key, read.key, done.key}
     await lease_pool.outbox.drain()
     assert lease_pool.unsuspected == {waiting.key, read.key}

@@ -21,6 +21,7 @@ from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat
 from crawler.scheduling.intake import Intake
 from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.connections import Servers
 from crawler.servers.mongo import MongoHealth
 from crawler.servers.redis.connection import connect
@@ -61,7 +62,9 @@ async def test_a_process_whose_connections_to_redis_go_silent_keeps_its_leases(
     frontier = Frontier(redis, CRAWL)
     # Room for more, so that claims are on their way as well.
     hooks = EngineHooks(room=lambda: 2, wake=lambda: None, look_outside=nothing)
-    pool = LeasePool(frontier, RedisHealth(), CompletionLimits(close_when_done=False), hooks)
+    pool = LeasePool(
+        frontier, RedisHealth(), CompletionLimits(close_when_done=False), hooks, Recrawls()
+    )
     heartbeat = Heartbeat(
         *(frontier, pool, RedisHealth(), read.pulse(settings)),
         about=dict,

@@ -54,7 +54,7 @@ async def test_good_answers_are_pages_and_sitemaps_are_none(
     scheduler = WritingScheduler()
     await answered(scheduler, lease_of(URL, kind=kind, tail={"callback": callback}), status)
     assert scheduler.calls == [("done", URL, page)]
-    assert scheduler.why_no_page == [no_page]
+    assert scheduler.leases.why_no_page == [no_page]
 
 
 async def test_an_item_that_had_no_place_to_go_costs_no_attempt() -> None:
@@ -76,7 +76,7 @@ async def test_an_item_that_failed_costs_one() -> None:
 async def test_a_lease_whose_errback_has_spoken_waits_for_its_record() -> None:
     scheduler = WritingScheduler()
     lease = lease_of(URL)
-    scheduler.failures.recording.add(lease.key)
+    scheduler.leases.settling.add(lease.key)
     await answered(scheduler, lease, 404)
     assert scheduler.calls == []
 

@@ -160,7 +160,7 @@ async def test_a_request_without_a_lease_is_none_of_its_business(
 async def test_a_process_that_may_have_lost_its_lease_hands_it_back_unfetched(
     middleware: PolitenessMiddleware, scheduler: WritingScheduler
 ) -> None:
-    scheduler.sure = False
+    scheduler.leases.sure = False
     request = leased()
     assert middleware.process_request(request) is request
     assert scheduler.calls == [("hand_back", URL, 0)]

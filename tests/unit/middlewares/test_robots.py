@@ -308,7 +308,7 @@ async def test_requests_beside_the_frontier_wait_for_a_fetch_of_another_process(
 
 async def test_a_process_that_may_have_lost_its_lease_fetches_no_rules() -> None:
     world = World(answer())
-    world.scheduler.sure = False
+    world.scheduler.leases.sure = False
     assert isinstance(await world.meets(ALLOWED), Request)
     assert world.scheduler.calls == [("hand_back", ALLOWED, 0)]
     assert world.asked == []

@@ -67,7 +67,7 @@ async def test_the_log_gets_one_line_an_interval(
 ) -> None:
     monkeypatch.setattr(extension, "_LINE_S", 0.01)
     scheduler: Any = WritingScheduler()
-    scheduler.lease_pool = SimpleNamespace(held=3)
+    scheduler.leases = SimpleNamespace(held=3)
 
     async def read() -> Sizes:
         return sizes()

@@ -59,9 +59,9 @@ def sizes(**changes: int) -> Sizes:
 def worker(stats: dict[str, Any] | None = None, *names: str) -> WorkerReading:
     crawler = project_crawler()
     outbox = SimpleNamespace(unsettled=[1, 2])
-    lease_pool = SimpleNamespace(held=7, outbox=outbox)
+    leases = SimpleNamespace(held=7, outbox=outbox)
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
-        scheduler=SimpleNamespace(lease_pool=lease_pool),
+        scheduler=SimpleNamespace(leases=leases),
         downloader=SimpleNamespace(active={1, 2, 3}),
     )
     return WorkerReading(ProcessStats(stats or {}), crawler, names)

@@ -139,7 +139,7 @@ def test_a_decision_for_a_settled_lease_is_for_the_record_only(
     crawl: Crawl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, first = crawl.visit(lease_of(URL))
-    monkeypatch.setattr(crawl.scheduler, "holds", lambda lease: False)
+    monkeypatch.setattr(crawl.scheduler.leases, "holds", lambda lease: False)
     page, again = crawl.visit(next_lease(first), status=503, content_hash="", stored=False)
     assert (told(page), again) == ((2, 0, AT + 2 * WEEK), None)
 

@@ -63,7 +63,8 @@ def test_a_url_without_a_file_descriptor_for_it_is_not_charged_for_that(
     shown: list[Failure] = []
     errback = scheduler.failures.errback(lease, shown.append)
     assert errback(Failure(OutOfSockets("too many open files"))) is None
-    assert scheduler.calls == [("ran_out", URL, "too many open files")]
+    assert scheduler.calls == [("hand_back", URL, 1000)]
+    assert scheduler.out_of_sockets == ["too many open files"]
     assert not shown
 
 
@@ -96,11 +97,11 @@ async def test_a_url_is_settled_when_its_record_is_durable(
     assert not page.stored
     assert scheduler.calls == []
     # A lease that waits for its record is not lost sight of.
-    assert scheduler.failures.recording == {lease.key}
+    assert scheduler.leases.settling == {lease.key}
     recorder.futures[0].set_result(None)
     await asyncio.sleep(0)
     assert scheduler.calls == [settled]
-    assert not scheduler.failures.recording
+    assert not scheduler.leases.settling
 
 
 async def test_an_answer_that_the_spider_does_not_take_is_recorded_as_what_it_was(
@@ -135,7 +136,7 @@ async def test_what_fails_is_counted_and_what_is_left_out_is_not(
     scheduler: WritingScheduler, error: Exception, stat: str
 ) -> None:
     failed(scheduler, error, lease_of())
-    assert scheduler.why_no_page == [stat]
+    assert scheduler.leases.why_no_page == [stat]
 
 
 async def test_without_a_place_for_it_the_url_goes_back(

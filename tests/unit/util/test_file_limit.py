@@ -85,7 +85,8 @@ def test_after_a_shortage_none_starts_then_fewer_then_slowly_more(
             scraper=SimpleNamespace(slot=slot),
             paused=False,
             downloader=SimpleNamespace(active=active),
-        )
+        ),
+        stats=SimpleNamespace(inc_value=lambda _name: None),
     )
     engine = Engine(crawler, 64)
     assert engine.room() == 24
