@@ -326,24 +326,18 @@ DOWNLOADER_MIDDLEWARES = {
     # Replaced by one that does not look for the Referer middleware.
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "crawler.middlewares.redirects.Redirects": 600,
-    # Replaced by one that counts the same in a fifth of the time.
-    "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
-    "crawler.middlewares.scrapy_twins.Traffic": 850,
     # Replaced by one that does the same in half of the time.
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
-    "crawler.middlewares.decompression.Decompression": 590,
-    # Replaced by one that leaves the generic spider out: the links pipeline decides on its scope.
+    "crawler.fastpath.decompression.Decompression": 590,
+    # Replaced by one that skips the generic spider: the links pipeline decides on its scope.
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "crawler.middlewares.scrapy_twins.Offsite": 50,
-    # Replaced by one that is there only if HTTPAUTH_USER is set.
+    # Replaced by one that is loaded only if HTTPAUTH_USER is set, and explains its mistakes.
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
     "crawler.middlewares.scrapy_twins.HttpAuth": 300,
 }
 SPIDER_MIDDLEWARES = {
     "crawler.middlewares.leases.Leases": 10,
-    # Replaced by one that lets the output of callbacks pass by.
-    "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
-    "crawler.middlewares.scrapy_twins.Starts": 25,
     "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
     "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,

@@ -21,7 +21,7 @@ OF_EVERY_SPIDER = ("DOWNLOAD_HANDLERS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLE
 OF_THE_GENERIC_SPIDER = (*OF_EVERY_SPIDER, "EXTENSIONS", "ITEM_PIPELINES")
 # Do what Scrapy's own does: of no use where somebody decided about Scrapy's.
 _IN_PLACE_OF = {
-    "crawler.middlewares.decompression.Decompression": (
+    "crawler.fastpath.decompression.Decompression": (
         "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware"
     ),
     "crawler.middlewares.scrapy_twins.HttpAuth": (
@@ -29,9 +29,6 @@ _IN_PLACE_OF = {
     ),
     "crawler.middlewares.scrapy_twins.Offsite": (
         "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware"
-    ),
-    "crawler.middlewares.scrapy_twins.Traffic": (
-        "scrapy.downloadermiddlewares.stats.DownloaderStats"
     ),
 }
 

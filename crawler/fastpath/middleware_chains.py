@@ -1,12 +1,12 @@
-"""Call middlewares and pipelines directly: nothing is wrapped that need not be.
+"""Call middlewares and pipelines directly, without Scrapy's wrappers around each call.
 
-Scrapy looks up the name of each method for a warning, makes a coroutine of each answer, and passes
-the output of a callback through four generators for each spider middleware. What the methods get,
-in which order, and what their answers mean is as in Scrapy.
+For each method Scrapy looks up its name for a warning and makes a coroutine of its result. It
+passes the output of a callback through four generators for each spider middleware. The arguments of
+the methods, their order and the meaning of their results are the same here as in Scrapy.
 
-Scrapy's middlewares for default headers and time-outs add the same to every plain request, in four
-calls: what that is, is found out once by a request that nobody sends. Requests with headers of
-their own go to the middlewares.
+Scrapy's middlewares for default headers and timeouts add the same values to every plain request.
+These values are found once, with a request that is never sent. Requests that have headers of their
+own still go through the middlewares.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
+from scrapy.spidermiddlewares.start import StartSpiderMiddleware
 from scrapy.utils.defer import ensure_awaitable
-from scrapy.utils.python import MutableAsyncChain, global_object_name
+from scrapy.utils.python import global_object_name
 
-from crawler.middlewares.decompression import Decompression
+from crawler.fastpath.decompression import Decompression
 from crawler.middlewares.leases import Leases
 from crawler.util.tasks import is_ended
 
@@ -43,11 +44,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
-_ANSWERS = (Response, Request)
-
-
 class QuickDownloaderMiddlewares(DownloaderMiddlewareManager):
-    """The downloader middlewares of a crawl."""
+    """Downloader middlewares of a crawl, called without wrappers."""
 
     async def _process_request(
         self, request: Request, download_func: Callable[[Request], Coroutine[Any, Any, Response]]
@@ -65,7 +63,7 @@ class QuickDownloaderMiddlewares(DownloaderMiddlewareManager):
                 answer = await _slowly(answer, method)
             if answer is None:
                 continue
-            if not isinstance(answer, _ANSWERS):
+            if not isinstance(answer, (Response, Request)):
                 raise _wrong(method, answer, "None, a Response or a Request")
             if answer:
                 return answer
@@ -89,7 +87,7 @@ class QuickDownloaderMiddlewares(DownloaderMiddlewareManager):
                 answer = await _slowly(answer, method)
             if answer is response:
                 continue
-            if not isinstance(answer, _ANSWERS):
+            if not isinstance(answer, (Response, Request)):
                 raise _wrong(method, answer, "a Response or a Request")
             if isinstance(answer, Request):
                 return answer
@@ -98,7 +96,7 @@ class QuickDownloaderMiddlewares(DownloaderMiddlewareManager):
 
 
 class QuickItemPipelines(ItemPipelineManager):
-    """The item pipelines of a crawl."""
+    """Item pipelines of a crawl, called without wrappers."""
 
     async def process_item_async(self, item: Any) -> Any:
         with_spider = self._mw_methods_requiring_spider
@@ -113,43 +111,61 @@ class QuickItemPipelines(ItemPipelineManager):
             except asyncio.CancelledError as error:
                 if is_ended():
                     raise
-                # In Scrapy the crawl would never end.
+                # Scrapy would never end the crawl.
                 name = global_object_name(method)
-                raise RuntimeError(f"{name} waited for what was cancelled") from error
+                raise RuntimeError(f"{name} awaited something that was cancelled") from error
         return item
 
 
 class QuickSpiderMiddlewares(SpiderMiddlewareManager):
-    """The spider middlewares of a crawl that has no others for output than Scrapy's depth and ours.
+    """Spider middlewares of a crawl in which only Scrapy's own and ours handle output.
 
-    Ours then minds the depth of requests too.
+    Of Scrapy's own, DepthMiddleware handles requests, and StartSpiderMiddleware lets output pass.
     """
 
     leases: Leases
+    depth: DepthMiddleware | None
 
     @classmethod
     def take_over(cls, spidermw: SpiderMiddlewareManager) -> None:
-        """Make this the way of output through these middlewares, if they are no others."""
+        """Change the class of these middlewares, unless others handle output or exceptions."""
         *others, last = _owners(spidermw.methods["process_spider_output"]) or [None]
-        is_depth = [type(other) for other in others] in ([], [DepthMiddleware])
-        # Where others handle exceptions, output of theirs may follow the callback's.
+        depths = [other for other in others if type(other) is DepthMiddleware]
+        # The output of other exception handlers may follow the output of the callback.
         catchers = {type(owner) for owner in _owners(spidermw.methods["process_spider_exception"])}
         if (
             type(spidermw) is SpiderMiddlewareManager
             and isinstance(last, Leases)
-            and is_depth
+            and {type(other) for other in others} <= {DepthMiddleware, StartSpiderMiddleware}
+            and len(depths) <= 1
             and catchers <= {HttpErrorMiddleware, Leases}
         ):
-            last.depth = others[0] if others else None
             spidermw.__class__ = cls
             assert isinstance(spidermw, cls)
             spidermw.leases = last
+            spidermw.depth = depths[0] if depths else None
 
     async def _process_callback_output(  # type: ignore[override]
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        caught = self._evaluate_iterable(response, result, 0, MutableAsyncChain())
-        return self.leases.process_spider_output(response, caught)
+        return self.leases.process_spider_output(response, self._outputs(response, result))
+
+    async def _outputs(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield the callback's output with the depth of its requests, and handle its exception."""
+        depth = self.depth
+        if depth is not None:
+            depth._init_depth(response)  # noqa: SLF001
+        try:
+            async for output in result:
+                kept = output
+                if depth is not None and isinstance(output, Request):
+                    kept = depth.get_processed_request(output, response)
+                if kept is not None:
+                    yield kept
+        except Exception as error:
+            if getattr(error, "_spidermw_unhandled", False):
+                raise
+            self._process_spider_exception(response, error)
 
 
 def _owners(methods: Iterable[Any]) -> list[Any]:
@@ -157,7 +173,7 @@ def _owners(methods: Iterable[Any]) -> list[Any]:
 
 
 async def _slowly(answer: Any, method: Callable[..., Any]) -> Any:
-    """What Scrapy makes of an answer of any kind; it warns of a Deferred."""
+    """Await a result of any kind as Scrapy does, with its warning for a Deferred."""
     return await ensure_awaitable(answer, _warn=global_object_name(method))
 
 
@@ -168,7 +184,10 @@ def _wrong(method: Callable[..., Any], answer: Any, right: str) -> Exception:
 
 
 def take_over(crawler: Crawler) -> None:
-    """Make this the way in which this crawl calls them; a project's own managers stay."""
+    """Make this crawl call its middlewares and pipelines by these classes.
+
+    Managers of a project's own stay as they are.
+    """
     engine: Any = crawler.engine
     QuickSpiderMiddlewares.take_over(engine.scraper.spidermw)
     if type(engine.scraper.itemproc) is ItemPipelineManager:
@@ -181,7 +200,7 @@ def take_over(crawler: Crawler) -> None:
 
 Method = Callable[..., Any]
 
-_THEIRS = (
+_DEFAULT_SETTERS = (
     Decompression,
     DefaultHeadersMiddleware,
     DownloadTimeoutMiddleware,
@@ -191,7 +210,7 @@ _THEIRS = (
 
 
 class RequestDefaults:
-    """In the place of methods that follow each other."""
+    """Headers and meta that some consecutive middlewares add to every plain request."""
 
     def __init__(self, methods: Sequence[Method]) -> None:
         self._methods = methods
@@ -207,23 +226,23 @@ class RequestDefaults:
             for method in self._methods:
                 method(request=request)
             return
-        # They are in their normal form already, and each request has lists of its own.
+        # The headers are normalised already. Each request gets lists of its own.
         dict.update(headers, [(name, [*values]) for name, values in self._headers])
         meta.update(self._meta)
 
 
 def merged(methods: Iterable[Method | None]) -> deque[Method | None]:
-    """These methods `process_request`, with one in the place of Scrapy's that stand together."""
+    """Replace each run of methods that set defaults by one method."""
     found: deque[Method | None] = deque()
-    for is_theirs, group in groupby(methods, _is_theirs):
+    for sets_defaults, group in groupby(methods, _sets_defaults):
         together = list(group)
-        if is_theirs:
+        if sets_defaults:
             found.append(RequestDefaults([method for method in together if method]).process_request)
         else:
             found += together
     return found
 
 
-def _is_theirs(method: Method | None) -> bool:
-    # Not any class that derives from theirs: it may do anything.
-    return type(getattr(method, "__self__", None)) in _THEIRS
+def _sets_defaults(method: Method | None) -> bool:
+    # A subclass does not count: it may do anything.
+    return type(getattr(method, "__self__", None)) in _DEFAULT_SETTERS

@@ -1,8 +1,8 @@
-"""Set the process up for pages that come and go: the garbage collector and the C allocator.
+"""Tune the garbage collector and the C allocator for pages that come and go.
 
-A page makes thousands of objects and frees nearly all of them by itself. With Python's and glibc's
-defaults a tenth of a crawl's CPU time goes into looking for cycles among objects that live as long
-as the process, and into giving memory back to the system that the next page asks for again.
+A page makes thousands of objects, and reference counts free nearly all of them. With the defaults
+of Python and glibc a tenth of a crawl's CPU time goes into searching long-lived objects for cycles,
+and into returning memory to the system that the next page needs again.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import ctypes
 import gc
 from functools import cache
 
-# Objects made since the last look for cycles: some 50 pages, which bounds what cycles can hold.
+# Collections start after so many new objects, some 50 pages: this bounds what cycles can hold.
 _YOUNG, _MIDDLE, _OLD = 50_000, 20, 20
-# Numbers that glibc has for these options.
+# glibc's numbers of these options of mallopt().
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-# Free memory at the end of the heap that is kept, and size from which on a block is mapped on its
-# own, so that it is given back at once: pages are smaller, the few large bodies need not stay.
+# Free memory that is kept at the end of the heap. Blocks above the second size are mapped on their
+# own and returned at once: most pages are smaller, and the few large bodies need not stay.
 _KEPT_BYTES = 64 * 1024 * 1024
 _MAPPED_BYTES = 4 * 1024 * 1024
 
 
 @cache
 def keep_memory() -> bool:
-    """Let the allocator keep what a page freed for the next one; False where it is not glibc's."""
+    """Let the allocator keep memory that a page freed; False if the allocator is not glibc's."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
@@ -33,11 +33,11 @@ def keep_memory() -> bool:
 
 
 @cache
-def look_for_cycles_less() -> None:
-    """Leave out of the search for cycles what is there when the crawl begins, and search later.
+def collect_less() -> None:
+    """Collect garbage less often, and leave out objects that exist at the start of the crawl.
 
-    Once a process: a program may run many crawls. There is no search before it, of which imports
-    leave next to nothing to find, and which would take 90 ms.
+    Done once in a process, which may run many crawls. There is no collection before it: imports
+    leave next to nothing to collect, and it would take 90 ms.
     """
     gc.freeze()
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)

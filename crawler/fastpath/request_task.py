@@ -1,8 +1,7 @@
 """Take each request of the scheduler through fetch and callback in one task.
 
-Scrapy does it in three, which hand over to each other by eight Deferreds. What is called, in which
-order, and which signals are sent is as in Scrapy; a project with an engine or a
-downloader of its own keeps them. Uses private parts of Scrapy's engine, downloader and scraper.
+Scrapy uses three tasks, which hand over to each other by eight Deferreds. The calls, their order
+and the signals are the same here. A project with an engine or a downloader of its own keeps them.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ from crawler.util.tasks import is_ended
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-# Under the names by which people know, and quieten, these lines.
+# Scrapy's names of these loggers: people filter these lines by them.
 _engine_log = logging.getLogger("scrapy.core.engine")
 _scraper_log = logging.getLogger("scrapy.core.scraper")
 
 
 class RequestTasks:
-    """Does the work of the engine's way from the scheduler to the scraper."""
+    """Tasks that take requests from the scheduler to the scraper."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._engine: Any = crawler.engine
         self._downloader: Any = self._engine.downloader
         self._scraper: Any = self._engine.scraper
-        # The loop itself holds tasks by weak references only. Bounded by what is in progress.
+        # The event loop has only weak references to tasks. Bounded by the requests in progress.
         self._tasks: dict[Request, asyncio.Task[None]] = {}
 
     @classmethod
     def take_over(cls, crawler: Crawler) -> None:
-        """Make this the way of the requests of this crawl."""
+        """Let these tasks handle the requests of a crawl."""
         engine: Any = crawler.engine
         parts = (engine, engine.downloader, engine.scraper)
         if tuple(map(type, parts)) == (ExecutionEngine, Downloader, Scraper):
@@ -59,13 +58,13 @@ class RequestTasks:
             self._crawler.signals.send_catch_log(signals.scheduler_empty)
             return False
         slot.add_request(request)
-        # Now, or the engine would find itself idle.
+        # At once: otherwise the engine would consider itself idle.
         self._downloader.active.add(request)
         self._tasks[request] = asyncio.get_running_loop().create_task(self._run(request, slot))
         return True
 
     async def fetch(self, request: Request) -> Response:
-        """Fetch at once where the request's slot of the downloader has no delay and is free."""
+        """Fetch without queueing if the request's downloader slot has no delay and is free."""
         downloader = self._downloader
         key = downloader.get_slot_key(request)
         slot = downloader.slots.get(key)
@@ -88,8 +87,8 @@ class RequestTasks:
 
     async def _run(self, request: Request, slot: Any) -> None:
         try:
-            result: Any = await self._fetched(request)
-        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - it is the errback's to judge
+            result: Any = await self._fetch_page(request)
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - goes to the errback
             result = Failure()  # type: ignore[no-untyped-call]
         finally:
             slot.nextcall.schedule()
@@ -97,20 +96,20 @@ class RequestTasks:
             if isinstance(result, Request):
                 self._engine.crawl(result)
             else:
-                await self._scrape(result, request)
-        except Exception:  # noqa: BLE001 - nobody else would say so
-            self._say("What a fetch gave could not be handled")
+                await self._handle(result, request)
+        except Exception:  # noqa: BLE001 - nobody else would log it
+            self._log("The result of a fetch could not be handled")
         self._tasks.pop(request, None)
         try:
             slot.remove_request(request)
         except Exception:  # noqa: BLE001 - the engine goes on
-            self._say("A request could not be taken off the engine")
+            self._log("A request could not be removed from the engine")
         slot.nextcall.schedule()
 
-    async def _fetched(self, request: Request) -> Response | Request:
+    async def _fetch_page(self, request: Request) -> Response | Request:
         downloader, spider = self._downloader, self._crawler.spider
         try:
-            # Looked up for each, as Scrapy does: others may put something in its place.
+            # Read each time, as in Scrapy: others may replace it.
             result = await downloader.middleware.download_async(
                 downloader._enqueue_request,  # noqa: SLF001
                 request,
@@ -133,7 +132,7 @@ class RequestTasks:
         )
         return result
 
-    async def _scrape(self, result: Response | Failure, request: Request) -> None:
+    async def _handle(self, result: Response | Failure, request: Request) -> None:
         scraper, slot = self._scraper, self._scraper.slot
         size = len(result.body) if isinstance(result, Response) else 0
         slot.active.add(request)
@@ -143,10 +142,10 @@ class RequestTasks:
         except asyncio.CancelledError:
             if is_ended():
                 raise
-            # What the callback waited for was cancelled. In Scrapy the crawl would never end.
+            # Something that the callback awaited was cancelled. Scrapy would never end the crawl.
             failure = Failure()  # type: ignore[no-untyped-call]
             scraper.handle_spider_error(failure, request, result)
-        except Exception:  # noqa: BLE001 - nobody else would say so
+        except Exception:  # noqa: BLE001 - nobody else would log it
             _scraper_log.exception(
                 "%(request)s could not be scraped",
                 {"request": request},
@@ -156,5 +155,5 @@ class RequestTasks:
             slot.finish_response(result, request)
             scraper._check_if_closing()  # noqa: SLF001
 
-    def _say(self, what: str) -> None:
+    def _log(self, what: str) -> None:
         _engine_log.info(what, exc_info=True, extra={"spider": self._crawler.spider})

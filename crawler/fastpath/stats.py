@@ -1,4 +1,4 @@
-"""Scrapy's statistics without its checks for deprecated arguments: a page has forty of them."""
+"""Scrapy's stats without its checks for deprecated arguments: a page counts some forty stats."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 
 class Stats(MemoryStatsCollector):
-    """Counts of one crawl, in memory."""
+    """Stats of one crawl, in memory."""
 
-    # Scrapy wraps each method when it is looked up; these are plain again.
+    # Scrapy wraps each method whenever it is looked up; this is Python's own lookup again.
     __getattribute__ = object.__getattribute__
 
     def inc_value(self, key: str, count: int = 1, start: int = 0, spider: Any = None) -> None:

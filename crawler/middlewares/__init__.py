@@ -10,8 +10,7 @@ In the order in which a request meets them:
     ip_delay       hosts that share an address (politeness/ip_clock.py)
     politeness     the end of a fetch, and how long its host is left alone (politeness/)
     redirects      targets go through the frontier
-    decompression  bodies are unpacked in bounded steps
-    scrapy_twins   Traffic, HttpAuth, Offsite, Starts: as Scrapy's own, cheaper
+    scrapy_twins   HttpAuth and Offsite: Scrapy's own, only for crawls that need them
     leases         spider middleware: settles a lease when all that came of it is safe
 
 Owns no keys. A middleware that cannot let a request through now puts it off:

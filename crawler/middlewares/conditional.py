@@ -1,7 +1,7 @@
-"""Ask only for pages that changed, where their validators are known. Downloader middleware.
+"""Request pages only if they changed since the last visit. Downloader middleware.
 
-Whoever puts a URL into the frontier again gives its entry the keys `etag` and `last_modified` in
-the tail. An answer of 304 is a success without a body: it has the flag `not_modified`.
+The frontier entry of a recrawl has the keys `etag` and `last_modified` in its tail. A response of
+304 is a success without a body; it gets the flag `not_modified`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HEADERS = {"etag": "If-None-Match", "last_modified": "If-Modified-Since"}
 
 
 class Conditional:
-    """Adds headers to requests, and a flag to answers."""
+    """Conditional headers of requests, and the flag of responses that say "not modified"."""
 
     def process_request(self, request: Request) -> None:
         lease: Lease | None = request.meta.get(LEASE)
@@ -37,6 +37,6 @@ class Conditional:
         if response.status != 304 or request.meta.get(LEASE) is None:
             return response
         if not any(header in request.headers for header in _HEADERS.values()):
-            # Nobody asked whether it changed: there is no page to fall back on.
+            # The request was unconditional: there is no earlier page to fall back on.
             return response
         return response.replace(flags=[*response.flags, NOT_MODIFIED])

@@ -28,7 +28,6 @@ from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from scrapy.spidermiddlewares.depth import DepthMiddleware
 
 
 def _request_of(response: Response) -> Request:
@@ -63,9 +62,6 @@ class Leases:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._observe = ProcessStats.of(crawler).parse.observe
-        # Scrapy's, where it stands aside and this middleware asks it; see
-        # fastpath/middleware_chains.py.
-        self.depth: DepthMiddleware | None = None
         # Bounded by the leases a process holds.
         self._accounts: dict[tuple[int, bytes], _Account] = {}
 
@@ -91,9 +87,6 @@ class Leases:
         account = self._open_account(response)
         if account is not None:
             account.iterating = True
-        depth = self.depth
-        if depth is not None:
-            depth._init_depth(response)  # noqa: SLF001
         # An errback settles the lease itself, at its end: its requests must be safe by then.
         batch = 1 if getattr(_request_of(response).errback, "draining", False) else ADD_MAX
         requests: list[Request] = []
@@ -103,8 +96,7 @@ class Leases:
             async for output in result:
                 spent_s += perf_counter() - since_s
                 if isinstance(output, Request):
-                    if depth is None or depth.get_processed_request(output, response):
-                        requests.append(output)
+                    requests.append(output)
                     if len(requests) >= batch:
                         await self._add(requests, account)
                         requests = []

@@ -1,13 +1,13 @@
-"""Send redirects through the frontier, so that the target host's clock and rules count.
+"""Send redirects through the frontier, so that the target host's clock and rules apply.
 
-The target takes the source's place at the same depth; the way there travels with it and is
-recorded with its page (`redirects` and `redirect_statuses`: a 301 or 308 among them is permanent).
-A loop, or a way that is too long, ends as the answer it is, with the reason as a flag.
+The target has the depth of the source. The chain of redirects travels with the request and is
+stored with its page (`redirects` and `redirect_statuses`; 301 and 308 are permanent). A loop, or a
+chain that is too long, ends with the redirect itself as the response, and the reason as a flag.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from scrapy import Request
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
@@ -16,16 +16,21 @@ from scrapy.exceptions import IgnoreRequest
 from crawler.urls.join import leads_nowhere
 
 if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 LOOP, TOO_MANY = "redirect_loop", "too_many_redirects"
 
 
 class Redirects(RedirectMiddleware):
-    """Scrapy's own redirects, less the Referer header: the scheduler takes what it returns."""
+    """Scrapy's RedirectMiddleware without Referer headers; its requests go to the scheduler."""
 
-    def _engine_started(self) -> None:
-        """Scrapy would look for its Referer middleware here, and warn without it."""
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        # Scrapy's own also looks for its Referer middleware, and warns if there is none.
+        redirects = cls(crawler.settings)
+        redirects.crawler = crawler
+        return redirects
 
     def handle_referer(self, request: Request, response: Response) -> None:
         request.headers.pop("Referer", None)
@@ -41,11 +46,11 @@ class Redirects(RedirectMiddleware):
         except IgnoreRequest:
             return self._end(response, TOO_MANY)
         except ValueError:
-            # To no URL: brackets or a port that none has, "javascript:void(0)".
+            # The target is no URL: wrong brackets or port, "javascript:void(0)".
             return response
         if not isinstance(found, Request):
             return found
-        # Unfiltered requests may pass a URL twice on purpose, as for a cookie.
+        # Requests with dont_filter may visit a URL twice on purpose, for example for a cookie.
         target = found.url.partition("#")[0]
         passed = (url.partition("#")[0] for url in found.meta["redirect_urls"])
         if not request.dont_filter and target in passed:

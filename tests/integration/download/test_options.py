@@ -27,7 +27,7 @@ from scrapy.utils.defer import ensure_awaitable
 
 from crawler.download.errors import TooBig
 from crawler.download.handler import DownloadHandler
-from crawler.middlewares.decompression import Decompression
+from crawler.fastpath.decompression import Decompression
 from crawler.util.request_meta import LEASE
 from tests.support.certificates import server_context
 from tests.support.crawlers import project_crawler

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from scrapy.crawler import Crawler
-from scrapy.downloadermiddlewares.stats import DownloaderStats
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.settings import Settings
 
 from crawler import settings as ours
@@ -12,7 +12,8 @@ from crawler.middlewares.robots import Robots
 from crawler.spiders.web import WebSpider
 from tests.support.crawlers import project_crawler
 
-ROBOTS, TRAFFIC = "crawler.middlewares.robots.Robots", "crawler.middlewares.scrapy_twins.Traffic"
+ROBOTS = "crawler.middlewares.robots.Robots"
+DECOMPRESSION = "crawler.fastpath.decompression.Decompression"
 NAMES = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
 
 
@@ -46,10 +47,10 @@ def test_a_component_stands_beside_ours(name: str, priority: str) -> None:
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ({ROBOTS: None}, {ROBOTS: None, TRAFFIC: 850}),
+        ({ROBOTS: None}, {ROBOTS: None, DECOMPRESSION: 590}),
         ({Robots: None, "gone.Component": None}, {Robots: None, "gone.Component": None}),
         ({ROBOTS: 5}, {ROBOTS: 5}),
-        ({DownloaderStats: 850}, {DownloaderStats: 850, ROBOTS: 100}),
+        ({HttpCompressionMiddleware: 590}, {HttpCompressionMiddleware: 590, ROBOTS: 100}),
     ],
 )
 def test_what_is_decided_stays(given: dict[Any, Any], found: dict[Any, Any]) -> None:
@@ -57,7 +58,7 @@ def test_what_is_decided_stays(given: dict[Any, Any], found: dict[Any, Any]) -> 
     chain = settings.getdict("DOWNLOADER_MIDDLEWARES")
     assert found.items() <= chain.items()
     assert not {ROBOTS, Robots} <= chain.keys()
-    assert not {DownloaderStats, TRAFFIC} <= chain.keys()
+    assert not {HttpCompressionMiddleware, DECOMPRESSION} <= chain.keys()
 
 
 def test_a_handler_for_one_scheme_leaves_the_others() -> None:

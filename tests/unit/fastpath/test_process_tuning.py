@@ -12,7 +12,7 @@ def test_what_is_there_at_the_start_is_left_out_of_the_search_for_cycles() -> No
     program = (
         "import gc\n"
         "from crawler.fastpath import process_tuning\n"
-        "process_tuning.look_for_cycles_less()\n"
+        "process_tuning.collect_less()\n"
         "assert gc.isenabled()\n"
         "assert gc.get_freeze_count() > 1000\n"
         "assert gc.get_threshold()[0] > 10_000\n"

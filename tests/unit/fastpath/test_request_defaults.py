@@ -9,8 +9,8 @@ from scrapy.downloadermiddlewares.downloadtimeout import DownloadTimeoutMiddlewa
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 
+from crawler.fastpath.decompression import Decompression
 from crawler.fastpath.middleware_chains import RequestDefaults, merged
-from crawler.middlewares.decompression import Decompression
 from tests.support.crawlers import project_crawler
 
 

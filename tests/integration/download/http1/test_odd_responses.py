@@ -19,7 +19,7 @@ from scrapy.utils.defer import ensure_awaitable
 
 from crawler.download.handler import DownloadHandler
 from crawler.download.http1 import response_parser as answers
-from crawler.middlewares.decompression import Decompression
+from crawler.fastpath.decompression import Decompression
 from tests.support.http_server import (
     Answer,
     handler_with,

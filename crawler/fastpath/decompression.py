@@ -1,7 +1,7 @@
-"""Unpack compressed bodies, as Scrapy does, in half of its time. Downloader middleware.
+"""Decompress bodies as Scrapy does, in half of the time. Downloader middleware.
 
-A small body that is packed once and unpacks without ado is unpacked at once. Big ones and odd ones
-are unpacked in a thread, the odd ones by Scrapy's functions; which are big shows in unpacking.
+A small body with one encoding is decompressed at once. A body that turns out to be large is
+decompressed to its end in a thread. So is any irregular body, by Scrapy's own functions.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from crawler.download.receiver import make_response
 
 logger = logging.getLogger(__name__)
 
-# Unpacked in about a millisecond; the way to a thread and back is a tenth of that.
+# Decompressed in about a millisecond; the switch to a thread and back takes a tenth of that.
 _INLINE_BYTES = 200_000
-# Header values that need no second look.
+# Header values that need no parsing.
 _PLAIN = frozenset({b"gzip", b"deflate", b"br", b"zstd"})
 
 
 class Decompression(HttpCompressionMiddleware):
-    """What is asked for, counted, warned of and refused is the same as Scrapy's."""
+    """Scrapy's HttpCompressionMiddleware, with the same headers, stats, warnings and limits."""
 
     def process_response(  # type: ignore[override]
         self, request: Request, response: Response
@@ -44,7 +44,9 @@ class Decompression(HttpCompressionMiddleware):
                 return response
         packed, max_bytes = response.body, request.meta.get("download_maxsize", self._max_size)
         if not packed:
-            return self._made(request, response, *self._handle_encoding(packed, names, max_bytes))
+            return self._response(
+                request, response, *self._handle_encoding(packed, names, max_bytes)
+            )
         begun = unpacking(names[0], packed) if len(names) == 1 and max_bytes else None
         body = b""
         if begun is not None and len(packed) <= _INLINE_BYTES:
@@ -56,13 +58,13 @@ class Decompression(HttpCompressionMiddleware):
                 if len(body) > max_bytes:
                     raise _too_big(response, len(body), max_bytes)
                 if begun.is_whole:
-                    return self._made(request, response, body, [])
+                    return self._response(request, response, body, [])
                 if len(body) < _INLINE_BYTES:
-                    # It ended early, or something follows it.
+                    # The body is cut off, or other bytes follow it.
                     begun = None
-        return self._apart(request, response, names, max_bytes, begun=begun, body=body)
+        return self._in_thread(request, response, names, max_bytes, begun=begun, body=body)
 
-    async def _apart(
+    async def _in_thread(
         self,
         request: Request,
         response: Response,
@@ -72,27 +74,27 @@ class Decompression(HttpCompressionMiddleware):
         begun: Unpacking | None,
         body: bytes,
     ) -> Response:
-        """Unpack the rest of it in a thread, or all of it if it is odd, which is not `begun`."""
+        """Decompress the rest of a body in a thread; all of it if it is irregular (no `begun`)."""
         whole = await to_thread(_whole, begun, body, max_bytes) if begun is not None else None
         if whole is not None:
             if len(whole) > max_bytes:
                 raise _too_big(response, len(whole), max_bytes)
-            return self._made(request, response, whole, [])
+            return self._response(request, response, whole, [])
         try:
             unpacked, left = await to_thread(self._handle_encoding, response.body, names, max_bytes)
         except _DecompressionMaxSizeExceeded as error:
             raise _too_big(response, error.decompressed_size, max_bytes) from error
         except EOFError:
-            # So little of it came that nothing can be unpacked.
+            # Too little of the body arrived to decompress anything.
             if DATALOSS not in response.flags:
                 raise
             unpacked, left = b"", []
-        return self._made(request, response, unpacked, left)
+        return self._response(request, response, unpacked, left)
 
     @staticmethod
     def _decode(body: bytes, encoding: bytes, max_size: int) -> bytes:
         try:
-            return HttpCompressionMiddleware._decode(  # noqa: SLF001 - of the class above
+            return HttpCompressionMiddleware._decode(  # noqa: SLF001 - of the base class
                 body, encoding, max_size
             )
         except HasTail:
@@ -100,10 +102,10 @@ class Decompression(HttpCompressionMiddleware):
             _check_max_size(len(unpacked), max_size)
             return unpacked
 
-    def _made(
+    def _response(
         self, request: Request, response: Response, body: bytes, left: list[bytes]
     ) -> Response:
-        """The response with its unpacked body; `left` are encodings that nobody here knows."""
+        """Make the response with the decompressed body; `left` are the unknown encodings."""
         headers = response.headers
         warn_bytes = request.meta.get("download_warnsize", self._warn_size)
         if len(response.body) < warn_bytes <= len(body):
@@ -135,13 +137,13 @@ class Decompression(HttpCompressionMiddleware):
 
 
 def _named(values: list[bytes]) -> list[bytes]:
-    """What a body is packed by, in this order; names that change nothing are left out."""
+    """List the encodings of a body in the order they were applied, without `identity`."""
     names = (name.strip().lower() for value in values for name in value.split(b","))
     return [name for name in names if name not in (b"", b"identity")]
 
 
 def _whole(begun: Unpacking, body: bytes, max_bytes: int) -> bytes | None:
-    """All of a body whose beginning was unpacked, or more than is allowed; None if it is odd."""
+    """Decompress a body to its end, or just beyond `max_bytes`; None if it is irregular."""
     try:
         body += begun.more(max_bytes + 1 - len(body))
     except NotPacked:

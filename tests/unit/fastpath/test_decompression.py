@@ -15,8 +15,8 @@ from scrapy.http import HtmlResponse, Response
 
 from crawler.download.decompress import unpacking
 from crawler.download.errors import TooBigUnpacked
-from crawler.middlewares import decompression
-from crawler.middlewares.decompression import Decompression
+from crawler.fastpath import decompression
+from crawler.fastpath.decompression import Decompression
 from tests.support.crawlers import project_crawler
 
 PAGE = b"<html><p>" + b"hello " * 5000
