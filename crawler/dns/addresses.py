@@ -55,11 +55,16 @@ def literal(host: str) -> str | None:
     text = host.strip("[]").removesuffix(".")
     if text == "localhost" or text.endswith(".localhost"):
         return "127.0.0.1"
+    return text if is_address(text.partition("%")[0]) else None
+
+
+def is_address(host: str) -> bool:
+    """Return whether a host is an IP address, without brackets."""
     try:
-        ip_address(text.partition("%")[0])
+        ip_address(host)
     except ValueError:
-        return None
-    return text
+        return False
+    return True
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

@@ -7,16 +7,13 @@ whoever asks meanwhile is told "not yet". That it failed is told to the next who
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
-from aiohttp.abc import AbstractResolver, ResolveResult
-
 from crawler.dns import addresses
-from crawler.dns.addresses import literal
+from crawler.dns.addresses import is_address, literal
 from crawler.dns.cache import DnsCache, Ttl
 from crawler.dns.errors import DnsFailed
 from crawler.dns.lookup import Lookup
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
-class Resolver(AbstractResolver):
+class Resolver:
     """The source of addresses for all connections of a crawl, and for whoever asks before."""
 
     def __init__(
@@ -90,18 +87,15 @@ class Resolver(AbstractResolver):
             name for name in names if self._override(name) is None and literal(name) is None
         )
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """What aiohttp asks before it connects."""
+    async def resolve(self, host: str, port: int) -> list[tuple[str, int]]:
+        """Return the addresses and ports to connect to; raises NoSuchHost or DnsFailed."""
+        if is_address(host):
+            return [(host, port)]
         name = _name(host)
-        override = self._override(name)
-        if override is not None:
+        if (override := self._override(name)) is not None:
             address, other_port = override
-            return [_result(host, address, other_port or port)]
-        found = await self.cache.get(name, counted=False)
-        results = [_result(host, address, port) for address in found]
-        return [r for r in results if family in (socket.AF_UNSPEC, r["family"])]
+            return [(address, other_port or port)]
+        return [(address, port) for address in await self.cache.get(name, counted=False)]
 
     async def close(self) -> None:
         await self.cache.close()
@@ -119,17 +113,6 @@ class Resolver(AbstractResolver):
 
 def _name(host: str) -> str:
     return host.lower().removesuffix(".")
-
-
-def _result(host: str, address: str, port: int) -> ResolveResult:
-    return ResolveResult(
-        hostname=host,
-        host=address,
-        port=port,
-        family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-        proto=0,
-        flags=socket.AI_NUMERICHOST,
-    )
 
 
 # Most answers come in a tenth of this; where none comes, DNS_TIMEOUT is ten times as long.

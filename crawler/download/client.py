@@ -18,7 +18,6 @@ from crawler.download.http1 import request_writer as requests
 from crawler.download.http1.connection import Connection
 from crawler.download.http1.connector import Connector
 from crawler.download.http1.pool import BindAddress, Pool, Route
-from crawler.download.http1.proxied import Proxied
 from crawler.download.http1.response_parser import NoAnswer
 from crawler.download.receiver import Receiver
 from crawler.util.file_limit import Connections, OutOfSockets, limits
@@ -46,7 +45,6 @@ class HttpClient:
         make_tls = partial(_make_ssl_context, settings)
         self.guard = guard
         self.pool = Pool(hosts_max=hosts_max, keep_s=keep_s)
-        self.proxied = Proxied(resolver, make_tls, hosts_max=hosts_max, keep_s=keep_s)
         self._connector = Connector(resolver, guard, make_tls)
         self._resolver = resolver
         self._bind = _bind_address(settings.get("DOWNLOAD_BIND_ADDRESS"))
@@ -74,7 +72,6 @@ class HttpClient:
         if self._users == 0:
             self.pool.close()
             await self._connector.close()
-            await self.proxied.close()
             await self._resolver.close()
 
     async def fetch(self, request: Request, receiver: Receiver) -> None:
@@ -88,13 +85,11 @@ class HttpClient:
         may_send: Callable[[], bool] | None = meta.get(MAY_FETCH)
         bind = _bind_address(meta.get("bindaddress")) or self._bind
         async with self._in_use:
-            if proxy := meta.get("proxy"):
-                # All that can be judged here: the proxy looks names up by itself.
-                self.guard.check_literal(requests.write(request).origin.host)
-                await self.proxied.fetch(request, proxy, receiver, bind=bind, may_send=may_send)
-                return
-            origin, data, keeps = requests.write(request)
-            route = Route(origin, bind)
+            origin, proxy, data, keeps = requests.write(request)
+            if proxy is not None:
+                # The proxy looks names up, so only an address in the URL can be checked here.
+                self.guard.check_literal(origin.host)
+            route = Route(origin, bind, proxy)
             only_head = request.method == "HEAD"
             kept = self.pool.take(route)
             connection = kept or await self._connect(route)

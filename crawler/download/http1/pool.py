@@ -1,4 +1,4 @@
-"""Keep connections for the next fetch of their host: for some seconds, and so many hosts only."""
+"""Keep idle connections for the next fetch of their host: for some seconds, for some hosts."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from time import monotonic
 from typing import NamedTuple
 
 from crawler.download.http1.connection import Connection
-from crawler.download.http1.request_writer import Origin
+from crawler.download.http1.request_writer import Origin, Proxy
 
 BindAddress = tuple[str, int]
 
-# A request must be there before the server stops listening: else it is lost, and a failure if it
-# may not be sent again.
+# A request must arrive before the server stops listening: otherwise it is lost, and one that may
+# not be sent again fails.
 _MARGIN_S = 1.0
-# Seconds between two looks at what has waited for too long.
+# Least seconds between two sweeps for connections that were idle for too long.
 _SWEEP_GAP_S = 0.05
 
 
 class Route(NamedTuple):
-    """What two fetches must have in common to share a connection."""
+    """Key of a connection: fetches with the same route may share one."""
 
     origin: Origin
-    bind: BindAddress | None
+    bind: BindAddress | None = None
+    proxy: Proxy | None = None
 
 
 class Pool:
-    """Connections that wait, the one that has waited longest first."""
+    """Idle connections by route, the route that was used longest ago first."""
 
     def __init__(self, *, hosts_max: int, keep_s: float) -> None:
         self.waiting: dict[Route, list[tuple[Connection, float]]] = {}
@@ -35,7 +36,7 @@ class Pool:
         self._sweeping: asyncio.TimerHandle | None = None
 
     def take(self, route: Route) -> Connection | None:
-        """The one that was used last, if it is still open."""
+        """Return the connection that was used last, if one is still open."""
         waiting = self.waiting.get(route)
         while waiting:
             connection, since = waiting.pop()
@@ -48,9 +49,9 @@ class Pool:
         return None
 
     def put(self, route: Route, connection: Connection) -> None:
-        """Keep one whose last answer has ended."""
+        """Keep a connection whose last response has ended."""
         now = monotonic()
-        # The hosts are in the order in which they were fetched from.
+        # Inserted anew, so that the routes stay in the order of their last use.
         waiting = self.waiting.pop(route, [])
         self.waiting[route] = waiting
         while waiting and waiting[0][1] < now - self._keep_s:
@@ -63,14 +64,14 @@ class Pool:
             self._sweep_after(self._keep_s)
 
     def shed(self) -> bool:
-        """Close them all; False if there is none."""
+        """Close all idle connections; return False if there is none."""
         if not self.waiting:
             return False
         self._close_all()
         return True
 
     def close(self) -> None:
-        """Close them all, and keep none from now on."""
+        """Close all idle connections, and keep none from now on."""
         self._hosts_max = 0
         if self._sweeping is not None:
             self._sweeping.cancel()

@@ -9,7 +9,7 @@ import asyncio
 import math
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from httptools import (
     HttpParserCallbackError,
@@ -22,10 +22,6 @@ from scrapy.http import Headers
 
 from crawler.download.errors import Malformed
 from crawler.download.http1.lenient_head import NotBegun, Unmendable, after_heads, mended
-
-if TYPE_CHECKING:
-    from crawler.download.receiver import Receiver
-
 
 # What a server may send besides the body (and MAX_BETWEEN_BYTES that are neither): a header, how
 # many of them, and all headers of an answer together, as much as Chrome takes.
@@ -59,6 +55,16 @@ class NoAnswer(DownloadFailedError):
     """The connection ended before a byte of an answer came."""
 
 
+class ResponseReceiver(Protocol):
+    """Receiver of a response; its methods return whether more is wanted, or raise."""
+
+    def head(self, status: int, version: str, headers: Headers) -> bool:
+        """Receive the head."""
+
+    def body(self, data: bytes) -> bool:
+        """Receive the next part of the body."""
+
+
 class _Enough(Exception):
     """The rest is not wanted."""
 
@@ -70,7 +76,9 @@ class _NotForParser(Exception):
 class ResponseParser:
     """Fed until `done`, which has a result when all that is wanted has come, else an error."""
 
-    def __init__(self, receiver: Receiver, *, only_head: bool, is_first: bool = True) -> None:
+    def __init__(
+        self, receiver: ResponseReceiver, *, only_head: bool, is_first: bool = True
+    ) -> None:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # It ended where it should, and the server goes on listening, for so many seconds.
         self.keeps = False

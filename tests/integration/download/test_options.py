@@ -1,4 +1,4 @@
-"""What Scrapy users expect of a download handler: TLS, proxies, signals, limits, addresses."""
+"""What Scrapy users expect of a download handler: TLS, signals, limits, addresses."""
 
 import asyncio
 import gzip
@@ -13,9 +13,7 @@ import brotli
 import pytest
 from cryptography import x509
 from scrapy import Request, signals
-from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.exceptions import (
-    DownloadConnectionRefusedError,
     DownloadFailedError,
     DownloadTimeoutError,
     IgnoreRequest,
@@ -336,52 +334,3 @@ async def test_the_settings_may_name_the_local_address() -> None:
         serving(answer) as server,
     ):
         assert (await fetch(handler, server.url)).body == b"127.0.0.5"
-
-
-async def test_a_proxy_gets_its_credentials(
-    handler: DownloadHandler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with serving(ok(b"by proxy")) as server:
-        monkeypatch.setenv("http_proxy", f"http://user:secret@127.0.0.1:{server.port}")
-        request = Request("http://h.test/x")
-        HttpProxyMiddleware.from_crawler(handler.crawler).process_request(request)
-        response = await handler.download_request(request)
-    assert response.body == b"by proxy"
-    assert b"\r\nProxy-Authorization: Basic dXNlcjpzZWNyZXQ=\r\n" in server.requests[0]
-
-
-async def test_a_tunnel_keeps_the_proxys_credentials_from_the_server(
-    handler: DownloadHandler, tls: ssl.SSLContext
-) -> None:
-    asked: list[bytes] = []
-    async with serving(ok(b"secure"), tls=tls) as server:
-
-        async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            asked.append(await reader.readuntil(b"\r\n\r\n"))
-            writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
-            there = await asyncio.open_connection("127.0.0.1", server.port)
-
-            async def copy(source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
-                while data := await source.read(65536):
-                    to.write(data)
-                to.close()
-
-            await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
-
-        proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
-        port = proxy.sockets[0].getsockname()[1]
-        request = Request("https://h.test/x", meta={"proxy": f"http://u:p@127.0.0.1:{port}"})
-        HttpProxyMiddleware.from_crawler(handler.crawler).process_request(request)
-        response = await handler.download_request(request)
-        await handler._client.proxied.session.close()
-        proxy.close()
-    assert response.body == b"secure"
-    assert asked[0].startswith(b"CONNECT h.test:443 HTTP/1.1\r\n")
-    assert b"\r\nProxy-Authorization: Basic dTpw\r\n" in asked[0]
-    assert b"Proxy-Authorization" not in server.requests[0]
-    assert server.requests[0].startswith(b"GET /x HTTP/1.1\r\n")
-
-
-async def test_a_proxy_that_is_not_there_is_a_refused_connection(handler: DownloadHandler) -> None:
-    with pytest.raises(DownloadConnectionRefusedError, match=r"127\.0\.0\.1:9"):
-        await fetch(handler, "http://h.test/", meta={"proxy": "http://127.0.0.1:9"})
