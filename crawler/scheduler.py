@@ -18,26 +18,28 @@ from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 
 from crawler import settings as ours
-from crawler.config import read
-from crawler.discovery.follow import LinkFollower
+from crawler.config.values import crawl_name, fill, url_rules, value
+from crawler.discovery.follow import LinkFollower, scorer
 from crawler.discovery.pushed import reader_for
-from crawler.discovery.traps import Traps
+from crawler.discovery.scope import skipped_extensions
+from crawler.discovery.traps import TrapRules, Traps
 from crawler.errors import ConfigurationError
 from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduling import connect
 from crawler.scheduling.adder import SeenCache, UrlAdder
-from crawler.scheduling.completion import REDIS_LOST, keep_files
+from crawler.scheduling.completion import REDIS_LOST, CompletionLimits, keep_files
 from crawler.scheduling.engine import Engine
 from crawler.scheduling.failures import Failures
-from crawler.scheduling.heartbeat import Heartbeat
+from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.intake import Intake
 from crawler.scheduling.lease_pool import LeasePool
 from crawler.scheduling.notices import KnownStarts, Rejections, how_to_start_anew
-from crawler.scheduling.options import CrawlOptions, OptionsWatcher
+from crawler.scheduling.options import CrawlOptions, OptionsWatcher, given_options
+from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
-from crawler.scheduling.retry_policy import Bury
+from crawler.scheduling.retry_policy import Bury, RetryPolicy
 from crawler.servers.connections import Servers, mongo_limit_s
 from crawler.servers.mongo import MongoHealth
 from crawler.servers.redis.checks import taken
@@ -61,26 +63,25 @@ class Scheduler(BaseScheduler):
         settings = crawler.settings
         assert crawler.spider is not None
         spider = crawler.spider
-        self.crawl: str = read.crawl_name(settings, spider.name, getattr(spider, "crawl", None))
+        self.crawl: str = crawl_name(settings, spider.name, getattr(spider, "crawl", None))
         self.is_scoped: bool = getattr(crawler.spider, "is_scoped", False)
-        self.thresholds = read.numbers(settings, "FRONTIER_THRESHOLDS")
-        self.urls = Urls(read.url_rules(settings))
+        self.thresholds = value(settings, "FRONTIER_THRESHOLDS")
+        self.urls = Urls(url_rules(settings))
         self.frontier: Frontier
         self.leases: LeasePool
         self.failures: Failures
         self._crawler = crawler
         self._spider = crawler.spider
-        self._limits = read.limits(settings)
-        self._pulse = read.pulse(settings)
-        self._tuning = read.tuning(settings)
-        self._given = read.given_options(settings, crawler.spider)
-        self._health = RedisHealth(settings.getfloat("REDIS_GIVE_UP"))
+        self._limits = CompletionLimits.from_settings(settings)
+        self._pulse = Pulse.from_settings(settings)
+        self._given = given_options(settings, crawler.spider)
+        self._health = RedisHealth(value(settings, "REDIS_GIVE_UP"))
         self._mongo_health = MongoHealth.of(crawler)
         self._engine = Engine(crawler, file_limit.prepare(settings).fetches)
         self.adder: UrlAdder
-        self.recrawls = Recrawls(read.recrawl_tuning(settings))
+        self.recrawls = Recrawls(recrawl_tuning(settings))
         self.options_watcher = OptionsWatcher(
-            read.skipped_extensions(settings), self._limit, self.recrawls
+            skipped_extensions(settings), self._limit, self.recrawls
         )
         self._rejections = Rejections(self.count)
         has_commands = settings["COMMANDS_MODULE"] == ours.COMMANDS_MODULE
@@ -234,14 +235,14 @@ class Scheduler(BaseScheduler):
     # --- life ----------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        parts = await connect.connect(self._crawler, self.crawl, self._tuning)
+        parts = await connect.connect(self._crawler, self.crawl, beat_s=self._pulse.beat_s)
         self.frontier = parts.frontier
         hooks = self._engine.hooks(lambda: self._intake.take_in())  # noqa: PLW0108 - made below
         self.leases = LeasePool(self.frontier, self._health, self._limits, hooks, self.recrawls)
-        known = SeenCache(self._crawler.settings.getint("KNOWN_CACHE_SIZE"))
+        known = SeenCache(value(self._crawler.settings, "KNOWN_CACHE_SIZE"))
         self.adder = UrlAdder(self.leases.outbox, known, self.count)
         self.failures = Failures(
-            read.retry_policy(self._crawler.settings),
+            RetryPolicy.from_settings(self._crawler.settings),
             *(self.leases, self.recrawls, self.adder.arrival, self._engine.run_fewer),
         )
         await self.frontier.create()
@@ -290,7 +291,7 @@ class Scheduler(BaseScheduler):
         self._beats += 1
         self._settle_lost()
         if self._beats % 5 == 0:
-            self.frontier.pressed = await self._control.memory_share() > self._pulse.memory_full
+            self.frontier.pressed = await self._control.memory_share() > connect.FULL
             if not self.frontier.pressed:
                 self._intake.take_in_soon()
 
@@ -348,7 +349,7 @@ def link_follower(crawler: Crawler) -> LinkFollower:
 
     def make() -> LinkFollower:
         settings = crawler.settings
-        traps = Traps(read.trap_rules(settings))
-        return LinkFollower(crawler, lambda: Scheduler.of(crawler), read.scorer(settings), traps)
+        traps = Traps(fill(TrapRules, settings))
+        return LinkFollower(crawler, lambda: Scheduler.of(crawler), scorer(settings), traps)
 
     return shared(LinkFollower, crawler, make)

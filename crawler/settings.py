@@ -294,13 +294,13 @@ DOWNLOAD_HANDLERS = {
 # The frontier alone decides which host is contacted when; Scrapy's own limits must not interfere.
 CONCURRENT_REQUESTS = 64
 CONCURRENT_REQUESTS_PER_DOMAIN = 64
-DOWNLOAD_DELAY = 0
+DOWNLOAD_DELAY = 0.0
 AUTOTHROTTLE_ENABLED = False
 # One item a page: more tasks per response only cost time (1.3 ms of 2.1).
 CONCURRENT_ITEMS = 1
 # Pages that wait for MongoDB, in bytes; above it fetching pauses.
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 50_000_000
-DOWNLOAD_TIMEOUT = 30
+DOWNLOAD_TIMEOUT = 30.0
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
 COOKIES_ENABLED = False

@@ -17,11 +17,11 @@ from pymongo.errors import PyMongoError
 from scrapy.settings import BaseSettings, default_settings
 
 from crawler import settings as ours
-from crawler.config import read, validate
+from crawler.commands import _validate
 from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.dns.lookup import Lookup
 from crawler.errors import CrawlerError
-from crawler.robots.rules import has_contact, tells_apart
+from crawler.robots.rules import has_contact, robots_name, tells_apart
 from crawler.servers.connections import Servers
 from crawler.servers.mongo import explain
 from crawler.servers.redis import checks
@@ -56,8 +56,7 @@ class Doctor:
 
     async def _read_settings(self) -> AsyncIterator[Finding]:
         try:
-            validate.check(self._settings)
-            read.tuning(self._settings)
+            _validate.check(self._settings)
         except CrawlerError as error:
             yield failure("settings", str(error))
         else:
@@ -68,7 +67,7 @@ class Doctor:
         defaults = (ours.USER_AGENT, default_settings.USER_AGENT)
         yield user_agent(
             settings["USER_AGENT"] or "",
-            read.robots_name(settings),
+            robots_name(settings),
             defaults,
             is_required=settings.getbool("REQUIRE_CONTACT"),
         )

@@ -19,7 +19,7 @@ from scrapy.utils.misc import load_object
 
 from crawler import settings as ours
 from crawler.addon import FrontierAddon
-from crawler.config import read
+from crawler.config.values import crawl_name
 from crawler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def of_spider(settings: Settings, name: str, arguments: Mapping[str, str]) -> tu
     spider.update_settings(whole)
     whole = completed(whole)
     given = arguments.get("crawl") or getattr(spider, "crawl", None)
-    return whole, read.crawl_name(whole, arguments.get("name", name), given)
+    return whole, crawl_name(whole, arguments.get("name", name), given)
 
 
 _SCHEDULER = "scrapy.core.scheduler.Scheduler"

@@ -12,9 +12,10 @@ from importlib import import_module
 
 from scrapy.commands import ScrapyCommand
 
+from crawler.commands import _validate
 from crawler.commands._frontier.connect import check_folder, crawl_of
 from crawler.commands._settings import completed
-from crawler.config import read, validate
+from crawler.config.values import url_rules
 from crawler.errors import CrawlerError
 from crawler.monitoring import logs
 from crawler.servers.connections import Servers
@@ -50,7 +51,7 @@ class Command(ScrapyCommand):
         try:
             self.settings = completed(self.settings)
             logs.install(self.settings)
-            validate.check(self.settings)
+            _validate.check(self.settings)
             check_folder(self.settings)
             asyncio.run(self._serve(opts))
         except CrawlerError as error:
@@ -65,7 +66,7 @@ class Command(ScrapyCommand):
         servers = Servers.from_settings(settings)
         try:
             name = crawl_of(settings, opts.crawl)
-            urls = Urls(read.url_rules(settings))
+            urls = Urls(url_rules(settings))
             pages = admin_server.Pages.of_settings(settings, servers)
             crawl = admin_server.CrawlContext(name, await servers.redis(), urls, pages=pages)
             server = admin_server.server(

@@ -21,9 +21,9 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, UsageError
 
+from crawler.commands import _validate
 from crawler.commands._frontier import crawls
 from crawler.commands._settings import check_spider, completed, of_spider, use_frontier
-from crawler.config import validate
 from crawler.errors import CrawlerError, ExitCode
 from crawler.monitoring import logs
 from crawler.monitoring.logs import hide_listings
@@ -82,7 +82,7 @@ class Command(ScrapyCrawl):
         hide_listings(self.settings["LOG_LEVEL"])
         try:
             settings = completed(self.settings)
-            validate.check(settings)
+            _validate.check(settings)
             # Before servers are started for it.
             check_spider(settings, args[0])
             settings, crawl = of_spider(self.settings, args[0], opts.spargs)

@@ -17,12 +17,12 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
+from crawler.commands import _validate
 from crawler.commands._fleet.process import FleetCommands, FleetProcess, folder_of, fresh_log
 from crawler.commands._fleet.supervisor import CrawlSnapshot, Supervisor
 from crawler.commands._fleet.view import Screen, summary_lines
 from crawler.commands._frontier import crawls
 from crawler.commands._settings import check_spider, completed, of_spider
-from crawler.config import validate
 from crawler.errors import CrawlerError, ExitCode
 from crawler.monitoring import logs
 from crawler.servers.connections import Servers
@@ -73,7 +73,7 @@ class Command(ScrapyCommand):
             whole = completed(self.settings)
             if whole.getbool("LOG_JSON"):
                 logs.install(whole)
-            validate.check(whole)
+            _validate.check(whole)
             check_spider(whole, args[0])
             _check_arguments(opts)
             assert self.settings is not None

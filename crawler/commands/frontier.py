@@ -10,11 +10,11 @@ import sys
 
 from scrapy.commands import ScrapyCommand
 
+from crawler.commands import _validate
 from crawler.commands._frontier import crawls, explain, hosts, urls
 from crawler.commands._frontier.connect import Run
 from crawler.commands._settings import completed
 from crawler.commands._subcommands import Verb, Verbs
-from crawler.config import validate
 from crawler.errors import CrawlerError, ServerAway
 from crawler.servers.redis.errors import RedisAway
 
@@ -55,7 +55,7 @@ class Command(ScrapyCommand):
         run, arguments = VERBS.parse(args, wants_help=getattr(opts, "help", False))
         try:
             settings = completed(self.settings)
-            validate.check(settings)
+            _validate.check(settings)
             run(settings, arguments)
             sys.stdout.flush()
         except CrawlerError as error:

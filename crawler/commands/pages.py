@@ -15,10 +15,10 @@ from pathlib import Path
 from pymongo.errors import PyMongoError
 from scrapy.commands import ScrapyCommand
 
-from crawler.commands import _pages
+from crawler.commands import _pages, _validate
 from crawler.commands._settings import completed
 from crawler.commands._subcommands import Verb, Verbs
-from crawler.config import read, validate
+from crawler.config.values import url_rules
 from crawler.errors import ConfigurationError, CrawlerError, ExitCode
 from crawler.servers.connections import Servers
 from crawler.servers.mongo import explain, start_error
@@ -88,7 +88,7 @@ class Command(ScrapyCommand):
         run, arguments = VERBS.parse(args, wants_help=getattr(opts, "help", False))
         try:
             self.settings = completed(self.settings)
-            validate.check(self.settings)
+            _validate.check(self.settings)
             self._check_folder()
             asyncio.run(self._run(run, arguments))
         except CrawlerError as error:
@@ -115,7 +115,7 @@ class Command(ScrapyCommand):
     async def _run(self, run: Run, arguments: argparse.Namespace) -> None:
         settings = self.settings
         assert settings is not None
-        urls = Urls(read.url_rules(settings))
+        urls = Urls(url_rules(settings))
         # Somebody waits for the answer, which may need a look at all pages.
         servers = Servers.from_settings(settings, mongo_timeout_s=schema.LONG_S)
         try:

@@ -1,14 +1,14 @@
-"""Settings and arguments, read and checked before anything starts.
+"""One reader of configuration: every package gets its settings, checked, from here.
 
-    read              settings → objects for each part: limits, tuning, policies, URL rules
-    validate          all values of settings at once, so that a mistake is one line at the start
-    spider_arguments  `-a name=value` of the spider `web`
-    components        keeps our components beside those that a spider or a project names
+    values      one checked value, or a dataclass filled from settings; the rules of all settings
+    components  keeps our components beside those that a spider or a project names
 
-Defaults live in crawler/settings.py only; here is what a value may be. An error names the setting,
-its value and the rule (errors.ConfigurationError). Packages below get plain values or frozen
-objects, and read no settings themselves, except in a `from_crawler`.
+Defaults live in crawler/settings.py only. A package declares the settings it needs as fields of a
+frozen dataclass (`path_depth: int = setting("TRAP_PATH_DEPTH")`), which a `from_crawler` or
+`from_settings` fills. An error names the setting, its value and the rule
+(errors.ConfigurationError). Commands check every setting before they start
+(commands/_validate.py); arguments of the spider are read in spiders/arguments.py.
 
-Owns no keys. Entry points: `read.*(settings)`, `validate.check(settings)`,
-`spider_arguments.read(…)`, `components.keep(settings)`.
+Owns no keys. Entry points: `values.value`, `values.fill`, `values.setting`, `components.keep`.
+Public: nothing.
 """

@@ -7,23 +7,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crawler.config.values import value
 from crawler.discovery.host_counts import HostTally
 from crawler.discovery.priority import NEW_HOST_URLS, Facts, Scorer, front_queue
 from crawler.discovery.selection import Selection, SelectionRules, Source
 from crawler.discovery.traps import Traps
+from crawler.errors import ConfigurationError
 from crawler.frontier import ADD_MAX, Entry, Kind
 from crawler.parsing.sitemap import MAX_BYTES
-from crawler.urls import SITEMAP, host_of
+from crawler.urls import SITEMAP, Rejected, canonical, host_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
     from crawler.scheduler import Scheduler
 
+# Trusted domains that are read of a file, about 100 bytes each.
+MAX_TRUSTED_DOMAINS = 100_000
 # Hosts whose URLs and inbound links are known here, about 250 bytes each.
 _HOSTS_KEPT = 100_000
 # An index of sitemaps may list indexes once more, and no deeper.
@@ -179,3 +186,52 @@ class LinkFollower:
     def _count(self, name: str, by: int = 1) -> None:
         if by:
             self._crawler.stats.inc_value(name, by)
+
+
+def scorer(settings: BaseSettings) -> Scorer:
+    """Make the scorer of a crawl. Reads the file of trusted domains, if one is named."""
+    weights = value(settings, "PRIORITY_WEIGHTS")
+    if not all(type(points) is int for points in weights.values()):
+        raise ConfigurationError(f"PRIORITY_WEIGHTS is {weights!r}; give whole numbers.")
+    try:
+        return Scorer(weights, trusted=trusted_domains(value(settings, "TRUSTED_DOMAINS")))
+    except ValueError as error:
+        raise ConfigurationError(f"PRIORITY_WEIGHTS {error}.") from error
+
+
+def trusted_domains(given: str | Iterable[str] | None) -> frozenset[str]:
+    """Return the domains of a list, of a text with commas or blanks, or of a file.
+
+    A line of a file is a domain, or a rank, a comma and a domain.
+    """
+    if not given:
+        return frozenset()
+    texts: Iterable[str] = given
+    if isinstance(given, str):
+        texts = given.replace(",", " ").split()
+        with suppress(OSError, ValueError):
+            if "/" in given or Path(given).is_file():
+                texts = _lines_of(Path(given))
+    return frozenset(_domain(text) for text in texts)
+
+
+def _lines_of(path: Path) -> list[str]:
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace") as lines:
+            some = list(islice(lines, MAX_TRUSTED_DOMAINS))
+    except OSError as error:
+        raise ConfigurationError(
+            f"TRUSTED_DOMAINS: {path} cannot be read: {error.strerror}."
+        ) from error
+    texts = (line.rpartition(",")[2].strip() for line in some)
+    return [text for text in texts if text and not text.startswith("#")]
+
+
+def _domain(text: str) -> str:
+    url = canonical(f"http://{text.strip()}/")
+    if isinstance(url, Rejected) or url.count("/") != 3:
+        raise ConfigurationError(
+            f"TRUSTED_DOMAINS has {text!r}, which is neither a domain such as example.com nor a "
+            "file with one a line."
+        )
+    return host_of(url)

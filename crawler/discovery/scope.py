@@ -6,8 +6,13 @@ import re
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from crawler.config.values import value
 from crawler.urls import host_of, registered_domain
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 # host, domain: of the page that has the link. seeds: the registered domains of all seeds.
 SCOPES = ("host", "domain", "seeds", "any")
@@ -121,6 +126,14 @@ class Scope:
         if domain == self.domain_of(page_host):
             return True
         return self.scope == "seeds" and domain in self.seed_domains
+
+
+def skipped_extensions(settings: BaseSettings) -> AbstractSet[str]:
+    """Return the extensions of files that are not followed."""
+    if value(settings, "SKIPPED_EXTENSIONS") is not None:
+        names = settings.getlist("SKIPPED_EXTENSIONS")
+        return frozenset(name.strip().lower().removeprefix(".") for name in names)
+    return SKIPPED_EXTENSIONS - (MEDIA if value(settings, "FOLLOW_MEDIA") else _NONE)
 
 
 def extension(url: str) -> str:

@@ -1,4 +1,4 @@
-"""Read seeds: URLs, files with one URL a line, standard input, and what others push to Redis."""
+"""Read seeds: URLs, files with one URL a line, and standard input."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import io
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
 from crawler.errors import ConfigurationError
 from crawler.frontier.entry import Entry
-from crawler.urls import DEFAULT, Rejected, Urls
+from crawler.urls import DEFAULT, Rejected, Spelling, Urls
 from crawler.util.secrets import shown
 
 _WHY = {
@@ -31,20 +31,20 @@ _WHY = {
 _GZIP = b"\x1f\x8b"
 # Enough to tell text from other data.
 _PEEKED_BYTES = 1024
-# More than a URL can have; the rest of such a line is not even kept.
+# More than a URL can have; the rest of such a line is skipped.
 _LINE_MAX = 100_000
 _COMMENT = re.compile(r"\s+#.*", re.DOTALL)
-# Columns, or several URLs: the parser would take all of it for one strange URL.
+# Columns or several URLs: the parser would take the whole line for one URL.
 _NOT_ALONE = re.compile(r"""["\s]|[,;]https?://""", re.IGNORECASE)
 _ONE_A_LINE = "a line must have one URL and nothing else; a blank in a URL is written as %20"
-# What the decoder puts in the place of bytes that it cannot read.
+# The decoder puts it in place of bytes that it cannot read.
 _UNREADABLE = "\ufffd"
 _NO_UTF8 = "it is no UTF-8; write the file in UTF-8, or the URL with %-escapes"
 
 
 @dataclass(frozen=True, slots=True)
 class BadSeed:
-    """A line of a file that is no URL to crawl."""
+    """Line of a file that is no URL to crawl."""
 
     where: str
     text: str
@@ -54,34 +54,54 @@ class BadSeed:
         return f"{self.where}: {shown(self.text)!r} was left out: {self.reason}."
 
 
-def check(seeds: str | None, urls: Urls = DEFAULT) -> list[str]:
-    """The parts of a `seeds` argument, or ConfigurationError: nothing is read from files yet."""
-    if seeds and _is_file(seeds):
+def parse(seeds: str, urls: Urls = DEFAULT) -> list[Spelling | str]:
+    """Return the parts of a `seeds` argument: URLs, parsed, and names of files ("-": stdin).
+
+    Raises ConfigurationError for a part that is neither. No file is read.
+    """
+    if _is_file(seeds):
         return [seeds]  # whatever blanks and commas its name has
-    parts = (seeds or "").replace(",", " ").split()
+    parts = seeds.replace(",", " ").split()
     if not parts:
         raise ConfigurationError(
             "seeds is empty; give URLs, a file with one URL a line, or - for standard input: "
             "-a seeds=https://example.com"
         )
+    found: list[Spelling | str] = []
     for part in parts:
-        if part == "-":
-            continue
         if "://" in part:
-            seed_entry(part, urls)
-        elif not _is_file(part):
+            found.append(_spelling("seeds", part, urls))
+        elif part == "-" or _is_file(part):
+            found.append(part)
+        else:
+            # Perhaps the comma was part of a URL.
+            is_cut = "://" in seeds and "," in seeds
+            hint = " Commas separate seeds: write one that belongs to a URL as %2C."
             raise ConfigurationError(
                 f"seeds: {shown(part)!r} is neither a URL (http:// or https://) nor a file."
-                f"{_hint(seeds)}"
+                f"{hint if is_cut else ''}"
             )
-    return parts
+    return found
 
 
-def read(seeds: str, urls: Urls = DEFAULT) -> Iterator[Entry | BadSeed]:
-    """The seeds of a checked argument. Blocking: files and standard input are read here."""
-    for part in check(seeds, urls):
-        if "://" in part:
-            yield seed_entry(part, urls)
+def parse_sitemaps(given: str, urls: Urls) -> dict[str, str]:
+    """Return the URLs of a `sitemaps` argument, each with how it is written."""
+    parts = given.replace(",", " ").split()
+    if not parts:
+        raise ConfigurationError(
+            "sitemaps is empty; give URLs: -a sitemaps=https://example.com/sitemap.xml"
+        )
+    found: dict[str, str] = {}
+    for part in parts:
+        found.setdefault(*_spelling("sitemaps", part, urls))
+    return found
+
+
+def read(parts: Sequence[Spelling | str], urls: Urls = DEFAULT) -> Iterator[Entry | BadSeed]:
+    """Yield the seeds of a parsed argument. Blocking: reads files and standard input."""
+    for part in parts:
+        if isinstance(part, tuple):
+            yield _entry(part, urls)
             continue
         name = "standard input" if part == "-" else part
         try:
@@ -92,39 +112,34 @@ def read(seeds: str, urls: Urls = DEFAULT) -> Iterator[Entry | BadSeed]:
             raise ConfigurationError(f"seeds: {name} cannot be read: {reason}.") from error
 
 
-def seed_entry(url: str, urls: Urls = DEFAULT, *, argument: str = "seeds") -> Entry:
-    """The entry of one seed, or ConfigurationError."""
-    found = parse_seed(url, urls)
+def parse_seed(text: str, urls: Urls = DEFAULT) -> Entry | Rejected:
+    """Return the entry of one URL, or why there is none."""
+    found = urls.spelling(text)
+    return found if isinstance(found, Rejected) else _entry(found, urls)
+
+
+def _spelling(argument: str, text: str, urls: Urls) -> Spelling:
+    found = urls.spelling(text)
     if isinstance(found, Rejected):
-        raise ConfigurationError(f"{argument}: {shown(url)!r}: {why(found.reason)}.")
+        raise ConfigurationError(f"{argument}: {shown(text)!r}: {why(found.reason)}.")
     return found
 
 
-def parse_seed(text: str, urls: Urls = DEFAULT) -> Entry | Rejected:
-    """The entry of one URL, or why there is none."""
-    found = urls.spelling(text)
-    if isinstance(found, Rejected):
-        return found
-    url, written = found
+def _entry(spelling: Spelling, urls: Urls) -> Entry:
+    url, written = spelling
     return Entry(
         id=urls.fingerprint(url), url=url, queue=1, group_skip=urls.group_skip(url), written=written
     )
 
 
 def why(reason: str) -> str:
-    """Why a URL is no seed, in words."""
+    """Say in words why a URL is rejected."""
     return _WHY.get(reason, reason)
-
-
-def _hint(seeds: str | None) -> str:
-    """What else a comma may have been meant for."""
-    is_cut = "://" in (seeds or "") and "," in (seeds or "")
-    return " Commas separate seeds: write one that belongs to a URL as %2C." if is_cut else ""
 
 
 def _is_file(name: str) -> bool:
     try:
-        # A pipe will do, as the shell's <(…) makes one.
+        # A pipe is fine too: the shell's <(…) makes one.
         return Path(name).exists() and not Path(name).is_dir()
     except OSError:
         return False
@@ -135,12 +150,12 @@ def _opened(part: str) -> IO[bytes]:
         return Path(part).open("rb")
     if sys.stdin is None:
         raise ConfigurationError("seeds: - is standard input, but that is closed.")
-    # Its bytes: as text they are in the terminal's encoding, and fail where they are not.
+    # As bytes: text would be decoded in the terminal's encoding, and may fail.
     return open(sys.stdin.fileno(), "rb", closefd=False)
 
 
 def _text(name: str, file: IO[bytes]) -> io.TextIOWrapper:
-    """The text of a file, unpacked if need be."""
+    """Return the text of a file, unpacked if it is gzipped."""
     if cast(io.BufferedReader, file).peek(len(_GZIP)).startswith(_GZIP):
         file = cast(IO[bytes], io.BufferedReader(gzip.GzipFile(fileobj=file)))
     if b"\0" in cast(io.BufferedReader, file).peek(_PEEKED_BYTES)[:_PEEKED_BYTES]:
@@ -151,7 +166,7 @@ def _text(name: str, file: IO[bytes]) -> io.TextIOWrapper:
 
 
 def _short(text: IO[str]) -> Iterator[str]:
-    """Its lines, but of one that is far too long the beginning."""
+    """Yield the lines of a text; of a line that is far too long only the beginning."""
     while line := text.readline(_LINE_MAX):
         yield line
         while len(line) == _LINE_MAX and not line.endswith("\n"):
@@ -160,7 +175,7 @@ def _short(text: IO[str]) -> Iterator[str]:
 
 def _lines(where: str, lines: IO[str], urls: Urls) -> Iterator[Entry | BadSeed]:
     for number, line in enumerate(_short(lines), start=1):
-        # Files that were put together have marks of their order of bytes in their middle.
+        # Files that were concatenated have byte order marks in their middle.
         text = _COMMENT.sub("", line.replace("\ufeff", "").strip())
         if not text or text.startswith("#"):
             continue

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import Container, Hashable
+from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+
+from crawler.config.values import setting
 
 # Templates that are counted, about 200 bytes each.
 _TEMPLATES_KEPT = 50_000
@@ -38,29 +40,28 @@ _SESSION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TrapRules:
-    """What is taken for a trap. 0 switches a rule off."""
+    """Limits beyond which URLs count as a trap. 0 switches a rule off."""
 
     # How often a path may have the same segment, or a query the same parameter with its value.
-    segment_repeats: int = 2
-    path_depth: int = 20
-    # Characters of a page's URL from which on its links may not be that URL and more.
-    growth_length: int = 255
+    segment_repeats: int = setting("TRAP_SEGMENT_REPEATS")
+    path_depth: int = setting("TRAP_PATH_DEPTH")
+    # Characters of a page's URL above which its links may not extend that URL.
+    growth_length: int = setting("TRAP_GROWTH_LENGTH")
     # Index pages of dates, per template: those that are further back or ahead than these years, and
     # those that another one of the template leads to. An archive has a list of its months or days,
     # a calendar has links to the next and the last one, without end.
-    calendar_max: int = 20
-    calendar_years_back: int = 10
-    calendar_years_ahead: int = 1
+    calendar_max: int = setting("TRAP_CALENDAR_MAX")
+    calendar_years: Sequence[int] = setting("TRAP_CALENDAR_YEARS")
     # URLs with a query, per template.
-    template_max: int = 50_000
+    template_max: int = setting("TRAP_TEMPLATE_MAX")
     # Sets of parameter names per path.
-    combinations_max: int = 7
+    combinations_max: int = setting("TRAP_COMBINATIONS_MAX")
     # URLs with four or more parameters, per path whatever their names.
-    filters_max: int = 50
+    filters_max: int = setting("TRAP_FILTERS_MAX")
     # URLs with a session id, per template.
-    sessions_max: int = 20
+    sessions_max: int = setting("TRAP_SESSIONS_MAX")
     # Pages of a template after which half of them must be no duplicates.
-    duplicates_after: int = 10
+    duplicates_after: int = setting("TRAP_DUPLICATES_AFTER")
 
 
 @dataclass(slots=True)
@@ -174,7 +175,7 @@ class Traps:
         return found
 
     def _is_far(self, year: int, today: date) -> bool:
-        back, ahead = self.rules.calendar_years_back, self.rules.calendar_years_ahead
+        back, ahead = self.rules.calendar_years
         return not today.year - back <= year <= today.year + ahead
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from crawler.config import read
+from crawler.config.values import value
 from crawler.politeness.host_delays import retry_after_s
 from crawler.scheduler import Scheduler
 from crawler.scheduling.retry_policy import Retry
@@ -21,7 +21,7 @@ class Retries:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._statuses = read.retried_statuses(crawler.settings)
+        self._statuses = frozenset(value(crawler.settings, "RETRY_HTTP_CODES"))
         # Who sets it has decided what becomes of bodies that broke off.
         self._keeps_truncated = not crawler.settings.getpriority("DOWNLOAD_FAIL_ON_DATALOSS")
 

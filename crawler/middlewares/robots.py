@@ -25,7 +25,7 @@ from scrapy.settings import default_settings
 from scrapy.utils.httpobj import urlparse_cached
 
 from crawler import settings as ours
-from crawler.config import read
+from crawler.config.values import value
 from crawler.download.errors import Forbidden
 from crawler.errors import ConfigurationError
 from crawler.frontier import Lease
@@ -36,7 +36,14 @@ from crawler.politeness.ip_clock import IpClock
 from crawler.robots.cache import CachedRules, RobotsCache
 from crawler.robots.fetcher import LOCK_S, Fetched, RobotsFetch
 from crawler.robots.gate import RobotsBeside, allows
-from crawler.robots.rules import WITHHELD_IS, Unreachable, Withheld, has_contact, tells_apart
+from crawler.robots.rules import (
+    WITHHELD_IS,
+    Unreachable,
+    Withheld,
+    has_contact,
+    robots_name,
+    tells_apart,
+)
 from crawler.scheduler import Scheduler
 from crawler.servers.connections import Servers
 from crawler.servers.redis.errors import RedisAway
@@ -61,14 +68,10 @@ class Robots:
 
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
-        forbidden = settings["ROBOTS_FORBIDDEN_IS"]
-        if forbidden not in WITHHELD_IS:
-            raise ConfigurationError(
-                f"ROBOTS_FORBIDDEN_IS is {forbidden!r}; use one of {', '.join(WITHHELD_IS)}."
-            )
+        value(settings, "ROBOTS_FORBIDDEN_IS")
         self._crawler = crawler
         self._host_delays = HostDelays.of(crawler)
-        self._crawl_delay_max_s = settings.getfloat("CRAWL_DELAY_MAX")
+        self._crawl_delay_max_s = value(settings, "CRAWL_DELAY_MAX")
         self._robots_fetch = RobotsFetch(crawler)
         self._addresses = IpClock.of(crawler)
         self._cache: RobotsCache
@@ -89,10 +92,10 @@ class Robots:
         settings = self._crawler.settings
         return RobotsCache(
             redis,
-            read.robots_name(settings),
-            ttl_s=settings.getfloat("ROBOTS_TTL"),
-            error_ttl_s=settings.getfloat("ROBOTS_ERROR_TTL"),
-            size=settings.getint("ROBOTS_CACHE_SIZE"),
+            robots_name(settings),
+            ttl_s=value(settings, "ROBOTS_TTL"),
+            error_ttl_s=value(settings, "ROBOTS_ERROR_TTL"),
+            size=value(settings, "ROBOTS_CACHE_SIZE"),
             withheld=WITHHELD_IS[settings["ROBOTS_FORBIDDEN_IS"]],
         )
 
@@ -295,7 +298,7 @@ def _check_user_agent(crawler: Crawler) -> None:
             "USER_AGENT is the default: set it in your settings, or with -s USER_AGENT=…, to your "
             "crawler's name and a URL or e-mail address, so that site owners can reach you"
         )
-    if not tells_apart(name := read.robots_name(crawler.settings)):
+    if not tells_apart(name := robots_name(crawler.settings)):
         logger.warning(
             "robots.txt files cannot speak to this crawler: its name is %r. Set USER_AGENT to one "
             "with a name of its own, as in 'Mozilla/5.0 (compatible; mybot/1.0; "

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from protego import Protego
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 # RFC 9309 section 2.5: parse at least 500 KiB.
 MAX_BYTES = 512 * 1024
@@ -174,6 +178,11 @@ _COMPATIBLE = re.compile(
 )
 # Names of everybody: no site owner means one crawler by them.
 _BROWSERS = frozenset({"mozilla", "msie", "opera"})
+
+
+def robots_name(settings: BaseSettings) -> str:
+    """Return the name by which robots.txt files, meta tags and headers address the crawler."""
+    return product_token(settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"] or "")
 
 
 def product_token(user_agent: str) -> str:

@@ -17,10 +17,11 @@ from enum import Enum, auto
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage, StdoutFeedStorage
 
+from crawler.config.values import fill, setting, value
 from crawler.frontier import Claim, Frontier, Sizes
 from crawler.frontier.shards import outcomes
 from crawler.servers.redis.errors import RedisAway
@@ -28,6 +29,7 @@ from crawler.util.secrets import without_secrets
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +60,11 @@ class CompletionLimits:
     host_pages: int = 0
     # False: stay when nothing is left, and wait for seeds.
     close_when_done: bool = True
-    max_wait_s: float = 60.0
+    max_wait_s: float = setting("CRAWL_MAX_WAIT")
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        return fill(cls, settings, close_when_done=value(settings, "CRAWL_IDLE") == "close")
 
 
 @dataclass(slots=True)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from pymongo.errors import PyMongoError
 
+from crawler.config.values import value
 from crawler.frontier import Frontier, Tuning
 from crawler.frontier.meta import stored_shards
 from crawler.frontier.start_urls import StartUrls
+from crawler.frontier.tuning import Bloom, Intset
 from crawler.servers.connections import Servers
 from crawler.servers.mongo import explain, start_error
 from crawler.servers.redis.connection import Client
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _CLUSTER_SHARDS_PER_MASTER = 4
-
+# A frontier is full above this share of its limits; the rest is for URLs that may not be refused.
+FULL = 0.8
+# After a restart of Redis every process has this many heartbeats to report what it holds.
+_GRACE_BEATS = 5
 
 # What an instance tells of itself, beside its numbers.
 PROCESS = {"machine": socket.gethostname(), "pid": os.getpid()}
@@ -44,13 +49,29 @@ class Parts:
     pushed: StartUrls
 
 
-async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
+def tuning(settings: BaseSettings, *, beat_s: float) -> Tuning:
+    """Return how the frontier serves its queues."""
+    return Tuning(
+        parallelism=value(settings, "HOST_PARALLELISM"),
+        spacing_ms=round(value(settings, "DELAY_MIN") * 1000),
+        dead_max=value(settings, "DEAD_MAX"),
+        full_at=round(value(settings, "FRONTIER_MAX_WAITING") * FULL),
+        grace_ms=round(_GRACE_BEATS * beat_s * 1000),
+        url_seen=(
+            Intset()
+            if value(settings, "URL_SEEN") == "intset"
+            else Bloom(value(settings, "BLOOM_CAPACITY"), value(settings, "BLOOM_ERROR"))
+        ),
+    )
+
+
+async def connect(crawler: Crawler, crawl: str, *, beat_s: float) -> Parts:
     """Connect to the servers and make the frontier."""
     settings = crawler.settings
     servers = Servers.of(crawler)
     redis = await servers.redis()
     shards = (
-        settings.getint("FRONTIER_SHARDS")
+        value(settings, "FRONTIER_SHARDS")
         or await stored_shards(redis, crawl)
         or _default_shards(redis)
     )
@@ -59,7 +80,7 @@ async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
     frontier = Frontier(
         *(redis, crawl),
         shards=shards,
-        tuning=tuning.of_a_shard(shards),
+        tuning=tuning(settings, beat_s=beat_s).of_a_shard(shards),
         spider=crawler.spider.name,
     )
     tell_of_redis_spider(crawler.spider)
@@ -71,9 +92,9 @@ async def connect(crawler: Crawler, crawl: str, tuning: Tuning) -> Parts:
 
 async def spill_of(crawl: str, servers: Servers, settings: BaseSettings) -> Spill | None:
     """Where a crawl keeps the URLs that the frontier has no room for; None without MongoDB."""
-    if settings["PAGES_STORE"] != "mongo":
+    if value(settings, "PAGES_STORE") != "mongo":
         return None
-    collection = (await servers.mongo())[settings["MONGO_DATABASE"]]["spilled"]
+    collection = (await servers.mongo())[value(settings, "MONGO_DATABASE")]["spilled"]
     try:
         await collection.create_index("crawl")
     except PyMongoError as error:

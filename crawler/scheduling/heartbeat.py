@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-from crawler.errors import ConfigurationError
+from crawler.config.values import fill, setting, value
 from crawler.frontier import Beat, Entry, Frontier, Lease, OwnerDead
 from crawler.frontier.acknowledgements import KEPT_S
 from crawler.frontier.shards import preferred, raised_at_the_end
@@ -20,33 +20,30 @@ from crawler.servers.redis.errors import RedisAway
 from crawler.servers.redis.health import LEASES, GaveUp, RedisHealth
 from crawler.util.tasks import end
 
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
 logger = logging.getLogger(__name__)
 
-STRATEGIES = ("sticky", "balanced", "any")
+_BEAT_S = 2.0
 # Calls in a row that take back leases: each is short, and a process may have died with thousands,
 # of pages that waited for their store.
 _RECLAIMS = 50
-# With less a process would be declared dead between two of its beats.
-_LEASE_TTL_MIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
     """How often a process beats, and when another one is taken for dead. Seconds."""
 
-    beat_s: float = 2.0
-    lease_ttl_s: float = 30.0
-    # Rest of a host whose worker died in the middle of a fetch.
-    reclaim_rest_s: float = 1.0
-    strategy: str = "sticky"
-    # Share of Redis' maxmemory from which on discoveries of low priority are refused.
-    memory_full: float = 0.8
+    beat_s: float = _BEAT_S
+    lease_ttl_s: float = setting("LEASE_TTL")
+    # Delay of a host whose process died in the middle of a fetch.
+    reclaim_rest_s: float = setting("DELAY_MIN")
+    strategy: str = setting("FLEET_STRATEGY")
 
-    def __post_init__(self) -> None:
-        if self.lease_ttl_s < _LEASE_TTL_MIN_S:
-            raise ConfigurationError(
-                f"LEASE_TTL is {self.lease_ttl_s}; give {_LEASE_TTL_MIN_S} seconds or more."
-            )
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        return fill(cls, settings, beat_s=min(_BEAT_S, value(settings, "LEASE_TTL") / 5))
 
 
 class Heartbeat:

@@ -19,7 +19,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from time import thread_time
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler import settings as ours
 from crawler.discovery.scope import SCOPES, SKIPPED_EXTENSIONS, Scope
@@ -33,6 +35,10 @@ from crawler.servers.redis.errors import RedisAway
 from crawler.urls import Rejected, canonical, host_of, icann_domain, registered_domain
 from crawler.util.tasks import end
 
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.settings import BaseSettings
+
 logger = logging.getLogger(__name__)
 
 
@@ -44,6 +50,12 @@ MAX_TURNS = 1000
 # so that two people at the same time do not undo each other's.
 MAX_HOST_DELAYS = 1000
 _HOST_DELAY = "host_delay:"
+# Options that have a setting each.
+_SETTINGS = {
+    "weights": "FRONTIER_WEIGHTS",
+    "load_weights": "FRONTIER_LOAD_WEIGHTS",
+    "load_threshold": "FRONTIER_LOAD_THRESHOLD",
+}
 _YES_AND_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
@@ -128,6 +140,17 @@ def checked(
         if name not in _CHECKS:
             raise ConfigurationError(f"There is no option {name!r}; there are {', '.join(NAMES)}.")
     return {name: _CHECKS[name](called.get(name, name), value) for name, value in values.items()}
+
+
+def given_options(settings: BaseSettings, spider: Spider) -> dict[str, Any]:
+    """Return the options that this process was given, by its own settings or by the spider's -a."""
+    chosen = {
+        option: settings[name]
+        for option, name in _SETTINGS.items()
+        if settings[name] != getattr(ours, name)
+        or (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["project"]
+    }
+    return {**checked(chosen, _SETTINGS), **getattr(spider, "options", {})}
 
 
 async def of_crawl(control: CrawlControl) -> CrawlOptions:
@@ -313,6 +336,8 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 }
 # Those that people set.
 NAMES = tuple(name for name in _CHECKS if name != "forgotten")
+# Those that are also arguments of the generic spider.
+ARGUMENTS = tuple(name for name in NAMES if name not in _SETTINGS)
 assert {*_CHECKS, "host_delays", "seed_domains", "private_suffixes"} == {
     option.name for option in fields(CrawlOptions)
 }

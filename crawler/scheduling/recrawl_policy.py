@@ -10,10 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from crawler.config.values import value
 from crawler.dedup.simhash import distance
+from crawler.errors import ConfigurationError
 from crawler.util.format import seconds
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 OFF, ADAPTIVE = "off", "adaptive"
 _FIXED = "fixed:"
@@ -85,6 +90,14 @@ class RecrawlTuning:
 
 
 DEFAULTS = RecrawlTuning()
+
+
+def recrawl_tuning(settings: BaseSettings) -> RecrawlTuning:
+    """Return the defaults as RECRAWL changes them, or raise ConfigurationError."""
+    try:
+        return RecrawlTuning.of(value(settings, "RECRAWL"))
+    except ValueError as error:
+        raise ConfigurationError(f"RECRAWL {error}.") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from crawler.config.values import fill, setting, value
+from crawler.frontier.entry import MAX_ATTEMPTS
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +31,16 @@ class Bury:
 class RetryPolicy:
     """How often and how late a failed fetch is repeated."""
 
-    times: int = 3
-    base_s: float = 30.0
-    max_s: float = 3600.0
+    times: int = setting("RETRY_TIMES")
+    base_s: float = setting("RETRY_BASE")
+    max_s: float = setting("RETRY_MAX")
     jitter: float = 0.1
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        times = value(settings, "RETRY_TIMES") if settings.getbool("RETRY_ENABLED") else 0
+        # An entry counts no further: with more a URL that fails would never end.
+        return fill(cls, settings, times=min(times, MAX_ATTEMPTS))
 
     def is_last(self, attempts: int, times: int | None = None) -> bool:
         """Is the attempt that follows so many earlier ones the last? Some URLs have other times."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,8 @@ from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
-from crawler.config import components, read, spider_arguments
+from crawler.config import components
+from crawler.config.values import url_rules, value
 from crawler.discovery import seeds
 from crawler.discovery.follow import SITEMAP_LEVELS, LinkFollower
 from crawler.discovery.priority import Facts
@@ -27,10 +28,12 @@ from crawler.parsing import sitemap
 from crawler.parsing.document import Document
 from crawler.parsing.html import HtmlReader
 from crawler.parsing.reader import DocumentReader, is_light
+from crawler.robots.rules import robots_name
 from crawler.scheduler import Scheduler, link_follower
 from crawler.scheduling.completion import BAD_SEEDS, NO_SEEDS, REDIS_LOST
 from crawler.scheduling.outcome import asked_by_headers, page_of
-from crawler.urls import DEFAULT, Rejected, Urls, authority_of, fingerprint
+from crawler.spiders.arguments import read
+from crawler.urls import DEFAULT, Rejected, Spelling, Urls, authority_of, fingerprint
 from crawler.util.request_meta import LEASE
 from crawler.util.tasks import in_daemon_thread
 
@@ -45,6 +48,11 @@ _SEED_BATCH = 1000
 _SITEMAP_INLINE_BYTES = 20_000
 _FRESH = timedelta(days=1)
 _BAD_SEEDS_SHOWN = 10
+# Pipelines that do not compare the blocks of a page's text.
+_BLIND = frozenset(
+    f"crawler.pipelines.{name}"
+    for name in ("links.Links", "recrawl.Recrawl", "store.Store", "feeds.Feeds")
+)
 
 
 class WebSpider(Spider):
@@ -67,7 +75,10 @@ class WebSpider(Spider):
         if domains := getattr(self, "allowed_domains", None):
             # As other spiders have them, in their class.
             arguments.setdefault("allowed_domains", " ".join(domains))
-        self.arguments = spider_arguments.read(arguments)
+        self.arguments = read(arguments)
+        # Parsed when the crawl's rules for URLs are known: see from_crawler.
+        self.seeds: list[Spelling | str] = []
+        self.sitemaps: dict[str, str] = {}
         # Those the user gave; the others stay as the crawl has them.
         self.options = self.arguments.options
         self.crawl = self.arguments.crawl
@@ -98,22 +109,25 @@ class WebSpider(Spider):
         if settings.getint("DEPTH_LIMIT"):
             # Scrapy's own way with it does not see the links of pages.
             spider.options = {"max_depth": settings.getint("DEPTH_LIMIT"), **spider.options}
-        if settings.getbool("FOLLOW_SITEMAPS"):
+        if value(settings, "FOLLOW_SITEMAPS"):
             crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
-        spider.urls = Urls(read.url_rules(settings))
-        spider.arguments = spider.arguments.spelled(spider.urls)
-        spider.robots_name = read.robots_name(settings)
-        spider.obey_noindex = settings.getbool("OBEY_NOINDEX")
-        max_links = settings.getint("MAX_OUTLINKS")
+        spider.urls = Urls(url_rules(settings))
+        if spider.arguments.seeds is not None:
+            spider.seeds = seeds.parse(spider.arguments.seeds, spider.urls)
+        if spider.arguments.sitemaps is not None:
+            spider.sitemaps = seeds.parse_sitemaps(spider.arguments.sitemaps, spider.urls)
+        spider.robots_name = robots_name(settings)
+        spider.obey_noindex = value(settings, "OBEY_NOINDEX")
+        max_links = value(settings, "MAX_OUTLINKS")
         html = HtmlReader(
             max_links=max_links,
             urls=spider.urls,
-            obey_nofollow=settings.getbool("OBEY_NOFOLLOW"),
-            media=settings.getbool("FOLLOW_MEDIA"),
-            anchors=settings.getbool("KEEP_ANCHORS"),
+            obey_nofollow=value(settings, "OBEY_NOFOLLOW"),
+            media=value(settings, "FOLLOW_MEDIA"),
+            anchors=value(settings, "KEEP_ANCHORS"),
             crawler_name=spider.robots_name,
-            unread=read.text_without(settings),
-            blocks=read.compares_blocks(settings),
+            unread=[name.strip().lower() for name in value(settings, "TEXT_WITHOUT")],
+            blocks=_may_compare(settings),
         )
         spider.reader = DocumentReader(html, max_links=max_links, urls=spider.urls)
         return spider
@@ -121,25 +135,24 @@ class WebSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Put the seeds into the frontier, by batches that it has acknowledged."""
         try:
-            if self.arguments.sitemaps:
+            if self.sitemaps:
                 await self._add_sitemaps()
-            if self.arguments.seeds is not None:
-                await self._plant_all(self.arguments.seeds)
+            if self.seeds:
+                await self._plant_all()
                 self._check_planted()
         except NotStored as error:
             # The next start adds the rest of them.
             logger.error("Not all seeds are added: %s", error)
             raise CloseSpider(REDIS_LOST) from error
-        if self.arguments.seeds is None and not self.arguments.sitemaps:
+        if not self.seeds and not self.sitemaps:
             self.crawler.signals.connect(self._idle, signals.spider_idle)
         nothing: tuple[Request, ...] = ()
         for request in nothing:
             yield request  # an async generator, as Scrapy wants it
 
     async def _add_sitemaps(self) -> None:
-        given = self.arguments
         known = await self._follower.add_sitemaps(
-            given.sitemaps, site="", level=0, given=True, written=given.written
+            self.sitemaps, site="", level=0, given=True, written=self.sitemaps
         )
         for url in known:
             logger.warning(
@@ -149,10 +162,10 @@ class WebSpider(Spider):
                 Scheduler.of(self.crawler).crawl,
             )
 
-    async def _plant_all(self, given: str) -> None:
-        reader = seeds.read(given, Scheduler.of(self.crawler).urls)
+    async def _plant_all(self) -> None:
+        reader = seeds.read(self.seeds, Scheduler.of(self.crawler).urls)
         try:
-            while batch := await in_daemon_thread(partial(_next_batch, reader)):
+            while batch := await in_daemon_thread(lambda: list(islice(reader, _SEED_BATCH))):
                 await self._plant(batch)
         except ConfigurationError as error:
             logger.error("%s", error)
@@ -241,8 +254,8 @@ class WebSpider(Spider):
                 stats.inc_value("sitemaps/missing")
                 self._tell_of_given(site, f"is not there (status {response.status})")
             return
-        read = partial(sitemap.read, response.body, response.url, self.urls)
-        found = read() if len(response.body) < _SITEMAP_INLINE_BYTES else await to_thread(read)
+        parse = partial(sitemap.read, response.body, response.url, self.urls)
+        found = parse() if len(response.body) < _SITEMAP_INLINE_BYTES else await to_thread(parse)
         stats.inc_value("sitemaps/read")
         stats.inc_value("sitemaps/urls", len(found.pages))
         if not found.pages and not found.sitemaps:
@@ -273,7 +286,7 @@ class WebSpider(Spider):
 
     def _tell_of_given(self, site: str, what: str) -> None:
         """Of a sitemap that the user named; sites are free to name others that are not there."""
-        if site in self.arguments.sitemaps:
+        if site in self.sitemaps:
             logger.warning("sitemaps: %s %s", site, what)
 
     async def robots_parsed(self, robotparser: Any, request: Request) -> None:
@@ -308,7 +321,7 @@ def _facts(page: sitemap.Located, since: datetime) -> Facts:
     return Facts(fresh=is_fresh, sitemap_priority=page.priority)
 
 
-def _next_batch(
-    reader: Iterator[Entry | seeds.BadSeed],
-) -> list[Entry | seeds.BadSeed]:
-    return list(islice(reader, _SEED_BATCH))
+def _may_compare(settings: BaseSettings) -> bool:
+    """May a pipeline ask for the blocks of a page's text? Pipelines of others might."""
+    pipelines = settings.getwithbase("ITEM_PIPELINES")
+    return not {name for name, order in pipelines.items() if order is not None} <= _BLIND

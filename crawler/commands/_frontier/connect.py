@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawler.config import read
+from crawler.config.values import url_rules
 from crawler.discovery import seeds
 from crawler.errors import ConfigurationError, NotFound
 from crawler.frontier import CrawlControl
@@ -82,7 +82,7 @@ async def _ask_redis(
 
 
 async def _ask(settings: BaseSettings, arguments: argparse.Namespace, work: Work) -> None:
-    crawl, urls = crawl_of(settings, arguments.crawl), Urls(read.url_rules(settings))
+    crawl, urls = crawl_of(settings, arguments.crawl), Urls(url_rules(settings))
     servers = Servers.from_settings(settings)
     try:
         try:

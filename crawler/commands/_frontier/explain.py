@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from crawler.commands._frontier.connect import Asked, asks, common, number
 from crawler.commands._output import print_json
 from crawler.commands._subcommands import Verb
-from crawler.config import read
+from crawler.config.values import fill, url_rules, value
+from crawler.discovery.follow import scorer
 from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue
-from crawler.discovery.traps import PageLinks, Traps
+from crawler.discovery.scope import skipped_extensions
+from crawler.discovery.traps import PageLinks, TrapRules, Traps
 from crawler.errors import ConfigurationError
 from crawler.scheduling import options
 from crawler.scheduling.options import CrawlOptions
@@ -70,9 +72,9 @@ def _tell(
     page = _spelling(settings, arguments.page)[0] if arguments.page else url
     depth = arguments.depth
     host = HostFacts(arguments.host_urls, arguments.inbound)
-    reasons = read.scorer(settings).explain(url, depth, host, Facts(fresh=arguments.fresh))
+    reasons = scorer(settings).explain(url, depth, host, Facts(fresh=arguments.fresh))
     points = clamp(sum(part for _, part in reasons))
-    queue = front_queue(points, read.numbers(settings, "FRONTIER_THRESHOLDS"))
+    queue = front_queue(points, value(settings, "FRONTIER_THRESHOLDS"))
     share = None if crawl is None else crawl.weights[queue - 1] / sum(crawl.weights)
     refused = _refused(settings, crawl or CrawlOptions(), url, page=page, depth=depth)
     if arguments.json:
@@ -93,7 +95,7 @@ def _tell(
 
 
 def _spelling(settings: BaseSettings, text: str) -> Spelling:
-    found = Urls(read.url_rules(settings)).spelling(text)
+    found = Urls(url_rules(settings)).spelling(text)
     if isinstance(found, Rejected):
         raise ConfigurationError(
             f"{text!r} is not crawled ({found.reason}); write a URL as https://example.com/page."
@@ -107,11 +109,11 @@ def _refused(
     """What keeps a URL out; empty for nothing."""
     if not crawl.follow and depth:
         return "the crawl follows no links (follow=no)"
-    scope = crawl.url_filter(read.skipped_extensions(settings))
+    scope = crawl.url_filter(skipped_extensions(settings))
     reason = scope.refuses(url, page_url=page, depth=depth)
     if reason is not None:
         return _REFUSALS[reason]
-    traps = Traps(read.trap_rules(settings))
+    traps = Traps(fill(TrapRules, settings))
     trap = traps.refuses(url, PageLinks(page), today=datetime.now(UTC).date())
     return f"it looks like a trap ({trap})" if trap is not None else ""
 

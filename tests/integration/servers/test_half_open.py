@@ -11,14 +11,13 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from crawler.config import read
 from crawler.discovery.pushed import UrlReader
 from crawler.errors import ServerAway
 from crawler.frontier import Added, Entry, Frontier, Tuning
 from crawler.frontier.start_urls import StartUrls
 from crawler.scheduling.completion import CompletionLimits
 from crawler.scheduling.engine import EngineHooks
-from crawler.scheduling.heartbeat import Heartbeat
+from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.intake import Intake
 from crawler.scheduling.lease_pool import LeasePool
 from crawler.scheduling.recrawls import Recrawls
@@ -66,7 +65,7 @@ async def test_a_process_whose_connections_to_redis_go_silent_keeps_its_leases(
         frontier, RedisHealth(), CompletionLimits(close_when_done=False), hooks, Recrawls()
     )
     heartbeat = Heartbeat(
-        *(frontier, pool, RedisHealth(), read.pulse(settings)),
+        *(frontier, pool, RedisHealth(), Pulse.from_settings(settings)),
         about=dict,
         on_beat=nothing,
         on_epoch=lambda: None,

@@ -11,23 +11,24 @@ from typing import Any
 
 import pytest
 
-from crawler.discovery.seeds import BadSeed, check, read
+from crawler.discovery.seeds import BadSeed, parse, parse_sitemaps, read
 from crawler.errors import ConfigurationError
 from crawler.frontier import Entry
+from crawler.urls import UrlRules, Urls
 
 
 def urls(seeds: str) -> list[str]:
-    return [seed.url for seed in read(seeds) if isinstance(seed, Entry)]
+    return [seed.url for seed in read(parse(seeds)) if isinstance(seed, Entry)]
 
 
 def bad(seeds: str) -> list[BadSeed]:
-    return [seed for seed in read(seeds) if isinstance(seed, BadSeed)]
+    return [seed for seed in read(parse(seeds)) if isinstance(seed, BadSeed)]
 
 
-@pytest.mark.parametrize("seeds", [None, "", "  ", ",", " , ,\n"])
-def test_no_seeds_at_all_is_a_mistake(seeds: str | None) -> None:
+@pytest.mark.parametrize("seeds", ["", "  ", ",", " , ,\n"])
+def test_no_seeds_at_all_is_a_mistake(seeds: str) -> None:
     with pytest.raises(ConfigurationError, match=r"seeds is empty; .*-a seeds=https://"):
-        check(seeds)
+        parse(seeds)
 
 
 @pytest.mark.parametrize(
@@ -46,14 +47,53 @@ def test_no_seeds_at_all_is_a_mistake(seeds: str | None) -> None:
 )
 def test_a_mistake_is_named(seeds: str, text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        check(seeds)
+        parse(seeds)
     assert text in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("sitemaps", "text"),
+    [
+        (" ", "sitemaps is empty"),
+        ("ftp://h.test/", "sitemaps: 'ftp://h.test/': only http and https"),
+    ],
+)
+def test_a_mistake_in_sitemaps_is_named(sitemaps: str, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=text):
+        parse_sitemaps(sitemaps, Urls())
+
+
+def test_sitemaps_are_canonical_each_once_with_how_they_are_written() -> None:
+    given = "http://h.test/a.xml?b=2&a=1, HTTP://h.test/a.xml?a=1&b=2"
+    assert parse_sitemaps(given, Urls()) == {"http://h.test/a.xml?a=1&b=2": "?b=2&a=1"}
+
+
+def test_urls_may_be_as_long_as_the_crawl_lets_them() -> None:
+    long = f"http://h.test/{'a' * 3000}"
+    longer = Urls(UrlRules(max_length=4000))
+    assert parse(long, longer) == [(long, "")]
+    assert parse_sitemaps(long, longer) == {long: ""}
+    with pytest.raises(ConfigurationError, match=r"sitemaps: .* it is too long"):
+        parse_sitemaps(long, Urls())
+
+
+def test_a_url_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    spelling = Urls.spelling
+
+    def counted(self: Urls, url: str) -> Any:
+        parsed.append(url)
+        return spelling(self, url)
+
+    monkeypatch.setattr(Urls, "spelling", counted)
+    assert urls("http://a.test http://b.test") == ["http://a.test/", "http://b.test/"]
+    assert parsed == ["http://a.test", "http://b.test"]
+
+
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="neither a URL"):
-        check(str(tmp_path))
+        parse(str(tmp_path))
 
 
 def test_urls_are_separated_by_commas_and_blanks() -> None:
@@ -65,7 +105,7 @@ def test_urls_are_separated_by_commas_and_blanks() -> None:
 
 
 def test_a_seed_is_of_the_first_queue_at_depth_0_without_a_parent() -> None:
-    (seed,) = read("HTTP://A.test#x")
+    (seed,) = read(parse("HTTP://A.test#x"))
     assert isinstance(seed, Entry)
     assert (seed.url, seed.queue, seed.depth, seed.parent) == ("http://a.test/", 1, 0, 0)
 
@@ -92,7 +132,7 @@ def test_the_name_of_a_file_may_contain_blanks_and_commas(tmp_path: Path) -> Non
 def test_an_empty_file_gives_nothing(tmp_path: Path) -> None:
     file = tmp_path / "none.txt"
     file.touch()
-    assert list(read(str(file))) == []
+    assert list(read(parse(str(file)))) == []
 
 
 def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
@@ -107,7 +147,7 @@ def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file = tmp_path / "seeds.txt"
     file.touch()
-    reader = read(f"http://a.test {file}")
+    reader = read(parse(f"http://a.test {file}"))
     assert isinstance(next(reader), Entry)
     file.unlink()
     with pytest.raises(ConfigurationError, match=r"seeds.txt cannot be read: No such file"):
@@ -131,9 +171,9 @@ def test_standard_input_is_read_as_files_are(
 ) -> None:
     data = b"\xef\xbb\xbfhttp://a.test\r\nhttp://b.test/\xe9\nhttp://c.test"
     with given_as_input(tmp_path, pack(data), monkeypatch) as stdin:
-        good, bad_one, last = read("-")
+        good, bad_one, last = read(parse("-"))
         assert not stdin.closed
-        assert list(read("-")) == []
+        assert list(read(parse("-"))) == []
     assert isinstance(good, Entry)
     assert isinstance(last, Entry)
     assert (good.url, last.url) == ("http://a.test/", "http://c.test/")
@@ -144,7 +184,7 @@ def test_standard_input_is_read_as_files_are(
 def test_standard_input_that_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(ConfigurationError, match="standard input, but that is closed"):
-        list(read("-"))
+        list(read(parse("-")))
 
 
 def test_standard_input_that_cannot_be_read_is_told(
@@ -154,12 +194,12 @@ def test_standard_input_that_cannot_be_read_is_told(
         given_as_input(tmp_path, b"\x1f\x8bno gzip", monkeypatch),
         pytest.raises(ConfigurationError, match="seeds: standard input cannot be read: "),
     ):
-        list(read("-"))
+        list(read(parse("-")))
 
 
 def test_a_password_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"me:\*\*\*@h.test.*HTTPAUTH_USER"):
-        check("http://me:secret@h.test/")
+        parse("http://me:secret@h.test/")
     file = tmp_path / "seeds.txt"
     file.write_text("http://me:secret@h.test/\n")
     (found,) = bad(str(file))
@@ -169,13 +209,13 @@ def test_a_password_is_not_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seeds", ["x" * 5000, "http://h.test/" + "a" * 3000, "ftp://" + "a" * 300])
 def test_what_is_long_is_shown_in_part(seeds: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        check(seeds)
+        parse(seeds)
     assert len(str(caught.value)) < 400
 
 
 def test_a_comma_in_a_url_is_told_how_to_write() -> None:
     with pytest.raises(ConfigurationError, match=r"'b' is neither .* as %2C"):
-        check("http://h.test/a,b")
+        parse("http://h.test/a,b")
     assert urls("http://h.test/a%2Cb") == ["http://h.test/a%2Cb"]
 
 
@@ -202,7 +242,7 @@ def test_standard_input_and_the_rest_mix(tmp_path: Path, monkeypatch: pytest.Mon
     file = tmp_path / "seeds.txt"
     file.write_text("http://file.test\n")
     with given_as_input(tmp_path, b"http://in.test\nnonsense\n", monkeypatch):
-        found = list(read(f"http://a.test,- {file}"))
+        found = list(read(parse(f"http://a.test,- {file}")))
     assert [seed.url for seed in found if isinstance(seed, Entry)] == [
         "http://a.test/",
         "http://in.test/",

@@ -57,7 +57,7 @@ def test_the_settings_say_which_statuses_are_tried_again() -> None:
         request = Request(URL, meta={LEASE: lease_of(URL)})
         found = retries.process_response(request, Response(URL, status=status))
         assert isinstance(found, kind)
-    with pytest.raises(ConfigurationError, match=r"RETRY_HTTP_CODES is \['5xx'\]; give numbers"):
+    with pytest.raises(ConfigurationError, match=r"RETRY_HTTP_CODES is '5xx'; give numbers"):
         Retries.from_crawler(crawler_with(WritingScheduler(), RETRY_HTTP_CODES="5xx"))
 
 

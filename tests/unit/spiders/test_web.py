@@ -88,7 +88,7 @@ async def test_elements_are_left_out_of_the_text_by_a_setting(scheduler: Writing
     html = HtmlResponse(URL, body=b"<nav>Menu</nav><p>Text</p><footer>End</footer>")
     spider = WebSpider.from_crawler(crawler_with(scheduler, TEXT_WITHOUT="nav, Footer"))
     assert (await page_of(html, spider)).text == "Text"
-    with pytest.raises(ConfigurationError, match=r"TEXT_WITHOUT has 'div\.menu'; give elements"):
+    with pytest.raises(ConfigurationError, match=r"TEXT_WITHOUT is \['div\.menu'\]; give names"):
         WebSpider.from_crawler(crawler_with(scheduler, TEXT_WITHOUT=["div.menu"]))
 
 
@@ -299,6 +299,7 @@ async def test_without_seeds_it_crawls_what_the_frontier_has(scheduler: WritingS
     ("arguments", "text"),
     [
         ({"seeds": ""}, "seeds is empty"),
+        ({"sitemaps": ""}, "sitemaps is empty"),
         ({"scope": "world"}, "scope is 'world'; use one of host, domain, seeds, any"),
         ({"max_depth": "abc"}, "max_depth is 'abc'; give a whole number, 0 for no limit"),
         ({"max_depth": "1.5"}, "max_depth is '1.5'"),
@@ -306,9 +307,11 @@ async def test_without_seeds_it_crawls_what_the_frontier_has(scheduler: WritingS
         ({"depth": "1"}, "no argument 'depth'"),
     ],
 )
-def test_a_bad_argument_is_named(arguments: dict[str, str], text: str) -> None:
+def test_a_bad_argument_is_named(
+    scheduler: WritingScheduler, arguments: dict[str, str], text: str
+) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        WebSpider(**arguments)  # type: ignore[arg-type]
+        spider_with(scheduler, **arguments)
     assert text in str(caught.value)
 
 

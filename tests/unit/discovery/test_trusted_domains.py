@@ -4,19 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from crawler.config import read
-from crawler.config.read import read_trusted_domains
+from crawler.discovery import follow
+from crawler.discovery.follow import trusted_domains
 from crawler.errors import ConfigurationError
 
 
 @pytest.mark.parametrize("given", [None, "", [], ()])
 def test_there_may_be_none(given: str | list[str] | None) -> None:
-    assert read_trusted_domains(given) == frozenset()
+    assert trusted_domains(given) == frozenset()
 
 
 @pytest.mark.parametrize("given", [["A.com", "b.org"], "a.com,b.org", " a.com  b.org "])
 def test_a_list_is_taken_in_any_form(given: str | list[str]) -> None:
-    assert read_trusted_domains(given) == {"a.com", "b.org"}
+    assert trusted_domains(given) == {"a.com", "b.org"}
 
 
 @pytest.mark.parametrize(
@@ -25,17 +25,17 @@ def test_a_list_is_taken_in_any_form(given: str | list[str]) -> None:
 def test_a_file_has_a_domain_a_line_perhaps_with_its_rank(tmp_path: Path, text: str) -> None:
     file = tmp_path / "top.csv"
     file.write_text(text)
-    assert read_trusted_domains(str(file)) == {"a.com", "b.org"}
+    assert trusted_domains(str(file)) == {"a.com", "b.org"}
 
 
 def test_of_a_long_file_the_first_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "MAX_DOMAINS", 2)
+    monkeypatch.setattr(follow, "MAX_TRUSTED_DOMAINS", 2)
     file = tmp_path / "top.csv"
     file.write_text("".join(f"{rank},h{rank}.com\n" for rank in range(9)))
-    assert read_trusted_domains(str(file)) == {"h0.com", "h1.com"}
+    assert trusted_domains(str(file)) == {"h0.com", "h1.com"}
 
 
 @pytest.mark.parametrize("given", ["a.com/b", "/no/such/file", ["http://a.com"], "a b:c"])
 def test_what_is_no_domain_is_named(given: str | list[str]) -> None:
     with pytest.raises(ConfigurationError, match="TRUSTED_DOMAINS"):
-        read_trusted_domains(given)
+        trusted_domains(given)

@@ -7,8 +7,10 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler import settings as ours
-from crawler.config.read import given_options, retry_policy, tuning
 from crawler.errors import ConfigurationError
+from crawler.scheduling.connect import tuning
+from crawler.scheduling.options import given_options
+from crawler.scheduling.retry_policy import RetryPolicy
 from tests.support.crawlers import project_crawler
 
 
@@ -43,14 +45,14 @@ def test_wrong_weights_are_told_by_the_settings_name(weights: Any) -> None:
 
 @pytest.mark.parametrize(("setting", "last"), [(0, 0), (3, 3), (31, 31), (99, 31)])
 def test_retries_have_an_end_that_an_entry_can_count_to(setting: int, last: int) -> None:
-    policy = retry_policy(Settings({**vars(ours), "RETRY_TIMES": setting}))
+    policy = RetryPolicy.from_settings(Settings({**vars(ours), "RETRY_TIMES": setting}))
     assert policy.is_last(last)
     assert not policy.is_last(last - 1)
 
 
 def test_retries_may_be_switched_off() -> None:
-    assert retry_policy(project_crawler(RETRY_ENABLED="0").settings).is_last(0)
-    assert not retry_policy(project_crawler().settings).is_last(0)
+    assert RetryPolicy.from_settings(project_crawler(RETRY_ENABLED="0").settings).is_last(0)
+    assert not RetryPolicy.from_settings(project_crawler().settings).is_last(0)
 
 
 @pytest.mark.parametrize(
@@ -59,5 +61,5 @@ def test_retries_may_be_switched_off() -> None:
 def test_a_limit_of_waiting_urls_is_for_all_shards_together(
     waiting: int, shards: int, full_at: int
 ) -> None:
-    whole = tuning(project_crawler(FRONTIER_MAX_WAITING=waiting).settings)
+    whole = tuning(project_crawler(FRONTIER_MAX_WAITING=waiting).settings, beat_s=2.0)
     assert whole.of_a_shard(shards).full_at == full_at

@@ -1,0 +1,186 @@
+"""Read one setting, or all settings of a package, and check the values.
+
+A setting has the type of its default in crawler/settings.py; numbers are 0 or more. `_RULES` has
+the settings that need another rule. A wrong value is a ConfigurationError: "NAME is VALUE; give …."
+
+    value(settings, "LEASE_TTL")    one checked value
+    fill(TrapRules, settings)       a dataclass whose fields are declared with `setting`
+
+A package declares its settings as the fields of one frozen dataclass:
+
+    @dataclass(frozen=True, slots=True)
+    class TrapRules:
+        path_depth: int = setting("TRAP_PATH_DEPTH")
+
+`TrapRules()` then has the defaults of crawler/settings.py. Settings that only Scrapy declares are
+read with Scrapy's own getters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import field, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from crawler import settings as ours
+from crawler.errors import ConfigurationError
+from crawler.urls import FOLDS, GROUPS, UrlRules, dropped_parameters
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+T = TypeVar("T")
+
+NAMES = tuple(name for name in dir(ours) if name.isupper())
+_SETTING = "setting"
+
+
+def value(settings: BaseSettings, name: str) -> Any:
+    """Return the checked value of a setting of this project, or raise ConfigurationError."""
+    default = getattr(ours, name)
+    is_right, advice = _RULES.get(name) or (None, _advice(default))
+    try:
+        found = _typed(settings, name, default)
+        if is_right is not None and not is_right(found):
+            raise ValueError
+        if isinstance(found, int | float) and not 0 <= found < math.inf:
+            raise ValueError
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(f"{name} is {settings[name]!r}; {advice}.") from error
+    return found
+
+
+def setting(name: str) -> Any:
+    """Declare a dataclass field that `fill` reads from a setting."""
+    default = getattr(ours, name)
+    if isinstance(default, list | dict):
+        return field(default_factory=default.copy, metadata={_SETTING: name})
+    return field(default=default, metadata={_SETTING: name})
+
+
+def fill(kind: type[T], settings: BaseSettings, **others: Any) -> T:
+    """Make a dataclass from settings; `others` are the fields that are no settings."""
+    found = {
+        each.name: value(settings, each.metadata[_SETTING])
+        for each in fields(kind)  # type: ignore[arg-type]
+        if _SETTING in each.metadata and each.name not in others
+    }
+    return kind(**found, **others)
+
+
+def crawl_name(settings: BaseSettings, spider: str, given: str | None = None) -> str:
+    """Return the name under which processes share a crawl: as given, else CRAWL, else the spider's.
+
+    Only processes of one spider may share it.
+    """
+    name = str(given or value(settings, "CRAWL") or spider)
+    if any(character in name for character in "{}: \n"):
+        raise ConfigurationError(
+            f"CRAWL is {name!r}; use a name without braces, colons and blanks."
+        )
+    return name
+
+
+def url_rules(settings: BaseSettings) -> UrlRules:
+    """Return how URLs are spelled, compared and grouped."""
+    try:
+        dropped = dropped_parameters(tuple(value(settings, "URL_DROP_PARAMETERS")))
+    except ValueError as error:
+        raise ConfigurationError(f"URL_DROP_PARAMETERS: {error}.") from error
+    return UrlRules(
+        max_length=value(settings, "URL_LENGTH_LIMIT"),
+        sort_query=value(settings, "URL_SORT_QUERY"),
+        dropped=dropped,
+        fold=frozenset(value(settings, "URL_FOLD")),
+        group_by=value(settings, "GROUP_BY"),
+    )
+
+
+# --- rules --------------------------------------------------------------------------------------
+
+
+def _typed(settings: BaseSettings, name: str, default: object) -> Any:
+    """Read a setting as the type of its default; one whose default is None may be anything."""
+    match default:
+        case bool():
+            return settings.getbool(name)
+        case int():
+            return settings.getint(name)
+        case float():
+            return settings.getfloat(name)
+        case dict():
+            return settings.getdict(name)
+        case [int(), *_]:
+            return [int(each) for each in settings.getlist(name)]
+        case list():
+            return settings.getlist(name)
+    return settings[name]
+
+
+def _advice(default: object) -> str:
+    match default:
+        case bool():
+            return "give True or False"
+        case int():
+            return "give a whole number, 0 or more"
+        case float():
+            return "give a number, 0 or more"
+        case dict():
+            return "give a JSON object"
+        case [int(), *_]:
+            return "give whole numbers"
+    return "give a list"
+
+
+class _Rule(NamedTuple):
+    is_right: Callable[[Any], bool]
+    advice: str
+
+
+def _one_of(*choices: str) -> _Rule:
+    return _Rule(choices.__contains__, f"use one of {', '.join(choices)}")
+
+
+def _numbers(count: int) -> _Rule:
+    return _Rule(lambda found: len(found) == count, f"give {count} whole numbers")
+
+
+def _are_elements(names: Iterable[object]) -> bool:
+    texts = [str(name).strip() for name in names]
+    return all(text.isascii() and text.replace("-", "").isalnum() for text in texts)
+
+
+_ONE_OR_MORE = _Rule(lambda found: found >= 1, "give a whole number, 1 or more")
+_ABOVE_ZERO = _Rule(lambda found: found > 0, "give a number, more than 0")
+
+_RULES: dict[str, _Rule] = {
+    "BLOOM_CAPACITY": _ONE_OR_MORE,
+    "BLOOM_ERROR": _Rule(lambda found: 0 < found < 1, "give a number between 0 and 1"),
+    # With 0 a crawl would wait for ever.
+    "CONCURRENT_ITEMS": _ONE_OR_MORE,
+    "CONCURRENT_REQUESTS": _ONE_OR_MORE,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": _ONE_OR_MORE,
+    "CRAWL_IDLE": _one_of("close", "wait"),
+    "FLEET_STRATEGY": _one_of("sticky", "balanced", "any"),
+    "FRONTIER_THRESHOLDS": _numbers(4),
+    "GROUP_BY": _one_of(*GROUPS),
+    # With less a process would be declared dead between two of its heartbeats.
+    "LEASE_TTL": _Rule(lambda found: found >= 0.5, "give a number, 0.5 or more"),
+    "MONGO_TIMEOUT": _ABOVE_ZERO,
+    # The index of texts has tables for no more.
+    "NEAR_DISTANCE": _Rule(lambda found: 0 <= found <= 3, "give a whole number from 0 to 3"),
+    "NEAR_PAGES": _ONE_OR_MORE,
+    "PAGES_CODEC": _one_of("zstd", "zlib", "none"),
+    "PAGES_STORE": _one_of("mongo", "none"),
+    "PROGRESS": _one_of("auto", "live", "plain", "off"),
+    "PROGRESS_INTERVAL": _ABOVE_ZERO,
+    "REDIS_TIMEOUT": _ABOVE_ZERO,
+    "RETRY_HTTP_CODES": _Rule(lambda _: True, "give numbers such as 503"),
+    "ROBOTS_FORBIDDEN_IS": _one_of("allow", "deny"),
+    "TEXT_WITHOUT": _Rule(_are_elements, "give names of elements, such as nav"),
+    "TRAP_CALENDAR_YEARS": _numbers(2),
+    "URL_FOLD": _Rule(lambda found: {*found} <= {*FOLDS}, f"use any of {', '.join(FOLDS)}"),
+    "URL_SEEN": _one_of("intset", "bloom"),
+    "USER_AGENT": _Rule(lambda found: str(found or "").isprintable(), "give one line of text"),
+}
