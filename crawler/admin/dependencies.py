@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
 from crawler.admin.queries import Pages
 from crawler.frontier import CrawlControl
-from crawler.monitoring.prometheus import WorkerReading
 from crawler.servers.redis.connection import Client
 from crawler.urls import DEFAULT, Urls
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class CrawlContext:
     redis: Client = field(repr=False)
     urls: Urls = DEFAULT
     # The process that serves the API, if it crawls as well.
-    worker: WorkerReading | None = field(default=None, repr=False)
+    crawler: Crawler | None = field(default=None, repr=False)
     pages: Pages = field(default_factory=Pages, repr=False)
 
     async def control(self) -> CrawlControl:

@@ -29,11 +29,11 @@ from crawler.admin.models import (
 )
 from crawler.errors import CrawlerError
 from crawler.frontier import CrawlControl, Entry, HostState, Letter, UrlStatus
+from crawler.monitoring.figures import by_word
 from crawler.monitoring.ledger import Fleet, read
 from crawler.monitoring.report import report
 from crawler.servers.redis.connection import Client
 from crawler.storage.reader import PageReader
-from crawler.util.stat_names import part
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -109,14 +109,14 @@ async def scheduler_status(crawl: str, control: CrawlControl, fleet: Fleet) -> S
     now = datetime.now(UTC)
     totals, lately = fleet.totals, fleet.sum(RATE_MINUTES)
     span_s = (RATE_MINUTES - 1) * 60 + now.second + 1
-    rests = sum(part(lately, "waits").values())
+    rests = sum(by_word(lately, "waits").values())
     return SchedulerStatus(
         crawl=crawl,
         at=now,
         urls_scheduled=sizes.added,
         urls_waiting=sizes.waiting,
         urls_delayed=sizes.retries + sizes.recrawls,
-        urls_rejected=part(totals, "links/refused"),
+        urls_rejected=by_word(totals, "links/refused"),
         robots_denied=totals.get("robots/denied", 0),
         shard_assignments={
             name: list(about.get("shards", [])) for name, about in fleet.instances.items()

@@ -12,7 +12,6 @@ from scrapy.exceptions import NotConfigured
 
 from crawler.errors import CrawlerError
 from crawler.monitoring.process_stats import ProcessStats
-from crawler.monitoring.prometheus import WorkerReading
 from crawler.scheduler import Scheduler
 from crawler.servers.connections import Servers
 from crawler.util.tasks import end
@@ -63,7 +62,7 @@ class Admin:
             scheduler.crawl,
             await servers.redis(),
             scheduler.urls,
-            WorkerReading.of(self._crawler),
+            self._crawler,
             admin_server.Pages.of_settings(settings, servers),
         )
         self._server = await asyncio.to_thread(

@@ -1,6 +1,6 @@
-"""Tell the fleet every two seconds and the log every minute what this process counted.
+"""Send the figures of this process to the fleet every two seconds, and to the log every minute.
 
-Watches the event loop as well.
+Measures the lag of the event loop as well.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
 
 from crawler.frontier import Sizes
+from crawler.monitoring.figures import grown
 from crawler.monitoring.ledger import Ledger, instances, silent_line
 from crawler.monitoring.logs import FIGURES
 from crawler.monitoring.process_stats import ProcessStats
-from crawler.monitoring.report import grown, minute_figures, minute_line
+from crawler.monitoring.report import minute_figures, minute_line
 from crawler.scheduler import Scheduler
 from crawler.servers.connections import Servers
 from crawler.servers.redis.errors import RedisAway
@@ -35,7 +36,7 @@ _LINE_S = 60.0
 
 
 class Monitoring:
-    """Adds this process's figures to those of the crawl; what Redis did not take is sent again."""
+    """Background tasks that report the figures of this process and measure its event loop."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -54,7 +55,7 @@ class Monitoring:
         redis = await Servers.of(self._crawler).redis()
         crawl = Scheduler.of(self._crawler).crawl
         self._ledger = Ledger(redis, crawl)
-        # It may be away by now; others say that.
+        # Redis may be away by now; other components log that.
         with suppress(*RedisAway):
             found = await instances(redis, crawl)
             if line := silent_line(found, self._crawler.settings.getfloat("LEASE_TTL")):
@@ -62,7 +63,7 @@ class Monitoring:
         loop = asyncio.get_running_loop()
         self._tasks = [
             loop.create_task(self._flush_forever()),
-            loop.create_task(self._watch_forever()),
+            loop.create_task(self._measure_lag_forever()),
             loop.create_task(self._log_forever()),
         ]
 
@@ -85,19 +86,19 @@ class Monitoring:
         try:
             await self._ledger.add(self._process_stats.figures(), now_s=time.time())
         except RedisAway as error:
-            logger.debug("The figures of this process wait: %s", error)
+            logger.debug("The figures of this process are sent later: %s", error)
         except Exception:
-            # The figures must not be the end of a crawl, nor the end of themselves.
-            logger.exception("The figures of this process could not be added; trying again")
+            # Neither the crawl nor this task may end because of figures.
+            logger.exception("The figures of this process could not be sent; trying again")
         else:
-            self._process_stats.answered(time.monotonic() - started_s)
+            self._process_stats.observe_redis(time.monotonic() - started_s)
 
-    async def _watch_forever(self) -> None:
-        """How late the event loop is: then something holds it up, and all fetches wait."""
+    async def _measure_lag_forever(self) -> None:
+        """Measure how late the event loop is: if something blocks it, all fetches wait."""
         while True:
-            asked_s = time.monotonic() + _LAG_S
+            due_s = time.monotonic() + _LAG_S
             await asyncio.sleep(_LAG_S)
-            self._process_stats.late(max(0.0, time.monotonic() - asked_s))
+            self._process_stats.observe_lag(max(0.0, time.monotonic() - due_s))
 
     async def _log_forever(self) -> None:
         before, since_s = self._process_stats.figures(), time.monotonic()
@@ -105,14 +106,14 @@ class Monitoring:
             await asyncio.sleep(_LINE_S)
             now, now_s = self._process_stats.figures(), time.monotonic()
             figures = minute_figures(
-                grown(before, now), now_s - since_s, self._about(), await self._sizes()
+                grown(before, now),
+                now_s - since_s,
+                held=Scheduler.of(self._crawler).leases.held,
+                store=self._process_stats.store_state,
+                sizes=await self._sizes(),
             )
             logger.info("%s", minute_line(figures), extra={FIGURES: figures})
             before, since_s = now, now_s
-
-    def _about(self) -> dict[str, Any]:
-        held = Scheduler.of(self._crawler).leases.held
-        return {"held": held, "store": self._process_stats.store_state}
 
     async def _sizes(self) -> Sizes | None:
         try:

@@ -1,6 +1,7 @@
 """How the crawl goes: counted by each process, added up for the fleet in Redis, shown and logged.
 
     process_stats  what one process counts: plain counters, nothing per page but sums
+    figures        the table of figures: stat, metric, label; pure
     histogram      durations by size; pure
     ledger         the fleet's figures in Redis: written every two seconds, read by anybody
     report         figures as JSON, and the last minute as one line
@@ -9,7 +10,7 @@
     logs           log lines as text or JSON; secrets are hidden
 
 Keys: `{<crawl>}:totals`, and `{<crawl>}:minute:<n>` for the last two hours. Names of figures are a
-closed list (util/stat_names.py): no host and no text of the web is ever one. docs/metrics.md
+closed list (monitoring/figures.py): no host and no text of the web is ever one. docs/metrics.md
 describes the metrics.
 
 Entry points: `process_stats.ProcessStats.of(crawler)`, `ledger.read`, `logs.install`.

@@ -6,38 +6,44 @@ from collections.abc import Mapping
 from typing import Any
 
 from crawler.frontier import Sizes
-from crawler.monitoring.histogram import FETCH_S, PARSE_S, Histogram
+from crawler.monitoring.figures import by_word, success_rate
+from crawler.monitoring.histogram import FLEET_BOUNDS_S, Histogram
 from crawler.monitoring.ledger import Fleet
 from crawler.util.format import by_reason, plural, rate, share, size
-from crawler.util.stat_names import part, success_rate
 
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-_BOUNDS = {"fetch": FETCH_S, "parse": PARSE_S}
+# Field of the JSON -> figure, or family of figures (figures.py).
+_COUNTS = {
+    "items": "items",
+    "stored": "store/pages",
+    "bytes": "bytes",
+    "requests": "requests",
+    "links_found": "links/found",
+    "links_new": "links/new",
+}
+_FAMILIES = {
+    "links_refused": "links/refused",
+    "robots": "robots",
+    "dns": "dns",
+    "waits": "waits",
+    "store": "store",
+}
+_OF_A_MINUTE = ("pages", "failed", "not_modified", "retries", "bytes", "links_new")
 
 
 def report(fleet: Fleet) -> dict[str, Any]:
-    """Totals, the last hour, each minute of it, and the workers with their rates added up."""
+    """Return totals, the last hour, each minute of it, and the workers with their rates."""
     workers = [{"name": name, **about} for name, about in sorted(fleet.instances.items())]
+    hour = fleet.sum(60)
+    minutes = [(minute, _report_figures(minute.figures)) for minute in fleet.minutes]
     return {
-        "totals": figures(fleet.totals),
-        "hour": {
-            **figures(fleet.sum(60)),
-            "fetch_ms": latency_ms(fleet.sum(60), "fetch"),
-            "parse_ms": latency_ms(fleet.sum(60), "parse"),
-        },
+        "totals": _report_figures(fleet.totals),
+        "hour": _report_figures(hour) | _latencies_ms(hour),
         "minutes": [
-            {
-                "at": minute.at_s,
-                "pages": minute.figures.get("pages", 0),
-                "failed": sum(part(minute.figures, "failed").values()),
-                "not_modified": minute.figures.get("not_modified", 0),
-                "retries": sum(part(minute.figures, "retries").values()),
-                "bytes": minute.figures.get("bytes", 0),
-                "links_new": minute.figures.get("links/new", 0),
-                "fetch_ms": latency_ms(minute.figures, "fetch"),
-                "parse_ms": latency_ms(minute.figures, "parse"),
-            }
-            for minute in fleet.minutes
+            {"at": minute.at_s}
+            | {name: found[name] for name in _OF_A_MINUTE}
+            | _latencies_ms(minute.figures)
+            for minute, found in minutes
         ],
         "workers": workers,
         "rates": {
@@ -47,38 +53,30 @@ def report(fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def figures(found: Mapping[str, int]) -> dict[str, Any]:
-    """Figures by what they are about."""
-    get = found.get
-    failed, retries = part(found, "failed"), part(found, "retries")
-    pages, not_modified = get("pages", 0), get("not_modified", 0)
+def _report_figures(found: Mapping[str, int]) -> dict[str, Any]:
+    failed, retries = by_word(found, "failed"), by_word(found, "retries")
     return {
-        "pages": pages,
-        "not_modified": not_modified,
-        "success_rate": success_rate(pages, not_modified, sum(failed.values())),
-        "items": get("items", 0),
-        "stored": get("store/pages", 0),
-        "bytes": get("bytes", 0),
-        "requests": get("requests", 0),
-        "links_found": get("links/found", 0),
-        "links_new": get("links/new", 0),
+        **_visits(found, failed),
+        **{field: found.get(figure, 0) for field, figure in _COUNTS.items()},
         "failed": sum(failed.values()),
         "retries": sum(retries.values()),
-        "errors": _errors(retries, failed, get("robots/denied", 0)),
-        "statuses": dict(sorted(part(found, "status").items())),
-        "links_refused": part(found, "links/refused"),
-        "duplicates": {kind: get(f"duplicates/{kind}", 0) for kind in ("exact", "near")},
-        "robots": part(found, "robots"),
-        "dns": part(found, "dns"),
-        "waits": part(found, "waits"),
-        "store": part(found, "store"),
+        "errors": _errors(retries, failed, found.get("robots/denied", 0)),
+        "statuses": dict(sorted(by_word(found, "status").items())),
+        "duplicates": {"exact": 0, "near": 0} | by_word(found, "duplicates"),
+        **{field: by_word(found, family) for field, family in _FAMILIES.items()},
     }
+
+
+def _visits(found: Mapping[str, int], failed: Mapping[str, int]) -> dict[str, Any]:
+    pages, not_modified = found.get("pages", 0), found.get("not_modified", 0)
+    rate_ = success_rate(pages, not_modified, sum(failed.values()))
+    return {"pages": pages, "not_modified": not_modified, "success_rate": rate_}
 
 
 def _errors(
     retries: Mapping[str, int], failed: Mapping[str, int], denied: int
 ) -> list[dict[str, Any]]:
-    """What kept pages away and how often: tried again, final, or forbidden by robots.txt."""
+    """Return how often each cause prevented a page: retried, failed, or denied by robots.txt."""
     blocked = {"robots": denied} if denied else {}
     kinds = {"retried": retries, "failed": failed, "blocked": blocked}
     count = {
@@ -89,57 +87,46 @@ def _errors(
     return [{"cause": cause, **count[cause]} for cause in causes]
 
 
-def latency_ms(found: Mapping[str, int], kind: str) -> dict[str, float | None]:
-    """Quantiles of a kind of duration, in milliseconds; None where there was none."""
-    values = Histogram.of(found, kind, _BOUNDS[kind]).quantiles(_SHARES.values())
-    return {
-        name: None if value is None else round(value * 1000, 1)
-        for name, value in zip(_SHARES, values, strict=True)
-    }
-
-
-def grown(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
-    """What was counted between two readings."""
-    return {name: by for name, count in now.items() if (by := count - before.get(name, 0))}
+def _latencies_ms(found: Mapping[str, int]) -> dict[str, dict[str, float | None]]:
+    """Return quantiles of fetch and parse times in milliseconds; None where there were none."""
+    latencies: dict[str, dict[str, float | None]] = {}
+    for kind, bounds_s in FLEET_BOUNDS_S.items():
+        values = Histogram.from_figures(found, kind, bounds_s).quantiles(_SHARES.values())
+        latencies[f"{kind}_ms"] = {
+            name: None if value is None else round(value * 1000, 1)
+            for name, value in zip(_SHARES, values, strict=True)
+        }
+    return latencies
 
 
 def minute_figures(
-    counted: Mapping[str, int], seconds: float, about: Mapping[str, Any], sizes: Sizes | None
+    counted: Mapping[str, int], seconds: float, *, held: int, store: str, sizes: Sizes | None
 ) -> dict[str, Any]:
-    """The vital figures, as a structured log has them."""
-    pages, not_modified = counted.get("pages", 0), counted.get("not_modified", 0)
-    failed = part(counted, "failed")
+    """Return the figures of a process's last minute, for a structured log."""
+    failed = by_word(counted, "failed")
     figures: dict[str, Any] = {
         "seconds": round(seconds, 1),
-        "pages": pages,
-        "pages_per_s": round(pages / seconds, 2) if seconds > 0 else 0.0,
-        "not_modified": not_modified,
-        "success_rate": success_rate(pages, not_modified, sum(failed.values())),
+        **_visits(counted, failed),
+        "pages_per_s": round(counted.get("pages", 0) / seconds, 2) if seconds > 0 else 0.0,
         "items": counted.get("items", 0),
         "bytes": counted.get("bytes", 0),
         "failed": failed,
-        "retries": part(counted, "retries"),
+        "retries": by_word(counted, "retries"),
         "links_new": counted.get("links/new", 0),
         "robots_denied": counted.get("robots/denied", 0),
-        "duplicates": sum(part(counted, "duplicates").values()),
-        "fetch_ms": latency_ms(counted, "fetch"),
-        "parse_ms": latency_ms(counted, "parse"),
-        "held": about.get("held", 0),
-        "store": about.get("store", "off"),
+        "duplicates": sum(by_word(counted, "duplicates").values()),
+        **_latencies_ms(counted),
+        "held": held,
+        "store": store,
     }
     if sizes is not None:
-        figures["crawl"] = {
-            "pages": sizes.pages,
-            "waiting": sizes.waiting,
-            "retries": sizes.retries,
-            "dead": sizes.dead,
-            "hosts": sizes.hosts,
-        }
+        names = ("pages", "waiting", "retries", "dead", "hosts")
+        figures["crawl"] = {name: getattr(sizes, name) for name in names}
     return figures
 
 
 def minute_line(figures: Mapping[str, Any]) -> str:
-    """The same for people."""
+    """Return the figures of a minute as a line for people."""
     fetch = figures["fetch_ms"]
     parts = [
         f"{plural(figures['pages'], 'page')} ({rate(figures['pages_per_s'])}/s)",
@@ -147,7 +134,7 @@ def minute_line(figures: Mapping[str, Any]) -> str:
         f"failed {by_reason(figures['failed'])}",
         plural(figures["items"], "item"),
         size(figures["bytes"]),
-        f"{plural(figures['links_new'], 'new link')}",
+        plural(figures["links_new"], "new link"),
         f"{figures['duplicates']:,} duplicates",
         f"{figures['robots_denied']:,} denied by robots.txt",
         f"retries {by_reason(figures['retries'])}",

@@ -46,7 +46,6 @@ from crawler.items import Page, parent_of
 from crawler.scheduling.outcome import no_page_stat, page_of
 from crawler.scheduling.retry_policy import Bury, Retry, RetryPolicy
 from crawler.util.file_limit import OutOfSockets
-from crawler.util.stat_names import failed_stat
 
 if TYPE_CHECKING:
     from crawler.scheduling.lease_pool import LeasePool
@@ -145,7 +144,7 @@ class Failures:
             else:
                 page = _unanswered(lease, _reason(error))
                 if isinstance(error, TooBigUnpacked):
-                    no_page = failed_stat(page.reason)
+                    no_page = f"failed/{page.reason}"
             self._recrawls.tell(page, lease, None)
             done = partial(self._leases.done, lease, page=False, no_page=no_page)
             self._record(page, lease, done)

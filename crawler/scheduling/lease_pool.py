@@ -36,7 +36,6 @@ from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.retry_policy import Bury, Retry
 from crawler.servers.redis.health import GaveUp, RedisHealth
 from crawler.util.request_meta import LEASE
-from crawler.util.stat_names import PAGES_CRAWLED, failed_stat
 from crawler.util.tasks import end
 
 if TYPE_CHECKING:
@@ -148,10 +147,10 @@ class LeasePool:
     ) -> None:
         """Finish the URL, for good or until `again`. Its links are in the frontier by now.
 
-        `no_page` is the stat that counts why it gave no page, see util/stat_names.py.
+        `no_page` is the stat that counts why it gave no page, see monitoring/figures.py.
         """
         if page or no_page:
-            self._hooks.count(PAGES_CRAWLED if page else no_page)
+            self._hooks.count("pages/crawled" if page else no_page)
         self.outbox.done(lease, page=page, again=again)
         self._settled(lease)
 
@@ -167,7 +166,7 @@ class LeasePool:
 
     def _give_up(self, lease: Lease, reason: str) -> None:
         if lease.entry.kind is Kind.PAGE:
-            self._hooks.count(failed_stat(reason))
+            self._hooks.count(f"failed/{reason}")
         if (again := self._recrawls.after_failures(lease)) is not None:
             self.outbox.done(lease, page=False, again=again)
             self._hooks.count("recrawl/failed")

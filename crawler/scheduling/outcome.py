@@ -10,7 +10,6 @@ from crawler.download.receiver import TYPE_NOT_ACCEPTED
 from crawler.items import NOT_MODIFIED, Page, parent_of
 from crawler.parsing.document import Directives, of_headers
 from crawler.util.request_meta import LEASE
-from crawler.util.stat_names import PAGES_NOT_MODIFIED, failed_stat
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -81,8 +80,8 @@ def page_of(response: Response) -> Page:
 def no_page_stat(response: Response) -> str:
     """The stat that counts a final answer whose status is not 2xx."""
     if NOT_MODIFIED in response.flags:
-        return PAGES_NOT_MODIFIED
-    return failed_stat(f"status_{response.status}")
+        return "pages/not_modified"
+    return f"failed/status_{response.status}"
 
 
 def asked_by_headers(response: Response, crawler_name: str) -> Directives:

@@ -5,7 +5,6 @@
     breaker       when a server that fails is left alone; pure
     format        numbers and durations as people read and write them; pure
     secrets       hide passwords and tokens in texts; pure
-    stat_names    the closed list of figures, and which stat is which figure; pure
     request_meta  keys of a request's meta that several packages use
     file_limit    open files: how many a crawl needs, what fits into less
     interrupts    SIGINT and SIGTERM before an event loop handles them

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crawler.monitoring.ledger import read
-from crawler.monitoring.prometheus import Sheet, add_fleet, read_fleet
+from crawler.monitoring.prometheus import Sheet, add_fleet
 from crawler.monitoring.report import report
 from crawler.servers.redis.connection import connect
 from tests.acceptance.crawls import Crawls, scrapy
@@ -41,7 +41,8 @@ async def test_a_url_counts_once_and_all_views_agree(
 
     redis = await connect(redis_url)
     totals = report(await read(redis, "web"))["totals"]
-    reading = await read_fleet(redis, "web")
+    sheet = Sheet("web")
+    await add_fleet(sheet, redis, "web")
     await redis.aclose()
     assert (totals["pages"], totals["failed"]) == (len(PAGES), sum(FAILED.values()))
     assert totals["success_rate"] == pytest.approx(success)
@@ -55,8 +56,6 @@ async def test_a_url_counts_once_and_all_views_agree(
     assert (errors["status_500"]["retried"], errors["status_500"]["failed"]) == (1, 1)
     assert errors["robots"]["blocked"] == 2
 
-    sheet = Sheet("web")
-    add_fleet(sheet, reading)
     metrics = sheet.text().decode()
     assert 'crawler_pages_crawled_total{crawl="web",scope="fleet"} 4.0' in metrics
     assert 'crawler_pages_failed_total{cause="status_404",crawl="web",scope="fleet"} 3.0' in metrics

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from crawler.admin import queries
 from crawler.admin.dependencies import TheCrawl
 from crawler.monitoring.ledger import MINUTES_MAX
-from crawler.monitoring.prometheus import CONTENT_TYPE, Sheet, add_fleet, add_worker, read_fleet
+from crawler.monitoring.prometheus import CONTENT_TYPE, Sheet, add_fleet, add_worker
 
 router = APIRouter(tags=["figures"])
 
@@ -23,9 +23,9 @@ router = APIRouter(tags=["figures"])
 async def metrics(crawl: TheCrawl) -> Response:
     """The metrics of the process that is asked, if it crawls, and those of the whole fleet."""
     sheet = Sheet(crawl.name)
-    add_fleet(sheet, await read_fleet(crawl.redis, crawl.name))
-    if crawl.worker is not None:
-        add_worker(sheet, crawl.worker)
+    await add_fleet(sheet, crawl.redis, crawl.name)
+    if crawl.crawler is not None:
+        add_worker(sheet, crawl.crawler)
     return Response(sheet.text(), media_type=CONTENT_TYPE)
 
 

@@ -16,9 +16,9 @@ from crawler.commands._fleet.view import FleetView, Row
 from crawler.errors import CrawlerError, ExitCode
 from crawler.frontier import CrawlControl, Sizes
 from crawler.monitoring import ledger
+from crawler.monitoring.figures import by_word
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway
-from crawler.util.stat_names import part
 
 _LOOK_S = 0.1
 # Processes that were told twice to stop get this long before they are killed.
@@ -163,7 +163,7 @@ class CrawlSnapshot:
             pages=self._pages - self._pages_before,
             not_modified=grown.get("not_modified", 0),
             bytes=grown.get("bytes", 0),
-            failed=sum(part(grown, "failed").values()),
+            failed=sum(by_word(grown, "failed").values()),
             stopping=supervisor.stopping,
         )
 

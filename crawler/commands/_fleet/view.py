@@ -18,8 +18,8 @@ from rich.text import Text
 
 from crawler.frontier import Sizes
 from crawler.monitoring import logs
+from crawler.monitoring.figures import success_rate
 from crawler.util.format import duration, plural, rate, share, size
-from crawler.util.stat_names import success_rate
 from crawler.util.tasks import end
 
 _COLOURS = {

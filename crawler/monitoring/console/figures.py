@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crawler.frontier import Sizes
-from crawler.util.stat_names import PAGES_CRAWLED, PAGES_NOT_MODIFIED, failed_stat, success_rate
+from crawler.monitoring.figures import success_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Process:
     """What this process did in this run."""
 
     elapsed_s: float = 0.0
-    # How visits to URLs ended, as util/stat_names.py defines it: pages, not modified, failed by
+    # How visits to URLs ended, as monitoring/figures.py defines it: pages, not modified, failed by
     # cause.
     pages: int = 0
     not_modified: int = 0
@@ -79,9 +79,9 @@ def process_figures(stats: Mapping[str, Any], *, elapsed_s: float, items: int = 
     """The figures of this process from Scrapy's stats; `items` of them are no pages of ours."""
     return Process(
         elapsed_s=elapsed_s,
-        pages=stats.get(PAGES_CRAWLED, 0),
-        not_modified=stats.get(PAGES_NOT_MODIFIED, 0),
-        failed=_by_reason(stats, failed_stat("")),
+        pages=stats.get("pages/crawled", 0),
+        not_modified=stats.get("pages/not_modified", 0),
+        failed=_by_reason(stats, "failed/"),
         stored=stats.get("store/pages", 0),
         not_kept=stats.get("store/not_kept", 0),
         items=items,

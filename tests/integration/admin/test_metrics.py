@@ -12,8 +12,6 @@ from crawler.admin.server import listen
 from crawler.errors import ConfigurationError
 from crawler.frontier import Frontier
 from crawler.monitoring.ledger import Ledger
-from crawler.monitoring.process_stats import ProcessStats
-from crawler.monitoring.prometheus import WorkerReading
 from tests.support.crawlers import project_crawler
 from tests.support.promtool import promtool
 
@@ -36,8 +34,9 @@ async def test_a_worker_answers_for_itself_and_for_the_fleet(redis_client: Any) 
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
         scheduler=SimpleNamespace(leases=leases), downloader=SimpleNamespace(active=())
     )
-    worker = WorkerReading(ProcessStats({"pages/crawled": 7}), crawler)
-    async with client_of(CrawlContext("crawl", redis_client, worker=worker)) as client:
+    assert crawler.stats is not None
+    crawler.stats.set_value("pages/crawled", 7)
+    async with client_of(CrawlContext("crawl", redis_client, crawler=crawler)) as client:
         answer = await client.get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=")

@@ -5,7 +5,7 @@ import pytest
 from crawler.errors import CrawlerError
 from crawler.frontier import Entry, Frontier
 from crawler.monitoring.ledger import Ledger
-from crawler.monitoring.prometheus import Sheet, add_fleet, read_fleet
+from crawler.monitoring.prometheus import Sheet, add_fleet
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
 from tests.support.private_redis import PrivateRedis
@@ -22,7 +22,7 @@ async def test_any_process_reads_the_metrics_of_the_crawl(
     await frontier.add([Entry(id=fingerprint(url), url=url, queue=2)])
     await Ledger(redis, "crawl").add({"pages": 41}, now_s=1e9)
     sheet = Sheet("crawl")
-    add_fleet(sheet, await read_fleet(redis, "crawl"))
+    await add_fleet(sheet, redis, "crawl")
     lines = sheet.text().decode().splitlines()
     assert 'crawler_pages_crawled_total{crawl="crawl",scope="fleet"} 41.0' in lines
     assert 'crawler_frontier_size{crawl="crawl",queue="2",state="front"} 1.0' in lines
@@ -36,7 +36,7 @@ async def test_any_process_reads_the_metrics_of_the_crawl(
 async def test_a_crawl_that_does_not_exist_has_no_metrics(redis_url: str) -> None:
     redis = await connect(redis_url)
     with pytest.raises(CrawlerError):
-        await read_fleet(redis, "crawl")
+        await add_fleet(Sheet("crawl"), redis, "crawl")
     await redis.aclose()
 
 
@@ -45,5 +45,7 @@ async def test_a_redis_that_is_away_is_told() -> None:
         redis = await connect(server.url)
         await Frontier(redis, "crawl").open()
         server.kill()
-        assert await read_fleet(redis, "crawl") is None
+        sheet = Sheet("crawl")
+        await add_fleet(sheet, redis, "crawl")
+        assert sheet.text().decode().splitlines()[-1] == 'crawler_redis_up{crawl="crawl"} 0.0'
         await redis.aclose()

@@ -20,7 +20,7 @@ def test_figures_make_the_same_histogram_again() -> None:
     histogram = Histogram(FETCH_S)
     for duration_s in (0.004, 0.2, 0.21, 77.0):
         histogram.observe(duration_s)
-    again = Histogram.of(histogram.figures("fetch"), "fetch", FETCH_S)
+    again = Histogram.from_figures(histogram.figures("fetch"), "fetch", FETCH_S)
     assert again.counts == histogram.counts
     assert again.sum_s == pytest.approx(histogram.sum_s)
 

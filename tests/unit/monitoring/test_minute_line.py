@@ -9,10 +9,11 @@ import pytest
 
 from crawler.extensions import monitoring as extension
 from crawler.frontier import Sizes
+from crawler.monitoring.figures import grown
 from crawler.monitoring.histogram import FETCH_S, Histogram
 from crawler.monitoring.logs import FIGURES
 from crawler.monitoring.process_stats import ProcessStats
-from crawler.monitoring.report import grown, minute_figures, minute_line
+from crawler.monitoring.report import minute_figures, minute_line
 from tests.unit.schedulers import WritingScheduler, crawler_with
 
 
@@ -43,7 +44,7 @@ def test_the_line_has_the_vital_figures() -> None:
         "robots/denied": 2,
         **histogram.figures("fetch"),
     }
-    figures = minute_figures(counted, 60.0, {"held": 7, "store": "away"}, sizes())
+    figures = minute_figures(counted, 60.0, held=7, store="away", sizes=sizes())
     line = minute_line(figures)
     assert line.startswith(
         "last 60 s: 120 pages (2.0/s), success 65.0%, failed 70 (status_404 70), "
@@ -57,7 +58,7 @@ def test_the_line_has_the_vital_figures() -> None:
 
 
 def test_without_redis_and_without_fetches_there_is_a_line_too() -> None:
-    line = minute_line(minute_figures({}, 60.0, {}, None))
+    line = minute_line(minute_figures({}, 60.0, held=0, store="off", sizes=None))
     assert line.startswith("last 60 s: 0 pages (0.0/s), success –, failed 0, 0 items, 0 B")
     assert "crawl" not in line
 

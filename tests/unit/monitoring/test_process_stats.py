@@ -17,9 +17,9 @@ def test_rates_are_those_of_the_last_seconds() -> None:
 
 def test_the_worst_lag_since_the_last_beat_is_told_once() -> None:
     process_stats = ProcessStats({})
-    process_stats.late(0.02)
-    process_stats.late(0.3)
-    process_stats.late(0.01)
+    process_stats.observe_lag(0.02)
+    process_stats.observe_lag(0.3)
+    process_stats.observe_lag(0.01)
     assert process_stats.about(1.0)["loop_lag_ms"] == 300.0
     assert process_stats.about(2.0)["loop_lag_ms"] == 0.0
     assert process_stats.lag.count == 3
@@ -28,7 +28,7 @@ def test_the_worst_lag_since_the_last_beat_is_told_once() -> None:
 def test_the_state_of_the_store_and_what_others_add_are_told() -> None:
     process_stats = ProcessStats({STORE_STATE: "away"})
     process_stats.extra["admin_port"] = 6080
-    process_stats.answered(0.0021)
+    process_stats.observe_redis(0.0021)
     about = process_stats.about(1.0)
     assert (about["store"], about["admin_port"], about["redis_ms"]) == ("away", 6080, 2.1)
     assert ProcessStats({}).about(1.0)["store"] == "off"

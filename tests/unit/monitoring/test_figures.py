@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.monitoring.figures import FIGURES, by_word, count_figures, known_cause, known_code
 from crawler.scheduling import failures
 from crawler.settings import RETRY_HTTP_CODES
-from crawler.util.stat_names import FAMILIES, PLAIN, cause_of, code_of, figures_of, part
 
 CRAWLER = Path(__file__).resolve().parents[3] / "crawler"
 
 
 def test_scrapys_stats_become_figures_of_the_fleet() -> None:
-    assert figures_of(
+    assert count_figures(
         {
             "pages/crawled": 3,
             "item_scraped_count": 4,
@@ -42,16 +42,16 @@ def test_scrapys_stats_become_figures_of_the_fleet() -> None:
 
 @given(st.dictionaries(st.text(max_size=40), st.integers(0, 9), max_size=50))
 def test_no_text_of_the_web_becomes_a_name(parts: dict[str, int]) -> None:
-    stats = {f"{family.stat}/{text}": n for family in FAMILIES for text, n in parts.items()}
-    labels = {name.rpartition("/")[2] for name in figures_of(stats)}
+    stats = {f"{row.stat}/{text}": n for row in FIGURES for text, n in parts.items()}
+    labels = {name.rpartition("/")[2] for name in count_figures(stats)}
     assert not {label for label in labels if len(label) > 20}
-    assert len(figures_of(stats)) <= 120
+    assert len(count_figures(stats)) <= 120
 
 
 def test_the_list_of_names_is_short() -> None:
-    statuses = {code_of(str(code)) for code in range(1000)}
+    statuses = {known_code(str(code)) for code in range(1000)}
     assert len(statuses) < 70
-    assert len(PLAIN) < 60
+    assert len(FIGURES) < 60
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ def test_the_list_of_names_is_short() -> None:
     ],
 )
 def test_a_cause_is_one_of_a_few(text: str, cause: str) -> None:
-    assert cause_of(text) == cause
+    assert known_cause(text) == cause
 
 
 def test_codes_nobody_knows_are_told_by_class() -> None:
-    assert [code_of(text) for text in ("404", "499", "700", "abc")] == [
+    assert [known_code(text) for text in ("404", "499", "700", "abc")] == [
         "404",
         "4xx",
         "other",
@@ -90,14 +90,14 @@ def test_reasons_of_the_policies_are_told_apart() -> None:
     assert {"depth", "scope"} <= filters
     assert {"deep", "calendar"} <= traps
     for reason in filters | {f"trap_{reason}" for reason in traps}:
-        assert figures_of({f"links/refused/{reason}": 1}) == {f"links/refused/{reason}": 1}
+        assert count_figures({f"links/refused/{reason}": 1}) == {f"links/refused/{reason}": 1}
 
 
 def test_causes_of_failures_are_told_apart() -> None:
     for cause in {*failures._REASONS.values(), *failures._FINAL.values()}:
-        assert cause_of(cause) == cause
+        assert known_cause(cause) == cause
     for status in RETRY_HTTP_CODES:
-        assert cause_of(f"status_{status}") == f"status_{status}"
+        assert known_cause(f"status_{status}") == f"status_{status}"
 
 
 def test_causes_of_rests_are_told_apart() -> None:
@@ -106,11 +106,27 @@ def test_causes_of_rests_are_told_apart() -> None:
     causes = set(re.findall(r'"(\w+)"', body))
     assert {"minimum", "retry_after", "breaker"} <= causes
     for cause in causes:
-        assert figures_of({f"delay/{cause}": 1}) == {f"waits/{cause}": 1}
+        assert count_figures({f"delay/{cause}": 1}) == {f"waits/{cause}": 1}
 
 
 def test_a_part_is_sorted_by_size() -> None:
-    assert part({"status/404": 1, "status/200": 5, "status/500": 0, "pages": 2}, "status") == {
+    assert by_word({"status/404": 1, "status/200": 5, "status/500": 0, "pages": 2}, "status") == {
         "200": 5,
         "404": 1,
     }
+
+
+def test_every_stat_of_the_table_is_counted_by_a_component() -> None:
+    files = [path for path in CRAWLER.rglob("*.py") if "monitoring" not in path.parts]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    scrapys = ("downloader/", "item_scraped_count", "log_count/")
+    for row in FIGURES:
+        family = row.label is not None and row.label.known is not None
+        stat = f'"{row.stat}/' if family else f'"{row.stat}"'
+        assert row.stat.startswith(scrapys) or stat in code.replace('f"', '"'), row.stat
+
+
+def test_figures_of_one_metric_have_the_same_meaning_and_label() -> None:
+    for row in FIGURES:
+        alike = [other for other in FIGURES if row.metric and other.metric == row.metric]
+        assert len({(other.help, other.label and other.label.name) for other in alike}) <= 1

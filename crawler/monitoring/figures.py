@@ -1,0 +1,257 @@
+"""Figures of a crawl: the stat that counts each, its metric and its field in JSON. Pure.
+
+FIGURES is the only list of them. A new figure is a stat that a component counts and a row here;
+a test compares the rows with docs/metrics.md.
+
+Every visit to a URL of the frontier that came to an end is in one of these figures at the most,
+counted when its lease is settled. They mean the same wherever they are shown:
+
+    pages           the response has a status 2xx
+    not_modified    the response to a recrawl is 304: the page has not changed
+    failed/<cause>  no page: any other final status, or no response after the last attempt
+    robots/denied   not fetched, because robots.txt forbids it: no failure
+
+Redirects (their target is counted), sitemaps, and URLs that people or HOST_RULES exclude are in
+none of them. The success rate is the share of `pages` and `not_modified` among these and `failed`.
+
+Some of Scrapy's stats have class names or texts of the web in their names. Such a part becomes one
+of a few known words or "other", so that there are never more than some two hundred names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+OTHER = "other"
+_CODES = frozenset(
+    "200 201 202 203 204 206 300 301 302 303 304 307 308 400 401 402 403 404 405 406 408 409 410 "
+    "412 413 414 415 416 418 421 422 423 425 426 429 431 451 500 501 502 503 504 505 507 508 520 "
+    "521 522 523 524 525 526 530 999".split()
+)
+_CAUSES = frozenset(
+    "timeout refused connection malformed dns dns_nxdomain truncated private_address too_big "
+    "cancelled scheme stood_still callback_error item_error unreadable damaged poison".split()
+) | {f"status_{code}" for code in _CODES if code >= "400"}
+_STATUS = "status_"
+
+
+def known_code(text: str) -> str:
+    """Return a status code, or the class of an unknown one."""
+    if text in _CODES:
+        return text
+    return f"{text[0]}xx" if len(text) == 3 and text[0] in "12345" else OTHER
+
+
+def known_cause(text: str) -> str:
+    """Return why a fetch failed, without class names and the text after a colon."""
+    text = text.partition(":")[0]
+    for kind in ("callback_error", "item_error"):
+        if text.startswith(kind):
+            return kind
+    if text.startswith(_STATUS):
+        return _STATUS + known_code(text.removeprefix(_STATUS))
+    return text if text in _CAUSES else OTHER
+
+
+def _words(text: str, *, other: str = OTHER) -> Callable[[str], str]:
+    """Return a function that replaces all but these words by `other`."""
+    known = frozenset(text.split())
+    return lambda word: word if word in known else other
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Label of a metric. Its value is `fixed`, or the last part of the figure's name."""
+
+    name: str
+    # Makes one of a few known words of what follows the stat's name. "" is not counted.
+    known: Callable[[str], str] | None = None
+    # Words that the metric has from the start: the first one of a kind would be in no rate.
+    always: tuple[str, ...] = ()
+    fixed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure; if its label has `known`, a family: `<name>/<word>` counts `<stat>/<text>`."""
+
+    # In Redis.
+    name: str
+    # Meaning of its metric; figures without one are in Redis only.
+    help: str = ""
+    label: Label | None = None
+    # Scrapy's; by default it is named like the figure.
+    stat: str = ""
+    # Counter of Prometheus, without _total; by default "crawler_" and the figure's name.
+    metric: str = ""
+    # Units of the stat in a unit of the metric.
+    scale: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stat", self.stat or self.name)
+        if self.help and not self.metric:
+            object.__setattr__(self, "metric", f"crawler_{self.name.replace('/', '_')}")
+
+
+_CAUSE = Label("cause", known_cause, (*sorted(_CAUSES), OTHER))
+_CODE = Label("code", known_code, ("200",))
+_known_refusal = _words(
+    "depth too_long extension excluded scope include exclude trap_growing trap_repeated "
+    "trap_duplicates trap_deep trap_calendar trap_template trap_combinations trap_filters "
+    "trap_session"
+)
+_known_redirect = _words("301 302 303 307 308 refused redirect_loop too_many_redirects")
+_known_delay = _words("minimum host_rule rate adaptive crawl_delay breaker retry_after overload")
+_known_rules = _words("denied fetched cached deferred unreachable crawl_delay_too_long", other="")
+_known_lookup = _words("hits misses stale errors nxdomain deferred prefetched", other="")
+_REFUSAL = Label("reason", _known_refusal, ("scope",))
+_REDIRECT = Label("kind", lambda text: _known_redirect(text.partition("/")[0]), ("301",))
+_DELAY = Label("cause", _known_delay, ("minimum",))
+_RULES = Label("result", _known_rules, ("denied",))
+_LOOKUP = Label("result", _known_lookup, ("misses",))
+_DUPLICATE = Label("kind", _words("exact near", other=""), ("exact",))
+_RECRAWL = Label("kind", _words("changed unchanged failed", other=""))
+_ERROR, _WARNING = Label("level", fixed="error"), Label("level", fixed="warning")
+_LOG = ("Lines of the log, by level", "crawler_log_messages")
+
+FIGURES = (
+    # --- visits -----------------------------------------------------------------------------------
+    Figure(
+        *("pages", "Pages: visits answered with a status 2xx"),
+        stat="pages/crawled",
+        metric="crawler_pages_crawled",
+    ),
+    Figure(
+        *("not_modified", "Recrawls answered with 304: no page, and no failure"),
+        stat="pages/not_modified",
+        metric="crawler_pages_not_modified",
+    ),
+    Figure(
+        *("failed", "Visits that ended without a page: in another status or without an answer"),
+        label=_CAUSE,
+        metric="crawler_pages_failed",
+    ),
+    Figure("retries", "Fetches that failed and are tried again later, by cause", _CAUSE, "retry"),
+    Figure("recrawl", label=_RECRAWL),
+    # --- fetches ----------------------------------------------------------------------------------
+    Figure(
+        *("requests", "HTTP requests sent, those for robots.txt and sitemaps included"),
+        stat="downloader/request_count",
+    ),
+    Figure("responses", stat="downloader/response_count"),
+    Figure(
+        *("status", "HTTP responses by status code", _CODE),
+        stat="downloader/response_status_count",
+        metric="crawler_responses",
+    ),
+    Figure(
+        *("bytes", "Bytes of responses, as they came"),
+        stat="downloader/response_bytes",
+        metric="crawler_response_bytes",
+    ),
+    Figure("redirects", "Redirects by status, or by what became of them", _REDIRECT),
+    Figure("robots", "Looks at robots.txt rules by result", _RULES),
+    Figure("dns", "Names looked up by result", _LOOKUP, metric="crawler_dns_lookups"),
+    Figure("guard/refused", "Connections into private networks that were refused"),
+    Figure(
+        *("waits", "Rests of hosts by what decided their length", _DELAY),
+        stat="delay",
+        metric="crawler_politeness_waits",
+    ),
+    Figure(
+        *("waits_ms", "Seconds of all rests that hosts were given"),
+        stat="politeness/rest_ms",
+        metric="crawler_politeness_wait_seconds",
+        scale=1000,
+    ),
+    Figure(
+        *("breaker/opened", "Hosts that were left alone as they gave no answer"),
+        metric="crawler_host_breaker_opened",
+    ),
+    Figure("breaker/half_open"),
+    Figure("breaker/closed"),
+    # --- links ------------------------------------------------------------------------------------
+    Figure(
+        *("links/found", "URLs offered to the frontier, known ones included"),
+        stat="frontier/discovered",
+        metric="crawler_links_discovered",
+    ),
+    Figure("links/new", "URLs that the frontier had not seen before", stat="frontier/added"),
+    Figure("links/cached", stat="frontier/cached"),
+    Figure("links/refused", "Links that were not followed, by reason", _REFUSAL),
+    Figure(
+        *("links/spilled", "URLs that wait in MongoDB, as the frontier had no room"),
+        stat="frontier/refused",
+    ),
+    Figure("sitemaps/read", "Sitemaps that were read"),
+    # --- pages and items --------------------------------------------------------------------------
+    Figure("duplicates", "Pages that are duplicates, exact or near", _DUPLICATE),
+    Figure(
+        *("items", "Items that went through all pipelines"),
+        stat="item_scraped_count",
+        metric="crawler_items_scraped",
+    ),
+    Figure(
+        *("store/pages", "Pages whose content was written to MongoDB"),
+        metric="crawler_pages_stored",
+    ),
+    Figure("store/records", "Pages whose metadata was written to MongoDB"),
+    Figure("store/batches", "Batches written to MongoDB"),
+    Figure("store/bytes", "Bytes of stored pages before compression"),
+    Figure("store/compressed_bytes", "Bytes of stored pages after compression"),
+    Figure("store/failed_flushes", "Batches that MongoDB did not take at first"),
+    Figure(
+        *("store/flush_ms", "Seconds in which batches were written"),
+        metric="crawler_store_flush_seconds",
+        scale=1000,
+    ),
+    # --- the log ----------------------------------------------------------------------------------
+    Figure("errors", _LOG[0], _ERROR, "log_count/ERROR", _LOG[1]),
+    Figure("warnings", _LOG[0], _WARNING, "log_count/WARNING", _LOG[1]),
+)
+_NAMES = {figure.stat: figure.name for figure in FIGURES}
+_FAMILIES = {
+    f"{figure.stat}/": (f"{figure.name}/", figure.label.known)
+    for figure in FIGURES
+    if figure.label is not None and figure.label.known is not None
+}
+
+
+def count_figures(stats: Mapping[str, Any]) -> dict[str, int]:
+    """Return the figures in Scrapy's stats; stats that belong to none are left out."""
+    found: dict[str, int] = {}
+    for stat, value in stats.items():
+        name = _name(stat)
+        if name and isinstance(value, (int, float)):
+            found[name] = found.get(name, 0) + int(value)
+    return found
+
+
+def _name(stat: str) -> str:
+    if stat in _NAMES:
+        return _NAMES[stat]
+    for prefix, (name, known) in _FAMILIES.items():
+        if stat.startswith(prefix):
+            word = known(stat[len(prefix) :])
+            return name + word if word else ""
+    return ""
+
+
+def by_word(figures: Mapping[str, int], family: str) -> dict[str, int]:
+    """Return the figures of a family by word, the largest first, without zeros."""
+    prefix = f"{family}/"
+    found = {name[len(prefix) :]: n for name, n in figures.items() if name.startswith(prefix) and n}
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def grown(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+    """Return what was counted between two readings."""
+    return {name: by for name, count in now.items() if (by := count - before.get(name, 0))}
+
+
+def success_rate(pages: int, not_modified: int, failed: int) -> float | None:
+    """Return the share of visits that found their page; None before the first one ended."""
+    found = pages + not_modified
+    return found / (found + failed) if found + failed else None
