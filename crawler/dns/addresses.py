@@ -1,4 +1,4 @@
-"""Judge which addresses a crawler may connect to, and read addresses in settings. Pure: no I/O."""
+"""Decide which addresses a crawler may connect to, and parse addresses in settings. Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from crawler.errors import ConfigurationError
 
 Network = IPv4Network | IPv6Network
 
-# Prefixes under which an IPv4 address hides in an IPv6 one: translated (RFC 6052), and two older
-# forms that nobody should use.
+# Prefixes of IPv6 addresses that contain an IPv4 address: translated (RFC 6052), and two obsolete
+# forms.
 _TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
-# Not for the public, whatever the standard library's version says of them: Teredo, local
-# translation, documentation, segment routing, site-local, relays of 6to4, protocol assignments; and
-# 168.63.129.16, which is public by its number and every machine's own platform in Azure.
+# Refused whatever the standard library says, which varies by version: Teredo, local translation,
+# documentation, segment routing, site-local, 6to4 relays, protocol assignments; and 168.63.129.16,
+# a public number that in Azure is the platform of the machine itself.
 _REFUSED = tuple(
     map(
         ip_network,
@@ -35,12 +35,12 @@ _REFUSED = tuple(
 
 
 def networks(texts: Iterable[str]) -> list[Network]:
-    """The networks that these texts name, or ValueError."""
+    """Parse networks; raises ValueError."""
     return [ip_network(text, strict=False) for text in texts]
 
 
 def may_connect(host: str, allowed: Iterable[Network]) -> bool:
-    """Whether an address, with or without a scope (%eth0), may be connected to."""
+    """Return whether an address, with or without a scope (%eth0), may be connected to."""
     address = ip_address(host.partition("%")[0])
     if any(address in network for network in allowed):
         return True
@@ -51,7 +51,7 @@ def may_connect(host: str, allowed: Iterable[Network]) -> bool:
 
 
 def literal(host: str) -> str | None:
-    """The address that a URL's host is by itself, without brackets; None for a name."""
+    """Return a URL's host without brackets if it is an address, or localhost; None for a name."""
     text = host.strip("[]").removesuffix(".")
     if text == "localhost" or text.endswith(".localhost"):
         return "127.0.0.1"
@@ -68,7 +68,7 @@ def is_address(host: str) -> bool:
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The IPv4 address inside an IPv6 one, where there is one; else the address itself."""
+    """Return the IPv4 address inside an IPv6 address, or the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:
@@ -86,7 +86,7 @@ _MAX_PORT = 65_535
 
 
 def target(setting: str, to: str, name: str | None = None) -> tuple[str, int]:
-    """Address and port (0: none given) of a setting's value, or of what `name` stands for in it."""
+    """Parse the address and port (0: none) of a setting's value, or of its entry `name`."""
     found = _TARGET.fullmatch(str(to))
     try:
         if found is None:
@@ -103,10 +103,10 @@ def target(setting: str, to: str, name: str | None = None) -> tuple[str, int]:
 
 
 def overrides(given: Mapping[str, str]) -> dict[str, tuple[str, int]]:
-    """DNS_OVERRIDES, read: name or ".suffix" → address and port (0: the URL's own)."""
+    """Parse DNS_OVERRIDES: name or ".suffix" → address and port (0: that of the URL)."""
     return {name.lower(): target("DNS_OVERRIDES", to, name) for name, to in given.items()}
 
 
 def servers(given: Iterable[str]) -> list[tuple[str, int]]:
-    """DNS_SERVERS, read: addresses and ports (0: the usual one)."""
+    """Parse DNS_SERVERS: addresses and ports (0: the default one)."""
     return [target("DNS_SERVERS", to) for to in given]

@@ -1,8 +1,8 @@
-"""Addresses of hosts: in Redis for the fleet, and the recent ones in memory. Bounded.
+"""Cache the addresses of hosts: in Redis for the fleet, the recent ones in memory. Bounded.
 
-An answer is used as long as DNS says, within limits; that there is no such name, for a minute. When
-DNS gives no answer, an old one is used for up to a day. A name is looked up once at a time, and
-while DNS is down one name at a time.
+An answer is used for its TTL, within limits; "no such name" for a minute. While DNS fails, expired
+answers are used for up to a day. A process looks a name up once at a time, and while DNS is down it
+looks up one name at a time.
 """
 
 from __future__ import annotations
@@ -31,28 +31,16 @@ logger = logging.getLogger(__name__)
 
 _NEGATIVE_S = 60.0
 _STALE_S = 86_400.0
-# An old answer is used so long before DNS is asked again.
+# Seconds for which an expired answer is used before DNS is asked again.
 _STALE_HOLD_S = 30.0
-# An answer that is used in the last tenth of its time is renewed meanwhile.
+# An answer that is used in the last tenth of its TTL is renewed in the background.
 _RENEW_SHARE = 0.1
 _PREFETCH_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Ttl:
-    """Seconds that an answer of DNS is used, whatever it says itself."""
-
-    min_s: float = 60.0
-    max_s: float = 3600.0
-
-    def of(self, ttl_s: float) -> float:
-        """The seconds for an answer that says so many."""
-        return min(max(ttl_s, self.min_s), self.max_s)
-
-
-@dataclass(frozen=True, slots=True)
 class _Record:
-    """No addresses: there is no such name."""
+    """Answer in the cache. One without addresses says that the name does not exist."""
 
     addresses: tuple[str, ...]
     fresh_until: float
@@ -62,47 +50,52 @@ class _Record:
 
 
 class DnsCache:
-    """`redis` may be set when there is one; until then nothing is shared."""
+    """Cache over a `Lookup`; answers are shared once `redis` is set.
+
+    TTLs below `min_ttl_s` and above `max_ttl_s` are not believed.
+    """
 
     def __init__(
         self,
         lookup: Lookup,
         *,
         size: int,
-        ttl: Ttl | None = None,
+        min_ttl_s: float,
+        max_ttl_s: float,
         breaker: DnsBreaker | None = None,
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.redis: Redis | None = None
-        # Answers that DNS gave, "no such name" included: it grows only while DNS works.
+        # Number of answers from DNS, "no such name" included. It grows only while DNS works.
         self.answers = 0
         self._lookup = lookup
         self._size = size
-        self._ttl = ttl or Ttl()
+        self._min_ttl_s = min_ttl_s
+        self._max_ttl_s = max_ttl_s
         self._breaker = breaker or DnsBreaker()
         self._count = count
         self._recent: OrderedDict[str, _Record] = OrderedDict()
         self._in_flight: dict[str, asyncio.Task[_Record | None]] = {}
 
     def knows(self, host: str) -> bool:
-        """Is there an answer in memory, "no such name" included?"""
+        """Return whether an answer is in memory, "no such name" included."""
         record = self._recent.get(host)
         return record is not None and monotonic() < record.fresh_until
 
     def recent(self, host: str) -> tuple[str, ...]:
-        """The addresses of a host in memory, however old; none if there are none."""
+        """Return the addresses of a host that are in memory, even if they are expired."""
         record = self._recent.get(host)
         return () if record is None else record.addresses
 
     async def get(self, host: str, *, counted: bool = True) -> tuple[str, ...]:
-        """The addresses of a host, or NoSuchHost, or DnsFailed.
+        """Return the addresses of a host; raises NoSuchHost or DnsFailed.
 
-        `counted`: an answer from the cache appears in the statistics.
+        An answer from memory is counted in the stats only if `counted`.
         """
         record = self._recent.get(host)
         now = monotonic()
         if record is None or now >= record.fresh_until:
-            # The lookup goes on for others if this caller gives up.
+            # Shielded: the lookup goes on for other callers if this one is cancelled.
             record = await asyncio.shield(self._find_once(host))
         elif counted:
             self._count("dns/stale" if record.stale else "dns/hits")
@@ -116,9 +109,10 @@ class DnsCache:
         return record.addresses
 
     def prefetch(self, hosts: Iterable[str]) -> list[str]:
-        """Look these up in the background, if they are not known for long enough.
+        """Look up hosts in the background if their answers are missing or expire soon.
 
-        Returns those that are. While DNS is down none is: fetches find out when it is back.
+        Returns those that are looked up: none while DNS is down, since fetches find out when it
+        is back.
         """
         now, started = monotonic(), []
         for host in hosts:
@@ -131,7 +125,7 @@ class DnsCache:
         return started
 
     async def close(self) -> None:
-        """End the lookups that are still going on."""
+        """Cancel the lookups that are still running."""
         tasks = list(self._in_flight.values())
         for task in tasks:
             task.cancel()
@@ -149,13 +143,13 @@ class DnsCache:
     def _found(self, host: str, task: asyncio.Task[_Record | None]) -> None:
         self._in_flight.pop(host, None)
         if not task.cancelled():
-            task.exception()  # asyncio logs those that nobody looks at
+            task.exception()  # asyncio logs exceptions that nobody retrieves
 
     async def _find(self, host: str) -> _Record | None:
-        """What is known of a host now; None if nothing is."""
+        """Find the best answer for a host: fresh, or expired if DNS fails; None without any."""
         local = self._lookup.local(host)
         if local is not None:
-            return self._remember(host, self._record(local, self._ttl.min_s))
+            return self._remember(host, self._record(local, self._min_ttl_s))
         old, now = self._recent.get(host), monotonic()
         shared = await self._shared(host)
         if shared is not None and now < shared.renew_at:
@@ -174,7 +168,7 @@ class DnsCache:
             self._fails(error)
             return self._stale(host, old, shared)
         except OutOfSockets:
-            # It says nothing about DNS.
+            # The shortage is this process's own: DNS is not to blame.
             self._breaker.left()
             known = self._stale(host, old, shared)
             if known is None:
@@ -185,7 +179,8 @@ class DnsCache:
             raise
         else:
             self._works()
-            record = self._record(answer.addresses, self._ttl.of(answer.ttl_s))
+            ttl_s = min(max(answer.ttl_s, self._min_ttl_s), self._max_ttl_s)
+            record = self._record(answer.addresses, ttl_s)
         self._remember(host, record)
         await self._share(host, record)
         return record
@@ -197,8 +192,8 @@ class DnsCache:
             return None
         self._count("dns/stale")
         found = max(usable, key=lambda record: record.usable_until)
-        hold_until = now + min(_STALE_HOLD_S, self._ttl.min_s)
-        # Older than it was it does not get, and one that is still good stays so.
+        hold_until = now + min(_STALE_HOLD_S, self._min_ttl_s)
+        # usable_until stays, so that the answer still ends after a day.
         fresh_until = max(found.fresh_until, hold_until)
         return self._remember(
             host,
@@ -215,7 +210,7 @@ class DnsCache:
     def _fails(self, error: DnsFailed) -> None:
         self._count("dns/errors")
         if self._breaker.failed(monotonic()):
-            logger.warning("DNS gives no answers; hosts whose address is not known wait: %s", error)
+            logger.warning("DNS does not answer; hosts without a known address wait: %s", error)
 
     # --- keeping -------------------------------------------------------------------------------
 
@@ -240,7 +235,7 @@ class DnsCache:
             key = self._key(host)
             packed, left_ms = await CommandBatcher.of(self.redis).ask(("GET", key), ("PTTL", key))
         except RedisAway as error:
-            logger.debug("Redis was not asked for the address of %s: %s", host, error)
+            logger.debug("Cannot read the address of %s from Redis: %s", host, error)
             return None
         if packed is None or left_ms <= 0:
             return None
@@ -251,7 +246,7 @@ class DnsCache:
     async def _share(self, host: str, record: _Record) -> None:
         if self.redis is None:
             return
-        # The key lives as long as the answer may be used: what is left of that tells its age.
+        # The key lives as long as the answer is usable, so its PTTL shows the age of the answer.
         until = record.usable_until if record.addresses else record.fresh_until
         left_ms = round((until - monotonic()) * 1000)
         try:
@@ -260,7 +255,7 @@ class DnsCache:
                 command = ("SET", self._key(host), packed, "PX", left_ms)
                 await CommandBatcher.of(self.redis).ask(command)
         except RedisAway as error:
-            logger.debug("The address of %s is not shared: %s", host, error)
+            logger.debug("Cannot share the address of %s: %s", host, error)
 
     @staticmethod
     def _key(host: str) -> str:

@@ -1,15 +1,13 @@
-"""Failures of a lookup; each is one of Scrapy's own errors too."""
+"""Errors of a lookup; each is also one of Scrapy's own errors."""
 
 from __future__ import annotations
 
-from scrapy.exceptions import (
-    CannotResolveHostError,
-)
+from scrapy.exceptions import CannotResolveHostError
 
 
 class NoSuchHost(CannotResolveHostError):
-    """DNS says that there is no such name, or that it has no address."""
+    """Answer of DNS that a name does not exist, or has no address."""
 
 
 class DnsFailed(CannotResolveHostError):
-    """DNS gave no answer: the name may exist."""
+    """Failure of DNS to answer: the name may exist."""

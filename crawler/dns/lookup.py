@@ -1,7 +1,7 @@
-"""Ask DNS for the addresses of a name: the hosts file first, then name servers, never blocking.
+"""Look up the addresses of a name: in the hosts file, then at name servers, without blocking.
 
-The first server is asked with as little ado as there can be. Where that gives no plain answer, a
-whole DNS library goes on: over TCP, at the other servers, by the system's search list.
+dnspython does the work: several servers, retries, truncated answers over TCP, aliases, the search
+list of the system. A lookup of one kind of address costs about 0.4 ms of CPU.
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ import re
 import socket
 from collections.abc import Iterable
 from contextlib import closing, suppress
-from copy import copy
-from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
-from time import monotonic
+from typing import NamedTuple
 
+import dns.asyncbackend
 import dns.asyncresolver
 import dns.exception
 import dns.name
 import dns.nameserver
 import dns.resolver
 
-from crawler.dns import addresses, message
+from crawler.dns import addresses
 from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.util.file_limit import OutOfSockets, is_shortage
 
@@ -33,26 +31,24 @@ logger = logging.getLogger(__name__)
 _HOSTS_FILE = Path("/etc/hosts")
 _LOOPBACK = ("127.0.0.1", "::1")
 _PORT = 53
-# A server gets this long for one answer, and all of them together for a name.
+# Seconds for one answer of one server, and for all servers together.
 _TRY_S = 2.0
 _LIFETIME_S = 6.0
-_ANSWER_MAX = 4096
-# The last part of what is an address in some spelling, or nothing: never a name.
+# A host whose last part is a number is an address in some spelling, or invalid: never a name.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII | re.IGNORECASE)
-# Documentation's address: connecting a UDP socket sends nothing, but needs a route.
+# An address for documentation: connecting a UDP socket sends nothing, but needs a route.
 _SOMEWHERE = ("2001:db8::1", 9)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The addresses of a name and how long they may be used."""
+class DnsAnswer(NamedTuple):
+    """Addresses of a name, and for how many seconds they may be used."""
 
     addresses: tuple[str, ...]
     ttl_s: float
 
 
 class Lookup:
-    """`servers` are addresses, "address:port" possible; none of them: the system's."""
+    """Lookups at `servers` ("address" or "address:port"), or at those of the system."""
 
     def __init__(
         self,
@@ -65,15 +61,8 @@ class Lookup:
     ) -> None:
         self._resolver = _resolver(list(servers))
         self._resolver.timeout, self._resolver.lifetime = try_s, lifetime_s
-        self._try_s, self._lifetime_s = min(try_s, lifetime_s), lifetime_s
-        self._first = _first_server(self._resolver)
-        # The first was asked when these are: it is the last to be asked again.
-        self._others = copy(self._resolver)
-        self._others.nameservers = [
-            *self._resolver.nameservers[1:],
-            *self._resolver.nameservers[:1],
-        ]
-        # Without a route, addresses of IPv6 would be asked for in vain.
+        self._backend = dns.asyncbackend.get_backend("asyncio")
+        # Without a route to IPv6, its addresses are of no use.
         ipv6 = _routes_ipv6() if ipv6 is None else ipv6
         self._kinds = ("A", "AAAA") if ipv6 else ("A",)
         self._hosts_file = hosts_file
@@ -81,7 +70,7 @@ class Lookup:
         self._hosts_read_at: float | None = None
 
     def local(self, host: str) -> tuple[str, ...] | None:
-        """What is known without asking: the names of this machine."""
+        """Return the addresses of a name of this machine; None for other names."""
         if host == "localhost" or host.endswith(".localhost"):
             return _LOOPBACK
         try:
@@ -93,65 +82,31 @@ class Lookup:
             return None
         return self._hosts.get(host)
 
-    async def ask(self, host: str) -> Answer:
-        """The addresses of a name, or NoSuchHost, or DnsFailed."""
+    async def ask(self, host: str) -> DnsAnswer:
+        """Ask DNS for the addresses of a name; raises NoSuchHost or DnsFailed."""
         if _NUMBER.fullmatch(host.rpartition(".")[2]):
             raise NoSuchHost(f"{host} is a number, not a name")
         if len(self._kinds) == 1:
             return await self._ask(host, self._kinds[0])
         asked = [self._ask(host, kind) for kind in self._kinds]
         found = await asyncio.gather(*asked, return_exceptions=True)
-        answers = [answer for answer in found if isinstance(answer, Answer)]
+        answers = [answer for answer in found if isinstance(answer, DnsAnswer)]
         if answers:
             addresses = tuple(address for answer in answers for address in answer.addresses)
-            return Answer(addresses, min(answer.ttl_s for answer in answers))
+            return DnsAnswer(addresses, min(answer.ttl_s for answer in answers))
         errors = [error for error in found if isinstance(error, BaseException)]
-        # One kind of address is not there, the other was not told: perhaps there is one.
+        # If one kind does not exist and the other failed, the name may still have addresses.
         raise next((error for error in errors if not isinstance(error, NoSuchHost)), errors[0])
 
-    async def _ask(self, host: str, kind: str) -> Answer:
-        started = monotonic()
-        found = await self._ask_first(host, kind)
-        if found is None:
-            lifetime_s = self._lifetime_s - (monotonic() - started)
-            return await self._ask_all(host, kind, lifetime_s)
-        if not found.addresses:
-            raise NoSuchHost(f"{host} has no address")
-        return Answer(found.addresses, float(found.ttl_s))
-
-    async def _ask_first(self, host: str, kind: str) -> message.Found | None:
-        """What the first server says at once and plainly, or None."""
-        # The system's search list is for names of one word.
-        if self._first is None or "." not in host:
-            return None
-        family, server = self._first
-        try:
-            asked = message.question(host, kind)
-            # Each from a port of its own, so that answers are hard to forge.
-            with closing(socket.socket(family, socket.SOCK_DGRAM)) as sock:
-                sock.setblocking(False)
-                sock.connect(server)
-                sock.send(asked)
-                async with asyncio.timeout(self._try_s):
-                    found = None
-                    while found is None:
-                        answer = await asyncio.get_running_loop().sock_recv(sock, _ANSWER_MAX)
-                        found = message.read(answer, asked)
-                    return found
-        except (OSError, message.NotPlain) as error:
-            if is_shortage(error):
-                raise OutOfSockets(f"No socket to ask DNS for {host}: {error}") from error
-            return None
-
-    async def _ask_all(self, host: str, kind: str, lifetime_s: float) -> Answer:
+    async def _ask(self, host: str, kind: str) -> DnsAnswer:
+        # The search list of the system is for names of one word.
         is_word = "." not in host
         try:
             name = dns.name.from_text(host, None if is_word else dns.name.root)
         except (dns.exception.DNSException, ValueError) as error:
-            raise NoSuchHost(f"{host!r} is no name for DNS: {error}") from error
+            raise NoSuchHost(f"{host!r} is not a valid name: {error}") from error
         try:
-            resolver = self._resolver if is_word else self._others
-            answer = await resolver.resolve(name, kind, search=is_word, lifetime=lifetime_s)
+            answer = await self._resolver.resolve(name, kind, search=is_word, backend=self._backend)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer) as error:
             raise NoSuchHost(f"{host} has no address") from error
         except (dns.exception.DNSException, OSError, EOFError) as error:
@@ -159,11 +114,11 @@ class Lookup:
                 raise OutOfSockets(f"No socket to ask DNS for {host}: {error}") from error
             raise DnsFailed(f"No answer from DNS for {host}: {error}") from error
         addresses = tuple(record.address for record in answer)
-        return Answer(addresses, float(answer.chaining_result.minimum_ttl))
+        return DnsAnswer(addresses, float(answer.chaining_result.minimum_ttl))
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """An error, and what the library met at each server that it asked."""
+    """Return an error of dnspython and those of each server that it asked."""
     met = getattr(error, "kwargs", {}).get("errors", ())
     return [error, *(each[3] for each in met if isinstance(each[3], BaseException))]
 
@@ -172,7 +127,7 @@ def _resolver(servers: list[str]) -> dns.asyncresolver.Resolver:
     if not servers:
         with suppress(dns.resolver.NoResolverConfiguration):
             return dns.asyncresolver.Resolver()
-        logger.warning("This system names no DNS server, so 127.0.0.1 is asked; see DNS_SERVERS")
+        logger.warning("This system has no DNS server, so 127.0.0.1 is asked; see DNS_SERVERS")
         servers = ["127.0.0.1"]
     resolver = dns.asyncresolver.Resolver(configure=False)
     resolver.nameservers = [
@@ -180,26 +135,6 @@ def _resolver(servers: list[str]) -> dns.asyncresolver.Resolver:
         for address, port in addresses.servers(servers)
     ]
     return resolver
-
-
-def _first_server(
-    resolver: dns.asyncresolver.Resolver,
-) -> tuple[socket.AddressFamily, tuple[str, int]] | None:
-    """The server to begin with, if the system asks for nothing special."""
-    if resolver.rotate or resolver.edns >= 0 or not resolver.nameservers:
-        return None
-    first = resolver.nameservers[0]
-    if isinstance(first, dns.nameserver.Do53Nameserver):
-        address, port = first.address, first.port
-    elif isinstance(first, str):
-        address, port = first, resolver.nameserver_ports.get(first, resolver.port)
-    else:
-        return None
-    try:
-        family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
-    except ValueError:
-        return None
-    return family, (address, port)
 
 
 def _routes_ipv6() -> bool:

@@ -1,4 +1,4 @@
-"""Look up the names of hosts that are about to be claimed, so that their fetches need not wait."""
+"""Look up the names of hosts that are fetched from soon, so that no fetch waits for DNS."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# One shard is looked at so often, the process's own before others; less often while none has hosts,
-# more often and further ahead the more names are new, as those of a list of seeds are.
+# Seconds between two shards; more while no shard has hosts. If many names are new, as with a list
+# of seeds, the pause is shorter and more hosts are read.
 _EVERY_S = 0.5
 _IDLE_S = 2.0
 _SOON_S = 0.1
 _WITHIN_MS = 3000
 _HOSTS_MIN, _HOSTS_MAX = 32, 256
 _AHEAD_A_NAME = 16
-# A name is not asked for again sooner: what DNS does not answer now is for the fetch to find out.
+# Least seconds between two lookups of a name here: a name that DNS does not answer is left to its
+# fetch.
 _AGAIN_S = 30.0
 _ASKED_MAX = 10_000
 
 
 class DnsPrefetch:
-    """A task of one process; what it finds is in the resolver's cache."""
+    """Background task that fills the resolver's cache."""
 
     def __init__(
         self,
@@ -52,11 +53,11 @@ class DnsPrefetch:
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Begin."""
+        """Start the task."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """End, whether it began or not."""
+        """End the task, if it was started."""
         if self._task is not None:
             await end(self._task)
 
@@ -65,20 +66,17 @@ class DnsPrefetch:
         for turn in count():
             order = self._lease_pool.shard_order
             try:
-                empty = 0 if await self.look(order[turn % len(order)]) else empty + 1
+                empty = 0 if await self.prefetch_shard(order[turn % len(order)]) else empty + 1
             except RedisAway as error:
-                logger.debug("No look at the hosts that are next: %s", error)
+                logger.debug("Cannot read the hosts that are next: %s", error)
             except Exception:
-                # Fetches look names up by themselves: nothing depends on this.
-                logger.exception("Looking names up ahead failed; trying again")
+                # Fetches look names up too, so nothing depends on this task.
+                logger.exception("Looking up names ahead failed; trying again")
             pause = _EVERY_S if empty < len(order) else _IDLE_S
             await asyncio.sleep(_SOON_S if self._ahead > _HOSTS_MIN else pause)
 
-    async def look(self, shard: int) -> bool:
-        """Look up the names that are next in one shard, those not asked for lately.
-
-        Says whether there are any that are next.
-        """
+    async def prefetch_shard(self, shard: int) -> bool:
+        """Look up the hosts that are next in a shard; return whether there are any."""
         most, self._ahead = self._ahead, _HOSTS_MIN
         hosts = await self._upcoming.hosts(shard, within_ms=_WITHIN_MS, most=most)
         now = monotonic()

@@ -1,7 +1,7 @@
-"""Find the addresses of a host: DNS_OVERRIDES first, then the cache of the fleet, then DNS.
+"""Find the addresses of a host: in DNS_OVERRIDES, then in the fleet's cache, then by DNS.
 
-A fetch waits for them, but not for long: a lookup that takes longer goes on in the background, and
-whoever asks meanwhile is told "not yet". That it failed is told to the next who asks. Bounded.
+A fetch waits half a second for a lookup. A slower lookup goes on in the background, and its URL is
+put off meanwhile (`BoundedLookup`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from crawler.dns import addresses
 from crawler.dns.addresses import is_address, literal
-from crawler.dns.cache import DnsCache, Ttl
+from crawler.dns.cache import DnsCache
 from crawler.dns.errors import DnsFailed
 from crawler.dns.lookup import Lookup
 from crawler.util.per_crawler import shared
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Resolver:
-    """The source of addresses for all connections of a crawl, and for whoever asks before."""
+    """Source of addresses for all components of a crawl."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Resolver:
 
     @classmethod
     def of(cls, crawler: Crawler) -> Resolver:
-        """The resolver that all components of a crawl share."""
+        """Return the resolver that all components of a crawl share."""
         return shared(cls, crawler, lambda: cls.from_crawler(crawler))
 
     @classmethod
@@ -52,28 +52,29 @@ class Resolver:
         cache = DnsCache(
             lookup,
             size=settings.getint("DNSCACHE_SIZE"),
-            ttl=Ttl(settings.getfloat("DNS_TTL_MIN"), settings.getfloat("DNS_TTL_MAX")),
+            min_ttl_s=settings.getfloat("DNS_TTL_MIN"),
+            max_ttl_s=settings.getfloat("DNS_TTL_MAX"),
             count=count,
         )
         return cls(settings.getdict("DNS_OVERRIDES"), cache, count)
 
     def knows(self, host: str) -> bool:
-        """Would `look_up` have nothing to wait for?"""
+        """Return whether `look_up` would return at once."""
         name = _name(host)
         return (
             self.cache.knows(name) or self._override(name) is not None or literal(name) is not None
         )
 
     def address(self, host: str) -> str | None:
-        """The address by which a host is known to share it with others, if it was looked up."""
+        """Return the address that tells which hosts share a machine; None before a lookup."""
         name = _name(host)
         if (override := self._override(name)) is not None:
             return override[0]
-        # Of several the same one, in whatever order DNS gave them.
+        # The least of several: DNS gives them in changing order.
         return literal(name) or min(self.cache.recent(name), default=None)
 
     async def look_up(self, host: str) -> None:
-        """Make sure that the address of a URL's host is known, or NoSuchHost, or DnsFailed."""
+        """Make sure that the address of a host is known; raises NoSuchHost or DnsFailed."""
         name = _name(host)
         if self._override(name) is not None:
             self._count("dns/overridden")
@@ -81,7 +82,7 @@ class Resolver:
             await self.cache.get(name)
 
     def prefetch(self, hosts: Iterable[str]) -> list[str]:
-        """Look up what DNS must be asked for, in the background; returns what is looked up."""
+        """Look up hosts in the background; return those that DNS must be asked for."""
         names = map(_name, hosts)
         return self.cache.prefetch(
             name for name in names if self._override(name) is None and literal(name) is None
@@ -115,15 +116,15 @@ def _name(host: str) -> str:
     return host.lower().removesuffix(".")
 
 
-# Most answers come in a tenth of this; where none comes, DNS_TIMEOUT is ten times as long.
+# Most answers take a tenth of this. Without an answer a lookup takes DNS_TIMEOUT, ten times this.
 _WAIT_S = 0.5
 _SLOW_MAX = 1000
-# A failure says nothing of the time after that.
+# Seconds for which the failure of a slow lookup counts.
 _FAILED_S = 60.0
 
 
 class BoundedLookup:
-    """`look_up` makes sure that the address of a host is known, or raises."""
+    """Lookups by `look_up` that a caller waits for only a short time. Bounded."""
 
     def __init__(
         self, look_up: Callable[[str], Awaitable[None]], *, wait_s: float | None = None
@@ -131,44 +132,44 @@ class BoundedLookup:
         self._look_up = look_up
         self._wait_s = _WAIT_S if wait_s is None else wait_s
         self._slow: dict[str, asyncio.Future[None]] = {}
-        # What became of them, if it was a failure, and until when that counts.
+        # Failures of slow lookups that no caller has seen, and until when they count.
         self._failed: OrderedDict[str, tuple[DnsFailed, float]] = OrderedDict()
 
     async def look_up(self, host: str) -> bool:
-        """Is the address known by now? If not, ask again; raises what the lookup raises."""
+        """Return whether the address is known; if not, ask again. Raises what the lookup raises."""
         if host in self._slow:
             return False
         failed, until = self._failed.pop(host, (None, 0.0))
         if failed is not None and monotonic() < until:
             raise failed
         lookup = asyncio.ensure_future(self._look_up(host))
-        lookup.add_done_callback(_look_at)
+        lookup.add_done_callback(_retrieve)
         await asyncio.wait([lookup], timeout=self._wait_s)
         if lookup.done() or len(self._slow) >= _SLOW_MAX:
             await lookup
             return True
         if host in self._slow:
-            # Another began with it at the same time: at another port, or in another slot.
+            # Another fetch of this host began the same lookup while this one waited.
             return False
         self._slow[host] = lookup
         lookup.add_done_callback(lambda _: self._ended(host, lookup))
         return False
 
     def close(self) -> None:
-        """Nobody asks any more."""
+        """Cancel the slow lookups."""
         for lookup in list(self._slow.values()):
             lookup.cancel()
 
     def _ended(self, host: str, lookup: asyncio.Future[None]) -> None:
         del self._slow[host]
         error = None if lookup.cancelled() else lookup.exception()
-        # Anything else is in the cache of answers.
+        # The cache has all other results.
         if isinstance(error, DnsFailed):
             self._failed[host] = (error, monotonic() + _FAILED_S)
             if len(self._failed) > _SLOW_MAX:
                 self._failed.popitem(last=False)
 
 
-def _look_at(lookup: asyncio.Future[None]) -> None:
+def _retrieve(lookup: asyncio.Future[None]) -> None:
     if not lookup.cancelled():
-        lookup.exception()  # asyncio logs those that nobody looks at
+        lookup.exception()  # asyncio logs exceptions that nobody retrieves

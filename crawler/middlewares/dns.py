@@ -1,8 +1,8 @@
-"""Know the address of a host before it is fetched from. Downloader middleware.
+"""Look up the address of a host before anything is fetched from it. Downloader middleware.
 
-Where there is no such name the URL fails; where DNS gives no answer it waits. A lookup that takes
-long holds no fetch up. An outage of DNS makes nothing fail, however long it is; a single name that
-stays without an answer while others have one fails in the end.
+A URL whose host does not exist fails. While DNS does not answer, or is slow, the URL is put off and
+takes no slot. An outage of DNS makes no URL fail, however long it lasts. A single name that DNS
+does not answer while it answers others fails in the end.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A name fails after so many lookups without an answer, between each of which others had one.
+# A name fails after this many lookups without an answer, if DNS answered others between them.
 _HOST_TRIES = 6
 _TROUBLED_HOSTS_MAX = 10_000
-# A URL whose lookup takes long is next in line after so many seconds; others use the time.
+# Seconds for which a URL is put off while its lookup goes on.
 _SLOW_WAIT_S = 1.0
 
 
 class Dns:
-    """Ask before the fetch, so that a slow answer takes nothing of the fetch's time."""
+    """Middleware that makes sure that an address is known, outside of the fetch's time limit."""
 
     def __init__(self, crawler: Crawler, *, retry_wait_s: float) -> None:
         self._crawler = crawler
@@ -48,9 +48,9 @@ class Dns:
         self._retry_wait_s = retry_wait_s
         self._bounded_lookup = BoundedLookup(self._resolver.look_up)
         self._prefetch: DnsPrefetch | None = None
-        # Host → lookups without an answer, and how many answers there had been at the last.
+        # Host → lookups without an answer, and the cache's count of answers at the last one.
         self._troubled: OrderedDict[str, tuple[int, int]] = OrderedDict()
-        # As Scrapy's proxy middleware, which comes later: a proxy looks names up by itself.
+        # Schemes that Scrapy's proxy middleware will send to a proxy, which looks names up itself.
         enabled = crawler.settings.getbool("HTTPPROXY_ENABLED")
         self._proxied = frozenset(getproxies()) if enabled else frozenset()
 
@@ -63,10 +63,11 @@ class Dns:
 
     async def _spider_opened(self) -> None:
         redis = self._resolver.cache.redis = await Servers.of(self._crawler).redis()
-        self._say_what_does_not_hold()
+        self._warn_of_other_handlers()
         assert self._crawler.engine is not None
         scheduler = self._crawler.engine.scheduler
-        # Behind a proxy for all there is nothing to look up; other schedulers have no frontier.
+        # With a proxy for both schemes there is nothing to look up; other schedulers have no
+        # frontier.
         if isinstance(scheduler, Scheduler) and not {"http", "https"} <= self._proxied:
             upcoming = Upcoming(redis, scheduler.crawl, scheduler.frontier.shards)
             count = self._crawler.stats.inc_value
@@ -77,10 +78,10 @@ class Dns:
         if self._prefetch is not None:
             await self._prefetch.close()
         self._bounded_lookup.close()
-        # The download handlers close it too, but are made for the first fetch only.
+        # The download handlers close it too, but they are only made for the first fetch.
         await self._resolver.close()
 
-    def _say_what_does_not_hold(self) -> None:
+    def _warn_of_other_handlers(self) -> None:
         handlers = self._crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
         for scheme in ("http", "https"):
             path = handlers.get(scheme)
@@ -123,14 +124,14 @@ class Dns:
         return scheme in self._proxied and not proxy_bypass(host)
 
     def _wait_s(self, host: str) -> float | None:
-        """Seconds until a host is tried again after a failure; None if it never will be."""
+        """Return the seconds until the next lookup of a host; None if its URLs should fail."""
         answers = self._resolver.cache.answers
         tries, seen = self._troubled.get(host, (0, -1))
         if answers != seen:
-            # DNS answered others meanwhile: it is the name's own trouble.
+            # DNS answered others meanwhile, so the failure is that of this name.
             tries += 1
         if tries >= _HOST_TRIES:
-            # From here on the retry policy counts.
+            # From now on the retry policy decides.
             return None
         self._troubled[host] = (tries, answers)
         self._troubled.move_to_end(host)
@@ -143,6 +144,6 @@ def _is_ours(path: object) -> bool:
     try:
         handler = load_object(path)  # type: ignore[arg-type]
     except (ImportError, NameError):
-        # Scrapy names the handler that it cannot load, and why, itself.
+        # Scrapy reports handlers that cannot be loaded.
         return False
     return isinstance(handler, type) and issubclass(handler, DownloadHandler)

@@ -147,7 +147,7 @@ async def test_an_outage_of_dns_holds_up_unknown_hosts_only_and_makes_nothing_fa
     assert max(web.fetched.values()) == 1
     # Hosts whose address was known went on, long after its time.
     assert during
-    assert "DNS gives no answers" in summary["stderr"] or trouble == "stopped"
+    assert "DNS does not answer" in summary["stderr"] or trouble == "stopped"
 
 
 async def test_a_host_that_does_not_exist_is_given_up_and_dns_asked_once(

@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from crawler.dns.breaker import DnsBreaker
-from crawler.dns.cache import DnsCache, Ttl
+from crawler.dns.cache import DnsCache
 from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.dns.lookup import Lookup
 from tests.support.dns_server import DnsServer
@@ -44,7 +44,11 @@ class Cache(DnsCache):
     def __init__(self, server: DnsServer, redis: Redis | None = None, **arguments: Any) -> None:
         self.stats: Counter[str] = Counter()
         lookup = Lookup([server.address], ipv6=False, try_s=0.1, lifetime_s=0.2)
-        super().__init__(lookup, count=self.count, **{"size": 100, **arguments})
+        super().__init__(
+            lookup,
+            count=self.count,
+            **{"size": 100, "min_ttl_s": 60, "max_ttl_s": 3600, **arguments},
+        )
         self.redis = redis
 
     def count(self, name: str) -> None:
@@ -201,7 +205,7 @@ async def test_many_failures_in_a_row_stop_the_storm(
     await cache.get("1.test")
     lines = [record.getMessage() for record in caplog.records]
     assert [line.partition(";")[0] for line in lines] == [
-        "DNS gives no answers",
+        "DNS does not answer",
         "DNS answers again",
     ]
 
@@ -242,21 +246,21 @@ async def test_no_such_name_serves_all_processes(server: DnsServer, redis_client
 async def test_a_shared_answer_is_no_longer_good_than_in_the_first_process(
     server: DnsServer, redis_client: Redis
 ) -> None:
-    ttl = Ttl(0.3, 0.3)
-    await Cache(server, redis_client, ttl=ttl).get("a.test")
+    ttl = {"min_ttl_s": 0.3, "max_ttl_s": 0.3}
+    await Cache(server, redis_client, **ttl).get("a.test")
     server.set("a.test", OTHER)
     await asyncio.sleep(0.32)
-    assert await Cache(server, redis_client, ttl=ttl).get("a.test") == (OTHER,)
+    assert await Cache(server, redis_client, **ttl).get("a.test") == (OTHER,)
 
 
 async def test_an_old_answer_of_another_process_is_used_while_dns_is_down(
     server: DnsServer, redis_client: Redis
 ) -> None:
-    ttl = Ttl(0.05, 0.05)
-    await Cache(server, redis_client, ttl=ttl).get("a.test")
+    ttl = {"min_ttl_s": 0.05, "max_ttl_s": 0.05}
+    await Cache(server, redis_client, **ttl).get("a.test")
     await server.stop()
     await asyncio.sleep(0.06)
-    other = Cache(server, redis_client, ttl=ttl)
+    other = Cache(server, redis_client, **ttl)
     assert await other.get("a.test") == (ONE,)
     assert other.stats["dns/stale"] == 1
 

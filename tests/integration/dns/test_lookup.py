@@ -1,11 +1,15 @@
 """Questions to a real DNS server on loopback, and the hosts file before it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import dns.message
+import dns.rrset
 import pytest
+from scrapy.exceptions import CannotResolveHostError
 
 from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.dns.lookup import Lookup
@@ -128,3 +132,71 @@ async def test_a_changed_hosts_file_is_read_again(tmp_path: Path) -> None:
 def test_a_server_that_is_no_address_is_named(server: str) -> None:
     with pytest.raises(ConfigurationError, match=r"DNS_SERVERS: has .*; write an IP address"):
         Lookup([server])
+
+
+class Replies(asyncio.DatagramProtocol):
+    """A server that sends several replies to each question, as `make` builds them."""
+
+    def __init__(self, make: Callable[[bytes], list[bytes]]) -> None:
+        self._make = make
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        for reply in self._make(data):
+            self._transport.sendto(reply, addr)
+
+
+@asynccontextmanager
+async def replying(make: Callable[[bytes], list[bytes]]) -> AsyncIterator[str]:
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+        lambda: Replies(make), local_addr=("127.0.0.1", 0)
+    )
+    try:
+        yield f"127.0.0.1:{transport.get_extra_info('sockname')[1]}"
+    finally:
+        transport.close()
+
+
+def reply_to(question: bytes, address: str = "192.0.2.1") -> dns.message.Message:
+    reply = dns.message.make_response(dns.message.from_wire(question))
+    reply.answer.append(dns.rrset.from_text(reply.question[0].name, 300, "IN", "A", address))
+    return reply
+
+
+async def test_what_answers_another_question_is_not_listened_to() -> None:
+    def forged_first(question: bytes) -> list[bytes]:
+        other_id = reply_to(question, "192.0.2.66")
+        other_id.id ^= 1
+        other = dns.message.make_query("other.test", "A", id=int.from_bytes(question[:2]))
+        other_name = reply_to(other.to_wire(), "192.0.2.66").to_wire()
+        damaged = reply_to(question, "192.0.2.66").to_wire()[:-5]
+        forged = [b"", other_id.to_wire(), other_name, question, damaged]
+        return [*forged, reply_to(question).to_wire()]
+
+    async with replying(forged_first) as server:
+        answer = await lookup_at(server, ipv6=False).ask("a.test")
+    assert answer.addresses == ("192.0.2.1",)
+
+
+async def test_a_damaged_answer_is_none(server: DnsServer) -> None:
+    server.set("a.test", "192.0.2.1")
+    async with replying(lambda question: [reply_to(question).to_wire()[:-5]]) as damaging:
+        with pytest.raises(DnsFailed):
+            await lookup_at(damaging, ipv6=False).ask("a.test")
+        # Another server may do better.
+        answer = await lookup_at(damaging, server, ipv6=False).ask("a.test")
+    assert answer.addresses == ("192.0.2.1",)
+
+
+async def test_aliases_that_lead_in_a_circle_give_no_address() -> None:
+    def circle(question: bytes) -> list[bytes]:
+        reply = dns.message.make_response(dns.message.from_wire(question))
+        for name, to in (("a.test.", "b.test."), ("b.test.", "a.test.")):
+            reply.answer.append(dns.rrset.from_text(name, 4, "IN", "CNAME", to))
+        return [reply.to_wire()]
+
+    async with replying(circle) as server:
+        with pytest.raises(CannotResolveHostError):
+            await lookup_at(server, ipv6=False).ask("a.test")

@@ -24,7 +24,7 @@ class Process:
     def __init__(self, redis: Client, dns: DnsServer) -> None:
         self.stats: Counter[str] = Counter()
         lookup = Lookup([dns.address], ipv6=False, try_s=5, lifetime_s=10)
-        self.cache = DnsCache(lookup, size=100, count=self.count)
+        self.cache = DnsCache(lookup, size=100, min_ttl_s=60, max_ttl_s=3600, count=self.count)
         self.cache.redis = redis  # type: ignore[assignment]
         self.resolver = Resolver({".over.test": "127.0.0.1"}, self.cache, self.count)
         self.prefetch = DnsPrefetch(
@@ -76,7 +76,7 @@ async def test_it_looks_further_ahead_while_names_are_new(
     before: list[int] = []
     while not before or dns.questions() > before[-1]:
         before.append(dns.questions())
-        await process.prefetch.look(0)
+        await process.prefetch.prefetch_shard(0)
         await asyncio.gather(*process.cache._in_flight.values())
     # Of one front queue a fifth of all that is looked at.
     assert before[1] < 10
@@ -90,7 +90,7 @@ async def test_a_name_without_an_answer_is_left_to_its_fetch(
     await add(redis_client, "a.test")
     process = Process(redis_client, dns)
     for _ in range(5):
-        await process.prefetch.look(0)
+        await process.prefetch.prefetch_shard(0)
         await asyncio.gather(*process.cache._in_flight.values())
     assert process.stats["dns/prefetched"] == 1
     assert process.stats["dns/errors"] == 1
@@ -106,7 +106,7 @@ async def test_while_dns_is_down_nothing_is_looked_up_ahead(
         await asyncio.gather(*process.cache._in_flight.values())
     asked = dns.questions()
     await add(redis_client, "a.test")
-    await process.prefetch.look(0)
+    await process.prefetch.prefetch_shard(0)
     assert process.stats["dns/prefetched"] == 0
     assert dns.questions() == asked
 

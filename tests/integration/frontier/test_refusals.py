@@ -189,7 +189,7 @@ async def test_records_beside_the_frontier_wait_for_a_disk(
     control = await CrawlControl.of(client, CRAWL)
     async with DnsServer() as dns:
         dns.set("h.test", "192.0.2.1")
-        names = DnsCache(Lookup([dns.address], ipv6=False), size=10)
+        names = DnsCache(Lookup([dns.address], ipv6=False), size=10, min_ttl_s=60, max_ttl_s=3600)
         names.redis = client
         robots = RobotsCache(client, "crawler", ttl_s=100.0, error_ttl_s=100.0, size=10)
         health = HostHealth(client, quiet_s=10)

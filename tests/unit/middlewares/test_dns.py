@@ -184,6 +184,6 @@ async def test_another_handler_is_told_of_once(
     theirs = "scrapy.core.downloader.handlers.http2.H2DownloadHandler"
     handlers = {"http": "crawler.download.DownloadHandler", "https": theirs}
     world = World(DOWNLOAD_HANDLERS=handlers)
-    world.dns._say_what_does_not_hold()
+    world.dns._warn_of_other_handlers()
     (line,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert line.startswith(f"https is fetched by {theirs}: it does not keep out of private")

@@ -18,8 +18,8 @@ from crawler.download.errors import Malformed, PrivateAddress, StoppedTooLong
 from crawler.download.handler import DownloadHandler
 from crawler.util.request_meta import MAY_FETCH
 from tests.certificates import server_context
-from tests.http_proxy import HttpProxy, proxying
 from tests.http_server import handler_with, ok, serving, then_silent
+from tests.support.http_proxy import HttpProxy, proxying
 
 CREDENTIALS = b"Basic dXNlcjpzZWNyZXQ="
 

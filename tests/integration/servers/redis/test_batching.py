@@ -139,6 +139,6 @@ async def test_a_server_that_takes_no_writes_for_a_while_is_away(
         await health.forgive_after(OVERLOAD, "h.test", 1.0)
         assert await health.worked("h.test") == 0
         dns.set("h.test", "192.0.2.1")
-        names = DnsCache(Lookup([dns.address], ipv6=False), size=10)
+        names = DnsCache(Lookup([dns.address], ipv6=False), size=10, min_ttl_s=60, max_ttl_s=3600)
         names.redis = redis
         assert await names.get("h.test") == ("192.0.2.1",)
