@@ -1,6 +1,10 @@
-"""Answers of the API: figures of the crawl, hosts, URLs, dead letters and stored pages.
+"""Questions to a crawl and orders for it, shared by `scrapy frontier` and the admin API.
 
-Redis is asked for everything but pages; what MongoDB has of a URL is given if it answers in time.
+Each function asks Redis, and MongoDB for stored pages, and returns a typed answer: the command
+prints it, the API serialises it. The answers are plain dataclasses, so this module works without
+FastAPI; the metadata of their fields goes into the OpenAPI document, where `exclude` keeps a field
+out of the API. Names of hosts and URLs are taken as the user wrote them. An order that needs the
+frontier alone is a method of CrawlControl: pause, resume, requeue, delete. All times are UTC.
 """
 
 from __future__ import annotations
@@ -8,32 +12,27 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
+from annotated_types import Ge
 from pymongo.errors import PyMongoError
 
-from crawler.admin.models import (
-    DeadLetter,
-    DelayedQueue,
-    Dropped,
-    Failure,
-    Host,
-    SchedulerStatus,
-    Status,
-    UrlState,
-    Worker,
-)
-from crawler.errors import CrawlerError
-from crawler.frontier import CrawlControl, Entry, HostState, Letter, UrlStatus
+from crawler.discovery import seeds
+from crawler.errors import ConfigurationError, CrawlerError, NotFound
+from crawler.frontier import CrawlControl, Entry, HostState
 from crawler.monitoring.figures import by_word
 from crawler.monitoring.ledger import Fleet, read
 from crawler.monitoring.report import report
+from crawler.scheduling import add_seeds as seed_adding
+from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
 from crawler.storage.reader import PageReader
+from crawler.urls import Rejected, canonical, host_of
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -42,15 +41,89 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+Count = Annotated[int, Ge(0)]
 
-# Minutes over which rates are measured; the one that runs counts as far as it is over.
-RATE_MINUTES = 5
+
+def doc(description: str, **schema: Any) -> dict[str, Any]:
+    """Describe a field of an answer in the OpenAPI document, with more of its schema."""
+    return {"description": description, "json_schema_extra": schema or None}
+
+
+# The last moment that a datetime can represent.
+_MAX_MS = 253_402_300_799_000
+
+
+def moment(at_ms: float) -> datetime | None:
+    """Convert milliseconds since 1970 to a datetime; None for 0."""
+    return datetime.fromtimestamp(min(at_ms, _MAX_MS) / 1000, UTC) if at_ms > 0 else None
+
+
+# --- the crawl ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """URLs that were found and then left out."""
+
+    excluded: Count
+    purged: Count
+    budget: Count
+    refused: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One live process of the crawl, as its last heartbeat describes it."""
+
+    id: str
+    machine: str = ""
+    pid: int = 0
+    pages: Count = 0
+    held: Count = field(default=0, metadata=doc("Leases that it holds"))
+    shards: list[int] = field(
+        default_factory=list,
+        metadata=doc("In the order in which it asks them", default=[]),
+    )
+    troubles: list[str] = field(
+        default_factory=list,
+        metadata=doc("Servers that do not answer it, and why", default=[]),
+    )
+    about: dict[str, Any] = field(
+        default_factory=dict,
+        metadata=doc("Everything it reports about itself", default={}),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """State of the whole crawl, over all runs and processes."""
+
+    crawl: str
+    at: datetime
+    paused: bool
+    waiting: Count = field(metadata=doc("URLs in front and back queues"))
+    waiting_by_queue: list[Count] = field(metadata=doc("Front queues 1 to 5"))
+    waiting_by_host: Count = field(metadata=doc("In the back queues of active hosts"))
+    leased: Count = field(metadata=doc("URLs that processes hold"))
+    retries: Count
+    recrawls: Count
+    found: Count
+    done: Count
+    pages: Count = field(metadata=doc("Responses with a status 2xx"))
+    dead: Count = field(metadata=doc("URLs ever put into the dead-letter queue"))
+    unfinished: Count = field(metadata=doc("Waiting, leased or to be retried"))
+    dropped: Dropped
+    hosts: Count = field(metadata=doc("Hosts with URLs and a free slot"))
+    workers: list[Worker]
+    troubles: list[str] = field(metadata=doc("Troubles of all workers: machine, pid and trouble"))
+    options: dict[str, Any] = field(metadata=doc("Options of the whole fleet"))
+    memory_share: float = field(metadata=doc("Used share of Redis' maxmemory; 0 without a limit"))
 
 
 async def status(crawl: str, control: CrawlControl) -> Status:
-    """How the crawl stands."""
+    """Return the state of the crawl."""
     sizes = await control.sizes()
-    found = await workers(control)
+    live = await workers(control)
     return Status(
         crawl=crawl,
         at=datetime.now(UTC),
@@ -67,49 +140,82 @@ async def status(crawl: str, control: CrawlControl) -> Status:
         dead=sizes.dead,
         unfinished=sizes.unfinished,
         dropped=Dropped(
-            excluded=sizes.dropped_excluded,
-            purged=sizes.dropped_purged,
-            budget=sizes.dropped_budget,
-            refused=sizes.refused,
+            sizes.dropped_excluded, sizes.dropped_purged, sizes.dropped_budget, sizes.refused
         ),
         hosts=sizes.hosts,
-        workers=found,
-        troubles=[f"{one.machine} {one.pid}: {text}" for one in found for text in one.troubles],
+        workers=live,
+        troubles=[f"{one.machine} {one.pid}: {text}" for one in live for text in one.troubles],
         options=await control.options(),
         memory_share=await control.memory_share(),
     )
 
 
 async def workers(control: CrawlControl) -> list[Worker]:
-    """The live processes, by machine and pid."""
-    found = [worker(name, about) for name, about in (await control.instances()).items()]
-    return sorted(found, key=lambda each: (each.machine, each.pid, each.id))
-
-
-def worker(name: str, about: dict[str, Any]) -> Worker:
-    """One process; an older one may say less of itself."""
-    fields = ("machine", "pid", "pages", "held", "troubles")
-    known = {field: about[field] for field in fields if field in about}
-    return Worker(id=name, shards=list(about.get("shards", [])), about=about, **known)
+    """Return the live processes, by machine and pid."""
+    # A process of an older version may report less about itself.
+    names = ("machine", "pid", "pages", "held", "shards", "troubles")
+    live = [
+        Worker(id_, about=about, **{name: about[name] for name in names if name in about})
+        for id_, about in (await control.instances()).items()
+    ]
+    return sorted(live, key=lambda worker: (worker.machine, worker.pid, worker.id))
 
 
 async def vitals(
     crawl: str, redis: Client, control: CrawlControl, *, minutes: int = 60
 ) -> dict[str, Any]:
-    """What the fleet counted, and its hosts by state."""
+    """Return the figures of the fleet, and how many hosts are in each state."""
     found = report(await read(redis, crawl, minutes=minutes))
     return found | {"hosts": await control.host_counts()}
 
 
+@dataclass(frozen=True, slots=True)
+class DelayedQueue:
+    """URLs that wait for their retry or recrawl, in buckets of time."""
+
+    total_items: Count
+    active_buckets: Count
+    current_bucket: datetime | None = field(metadata=doc("When the next bucket is due"))
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerStatus:
+    """The frontier at work, over all processes."""
+
+    crawl: str
+    at: datetime
+    urls_scheduled: Count = field(metadata=doc("URLs that were ever added"))
+    urls_waiting: Count
+    urls_delayed: Count
+    urls_rejected: dict[str, int] = field(metadata=doc("Links that were not followed, by reason"))
+    robots_denied: Count
+    shard_assignments: dict[str, list[int]] = field(
+        metadata=doc("Process: the shards it prefers, the most preferred first")
+    )
+    active_shards: Count = field(metadata=doc("Shards that have URLs to crawl"))
+    shards: Count
+    delayed_queue: DelayedQueue
+    insert_rate: float = field(metadata=doc("URLs added per second, over the last minutes"))
+    retrieval_rate: float = field(metadata=doc("URLs fetched per second, over the last minutes"))
+    average_delay_s: float | None = field(
+        metadata=doc("Mean delay between fetches of a host, over the last minutes")
+    )
+    cache_hit_ratios: dict[str, float | None] = field(metadata=doc("known URLs, dns, robots"))
+
+
+# Minutes over which rates are measured; of the current minute only the elapsed part counts.
+RATE_MINUTES = 5
+
+
 async def scheduler_status(crawl: str, control: CrawlControl, fleet: Fleet) -> SchedulerStatus:
-    """The frontier at work; what processes count is up to a beat old."""
+    """Return the frontier's figures; what processes count is up to a heartbeat old."""
     shards = await control.sizes_by_shard()
     sizes = sum(shards[1:], shards[0])
     buckets, due_ms = await control.delayed_buckets()
     now = datetime.now(UTC)
     totals, lately = fleet.totals, fleet.sum(RATE_MINUTES)
     span_s = (RATE_MINUTES - 1) * 60 + now.second + 1
-    rests = sum(by_word(lately, "waits").values())
+    delays = sum(by_word(lately, "waits").values())
     return SchedulerStatus(
         crawl=crawl,
         at=now,
@@ -123,69 +229,193 @@ async def scheduler_status(crawl: str, control: CrawlControl, fleet: Fleet) -> S
         },
         active_shards=sum(shard.unfinished > 0 for shard in shards),
         shards=len(shards),
-        delayed_queue=DelayedQueue(
-            total_items=sizes.retries + sizes.recrawls,
-            active_buckets=buckets,
-            current_bucket=moment(due_ms),
-        ),
+        delayed_queue=DelayedQueue(sizes.retries + sizes.recrawls, buckets, moment(due_ms)),
         insert_rate=round(lately.get("links/new", 0) / span_s, 3),
         retrieval_rate=round(lately.get("requests", 0) / span_s, 3),
-        average_delay_s=round(lately.get("waits_ms", 0) / 1000 / rests, 3) if rests else None,
+        average_delay_s=round(lately.get("waits_ms", 0) / 1000 / delays, 3) if delays else None,
         cache_hit_ratios={
-            "known_urls": _share(totals, "links/cached", "links/found"),
-            "dns": _ratio(totals, "dns/hits", "dns/misses"),
-            "robots": _ratio(totals, "robots/cached", "robots/fetched"),
+            "known_urls": _ratio(totals, "links/cached", ("links/found",)),
+            "dns": _ratio(totals, "dns/hits", ("dns/hits", "dns/misses")),
+            "robots": _ratio(totals, "robots/cached", ("robots/cached", "robots/fetched")),
         },
     )
 
 
-def _share(figures: Mapping[str, int], some: str, all_: str) -> float | None:
-    """Which share of all these are; None where there were none."""
-    total = figures.get(all_, 0)
-    return round(figures.get(some, 0) / total, 4) if total else None
-
-
-def _ratio(figures: Mapping[str, int], hits: str, misses: str) -> float | None:
-    total = figures.get(hits, 0) + figures.get(misses, 0)
+def _ratio(figures: Mapping[str, int], hits: str, all_: Sequence[str]) -> float | None:
+    total = sum(figures.get(name, 0) for name in all_)
     return round(figures.get(hits, 0) / total, 4) if total else None
 
 
-# Of a stored page what is not its content.
-_LONG = ("links", "text", "body")
-# The last moment that a date can tell.
-_MAX_MS = 253_402_300_799_000
+# --- hosts ----------------------------------------------------------------------------------------
 
 
-def moment(at_ms: float) -> datetime | None:
-    """A time in ms since 1970 as a date; None for none."""
-    return datetime.fromtimestamp(min(at_ms, _MAX_MS) / 1000, UTC) if at_ms > 0 else None
+@dataclass(frozen=True, slots=True)
+class Host:
+    """State of one host in the frontier, and the orders users gave for it."""
+
+    host: str
+    state: Literal["excluded", "blocked", "in_flight", "ready", "resting", "idle"]
+    waiting: Count = field(metadata=doc("URLs in its back queues; more may be in front queues"))
+    in_flight: Count
+    pages: Count
+    next_contact: datetime | None = field(metadata=doc("Earliest time of the next fetch"))
+    usual_delay_s: float = field(metadata=doc("Delay after its last fetch"))
+    delay_s: float | None = field(
+        metadata=doc("Ordered: delay after each fetch; null for the usual one")
+    )
+    blocked_until: datetime | None = field(metadata=doc("Ordered"))
+    excluded: bool = field(metadata=doc("Ordered: not crawled any more"))
+    queue: int | None = field(metadata=doc("Ordered: back queue (1 to 5) of all its URLs"))
+    budget: int | None = field(metadata=doc("Ordered: maximum number of pages"))
+    parallelism: int | None = field(metadata=doc("Ordered: fetches at a time"))
 
 
-def host(state: HostState, delay_s: float | None) -> Host:
-    """One host."""
-    blocked = state.blocked_until_ms > state.now_ms
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """A page of the list of hosts."""
+
+    hosts: list[Host]
+    total: Count = field(metadata=doc("Matching hosts among those that were read"))
+    complete: bool = field(metadata=doc("False if there are more hosts than one list reads"))
+    offset: Count
+    limit: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """Waiting URLs of a host that were dropped."""
+
+    host: str
+    dropped: Count = field(metadata=doc("From its back queues; those in front queues follow"))
+
+
+async def hosts(
+    control: CrawlControl,
+    *,
+    search: str = "",
+    state: str = "",
+    sort: str = "next",
+    offset: int = 0,
+    limit: int = 50,
+) -> Hosts:
+    """List hosts that are in the frontier or were crawled."""
+    page = await control.hosts(
+        text=search.strip().lower(), state=state, sort=sort, offset=offset, limit=limit
+    )
+    delays = await _delays(control)
+    listed = [_host(found, delays.get(found.host)) for found in page.hosts]
+    return Hosts(listed, page.total, page.complete, offset, limit)
+
+
+async def host(control: CrawlControl, name: str) -> Host:
+    """Return one host, or raise NotFound if it is neither met nor has an order."""
+    found = await control.host(_host_name(name))
+    delay_s = (await _delays(control)).get(found.host)
+    if not found.is_known and delay_s is None:
+        raise NotFound(f"The crawl has not met the host {found.host!r} (yet).")
+    return _host(found, delay_s)
+
+
+async def order(control: CrawlControl, name: str, orders: Mapping[str, Any]) -> Host:
+    """Give orders for a host, met or not: the whole fleet follows, also after restarts.
+
+    `orders` has some of delay_s, blocked_until, excluded, queue, budget and parallelism, with
+    values as in `Host`; None takes an order back.
+    """
+    name, given = _host_name(name), dict(orders)
+    if "delay_s" in given:
+        await options.set_host_delay(control, name, given.pop("delay_s"))
+    if "excluded" in given:
+        given["exclude"] = given.pop("excluded")
+    if "queue" in given:
+        given["queue"] = given["queue"] or 0
+    if "blocked_until" in given:
+        until: datetime | None = given.pop("blocked_until")
+        given["block"] = 0 if until is None else max(0, round(until.timestamp() * 1000))
+    found = await control.host(name, **given)
+    return _host(found, (await _delays(control)).get(name))
+
+
+async def purge(control: CrawlControl, name: str) -> Purged:
+    """Drop all waiting URLs of a host; links to it that are found later are crawled again."""
+    found = await control.host(_host_name(name))
+    await control.host(found.host, purge=True)
+    return Purged(found.host, found.waiting)
+
+
+def _host(found: HostState, delay_s: float | None) -> Host:
     return Host(
-        host=state.host,
-        state=cast(Any, state.state),
-        waiting=state.waiting,
-        in_flight=state.in_flight,
-        pages=state.pages,
-        next_contact=moment(state.clock_ms) if state.clock_ms > state.now_ms else None,
-        usual_delay_s=state.delay_ms / 1000,
+        host=found.host,
+        state=cast(Any, found.state),
+        waiting=found.waiting,
+        in_flight=found.in_flight,
+        pages=found.pages,
+        next_contact=moment(found.clock_ms) if found.clock_ms > found.now_ms else None,
+        usual_delay_s=found.delay_ms / 1000,
         delay_s=delay_s,
-        blocked_until=moment(state.blocked_until_ms) if blocked else None,
-        excluded=state.excluded,
-        queue=state.queue or None,
-        budget=state.budget,
-        parallelism=state.parallelism,
+        blocked_until=(
+            moment(found.blocked_until_ms) if found.blocked_until_ms > found.now_ms else None
+        ),
+        excluded=found.excluded,
+        queue=found.queue or None,
+        budget=found.budget,
+        parallelism=found.parallelism,
     )
 
 
-def url_state(url: str, found: UrlStatus, page: dict[str, Any] | None, note: str) -> UrlState:
-    """One URL."""
+async def _delays(control: CrawlControl) -> Mapping[str, float]:
+    return options.CrawlOptions().changed(await control.options()).host_delays
+
+
+def _host_name(text: str) -> str:
+    """Return a host as URLs spell it, with its port if it has one."""
+    url = canonical(f"http://{text}/")
+    if isinstance(url, Rejected) or url.count("/") != 3:
+        raise ConfigurationError(f"{text[:100]!r} is no host; write it as www.example.com.")
+    return host_of(url)
+
+
+# --- URLs -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Reason and time of a failed attempt."""
+
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UrlState:
+    """State of a URL, its failed attempts, and its stored record."""
+
+    url: str = field(metadata=doc("Canonical form"))
+    # The URL as it is fetched, where that is another spelling.
+    written: str | None = field(metadata={"exclude": True})
+    state: Literal["unseen", "known", "waiting", "leased", "delayed", "dead"] = field(
+        metadata=doc("known: done, or far back in a queue")
+    )
+    owner: str = field(metadata=doc("Process that holds the lease"))
+    reason: str = field(metadata=doc("Why it is dead; retry or recrawl if it is delayed"))
+    at: datetime | None = field(metadata=doc("When it died or is due"))
+    depth: int | None
+    queue: int | None
+    attempts: int | None
+    history: list[Failure] = field(metadata=doc("The last failed attempts"))
+    page: dict[str, Any] | None = field(metadata=doc("Its record in MongoDB, without content"))
+    page_note: str = field(metadata=doc("Why there is no record"))
+
+
+async def url(control: CrawlControl, text: str, pages: StoredPages | None = None) -> UrlState:
+    """Return where a URL is in the crawl, and its record among `pages`."""
+    spelled = canonical_url(control, text)
+    page, note = await (pages or StoredPages()).record(spelled)
+    found = await control.status(spelled)
     entry = found.entry
     return UrlState(
-        url=url,
+        url=spelled,
+        written=entry.written_url if entry is not None and entry.written else None,
         state=cast(Any, found.state),
         owner=found.owner,
         reason=found.reason,
@@ -193,59 +423,145 @@ def url_state(url: str, found: UrlStatus, page: dict[str, Any] | None, note: str
         depth=None if entry is None else entry.depth,
         queue=None if entry is None else entry.queue,
         attempts=None if entry is None else entry.attempts,
-        history=history(entry),
-        page=None if page is None else _record(page),
+        history=_history(entry),
+        page=page,
         page_note=note,
     )
 
 
-def _record(page: dict[str, Any]) -> dict[str, Any]:
-    """A stored page as JSON has it."""
-    kept = {name: value for name, value in page.items() if name not in _LONG}
-    found: dict[str, Any] = json.loads(json.dumps(kept, default=_as_json))
+async def forget(control: CrawlControl, text: str) -> str:
+    """Forget that a URL was seen, so that it may be added again; return its canonical form.
+
+    Raises NotFound for an unknown URL, and another CrawlerError while it is being fetched.
+    """
+    spelled = canonical_url(control, text)
+    if not await control.forget(spelled):
+        raise NotFound(
+            f"The crawl does not know {spelled}, or its URL-seen is a Bloom filter, which cannot "
+            "forget."
+        )
+    return spelled
+
+
+def canonical_url(control: CrawlControl, text: str) -> str:
+    """Return the canonical form of a URL in this crawl, or raise ConfigurationError."""
+    found = control.urls.canonical(text)
+    if isinstance(found, Rejected):
+        raise ConfigurationError(f"{text[:200]!r}: {seeds.why(found.reason)}.")
     return found
 
 
-def _as_json(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+def _history(entry: Entry | None) -> list[Failure]:
+    kept = [] if entry is None else entry.tail.get("history", [])
+    return [Failure(str(reason), datetime.fromtimestamp(at_s, UTC)) for reason, at_s in kept]
 
 
-def dead_letter(letter: Letter) -> DeadLetter:
-    """One URL that was given up."""
-    entry = letter.entry
-    at = moment(letter.at_ms)
-    return DeadLetter(
-        url="" if entry is None else entry.url,
-        host=letter.host,
-        reason=letter.reason,
-        at=at if at is not None else datetime.fromtimestamp(0, UTC),
-        depth=None if entry is None else entry.depth,
-        history=history(entry),
-        cursor=letter.cursor,
+# --- seeds ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SeedAnswer:
+    """Result of adding one seed."""
+
+    given: str
+    url: str = field(metadata=doc("Canonical form; empty if it is rejected"))
+    state: Literal["added", "known", "rejected"]
+    reason: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeedAnswers:
+    """Results of adding seeds, in the order in which they were given."""
+
+    added: Count
+    known: Count
+    rejected: Count
+    urls: list[SeedAnswer]
+
+
+async def add_seeds(control: CrawlControl, given: Sequence[str]) -> SeedAnswers:
+    """Add seeds; the answer says of each whether it was added, known or rejected, and why."""
+    answers = [SeedAnswer(**asdict(seed)) for seed in await seed_adding.add_seeds(control, given)]
+    states = [answer.state for answer in answers]
+    return SeedAnswers(
+        states.count("added"), states.count("known"), states.count("rejected"), answers
     )
 
 
-def history(entry: Entry | None) -> list[Failure]:
-    """Failures that an entry remembers."""
-    kept = [] if entry is None else entry.tail.get("history", [])
-    return [
-        Failure(reason=str(reason), at=datetime.fromtimestamp(at_s, UTC)) for reason, at_s in kept
+# --- dead letters ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A URL that was given up."""
+
+    url: str = field(metadata=doc("Empty if the record is damaged"))
+    host: str
+    reason: str
+    at: datetime
+    depth: int | None
+    history: list[Failure]
+    cursor: str
+    # The record as Redis has it.
+    data: bytes = field(repr=False, metadata={"exclude": True})
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """A page of dead letters, the newest first; pass `next` as `before` for the next page."""
+
+    letters: list[DeadLetter]
+    total: Count = field(metadata=doc("All dead letters, whatever the filter"))
+    next: str = field(metadata=doc("Empty at the end"))
+
+
+async def dead_letters(
+    control: CrawlControl, *, reason: str = "", host: str = "", before: str = "", limit: int = 100
+) -> DeadLetters:
+    """List the newest dead letters, by reason and host."""
+    found = await control.dead(reason=reason, host=host, before=before, limit=limit)
+    sizes = await control.sizes()
+    letters = [
+        DeadLetter(
+            url="" if letter.entry is None else letter.entry.url,
+            host=letter.host,
+            reason=letter.reason,
+            at=moment(letter.at_ms) or datetime.fromtimestamp(0, UTC),
+            depth=None if letter.entry is None else letter.entry.depth,
+            history=_history(letter.entry),
+            cursor=letter.cursor,
+            data=letter.data,
+        )
+        for letter in found
     ]
+    following = letters[-1].cursor if letters and len(letters) == limit else ""
+    return DeadLetters(letters, max(0, sizes.dead - sizes.trimmed), following)
 
 
-# A server that does not answer is asked again after so long.
-_AGAIN_S = 10.0
-_ANSWER_S = 2.0
+# --- stored pages ---------------------------------------------------------------------------------
+
+# Fields of a stored page that hold its content.
+_CONTENT = ("links", "text", "body")
+# A server that did not answer is asked again after this time.
+_RETRY_S = 10.0
+_TIMEOUT_S = 2.0
 
 
-class Pages:
-    """The stored pages; connects when it is first asked."""
+class StoredPages:
+    """Records of pages in MongoDB, if it answers in time; connects at the first question."""
+
+    def __init__(self, connect: Callable[[], Awaitable[PageReader]] | None = None) -> None:
+        """`connect` is None where pages are not stored in MongoDB."""
+        self._connect = connect
+        self._reader: PageReader | None = None
+        self._away_until = 0.0
 
     @classmethod
-    def of_settings(cls, settings: BaseSettings, servers: Servers) -> Self:
-        """Those of the settings' database."""
+    def from_settings(cls, settings: BaseSettings, servers: Servers) -> Self:
+        """Use the database that the settings name."""
         folder = Path(settings["CRAWL_DIR"], "mongo")
-        # An embedded server would make an empty one.
+        # Without its folder, an embedded server would create an empty database.
         if settings["PAGES_STORE"] != "mongo" or not (settings["MONGO_URI"] or folder.is_dir()):
             return cls()
 
@@ -254,25 +570,27 @@ class Pages:
 
         return cls(connect)
 
-    def __init__(self, connect: Callable[[], Awaitable[PageReader]] | None = None) -> None:
-        """`connect` is None where pages are not stored in MongoDB."""
-        self._connect = connect
-        self._stored: PageReader | None = None
-        self._away_until = 0.0
-
-    async def of(self, url: str) -> tuple[dict[str, Any] | None, str]:
-        """The record of a canonical URL, or None and why there is none."""
+    async def record(self, url: str) -> tuple[dict[str, Any] | None, str]:
+        """Return what JSON can hold of a URL's record; or None, and why there is no record."""
         if self._connect is None:
             return None, "Pages are not stored in MongoDB (PAGES_STORE)."
         if monotonic() < self._away_until:
             return None, "MongoDB does not answer."
         try:
-            async with asyncio.timeout(_ANSWER_S):
-                if self._stored is None:
-                    self._stored = await self._connect()
-                page = await self._stored.metadata(url)
+            async with asyncio.timeout(_TIMEOUT_S):
+                if self._reader is None:
+                    self._reader = await self._connect()
+                page = await self._reader.metadata(url)
         except (PyMongoError, CrawlerError, TimeoutError) as error:
-            self._away_until = monotonic() + _AGAIN_S
+            self._away_until = monotonic() + _RETRY_S
             logger.warning("Admin API: MongoDB does not answer: %s", error)
             return None, "MongoDB does not answer."
-        return page, "" if page is not None else "It is not stored."
+        if page is None:
+            return None, "It is not stored."
+        kept = {name: value for name, value in page.items() if name not in _CONTENT}
+        return json.loads(json.dumps(kept, default=json_default)), ""
+
+
+def json_default(value: object) -> str:
+    """Convert a value that JSON has no type for; the `default` of json.dumps."""
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,6 +1,6 @@
-"""Make the server from the settings, and run it inside an event loop that belongs to someone else.
+"""The HTTP server, made from the settings; it runs inside the event loop of its caller.
 
-No signal handlers, no log line for each request, no sys.exit; a stop is quick and bounded.
+It sets no signal handlers, logs no requests and never calls sys.exit; a stop is quick and bounded.
 """
 
 from __future__ import annotations
@@ -18,41 +18,42 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from crawler.admin.app import Application
-from crawler.admin.dependencies import CrawlContext
-from crawler.admin.queries import Pages
+from crawler.admin.queries import StoredPages
+from crawler.admin.routes import CrawlContext
 from crawler.admin.security import FILE, token_for
 from crawler.errors import ConfigurationError
 from crawler.util.tasks import end
 
 if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-logger = logging.getLogger(__name__)
+    from crawler.servers.connections import Servers
+    from crawler.servers.redis.connection import Client
+    from crawler.urls import Urls
 
-
-# Connections at a time; more are answered 503.
+# Concurrent connections; more are answered with 503.
 _CONNECTIONS = 200
 _GRACE_S = 1
 _STOP_S = 3.0
-# It tells of each start and stop; we do so ourselves.
+# uvicorn logs each start and stop; our callers do so themselves.
 logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
 
 
 class _Uvicorn(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # They are the crawl's.
+        # Signals belong to the crawl.
         yield
 
 
 class AdminServer:
-    """One listening socket and what answers on it."""
+    """A listening socket, and the application that answers on it."""
 
     def __init__(self, app: Application, listener: socket.socket) -> None:
         self._app = app
         self._listener = listener
-        # Where a browser finds it.
-        self.url = url_of(listener)
+        self.url = _browser_url(listener)
         self._uvicorn = _Uvicorn(
             uvicorn.Config(
                 app,
@@ -78,7 +79,7 @@ class AdminServer:
         return task
 
     async def stop(self) -> None:
-        """Stop within a few seconds, whoever still listens to events."""
+        """Stop within a few seconds, even while clients listen to events."""
         self._app.close()
         self._uvicorn.should_exit = True
         if self._task is not None:
@@ -88,7 +89,7 @@ class AdminServer:
 
 
 def listen(host: str, port: int, *, ports: int = 1) -> socket.socket:
-    """A socket that is bound to the first free one of so many ports, from `port` on."""
+    """Return a socket bound to the first free port of `ports` ports, from `port` on."""
     for candidate in range(port, port + ports):
         try:
             return _bound(host, candidate)
@@ -102,8 +103,8 @@ def listen(host: str, port: int, *, ports: int = 1) -> socket.socket:
     raise ConfigurationError(f"ADMIN_PORTS is {ports}; set it to 1 or more.")
 
 
-def url_of(listener: socket.socket) -> str:
-    """The address of a listening socket as a browser takes it."""
+def _browser_url(listener: socket.socket) -> str:
+    """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = socket.gethostname()
@@ -116,7 +117,7 @@ def _bound(host: str, port: int) -> socket.socket:
     )[0]
     listener = socket.socket(family, kind, protocol)
     try:
-        # After a restart, connections of the last run may still linger on the port.
+        # Connections of the last run may still linger on the port.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen()
@@ -127,19 +128,21 @@ def _bound(host: str, port: int) -> socket.socket:
     return listener
 
 
-__all__ = ["CrawlContext", "Pages", "server", "token_at"]
-
-
-def server(
+def create_server(
     settings: BaseSettings,
-    crawl: CrawlContext,
+    servers: Servers,
+    crawl: str,
+    redis: Client,
+    urls: Urls,
     *,
     host: str,
     port: int | None = None,
+    crawler: Crawler | None = None,
 ) -> AdminServer:
-    """A server that listens, or ConfigurationError. Blocking.
+    """Make a listening server for a crawl, or raise ConfigurationError. Blocking.
 
-    A port that the user named is used or refused; else it is the first free one of ADMIN_PORTS.
+    Without `port`, it takes the first free port of ADMIN_PORTS. `crawler` is that of this process,
+    if it crawls as well.
     """
     token = token_for(host, settings["ADMIN_TOKEN"], Path(settings["CRAWL_DIR"]))
     names = [*settings.getlist("ADMIN_HOSTS"), host, socket.gethostname()]
@@ -147,9 +150,11 @@ def server(
         listener = listen(host, settings.getint("ADMIN_PORT"), ports=settings.getint("ADMIN_PORTS"))
     else:
         listener = listen(host, port)
-    return AdminServer(Application(crawl, token=token, names=names), listener)
+    pages = StoredPages.from_settings(settings, servers)
+    context = CrawlContext(crawl, redis, urls, crawler, pages)
+    return AdminServer(Application(context, token=token, names=names), listener)
 
 
 def token_at(settings: BaseSettings) -> str:
-    """Where the user finds the token."""
+    """Return where the user finds the token."""
     return "ADMIN_TOKEN" if settings["ADMIN_TOKEN"] else str(Path(settings["CRAWL_DIR"], FILE))

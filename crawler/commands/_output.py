@@ -7,27 +7,54 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from crawler.admin.queries import json_default
+
+# Control characters, except line ends and tabs: a terminal would obey them.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """Format a value as JSON; dates in ISO 8601."""
+    return json.dumps(value, indent=indent, ensure_ascii=False, default=json_default)
+
 
 def print_json(value: Any) -> None:
-    """One JSON document."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=_as_json))
+    """Print one JSON document."""
+    print(as_json(value, indent=2))
 
 
-def print_fields(fields: Mapping[str, Any]) -> None:
-    """A line each, names aligned."""
-    width = max(map(len, fields), default=0)
-    for name, value in fields.items():
-        print(f"{name:<{width}}  {shown(value)}")
+def shown(value: Any) -> str:
+    """Format a value of a crawl for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    return "–" if value is None else shown_raw(value)
+
+
+def shown_raw(value: Any) -> str:
+    """Format a stored value for people: dates with their zone, numbers as they are."""
+    if isinstance(value, datetime):
+        return time(value)
+    return harmless(as_json(value) if isinstance(value, list | dict) else str(value))
+
+
+def fields(values: Mapping[str, Any], show: Callable[[Any], str] = shown) -> str:
+    """Format a line for each field, with names aligned."""
+    width = max(map(len, values), default=0)
+    return "\n".join(f"{name:<{width}}  {show(value)}" for name, value in values.items())
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A line a row under titles; the last column may be as wide as it is."""
+    """Print a line for each row under titles; the last column may have any width."""
     lines = [list(titles), *([shown(value) for value in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(titles) - 1)]
     for line in lines:
@@ -35,26 +62,18 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         print("  ".join([*cells, line[-1]]).rstrip())
 
 
-def shown(value: Any) -> str:
-    """A value as people read it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M:%S}"
-    if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False, default=_as_json)
-    return "–" if value is None else str(value)
+def harmless(text: str) -> str:
+    """Replace control characters in a text from the web, so that it cannot steer a terminal."""
+    return _CONTROLS.sub("\ufffd", text)
 
 
-def moment(at_ms: float) -> datetime | None:
-    """A time in ms since 1970; None for none."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms > 0 else None
+def time(at: datetime) -> str:
+    """Format a time with its zone."""
+    return f"{at:%Y-%m-%d %H:%M:%S %Z}"
 
 
 def confirmed(question: str) -> bool:
-    """Does the user, if there is one, say yes?"""
+    """Ask the user for a yes; without a terminal the answer is no."""
     if not sys.stdin.isatty():
         return False
     # Not by input(): standard output is for results.
@@ -62,64 +81,11 @@ def confirmed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _as_json(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-# What a terminal would obey instead of showing it, line ends and tabs aside.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def as_json(value: Mapping[str, Any], *, indent: int | None = None) -> str:
-    """As one JSON object."""
-    return json.dumps(value, indent=indent, ensure_ascii=False, default=_page_as_json)
-
-
-def fields(values: Mapping[str, Any]) -> str:
-    """A line a field, for people."""
-    width = max(len(name) for name in values)
-    return "\n".join(f"{name:<{width}}  {_shown(value)}" for name, value in values.items())
-
-
-def harmless(text: str) -> str:
-    """A text from the web that steers no terminal."""
-    return _CONTROLS.sub("\ufffd", text)
-
-
-def time(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S %Z}"
-
-
-def decoded(body: bytes, charset: str | None) -> str:
-    """A body as text, by the charset that the page has."""
-    try:
-        return body.decode(charset or "utf-8", "replace")
-    except LookupError:
-        return body.decode("utf-8", "replace")
-
-
-def _shown(value: object) -> object:
-    if isinstance(value, datetime):
-        return time(value)
-    if isinstance(value, list | dict):
-        return harmless(json.dumps(value, ensure_ascii=False, default=_page_as_json))
-    return harmless(value) if isinstance(value, str) else value
-
-
-def _page_as_json(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
 @contextmanager
-def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Inside the block, the function that is given moves the bar."""
+def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar during the block, which gets the function that advances it."""
     console = Console(stderr=True)
-    columns = (
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:

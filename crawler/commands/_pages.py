@@ -1,53 +1,92 @@
-"""Verbs of `scrapy pages`: get, find, export, stats, repair, and the options that choose pages.
+"""Verbs of `scrapy pages`: get, find, export, stats, repair.
 
-The options are --domain, --since, --status and --reason.
+A verb is its arguments and a coroutine that gets a reader of the stored pages. Several verbs filter
+pages by --domain, --since, --status and --reason.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gzip
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
-from crawler.commands._output import as_json, bar, decoded, fields, harmless, time
+from crawler.commands._output import (
+    as_json,
+    fields,
+    harmless,
+    print_json,
+    progress_bar,
+    shown_raw,
+    time,
+)
+from crawler.commands._verbs import Verb, add_json_option, whole_number
+from crawler.config.values import url_rules
 from crawler.discovery.seeds import why
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
+from crawler.servers.connections import Servers
+from crawler.storage import schema
 from crawler.storage.reader import Overview, PageReader, StoredContent, Wanted, overview
 from crawler.storage.repair import MISSING, Repair
 from crawler.urls import Rejected, Urls
 from crawler.util.format import plural, size
 
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
 _TEXT_SHOWN = 600
-_BRIEF = (
-    "url",
-    "status",
-    "reason",
-    "title",
-    "content_type",
-    "language",
-    "crawled_at",
-    "depth",
-    "links_count",
-)
+# Fields that `get` shows, if they have a value.
+_BRIEF = "url status reason title content_type language crawled_at depth links_count".split()
 
 
-def add_get_arguments(parser: argparse.ArgumentParser) -> None:
+def on_pages(
+    work: Callable[[PageReader, argparse.Namespace], Awaitable[None]],
+) -> Callable[[BaseSettings, argparse.Namespace], None]:
+    """Make the function of a verb that reads the stored pages."""
+
+    async def connect(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+        # The user waits for the answer, which may have to read all pages.
+        servers = Servers.from_settings(settings, mongo_timeout_s=schema.LONG_S)
+        try:
+            database = (await servers.mongo())[settings["MONGO_DATABASE"]]
+            await schema.check(database)
+            await work(PageReader(database, Urls(url_rules(settings))), arguments)
+        finally:
+            await servers.close()
+
+    def run(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+        folder = Path(settings["CRAWL_DIR"])
+        if not settings["MONGO_URI"] and not folder.is_dir():
+            # Embedded servers would create an empty one.
+            raise ConfigurationError(
+                f"There is no folder {str(folder)!r}: crawl first, or name the crawl's folder by "
+                "-s CRAWL_DIR=… or its database by -s MONGO_URI=…"
+            )
+        asyncio.run(connect(settings, arguments))
+
+    return run
+
+
+# --- get ------------------------------------------------------------------------------------------
+
+
+def _get_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL")
     part = parser.add_mutually_exclusive_group()
-    part.add_argument("--meta", action="store_true", help="all that is known of it")
+    part.add_argument("--meta", action="store_true", help="all its metadata")
     part.add_argument("--text", action="store_true", help="its text")
     part.add_argument("--body", action="store_true", help="its body, byte for byte")
-    parser.add_argument("--json", action="store_true", help="as JSON; a body as text")
+    add_json_option(parser, "print JSON; a body as text")
 
 
-async def get(pages: PageReader, arguments: argparse.Namespace) -> None:
+async def _get(pages: PageReader, arguments: argparse.Namespace) -> None:
     url = _page_url(arguments.url, pages.urls)
     page = await pages.metadata(url)
     if page is None:
@@ -58,15 +97,15 @@ async def get(pages: PageReader, arguments: argparse.Namespace) -> None:
             raise NotFound(_why_not_kept(page))
         _print_content(page, content, arguments)
     elif arguments.json:
-        print(as_json(page, indent=2))
+        print_json(page)
     elif arguments.meta:
-        print(fields(page))
+        print(fields(page, shown_raw))
     else:
         _print_brief(page, await pages.content(page))
 
 
 def _page_url(text: str, urls: Urls) -> str:
-    """The URL as the crawl spells it."""
+    """Return the canonical form of a URL, or raise ConfigurationError."""
     url = urls.canonical(text)
     if isinstance(url, Rejected):
         raise ConfigurationError(
@@ -75,6 +114,7 @@ def _page_url(text: str, urls: Urls) -> str:
     return url
 
 
+# Reasons of a page without content, for people.
 _WHY = {
     "noindex": "the page asks not to be kept (noindex)",
     "robots": "robots.txt forbids it",
@@ -105,10 +145,10 @@ def _print_content(
 ) -> None:
     if arguments.json:
         name = "body" if arguments.body else "text"
-        text = content.text if arguments.text else decoded(content.body, page.get("charset"))
-        print(as_json({"url": page["url"], "content_url": content.url, name: text}, indent=2))
+        text = content.text if arguments.text else _decoded(content.body, page.get("charset"))
+        print_json({"url": page["url"], "content_url": content.url, name: text})
     elif arguments.text:
-        # To a file or a program all of it.
+        # A file or a program gets the text as it is.
         print(harmless(content.text) if sys.stdout.isatty() else content.text)
     else:
         sys.stdout.buffer.write(content.body)
@@ -119,7 +159,7 @@ def _print_brief(page: dict[str, Any], content: StoredContent | None) -> None:
     brief["size"] = size(page.get("size_bytes", 0))
     if content is not None and content.url != page["url"]:
         brief["content of"] = content.url
-    print(fields(brief))
+    print(fields(brief, shown_raw))
     if content is None:
         print(f"\n{_why_not_kept(page)}")
     else:
@@ -127,13 +167,22 @@ def _print_brief(page: dict[str, Any], content: StoredContent | None) -> None:
         print(f"\n{harmless(content.text[:_TEXT_SHOWN])}{more}")
 
 
+def _decoded(body: bytes, charset: str | None) -> str:
+    try:
+        return body.decode(charset or "utf-8", "replace")
+    except LookupError:
+        return body.decode("utf-8", "replace")
+
+
+# --- options that filter pages --------------------------------------------------------------------
+
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _STATUS = re.compile(r"[1-5]xx|[1-5]\d\d|0")
 _DOMAIN = re.compile(r"[^\s/@?#]+\.[^\s/@?#]+|localhost|\[[0-9a-f:]+\](:\d+)?", re.IGNORECASE)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def _filter_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--domain", type=domain, metavar="NAME", help="a domain, or one of its hosts"
     )
@@ -151,8 +200,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def wanted_by(arguments: argparse.Namespace, *, kept: bool = False) -> Wanted:
-    """What the options ask for."""
+def _wanted(arguments: argparse.Namespace, *, kept: bool = False) -> Wanted:
+    """Return the filter that the options describe; `kept`: only pages with content."""
     return Wanted(
         domain=arguments.domain,
         since=arguments.since,
@@ -163,13 +212,14 @@ def wanted_by(arguments: argparse.Namespace, *, kept: bool = False) -> Wanted:
 
 
 def domain(text: str) -> str:
+    """Read a domain or a host."""
     if not _DOMAIN.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no domain; write it as example.com")
     return text.lower()
 
 
 def age(text: str) -> timedelta:
-    """45m, 2h, 3d …"""
+    """Read a time span: 45m, 2h, 3d …"""
     match = _AGO.fullmatch(text.strip())
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no time; write 45m, 2h, 3d or 1w")
@@ -180,7 +230,7 @@ def age(text: str) -> timedelta:
 
 
 def since(text: str) -> datetime:
-    """A time span before now, or a time; without a zone it is UTC, as all times here."""
+    """Read a time span before now, or a time; without a zone it is UTC."""
     if _AGO.fullmatch(text.strip()):
         try:
             return datetime.now(UTC) - age(text)
@@ -196,7 +246,7 @@ def since(text: str) -> datetime:
 
 
 def statuses(text: str) -> tuple[int, int]:
-    """The first and the last of the codes that are meant."""
+    """Read a status, or a class of them: return its first and its last code."""
     if not _STATUS.fullmatch(text.lower()):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no status; write 200, 4xx, or 0 for URLs without an answer"
@@ -206,10 +256,12 @@ def statuses(text: str) -> tuple[int, int]:
     return int(text), int(text)
 
 
+# --- export ---------------------------------------------------------------------------------------
+
 _FORMATS = ("jsonl",)
 
 
-def add_export_arguments(parser: argparse.ArgumentParser) -> None:
+def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=_FORMATS, default=_FORMATS[0], help="one JSON object a line (jsonl)"
     )
@@ -220,22 +272,22 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="file to write, replaced if it exists; compressed if it ends in .gz; - for stdout",
     )
-    add_options(parser)
+    _filter_options(parser)
     parser.add_argument(
         "--all", action="store_true", help="also duplicates, and URLs without content"
     )
     parser.add_argument("--no-body", action="store_true", help="leave the bodies out")
 
 
-async def export(pages: PageReader, arguments: argparse.Namespace) -> None:
-    wanted = wanted_by(arguments, kept=not arguments.all)
+async def _export(pages: PageReader, arguments: argparse.Namespace) -> None:
+    wanted = _wanted(arguments, kept=not arguments.all)
     total, written = await pages.count(wanted), 0
-    with _output(arguments.output) as file, bar("pages", total) as advance:
+    with _output(arguments.output) as file, progress_bar("pages", total) as advance:
         async for page, content in pages.with_content(wanted):
             if content is not None:
                 page["text"] = content.text
                 if not arguments.no_body:
-                    page["body"] = decoded(content.body, page.get("charset"))
+                    page["body"] = _decoded(content.body, page.get("charset"))
             file.write(as_json(page) + "\n")
             written += 1
             advance(1)
@@ -244,7 +296,7 @@ async def export(pages: PageReader, arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def _output(path: str) -> Iterator[IO[str]]:
-    """A file for text that is there when all of it is, or standard output."""
+    """Open a text file that appears when it is complete, or standard output."""
     if path == "-":
         yield sys.stdout
         return
@@ -262,11 +314,15 @@ def _output(path: str) -> Iterator[IO[str]]:
         raise CrawlerError(f"{path} cannot be written ({reason}); name another file.") from error
 
 
+# --- repair ---------------------------------------------------------------------------------------
+
 _AGE = timedelta(hours=1)
 
 
-def add_repair_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only look; exit 1 if there is some")
+def _repair_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="change nothing; exit 1 if there is damage"
+    )
     parser.add_argument(
         "--older",
         type=age,
@@ -274,13 +330,13 @@ def add_repair_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="leave content alone that is younger (1h): a crawl may be about to store its metadata",
     )
-    parser.add_argument("--json", action="store_true", help="for programs")
+    add_json_option(parser)
 
 
-async def repair(pages: PageReader, arguments: argparse.Namespace) -> None:
+async def _repair(pages: PageReader, arguments: argparse.Namespace) -> None:
     before = datetime.now(UTC) - arguments.older
     repair = Repair(pages.database, before=before, only_look=arguments.dry_run)
-    with bar("documents", await repair.count()) as advance:
+    with progress_bar("documents", await repair.count()) as advance:
         async for looked_at in repair.run():
             advance(looked_at)
     found = repair.found
@@ -290,7 +346,7 @@ async def repair(pages: PageReader, arguments: argparse.Namespace) -> None:
             "metadata_without_content": found.without_content,
             "mended": not arguments.dry_run,
         }
-        print(as_json(counts, indent=2))
+        print_json(counts)
     else:
         done = "" if arguments.dry_run else ": deleted"
         print(f"content without metadata  {found.without_metadata:,}{done}")
@@ -302,22 +358,21 @@ async def repair(pages: PageReader, arguments: argparse.Namespace) -> None:
         raise NotFound(f"{plural(found.total, 'document')} to mend; without --dry-run they are.")
 
 
-def add_stats_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="for programs")
+# --- stats ----------------------------------------------------------------------------------------
 
 
-async def stats(pages: PageReader, arguments: argparse.Namespace) -> None:
+async def _stats(pages: PageReader, arguments: argparse.Namespace) -> None:
     found = await overview(pages.database)
     if arguments.json:
-        print(as_json(asdict(found), indent=2))
+        print_json(asdict(found))
     elif not found.urls:
         raise NotFound("No page is stored yet.")
     else:
-        print(fields(_said(found)))
+        print(fields(_summary(found)))
 
 
-def _said(found: Overview) -> dict[str, str]:
-    said = {
+def _summary(found: Overview) -> dict[str, str]:
+    summary = {
         "URLs": f"{found.urls:,}",
         "pages with content": f"{found.pages:,}",
         "duplicates": f"{found.duplicates:,}",
@@ -327,28 +382,34 @@ def _said(found: Overview) -> dict[str, str]:
         "size": f"{size(found.fetched_bytes)} fetched, {size(found.disk_bytes)} on disk",
     }
     if found.first_crawled is not None and found.last_crawled is not None:
-        said["crawled"] = f"{time(found.first_crawled)} to {time(found.last_crawled)}"
-    return {name: text for name, text in said.items() if text}
+        summary["crawled"] = f"{time(found.first_crawled)} to {time(found.last_crawled)}"
+    return {name: text for name, text in summary.items() if text}
 
 
 def _counts(counts: dict[int | str, int] | dict[str, int]) -> str:
     return ", ".join(f"{name} {n:,}" for name, n in counts.items())
 
 
+# --- find -----------------------------------------------------------------------------------------
+
 _LIMIT = 50
 
 
-def add_find_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser)
+def _find_arguments(parser: argparse.ArgumentParser) -> None:
+    _filter_options(parser)
     parser.add_argument(
-        "--limit", type=_whole, default=_LIMIT, metavar="N", help=f"so many ({_LIMIT}); 0: all"
+        "--limit",
+        type=whole_number,
+        default=_LIMIT,
+        metavar="N",
+        help=f"how many to list ({_LIMIT}); 0: all",
     )
-    parser.add_argument("--json", action="store_true", help="all that is known, an object a line")
+    add_json_option(parser, "print all metadata, one JSON object per line")
 
 
-async def find(pages: PageReader, arguments: argparse.Namespace) -> None:
+async def _find(pages: PageReader, arguments: argparse.Namespace) -> None:
     found = 0
-    async for page in pages.find(wanted_by(arguments), arguments.limit):
+    async for page in pages.find(_wanted(arguments), arguments.limit):
         found += 1
         print(as_json(page) if arguments.json else _line(page))
     if not found:
@@ -363,7 +424,28 @@ def _line(page: dict[str, Any]) -> str:
     return f"{line}  ({why})" if why and why != f"status_{status}" else line
 
 
-def _whole(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 0 or more")
-    return int(text)
+_FILTER = "[--domain NAME] [--since 2h] [--status 200] [--reason WORD]"
+VERBS = {
+    "get": Verb(
+        "show one page", "URL [--meta | --text | --body] [--json]", _get_arguments, on_pages(_get)
+    ),
+    "find": Verb(
+        "list pages, the newest first",
+        f"{_FILTER} [--limit N] [--json]",
+        _find_arguments,
+        on_pages(_find),
+    ),
+    "export": Verb(
+        "write pages to a file, one JSON object per line",
+        f"-o PATH [--format jsonl] {_FILTER} [--all] [--no-body]",
+        _export_arguments,
+        on_pages(_export),
+    ),
+    "stats": Verb("count the stored pages", "[--json]", add_json_option, on_pages(_stats)),
+    "repair": Verb(
+        "mend metadata without content, and content without metadata",
+        "[--dry-run] [--older 1h] [--json]",
+        _repair_arguments,
+        on_pages(_repair),
+    ),
+}

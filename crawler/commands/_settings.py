@@ -1,14 +1,11 @@
 """Settings of a command, also in a project that only uses the add-on.
 
-Scrapy applies add-ons when it makes a crawl: a command has the settings from before that.
-
-Scrapy's commands that fetch single pages (fetch, view, shell, parse, check) keep their callbacks
-and their answers in memory, so they do without the crawl's frontier, servers and pipelines. What
-they fetch goes through our download handler, and Scrapy's own middleware obeys robots.txt.
+Scrapy applies add-ons when it makes a crawler; commands run before that.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def use_frontier(settings: BaseSettings) -> bool:
-    """Do crawls with these settings use the frontier?"""
+    """Return whether crawls with these settings use the frontier."""
     addons = settings.getdict("ADDONS")
     return settings["SCHEDULER"] == ours.SCHEDULER or any(
         load_object(addon) is FrontierAddon for addon, order in addons.items() if order is not None
@@ -35,7 +32,7 @@ def use_frontier(settings: BaseSettings) -> bool:
 
 
 def completed(settings: Settings | None) -> Settings:
-    """These settings with all of ours, as a crawl has them."""
+    """Return the settings with the add-on applied, as a crawl has them."""
     assert settings is not None
     if settings["SCHEDULER"] == ours.SCHEDULER:
         return settings
@@ -56,10 +53,7 @@ def check_spider(settings: BaseSettings, name: str) -> None:
 
 
 def of_spider(settings: Settings, name: str, arguments: Mapping[str, str]) -> tuple[Settings, str]:
-    """The settings of a crawl by this spider with these arguments, and the crawl's name.
-
-    Those of the command itself lack the spider's own (`custom_settings`).
-    """
+    """Return the settings of a crawl by this spider, with its `custom_settings`, and its name."""
     spider = get_spider_loader(settings).load(name)
     whole = settings.copy()
     spider.update_settings(whole)
@@ -68,12 +62,28 @@ def of_spider(settings: Settings, name: str, arguments: Mapping[str, str]) -> tu
     return whole, crawl_name(whole, arguments.get("name", name), given)
 
 
+class WithoutCrawl:
+    """Mixin for Scrapy's commands that fetch single pages: check, fetch, parse, shell, view.
+
+    They keep callbacks and answers in memory, so they work without the crawl's frontier, servers
+    and pipelines. They fetch through our download handler, and Scrapy's own middleware obeys
+    robots.txt.
+    """
+
+    settings: Settings | None
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)  # type: ignore[misc]
+        assert self.settings is not None
+        leave_crawl(self.settings)
+
+
 _SCHEDULER = "scrapy.core.scheduler.Scheduler"
 _COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
 
 
 def leave_crawl(settings: BaseSettings) -> None:
-    """Take what belongs to a crawl out of the settings; what the command line says stays."""
+    """Remove from the settings what belongs to a crawl, except values of the command line."""
     if settings["SCHEDULER"] == ours.SCHEDULER:
         changed: dict[str, Any] = {name: _not_ours(settings.getdict(name)) for name in _COMPONENTS}
         changed |= {"SCHEDULER": _SCHEDULER, "ROBOTSTXT_OBEY": True}
@@ -92,7 +102,7 @@ def leave_crawl(settings: BaseSettings) -> None:
 
 
 def _not_ours(components: dict[Any, Any]) -> dict[Any, Any]:
-    """Without ours, and with those of Scrapy's that ours replace."""
+    """Leave our components out, and bring back Scrapy's that they replace."""
     return {
         name: order
         for name, order in components.items()

@@ -13,7 +13,7 @@ from importlib import import_module
 from scrapy.commands import ScrapyCommand
 
 from crawler.commands import _validate
-from crawler.commands._frontier.connect import check_folder, crawl_of
+from crawler.commands._frontier import check_folder, crawl_name
 from crawler.commands._settings import completed
 from crawler.config.values import url_rules
 from crawler.errors import CrawlerError
@@ -65,12 +65,15 @@ class Command(ScrapyCommand):
         admin_server = import_module("crawler.admin.server")
         servers = Servers.from_settings(settings)
         try:
-            name = crawl_of(settings, opts.crawl)
-            urls = Urls(url_rules(settings))
-            pages = admin_server.Pages.of_settings(settings, servers)
-            crawl = admin_server.CrawlContext(name, await servers.redis(), urls, pages=pages)
-            server = admin_server.server(
-                settings, crawl, host=opts.host or settings["ADMIN_HOST"], port=opts.port
+            name = crawl_name(settings, opts.crawl)
+            server = admin_server.create_server(
+                settings,
+                servers,
+                name,
+                await servers.redis(),
+                Urls(url_rules(settings)),
+                host=opts.host or settings["ADMIN_HOST"],
+                port=opts.port,
             )
             loop, stopped = asyncio.get_running_loop(), asyncio.Event()
             for number in (signal.SIGINT, signal.SIGTERM):

@@ -21,8 +21,7 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, UsageError
 
-from crawler.commands import _validate
-from crawler.commands._frontier import crawls
+from crawler.commands import _deletion, _validate
 from crawler.commands._settings import check_spider, completed, of_spider, use_frontier
 from crawler.errors import CrawlerError, ExitCode
 from crawler.monitoring import logs
@@ -60,7 +59,7 @@ class Command(ScrapyCrawl):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        crawls.fresh_arguments(parser)
+        _deletion.add_fresh_options(parser)
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
@@ -96,7 +95,7 @@ class Command(ScrapyCrawl):
             urls = interrupts.run(_look(servers, settings, crawl, spider))
             if opts.fresh and urls is not None:
                 # Outside of an event loop: Ctrl-C is an answer, too.
-                crawls.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
+                _deletion.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
                 interrupts.run(_forget(servers, settings, crawl))
             crawler = self._create_crawler(args[0])
             crawler.signals.connect(self._opened, signals.spider_opened)
@@ -179,12 +178,12 @@ async def _look(servers: Servers, settings: BaseSettings, crawl: str, spider: st
     Returns how many URLs it has; None: there is no such crawl yet.
     """
     async with servers.checked(settings["PAGES_STORE"]) as redis:
-        return await taken(crawls.urls_of(redis, crawl, spider))
+        return await taken(_deletion.count_urls(redis, crawl, spider))
 
 
 async def _forget(servers: Servers, settings: BaseSettings, crawl: str) -> None:
     async with servers.checked(settings["PAGES_STORE"]):
-        await taken(crawls.forget(crawl, servers, settings))
+        await taken(_deletion.delete_crawl(crawl, servers, settings))
 
 
 def end_within(

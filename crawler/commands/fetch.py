@@ -1,18 +1,9 @@
-"""`scrapy fetch`, as Scrapy has it: without the frontier and its servers."""
-
-from __future__ import annotations
-
-import argparse
+"""Scrapy's `scrapy fetch`, without the frontier and its servers."""
 
 from scrapy.commands.fetch import Command as ScrapyFetch
 
-from crawler.commands._settings import leave_crawl
+from crawler.commands._settings import WithoutCrawl
 
 
-class Command(ScrapyFetch):
-    """Asks for single pages, by no crawl."""
-
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
-        assert self.settings is not None
-        leave_crawl(self.settings)
+class Command(WithoutCrawl, ScrapyFetch):
+    """Scrapy's command, for single pages."""

@@ -17,11 +17,10 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawler.commands import _validate
+from crawler.commands import _deletion, _validate
 from crawler.commands._fleet.process import FleetCommands, FleetProcess, folder_of, fresh_log
 from crawler.commands._fleet.supervisor import CrawlSnapshot, Supervisor
 from crawler.commands._fleet.view import Screen, summary_lines
-from crawler.commands._frontier import crawls
 from crawler.commands._settings import check_spider, completed, of_spider
 from crawler.errors import CrawlerError, ExitCode
 from crawler.monitoring import logs
@@ -64,7 +63,7 @@ class Command(ScrapyCommand):
             help="argument of the spider, as for scrapy crawl",
         )
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
-        crawls.fresh_arguments(parser)
+        _deletion.add_fresh_options(parser)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
@@ -97,11 +96,11 @@ class Command(ScrapyCommand):
                 # Now: one process that says what is wrong is better than many.
                 await servers.mongo()
             name = _given(opts).get("name", spider)
-            urls = await taken(crawls.urls_of(redis, crawl, name))
+            urls = await taken(_deletion.count_urls(redis, crawl, name))
             if opts.fresh and urls is not None:
                 # Here and once: a process that starts again goes on with the crawl.
-                crawls.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
-                await taken(crawls.forget(crawl, servers, settings))
+                _deletion.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
+                await taken(_deletion.delete_crawl(crawl, servers, settings))
             await self._supervise(spider, crawl, opts, redis)
         finally:
             await servers.close()

@@ -1,18 +1,9 @@
-"""`scrapy parse`, as Scrapy has it: without the frontier and its servers."""
-
-from __future__ import annotations
-
-import argparse
+"""Scrapy's `scrapy parse`, without the frontier and its servers."""
 
 from scrapy.commands.parse import Command as ScrapyParse
 
-from crawler.commands._settings import leave_crawl
+from crawler.commands._settings import WithoutCrawl
 
 
-class Command(ScrapyParse):
-    """Asks for single pages, by no crawl."""
-
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
-        assert self.settings is not None
-        leave_crawl(self.settings)
+class Command(WithoutCrawl, ScrapyParse):
+    """Scrapy's command, for single pages."""

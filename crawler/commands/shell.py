@@ -1,18 +1,9 @@
-"""`scrapy shell`, as Scrapy has it: without the frontier and its servers."""
-
-from __future__ import annotations
-
-import argparse
+"""Scrapy's `scrapy shell`, without the frontier and its servers."""
 
 from scrapy.commands.shell import Command as ScrapyShell
 
-from crawler.commands._settings import leave_crawl
+from crawler.commands._settings import WithoutCrawl
 
 
-class Command(ScrapyShell):
-    """Asks for single pages, by no crawl."""
-
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
-        assert self.settings is not None
-        leave_crawl(self.settings)
+class Command(WithoutCrawl, ScrapyShell):
+    """Scrapy's command, for single pages."""

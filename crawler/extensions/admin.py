@@ -58,15 +58,15 @@ class Admin:
         # In a thread: it takes half a second to import, in which nothing else should stand still.
         admin_server = await asyncio.to_thread(import_module, "crawler.admin.server")
         servers = Servers.of(self._crawler)
-        crawl = admin_server.CrawlContext(
+        self._server = await asyncio.to_thread(
+            admin_server.create_server,
+            settings,
+            servers,
             scheduler.crawl,
             await servers.redis(),
             scheduler.urls,
-            self._crawler,
-            admin_server.Pages.of_settings(settings, servers),
-        )
-        self._server = await asyncio.to_thread(
-            admin_server.server, settings, crawl, host=settings["ADMIN_HOST"]
+            host=settings["ADMIN_HOST"],
+            crawler=self._crawler,
         )
         self.url = self._server.url
         ProcessStats.of(self._crawler).extra["admin"] = self.url

@@ -103,7 +103,7 @@ def test_the_image_runs_without_rights_and_tells_its_health() -> None:
     path = re.search(r"127\.0\.0\.1:(\d+)(/\w+)", check)
     assert path is not None
     assert int(path.group(1)) == settings.ADMIN_PORT
-    assert path.group(2) in {getattr(route, "path", "") for route in health.router.routes}
+    assert path.group(2) in {getattr(route, "path", "") for route in health.routes}
 
 
 def test_prometheus_understands_its_configuration() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from crawler.admin.app import Application
-from crawler.admin.dependencies import CrawlContext
+from crawler.admin.routes import CrawlContext
 from crawler.frontier import Entry, Frontier, Lease
 from crawler.urls import fingerprint
 

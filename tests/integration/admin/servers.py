@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from crawler.admin.app import Application
-from crawler.admin.dependencies import CrawlContext
+from crawler.admin.routes import CrawlContext
 from crawler.admin.server import AdminServer, listen
 from crawler.frontier import Frontier
 from crawler.servers.redis.connection import connect

@@ -9,7 +9,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from crawler.admin.app import Application
-from crawler.admin.dependencies import CrawlContext
+from crawler.admin.routes import CrawlContext
 from crawler.monitoring.ledger import Ledger
 from crawler.servers.redis.connection import connect
 from tests.integration.admin.api import TOKEN, Api, client, entry

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from crawler.admin.app import Application
-from crawler.admin.dependencies import CrawlContext
+from crawler.admin.routes import CrawlContext
 from crawler.admin.server import listen
 from crawler.errors import ConfigurationError
 from crawler.frontier import Frontier

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from crawler.admin.app import create_api
-from crawler.admin.dependencies import CrawlContext
+from crawler.admin.routes import CrawlContext
 from tests.integration.admin.api import TOKEN
 from tests.integration.admin.servers import served
 

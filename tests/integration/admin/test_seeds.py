@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crawler.admin.routes.seeds import MAX_SEEDS
+from crawler.admin.routes import MAX_SEEDS
 from crawler.scheduling.options import CrawlOptions
 from tests.integration.admin.api import Api
 

@@ -10,7 +10,7 @@ import pytest
 
 from crawler.admin import event_stream
 from crawler.admin.app import Application
-from crawler.admin.dependencies import CrawlContext
+from crawler.admin.routes import CrawlContext
 from crawler.admin.server import AdminServer, listen
 from crawler.errors import ConfigurationError
 from tests.integration.admin.api import TOKEN, Api, entry

@@ -8,8 +8,8 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from crawler.admin.app import Application
-from crawler.admin.dependencies import CrawlContext
-from crawler.admin.queries import Pages
+from crawler.admin.queries import StoredPages
+from crawler.admin.routes import CrawlContext
 from crawler.storage.reader import PageReader
 from crawler.urls import fingerprint
 from tests.integration.admin.api import TOKEN, Api, client, entry
@@ -68,7 +68,7 @@ async def test_what_is_stored_of_a_url_is_shown_without_its_content(
 
     page = {"url": URL, "url_hash": f"{fingerprint(URL):016x}", "status": 200, "links": ["x"]}
     await database["pages_metadata"].insert_one(page)
-    app = Application(CrawlContext("web", api.redis, pages=Pages(connect)), token=TOKEN)
+    app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), token=TOKEN)
     async with client(app) as http:
         found = (await http.get(at(URL))).json()
         assert (found["page"]["url"], found["page"]["status"]) == (URL, 200)
@@ -86,7 +86,7 @@ async def test_without_mongodb_the_rest_is_answered(api: Api) -> None:
         asked += 1
         raise pymongo.errors.ServerSelectionTimeoutError("nobody there")
 
-    app = Application(CrawlContext("web", api.redis, pages=Pages(connect)), token=TOKEN)
+    app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), token=TOKEN)
     async with client(app) as http:
         for _ in range(3):
             found = (await http.get(at(URL))).json()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from scrapy.exceptions import UsageError
 
-from crawler.commands._frontier import crawls
-from crawler.commands.frontier import VERBS, Command
+from crawler.commands import _deletion
+from crawler.commands.frontier import Command
 from crawler.frontier import CrawlControl, Entry, Frontier
 from crawler.servers.embedded import EmbeddedServers
 from crawler.servers.redis.connection import connect
@@ -164,14 +164,20 @@ def test_one_host_is_shown_blocked_and_unblocked(verbs: Verbs) -> None:
     assert verbs.json("host", "a.test")["state"] == "blocked"
     assert verbs("unblock", "a.test")[1] == "a.test is contacted again.\n"
     assert verbs.json("host", "a.test")["state"] == "ready"
-    # As the dashboard blocks for good.
+    # The dashboard blocks for good by excluding a host.
     asyncio.run(exclude(verbs.redis_url, "a.test"))
     assert verbs.json("host", "a.test")["state"] == "excluded"
     assert verbs("unblock", "a.test")[0] == 0
     assert not verbs.json("host", "a.test")["excluded"]
-    # Before it is met, too.
+    # The crawl need not have met it.
     assert "until it is unblocked" in verbs("block", "bad.test")[1]
     assert verbs.json("host", "bad.test")["state"] == "blocked"
+
+
+def test_what_is_no_host_is_named(verbs: Verbs) -> None:
+    code, _, error = verbs("host", "no host")
+    assert code == 2
+    assert error == "scrapy frontier: 'no host' is no host; write it as www.example.com.\n"
 
 
 async def exclude(redis_url: str, host: str) -> None:
@@ -290,7 +296,7 @@ def test_delete_asks_first(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> Non
     code, _, error = verbs("delete")
     assert code == 2
     assert error == ("scrapy frontier: The crawl 'web' was not deleted; say yes, or give --yes.\n")
-    monkeypatch.setattr(crawls, "confirmed", lambda question: "5 URLs" in question)
+    monkeypatch.setattr(_deletion, "confirmed", lambda question: "5 URLs" in question)
     assert verbs("delete")[0] == 0
     assert keys_of(verbs.redis_url, "web") == 0
 
@@ -305,7 +311,7 @@ def test_delete_shows_progress_and_deletes_that_crawl_only(
 
     asyncio.run(other())
     before = keys_of(verbs.redis_url, "web2")
-    monkeypatch.setattr(crawls, "PROGRESS_KEYS", 1)
+    monkeypatch.setattr(_deletion, "PROGRESS_KEYS", 1)
     code, out, error = verbs("delete", "--yes", "--json")
     assert code == 0
     assert json.loads(out)["keys_deleted"] > 3
@@ -327,7 +333,7 @@ def test_a_crawl_at_work_is_not_deleted(verbs: Verbs) -> None:
 
 def test_these_are_the_verbs() -> None:
     with pytest.raises(UsageError) as error:
-        VERBS.parse(["nonsense"])
+        Command.parse(["nonsense"])
     assert str(error.value) == f"there is no 'nonsense'; use one of {', '.join(ALL)}"
 
 
@@ -352,7 +358,6 @@ def test_the_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     "arguments",
     [
         ("host",),
-        ("host", "no host"),
         ("block", "a.test", "--for", "soon"),
         ("hosts", "--sort", "x"),
         ("hosts", "--limit", "-1"),

@@ -1,0 +1,452 @@
+"""Routes of the API: they check a request, call the query layer, and return its answer.
+
+A router for each tag of the OpenAPI document; `routers` lists them. The bodies of requests are
+models next to their routes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Depends, Path, Query, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.security import HTTPBearer
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+
+from crawler.admin import queries
+from crawler.admin.errors import ProblemError, problem
+from crawler.admin.event_stream import MAX_LISTENERS, EventSource, EventStream, Full
+from crawler.admin.queries import Count, StoredPages
+from crawler.errors import ConfigurationError, CrawlerError, NotFound
+from crawler.frontier import CrawlControl
+from crawler.frontier.host_control import READ_MAX
+from crawler.monitoring.ledger import MINUTES_MAX, read
+from crawler.monitoring.prometheus import CONTENT_TYPE, Sheet, add_fleet, add_worker
+from crawler.scheduling import options
+from crawler.servers.redis.connection import Client
+from crawler.servers.redis.errors import RedisAway
+from crawler.urls import DEFAULT, Urls
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+@dataclass(frozen=True)
+class CrawlContext:
+    """The crawl that the API serves; each request finds out anew whether it exists."""
+
+    name: str
+    redis: Client = field(repr=False)
+    urls: Urls = DEFAULT
+    # That of the process that serves the API, if it crawls as well.
+    crawler: Crawler | None = field(default=None, repr=False)
+    pages: StoredPages = field(default_factory=StoredPages, repr=False)
+
+    async def control(self) -> CrawlControl:
+        """Return the crawl's control, or raise NotFound while there is no such crawl."""
+        return await CrawlControl.of(self.redis, self.name, self.urls)
+
+
+# SecurityMiddleware has checked the token by then; this is for the OpenAPI document.
+BEARER = HTTPBearer(auto_error=False, description="From admin.token in CRAWL_DIR, or ADMIN_TOKEN")
+
+
+def _crawl(request: Request) -> CrawlContext:
+    found = request.app.state.crawl
+    assert isinstance(found, CrawlContext)
+    return found
+
+
+TheCrawl = Annotated[CrawlContext, Depends(_crawl)]
+
+
+async def _control(crawl: TheCrawl) -> CrawlControl:
+    return await crawl.control()
+
+
+TheControl = Annotated[CrawlControl, Depends(_control)]
+
+
+def note(request: Request, text: str) -> None:
+    """Add the effect of a request to its line in the audit log."""
+    request.state.audit = text
+
+
+class Strict(BaseModel):
+    """Body of a request; unknown names in it are an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+# --- health ---------------------------------------------------------------------------------------
+
+health = APIRouter(tags=["health"])
+
+
+class Health(BaseModel):
+    """What works."""
+
+    ok: bool
+    parts: dict[str, str] = {}
+
+
+@health.get("/healthz")
+async def healthz() -> Health:
+    """Tell that the process is alive; needs no token and asks no server."""
+    return Health(ok=True)
+
+
+@health.get("/readyz", response_model=Health, dependencies=[Depends(BEARER)])
+async def readyz(crawl: TheCrawl) -> Health | JSONResponse:
+    """Tell whether Redis answers and has the crawl."""
+    try:
+        await crawl.control()
+    except CrawlerError as error:
+        return problem(503, str(error))
+    except RedisAway as error:
+        return problem(503, f"Redis does not answer: {error}")
+    return Health(ok=True, parts={"redis": "ok", "crawl": crawl.name})
+
+
+# --- the crawl ------------------------------------------------------------------------------------
+
+crawl_routes = APIRouter(tags=["crawl"])
+
+
+class Paused(BaseModel):
+    """Whether the crawl is paused now."""
+
+    crawl: str
+    paused: bool
+
+
+@crawl_routes.get("/status")
+async def status(crawl: TheCrawl, control: TheControl) -> queries.Status:
+    """Show the state of the whole crawl."""
+    return await queries.status(crawl.name, control)
+
+
+@crawl_routes.get("/scheduler/status")
+async def scheduler_status(crawl: TheCrawl, control: TheControl) -> queries.SchedulerStatus:
+    """Show the frontier at work: sizes, shards, rates, delays, caches."""
+    fleet = await read(crawl.redis, crawl.name, minutes=queries.RATE_MINUTES)
+    return await queries.scheduler_status(crawl.name, control, fleet)
+
+
+@crawl_routes.get("/workers")
+async def workers(control: TheControl) -> list[queries.Worker]:
+    """List the live processes, with their shards."""
+    return await queries.workers(control)
+
+
+@crawl_routes.post("/crawl/pause")
+async def pause(crawl: TheCrawl, control: TheControl) -> Paused:
+    """Start no fetches until the crawl is resumed; fetches in flight finish."""
+    await control.pause()
+    return Paused(crawl=crawl.name, paused=True)
+
+
+@crawl_routes.post("/crawl/resume")
+async def resume(crawl: TheCrawl, control: TheControl) -> Paused:
+    """Continue a paused crawl."""
+    await control.resume()
+    return Paused(crawl=crawl.name, paused=False)
+
+
+# --- seeds, limits and single URLs ----------------------------------------------------------------
+
+url_routes = APIRouter(tags=["URLs"])
+MAX_SEEDS = 10_000
+# The API's names of limits, and the options of the crawl.
+_LIMITS = {
+    "excludedDomains": "excluded_domains",
+    "depthLimit": "max_depth",
+    "urlLengthLimit": "max_url_length",
+}
+Url = Annotated[str, Query(min_length=1, max_length=10_000, description="https://example.com/page")]
+
+
+class SeedUrls(Strict):
+    """Seeds under the name `urls`."""
+
+    urls: list[str] | str
+
+
+class UrlLimits(Strict):
+    """Limits for the whole fleet; a limit that is not named stays, null lifts it."""
+
+    excludedDomains: list[str] | str | None = Field(  # noqa: N815
+        default=None, description="Domains, with all their subdomains; replaces the list"
+    )
+    depthLimit: int | None = Field(  # noqa: N815
+        default=None, ge=0, le=255, description="Links from a seed; 0 for no limit"
+    )
+    urlLengthLimit: int | None = Field(  # noqa: N815
+        default=None, ge=0, le=1_000_000, description="Characters of a URL; 0 for no limit"
+    )
+
+
+class UrlLimitsNow(BaseModel):
+    """The current limits."""
+
+    excludedDomains: list[str]  # noqa: N815
+    depthLimit: Count  # noqa: N815
+    urlLengthLimit: Count  # noqa: N815
+
+
+class Forgotten(BaseModel):
+    """A URL that may be added again."""
+
+    url: str
+    forgotten: bool
+
+
+@url_routes.post("/seed/urls")
+async def seed_urls(
+    request: Request,
+    control: TheControl,
+    body: Annotated[
+        list[str] | str | SeedUrls,
+        Body(description="A list of URLs, or one string with commas or blanks between them"),
+    ],
+) -> queries.SeedAnswers:
+    """Add seeds; the answer says of each whether it was added, known or rejected, and why."""
+    given = body.urls if isinstance(body, SeedUrls) else body
+    texts = given.replace(",", " ").split() if isinstance(given, str) else given
+    if not 0 < len(texts) <= MAX_SEEDS:
+        raise ProblemError(422, f"Give 1 to {MAX_SEEDS:,} URLs, not {len(texts):,}.")
+    answer = await queries.add_seeds(control, texts)
+    note(request, f"({answer.added} added, {answer.known} known, {answer.rejected} rejected)")
+    return answer
+
+
+@url_routes.get("/url/limit")
+async def limits(control: TheControl) -> UrlLimitsNow:
+    """Show the current limits."""
+    now = options.CrawlOptions().changed(await control.options())
+    return UrlLimitsNow(
+        excludedDomains=list(now.excluded_domains),
+        depthLimit=now.max_depth,
+        urlLengthLimit=now.max_url_length,
+    )
+
+
+@url_routes.post("/url/limit")
+async def set_limits(request: Request, control: TheControl, body: UrlLimits) -> UrlLimitsNow:
+    """Change limits; the whole fleet follows within 2 s.
+
+    Waiting URLs of excluded domains are skipped when their turn comes; depth and length apply to
+    links that are found from then on.
+    """
+    given = body.model_dump(exclude_unset=True)
+    if not given:
+        raise ProblemError(422, f"Name a limit: {', '.join(_LIMITS)}.")
+    chosen: dict[str, Any] = {_LIMITS[name]: value for name, value in given.items()}
+    checked = options.checked({name: value for name, value in chosen.items() if value is not None})
+    await control.set_options(dict.fromkeys(chosen) | checked)
+    note(request, " ".join(f"{name}={ascii(value)[:100]}" for name, value in chosen.items()))
+    return await limits(control)
+
+
+@url_routes.get("/urls")
+async def url_state(crawl: TheCrawl, control: TheControl, url: Url) -> queries.UrlState:
+    """Show where a URL is in the crawl, its failures, and its record in MongoDB."""
+    return await queries.url(control, url, crawl.pages)
+
+
+@url_routes.delete("/urls")
+async def forget(control: TheControl, url: Url) -> Forgotten:
+    """Forget that a URL was seen: it is crawled again when it is added or found again."""
+    try:
+        return Forgotten(url=await queries.forget(control, url), forgotten=True)
+    except (ConfigurationError, NotFound):
+        raise
+    except CrawlerError as error:
+        raise ProblemError(409, str(error)) from error
+
+
+# --- hosts ----------------------------------------------------------------------------------------
+
+host_routes = APIRouter(tags=["hosts"])
+HostName = Annotated[
+    str, Path(description="As in URLs, with its port if it has one", max_length=300)
+]
+HostStateName = Literal["", "excluded", "blocked", "in_flight", "ready", "resting", "idle"]
+HostSort = Literal["next", "waiting", "pages", "delay", "host"]
+
+
+class HostOrders(Strict):
+    """Orders for one host; an order that is not named stays, null takes one back."""
+
+    delay_s: float | None = Field(default=None, ge=0, le=86_400)
+    blocked_until: AwareDatetime | None = None
+    excluded: bool = False
+    queue: int | None = Field(default=None, ge=1, le=5)
+    budget: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    parallelism: int | None = Field(default=None, ge=1, le=100)
+
+
+@host_routes.get("/hosts")
+async def hosts(
+    *,
+    control: TheControl,
+    search: Annotated[str, Query(max_length=300, description="A part of the name")] = "",
+    state: HostStateName = "",
+    sort: Annotated[HostSort, Query(description="next: by the next due fetch")] = "next",
+    # No list reads more hosts; a search finds the others.
+    offset: Annotated[int, Query(ge=0, le=READ_MAX)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> queries.Hosts:
+    """List hosts that are in the frontier or were crawled."""
+    return await queries.hosts(
+        control, search=search, state=state, sort=sort, offset=offset, limit=limit
+    )
+
+
+@host_routes.get("/hosts/{host}")
+async def host(control: TheControl, host: HostName) -> queries.Host:
+    """Show one host; 404 if the crawl has not met it: its URLs, if any, are in front queues."""
+    return await queries.host(control, host)
+
+
+@host_routes.patch("/hosts/{host}")
+async def change_host(
+    request: Request, control: TheControl, host: HostName, body: HostOrders
+) -> queries.Host:
+    """Give orders for a host; the whole fleet follows them, also after restarts.
+
+    The crawl need not have met the host: the orders hold when it does.
+    """
+    given = body.model_dump(exclude_unset=True)
+    if not given:
+        raise ProblemError(422, f"Name an order: {', '.join(HostOrders.model_fields)}.")
+    answer = await queries.order(control, host, given)
+    note(request, " ".join(f"{name}={value}" for name, value in given.items()))
+    return answer
+
+
+@host_routes.delete("/hosts/{host}/queue")
+async def purge(request: Request, control: TheControl, host: HostName) -> queries.Purged:
+    """Drop all waiting URLs of a host; links to it that are found later are crawled again."""
+    answer = await queries.purge(control, host)
+    note(request, f"({answer.dropped} dropped)")
+    return answer
+
+
+# --- dead letters ---------------------------------------------------------------------------------
+
+dead_letter_routes = APIRouter(tags=["dead letters"])
+Word = Annotated[str, Query(max_length=500)]
+
+
+class Requeue(Strict):
+    """Filter for dead letters; without reason and host, all are requeued."""
+
+    reason: str = Field(default="", max_length=500)
+    host: str = Field(default="", max_length=500)
+
+
+class Requeued(BaseModel):
+    """Number of URLs that wait again."""
+
+    requeued: Count
+
+
+@dead_letter_routes.get("/dead")
+async def dead(
+    control: TheControl,
+    reason: Word = "",
+    host: Word = "",
+    before: Annotated[Word, Query(description="`next` of the previous page")] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> queries.DeadLetters:
+    """List the newest dead letters, by reason and host."""
+    return await queries.dead_letters(control, reason=reason, host=host, before=before, limit=limit)
+
+
+@dead_letter_routes.post("/dead/requeue")
+async def requeue(request: Request, control: TheControl, body: Requeue | None = None) -> Requeued:
+    """Requeue dead letters, without their failed attempts."""
+    chosen = body or Requeue()
+    number = await control.requeue(reason=chosen.reason, host=chosen.host)
+    note(request, f"({number} requeued)")
+    return Requeued(requeued=number)
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+event_routes = APIRouter(tags=["crawl"])
+_VITALS_S = 5.0
+
+
+def event_stream(crawl: CrawlContext) -> EventStream:
+    """Make the stream of a crawl's status and of its figures, which cost more, less often."""
+    status_type = TypeAdapter(queries.Status)
+
+    async def status() -> str:
+        found = await queries.status(crawl.name, await crawl.control())
+        return status_type.dump_json(found).decode()
+
+    async def vitals() -> str:
+        return json.dumps(await queries.vitals(crawl.name, crawl.redis, await crawl.control()))
+
+    return EventStream(EventSource("status", status), EventSource("vitals", vitals, _VITALS_S))
+
+
+def _events(request: Request) -> EventStream:
+    events = request.app.state.events
+    assert isinstance(events, EventStream)
+    return events
+
+
+@event_routes.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+async def events(stream: Annotated[EventStream, Depends(_events)]) -> StreamingResponse:
+    """Send events: `status` with the answer of /status, every second; `vitals` with that of
+    /vitals, every five; `trouble` with a text.
+
+    Read them with fetch(), which can send the token. Without news, a comment is the heartbeat.
+    """
+    try:
+        listener = stream.listen()
+    except Full as error:
+        raise ProblemError(
+            503, f"There are {MAX_LISTENERS} listeners already; close one of them."
+        ) from error
+    return StreamingResponse(listener, media_type="text/event-stream")
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+figure_routes = APIRouter(tags=["figures"])
+
+
+@figure_routes.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(crawl: TheCrawl) -> Response:
+    """Show the metrics of the fleet and, if this process crawls, its own."""
+    sheet = Sheet(crawl.name)
+    await add_fleet(sheet, crawl.redis, crawl.name)
+    if crawl.crawler is not None:
+        add_worker(sheet, crawl.crawler)
+    return Response(sheet.text(), media_type=CONTENT_TYPE)
+
+
+@figure_routes.get("/vitals")
+async def vitals(
+    crawl: TheCrawl, minutes: Annotated[int, Query(ge=1, le=MINUTES_MAX)] = 60
+) -> dict[str, Any]:
+    """Show totals, the last hour, the last minutes with latencies, workers, rates and hosts."""
+    return await queries.vitals(crawl.name, crawl.redis, await crawl.control(), minutes=minutes)
+
+
+# All but `health`, which is partly open to everybody.
+routers = (crawl_routes, url_routes, host_routes, dead_letter_routes, event_routes, figure_routes)

@@ -1,1 +1,0 @@
-"""The routes of the API, one module for each subject. Each has a `router`."""

@@ -1,1 +1,0 @@
-"""The verbs of `scrapy frontier`, by subject. Each is its arguments and a coroutine."""
