@@ -6,10 +6,7 @@ elements for each tag, repeating unclosed formatting (`<p><b x=1><p><b x=2>…`:
 list. The work is estimated from the tags; what is left of a page that would need too much is not
 read, and a list of too many options is no longer one to choose from.
 
-Parsers compare each attribute of a tag with those before it. A tag ends at the first ">" that is in
-no value, so a ">" in a value is escaped first. Then a tag is part of a text without ">": what such
-a part has too much of is left out, and its tag closed. A part is not always what it looks like
-(scripts have "<" too); that costs it no more than its tail.
+Parsers compare each attribute of a tag with those before it. Tags with too many are cut short.
 """
 
 from __future__ import annotations
@@ -119,83 +116,110 @@ FREE_CHARS = 32_000
 # Attributes of one tag, and how many are compared in sum before fewer are allowed.
 _MOST = 1500
 _COMPARED = 30_000_000
-# Parts below this size have too few attributes to matter, and so much of larger ones is kept.
+# Tags below this size have too few attributes to matter, and so much of a larger one is kept.
 _BLOCK = 512
-# A value with ">", to its end.
-_HIDDEN = re.compile(r"=\s*(?:\"[^\">]*>[^\"]*|'[^'>]*>[^']*)")
-# Values in values of the other kind of quotes take another pass.
-_PASSES = 3
+_LONG = re.compile(rf"<[a-zA-Z][^>]{{{_BLOCK}}}")
+# A quoted value that has a ">": it does not end its tag.
+_HIDDEN = re.compile(r"=\s*(?:\"[^\">]*>|'[^'>]*>)")
 _TAG_START = re.compile(r"<[a-zA-Z]")
-_NAME_END = re.compile(r"[\s/]")
-_SEPARATOR = re.compile(r"[\s/\"']+")
-_BASE64 = re.compile(r";base64,[A-Za-z0-9+/=\s]+")
-# Ends a value in either kind of quotes, or none.
-_QUOTES = "'\""
-_END_TAG_CHARS = 64
+_NAME_END = re.compile(r"[\s/>]")
+# As the HTML standard reads them: a quote counts only right behind a "=".
+_ATTRIBUTE = re.compile(
+    r"[\s/]*[^\s/>][^\s/>=]*(?:\s*=\s*(?:\"[^\"]*\"?|'[^']*'?|[^\s>\"'][^\s>]*)?)?"
+)
+# Ends a tag, whatever is open in it: a value in either kind of quotes or in none, or a name.
+_TAG_END = "x'\">"
+# Where an element ends whose text may look like tags.
+_RAW_END = re.compile(r"</(?:script|style)", re.IGNORECASE)
+# Reading an attribute takes as long as scanning so many characters.
+_STEP_CHARS = 200
 
 
 def with_bounded_attributes(html: str) -> str:
-    """A page whose attributes are compared in bounded time."""
-    return html if len(html) <= FREE_CHARS else _with_short_parts(_with_open_ends(html))
+    """Return a page whose attributes are compared in bounded time.
 
-
-def _with_open_ends(html: str) -> str:
-    """A page in which a ">" in a value is written as "&gt;": any other ends its tag."""
-    for _ in range(_PASSES):
-        hidden = _HIDDEN.search(html)
-        if hidden is None:
-            return html
-        html = _HIDDEN.sub(lambda value: value[0].replace(">", "&gt;"), html)
-    # What is left after that was put together to be left.
-    hidden = _HIDDEN.search(html)
-    return html if hidden is None else html[: hidden.start()]
-
-
-def _with_short_parts(html: str) -> str:
+    Whether something is a tag depends on what is around it, as a script; where a tag ends and which
+    attributes it has does not. So everything that looks like a tag is judged by itself.
+    """
+    if len(html) <= FREE_CHARS:
+        return html
+    tags = _Tags(html)
     kept: list[str] = []
-    at, left = 0, _COMPARED
-    for start, end in _parts(html):
-        tag_at = _tag_at(html, start, end)
-        number = _attributes(html[tag_at:end]) if tag_at >= 0 else 0
-        if number > _MOST or number**2 > left:
-            # An end tag behind it may be that of a script.
-            last = html.rfind("</", max(tag_at + _BLOCK, end - _END_TAG_CHARS), end)
-            kept += [html[at : tag_at + _BLOCK], _QUOTES, ">" + html[last:end] if last >= 0 else ""]
+    at = 0
+    for start in _suspects(html):
+        if start < at:
+            continue
+        if tags.is_beyond_budget:
+            # Tags in tags in tags: made to be slow.
+            return "".join([*kept, html[at:start]])
+        if (end := tags.end_of_wide(start)) is not None:
+            kept += [html[at : start + _BLOCK], _TAG_END]
             at = end
-        else:
-            left -= number**2
     return "".join([*kept, html[at:]]) if kept else html
 
 
-def _parts(html: str) -> Iterator[tuple[int, int]]:
-    """Parts without ">" of more than a block, from one ">" to the next."""
-    find, at = html.find, 0
-    # A part of two blocks or more has all of one block: most pages need a look at each, no more.
-    while at + _BLOCK < len(html):
-        if find(">", at, at + _BLOCK) >= 0:
-            at += _BLOCK
+def _suspects(html: str) -> Iterator[int]:
+    """Yield where tags may begin that are long, or have a ">" in a value."""
+    places = sorted(
+        [(match.start(), False) for match in _LONG.finditer(html)]
+        + [(match.start(), True) for match in _HIDDEN.finditer(html)]
+    )
+    done = 0
+    for place, is_hidden in places:
+        if place < done:
             continue
-        start, end = html.rfind(">", 0, at) + 1, find(">", at)
-        end = len(html) if end < 0 else end
-        yield start, end
-        at = end
+        # All that may begin before the next ">"; of a value that has one, before the value.
+        start = max(done, html.rfind(">", done, place) + 1)
+        end = place if is_hidden else html.find(">", place)
+        done = len(html) if end < 0 else end
+        for match in _TAG_START.finditer(html, start, done):
+            yield match.start()
 
 
-def _tag_at(html: str, start: int, end: int) -> int:
-    """Where a tag with attributes may begin in a part, -1 if there is none."""
-    # A search for one letter is much faster than an expression that begins with it.
-    first = html.find("<", start, end)
-    tag = _TAG_START.search(html, first, end) if first >= 0 else None
-    # The name of the first tag ends where that of any other in this part would. Both in one
-    # expression would look for that end from each "<" on.
-    if tag is None or _NAME_END.search(html, tag.end(), end) is None:
-        return -1
-    return tag.start()
+class _Tags:
+    """Everything on a page that looks like a tag: how many attributes it has, and where it ends."""
 
+    def __init__(self, html: str) -> None:
+        self._html = html
+        self._left = _COMPARED
+        # Characters that may be read, those in several tags more than once.
+        self._chars = 1_000_000 + 2 * len(html)
+        self._name_end = 0
+        # From where on they were read: attributes to come, and the end of their tag.
+        self._read: dict[int, tuple[int, int]] = {}
 
-def _attributes(tag: str) -> int:
-    """How many attributes a tag may have at the most."""
-    if ";base64," in tag:
-        # A picture is one value, however many slashes it has.
-        tag = _BASE64.sub("", tag)
-    return len(_SEPARATOR.findall(tag))
+    @property
+    def is_beyond_budget(self) -> bool:
+        return self._chars < 0
+
+    def end_of_wide(self, start: int) -> int | None:
+        """Return where a tag with too many attributes ends; None for all others."""
+        html = self._html
+        if start >= self._name_end:
+            match = _NAME_END.search(html, start)
+            self._name_end = match.start() if match is not None else len(html)
+        number, end = self._attributes(self._name_end)
+        if number <= _MOST and number**2 <= self._left:
+            self._left -= number**2
+            return None
+        # Of a script that looks like a tag the rest of the page must stay.
+        raw = _RAW_END.search(html, start + _BLOCK, end)
+        return raw.start() if raw is not None else end
+
+    def _attributes(self, at: int) -> tuple[int, int]:
+        """Return the number of attributes from a place in a tag on, and where the tag ends."""
+        html, read, places = self._html, self._read, []
+        while at not in read:
+            match = _ATTRIBUTE.match(html, at)
+            if match is None or self._chars < 0:
+                end = html.find(">", at)
+                read[at] = (0, len(html) if end < 0 else end + 1)
+                break
+            places.append(at)
+            self._chars -= match.end() - at + _STEP_CHARS
+            at = match.end()
+        number, end = read[at]
+        for place in reversed(places):
+            number += 1
+            read[place] = (number, end)
+        return number, end

@@ -144,6 +144,9 @@ def test_attributes_are_compared_in_bounded_numbers(make: Callable[[int], str]) 
         '<div data-a="' + "if (a > b) { c } " * 10_000 + '" id=1></div>',
         "<img srcset='" + "/a 1x, " * 10_000 + "'>",
         "<p>" + "more text than anybody reads " * 10_000 + "</p>",
+        "<script>x=\"a>b'; y='</script>" + "<p>text</p>" * 5_000,
+        '<script>if (a="<b x=\'") c</script>' + "<p title='it'>a='1'</p>" * 5_000,
+        '<p>a="</p>' + "<p class=x>it's >\"</p>" * 5_000,
     ],
 )
 def test_links_behind_long_values_and_scripts_are_found(before: str) -> None:

@@ -1,22 +1,18 @@
 """The robots.txt files of 4,231 real sites, held against a second reader of RFC 9309's groups.
 
-They are no part of the project: ROBOTS_CORPUS says where robots.tar.gz is, or it lies in
-shared/data beside the checkout. Without them these tests are skipped.
+They are no part of the project, see tests/support/corpus.py. Without them these tests are skipped.
 """
 
-import os
 import re
-import tarfile
-from pathlib import Path
 
 import pytest
 from protego import Protego
 
 from crawler.robots.rules import RobotsRules, text_of
+from tests.support.corpus import robots_files
 
 HOST = "http://h.test"
 STRANGER = "stranger-to-all"
-_BESIDE = Path(__file__).resolve().parents[4] / "shared" / "data" / "robots.tar.gz"
 # Also without a colon, and misspelt, as the world has them.
 _RECORD = re.compile(
     r"\s*(?:(user[- ]?agent)|(allow)|diss?all?ow|diasllow|disallaw)(?:\s*:|\s|$)([^#]*)",
@@ -28,15 +24,7 @@ _AGENTS, _PROBES = 8, 12
 
 @pytest.fixture(scope="module")
 def corpus() -> list[tuple[str, bytes]]:
-    path = Path(os.environ.get("ROBOTS_CORPUS", _BESIDE))
-    if not path.exists():
-        pytest.skip(f"there is no {path}; set ROBOTS_CORPUS to the path of robots.tar.gz")
-    with tarfile.open(path) as tar:
-        return [
-            (member.name.removeprefix("./"), file.read())
-            for member in tar
-            if (file := tar.extractfile(member)) is not None
-        ]
+    return robots_files()
 
 
 def groups(text: str) -> list[tuple[list[str], list[str]]]:

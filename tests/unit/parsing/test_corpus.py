@@ -1,0 +1,74 @@
+"""91 real article pages: they are read whole, within all bounds, and each time in the same way.
+
+They are no part of the project, see tests/support/corpus.py. Without them these tests are skipped.
+"""
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.dedup.simhash import words_of
+from crawler.parsing.document import MAX_DESCRIPTION, MAX_LANGUAGE, MAX_TITLE, Document
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.limits import bounded
+from crawler.parsing.reader import DocumentReader, decode
+from tests.support.corpus import Article, articles
+
+MAX_LINKS = 200
+HTML = "text/html"
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[Article]:
+    return list(articles())
+
+
+def read(article: Article) -> Document:
+    reader = DocumentReader(HtmlReader(max_links=MAX_LINKS), max_links=MAX_LINKS)
+    return reader.read(article.body, article.url, content_type=HTML)
+
+
+def shingles(text: str) -> set[tuple[bytes, ...]]:
+    """Runs of four words, by which the corpus is judged."""
+    words = words_of(text).split()
+    return {tuple(words[start : start + 4]) for start in range(len(words) - 3)}
+
+
+def test_the_text_of_each_article_is_found(corpus: list[Article]) -> None:
+    recalls = {}
+    for article in corpus:
+        wanted = shingles(article.text)
+        recalls[article.url] = len(wanted & shingles(read(article).text)) / len(wanted)
+    assert len(recalls) == len(corpus) == 91
+    assert sum(recalls.values()) / len(recalls) > 0.99
+    assert {url: recall for url, recall in recalls.items() if recall < 0.9} == {}
+
+
+def addresses(html: str) -> list[str | None]:
+    return [node.attributes.get("href") for node in LexborHTMLParser(html).css("a")]
+
+
+def test_the_guard_against_hostile_markup_changes_no_real_page(corpus: list[Article]) -> None:
+    for article in corpus:
+        html, _ = decode(article.body, HTML, article.url)
+        assert addresses(bounded(html)) == addresses(html), article.url
+
+
+def test_what_is_read_is_bounded_and_canonical(corpus: list[Article]) -> None:
+    found = 0
+    for article in corpus:
+        document = read(article)
+        assert len(document.links) <= MAX_LINKS
+        assert len(document.links) == len(set(document.links))
+        assert all(link.startswith(("http://", "https://")) for link in document.links)
+        assert document.written.keys() <= set(document.links)
+        assert 0 < len(document.title) <= MAX_TITLE
+        assert len(document.description) <= MAX_DESCRIPTION
+        assert len(document.language) <= MAX_LANGUAGE
+        assert len(document.text) <= len(article.body)
+        found += len(document.links)
+    assert found > 40 * len(corpus)
+
+
+def test_a_page_is_read_in_the_same_way_each_time(corpus: list[Article]) -> None:
+    for article in corpus:
+        assert read(article) == read(article), article.url
