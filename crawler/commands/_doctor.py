@@ -21,7 +21,8 @@ from crawler.commands import _validate
 from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.dns.lookup import Lookup
 from crawler.errors import CrawlerError
-from crawler.robots.rules import has_contact, robots_name, tells_apart
+from crawler.robots.rules import robots_name
+from crawler.robots.user_agent import has_contact, is_distinctive
 from crawler.servers.connections import Servers
 from crawler.servers.mongo import explain
 from crawler.servers.redis import checks
@@ -265,7 +266,7 @@ def user_agent(
             f"{value!r} names nobody to write to",
             "Add a URL or e-mail address to USER_AGENT.",
         )
-    if not tells_apart(robots_name):
+    if not is_distinctive(robots_name):
         return warning(
             "user agent",
             f"robots.txt files cannot speak to {robots_name!r}, which is no crawler's name",

@@ -110,13 +110,13 @@ class PolitenessMiddleware:
         fetch = Fetch(monotonic() - started, status, retry_after)
         self._observe(fetch.duration_s)
         request.meta["fetch_ms"] = round(fetch.duration_s * 1000)
-        rest = await self._host_delays.rest(
+        delay = await self._host_delays.after(
             lease.entry.host,
             fetch,
             crawl_delay_s=request.meta.get(CRAWL_DELAY, 0.0),
             unanswered=unanswered,
         )
-        Scheduler.of(self._crawler).leases.release(lease, rest.ms, usual=rest.is_usual)
+        Scheduler.of(self._crawler).leases.release(lease, delay.ms, usual=delay.is_usual)
         return lease
 
 

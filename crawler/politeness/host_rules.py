@@ -1,4 +1,4 @@
-"""Rules that people give single hosts, by name or by the end of the name. Pure."""
+"""Rules for single hosts, given by name or by suffix. Pure."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class HostRule:
-    """What is different for a host."""
+    """Settings of one host; None for those of all hosts."""
 
     # Seconds from the end of a fetch to the next; replaces DELAY_MIN and DELAY_FACTOR.
     delay: float | None = None
     # Fetches that may start within a minute.
     per_minute: float | None = None
-    # Pages that are crawled of it.
+    # Pages that are crawled at most.
     budget: int | None = None
-    # Fetches that it may have at the same time; replaces HOST_PARALLELISM.
+    # Fetches at the same time; replaces HOST_PARALLELISM.
     parallelism: int | None = None
     # Never contacted.
     blocked: bool = False
 
 
 class HostRules:
-    """The HOST_RULES setting. The longest name that fits a host has its say."""
+    """Rules of the HOST_RULES setting. The longest name that matches a host applies."""
 
     def __init__(self, given: Mapping[str, Any], *, per_minute: float = 0.0) -> None:
-        """Read {"host" or ".suffix": {field: value}}, or ValueError with what is wrong.
+        """Read {"host" or ".suffix": {field: value}}; raises ValueError with what is wrong.
 
-        `per_minute` holds for hosts without one of their own, 0 for no limit.
+        `per_minute` applies to hosts without one of their own; 0 is no limit.
         """
         self._default = HostRule(per_minute=per_minute or None)
         self._rules = {_pattern(name): self._rule(name, rule) for name, rule in given.items()}
 
     def of(self, host: str) -> HostRule:
-        """The rule of a host, given with its port if it has one of its own."""
+        """Return the rule of a host, which is given with its port if that is not the default."""
         if not self._rules:
             return self._default
         name = host.lower()
@@ -44,12 +44,12 @@ class HostRules:
         for exact in (name, bare):
             if exact in self._rules:
                 return self._rules[exact]
-        # A suffix fits the domain itself, too.
-        rest = "." + bare
-        while rest:
-            if rest in self._rules:
-                return self._rules[rest]
-            rest = rest[rest.find(".", 1) :] if "." in rest[1:] else ""
+        # A suffix matches the domain itself, too.
+        suffix = "." + bare
+        while suffix:
+            if suffix in self._rules:
+                return self._rules[suffix]
+            suffix = suffix[suffix.find(".", 1) :] if "." in suffix[1:] else ""
         return self._default
 
     def _rule(self, name: str, given: Any) -> HostRule:

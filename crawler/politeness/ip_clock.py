@@ -1,7 +1,6 @@
-"""When an address may be contacted that many hosts share, for the whole fleet. Bounded by time.
+"""Space out contacts with an IP address that many hosts share, for the whole fleet.
 
-address:<address>  hash  its next free start, and the starts kept for hosts; see
-politeness/ip_clock.lua
+address:<address>  hash  next free start, and starts reserved for hosts; expires; see ip_clock.lua
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Self
 
+from crawler.config.values import value
 from crawler.dns.resolver import Resolver
-from crawler.errors import ConfigurationError
 from crawler.servers.connections import Servers
 from crawler.servers.redis.batching import CommandBatcher
 from crawler.servers.redis.errors import RedisAway
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
 
     from crawler.servers.redis.connection import Client
 
-# For hosts of which Redis could not be asked.
-_AWAY_WAIT_MS = 2000
+# Delay while Redis is away.
+_AWAY_DELAY_MS = 2000
 _NEXT_START = files("crawler.politeness").joinpath("ip_clock.lua").read_text(encoding="utf-8")
 
 
 class IpClock:
-    """Asked before each contact. The clocks are those of all crawls on one Redis."""
+    """Clocks of IP addresses, shared by all crawls on one Redis. Checked before each contact."""
 
     def __init__(
         self,
@@ -44,26 +43,24 @@ class IpClock:
 
     @classmethod
     def of(cls, crawler: Crawler) -> IpClock:
-        """The one of this crawl."""
+        """Return the clock of this crawl."""
         return shared(cls, crawler, lambda: cls.from_crawler(crawler))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        delay_s = crawler.settings.getfloat("IP_DELAY")
-        if delay_s < 0:
-            raise ConfigurationError(f"IP_DELAY is {delay_s}; give seconds, or 0 for none.")
         assert crawler.stats is not None
         return cls(
-            round(delay_s * 1000),
+            round(value(crawler.settings, "IP_DELAY") * 1000),
             Resolver.of(crawler).address,
             Servers.of(crawler).redis,
             crawler.stats.inc_value,
         )
 
     async def wait_ms(self, host: str, group: str, *, now_ms: int = 0) -> int:
-        """How long a host must wait; 0: it is contacted now. `group` is what waits in the frontier.
+        """Return the delay of a host; with 0 it is contacted now, and the clock is set.
 
-        Of a host whose address is not known, as that of one behind a proxy, nothing is asked.
+        `group` is the politeness group that waits in the frontier. A host whose address is not
+        known, for example behind a proxy, has no delay.
         """
         if self._delay_ms == 0 or (address := self._address_of(host)) is None:
             return 0
@@ -71,7 +68,7 @@ class IpClock:
         try:
             (wait_ms,) = await CommandBatcher.of(await self._connect()).ask(command)
         except RedisAway:
-            return _AWAY_WAIT_MS
+            return _AWAY_DELAY_MS
         if wait_ms:
             self._count("address/deferred")
         return int(wait_ms)

@@ -1,14 +1,15 @@
-"""robots.txt: rules, cache, fetcher, and the judgement of URLs. After RFC 9309.
+"""robots.txt after RFC 9309: rules, cache, fetcher, and the decision about each URL.
 
-    rules    what an answer to a request for robots.txt allows; pure
-    cache    rules in Redis for the fleet, the recent ones in memory
-    fetcher  fetch a robots.txt and follow its redirects, also to other hosts
-    gate     judge URLs, with or without a lease
+    gate     `RobotsGate.check(url, lease)` gives Allowed, PutOff or Denied
+    cache    rules in Redis for the fleet, the recent ones in memory; locks on files
+    fetcher  fetches a robots.txt and follows its redirects, also to other hosts
+    rules    interprets an answer, parses its rules; pure
 
-Keys: `robots:<authority>` (the file or its absence, for as long as it holds) and
-`robots:lock:<authority>` (who fetches it now). A host's slot in the frontier is also the lock of
-its robots.txt: the first lease on unknown rules fetches them. A file that gives no answer makes the
-URLs of its host wait, twice as long each time.
+Keys: `robots:<authority>` (the file, or that there was no answer, until it expires) and
+`robots:lock:<authority>` (held by the process that fetches the file). The slot of a host in the
+frontier is a lock, too: the first lease on a host with unknown rules fetches them. While a file
+gives no answer, the URLs of its host wait, twice as long after each try.
 
-Entry point: middlewares/robots.py. Public: nothing here; `crawler.middlewares.robots.Robots` is.
+Entry point: middlewares/robots.py, which hands in what belongs to other packages (leases, host
+delays, IP clock). Public: nothing here; `crawler.middlewares.robots.Robots` is.
 """

@@ -1,7 +1,8 @@
-"""Rules of robots.txt files: in Redis for the fleet, and the recent ones in memory. Bounded.
+"""Cache the rules of robots.txt files: in Redis for the fleet, the recent ones in memory. Bounded.
 
-robots:<authority>       string  body, withheld or reason, failures, and for how long; msgpack
-robots:lock:<authority>  string  who fetches it; expires by itself
+robots:<authority>       string  body, whether it was a 401 or 403, reason and number of failures,
+                                 and how long it is valid; msgpack
+robots:lock:<authority>  string  token of the process that fetches the file; expires by itself
 """
 
 from __future__ import annotations
@@ -10,57 +11,66 @@ import asyncio
 import random
 import uuid
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import msgpack
 import zstandard
 
+from crawler.config.values import value
 from crawler.robots.rules import (
+    FORBIDDEN_FILE_RULES,
     MAX_BYTES,
-    WITHHELD_IS,
+    ForbiddenFile,
     RobotsRules,
     Unreachable,
-    Withheld,
-    error_wait_s,
+    robots_name,
     rules_ttl_s,
 )
 from crawler.servers.redis.batching import Command, CommandBatcher
 from crawler.servers.redis.connection import LOCK_ON, UNLOCK
 from crawler.servers.redis.errors import RedisAway
+from crawler.util.backoff import Backoff
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+    from scrapy.settings import BaseSettings
 
+# A lock is extended with each redirect. Not longer, for the URLs of the host wait for it if its
+# holder dies.
+LOCK_S = 20.0
 # Parsing takes about 27 µs a rule: larger files are parsed in a thread.
 _PARSE_INLINE_BYTES = 16 * 1024
 # Many hosts of a platform have the same short file.
 _SHARED_BYTES = 1024
 _SHARED_FILES = 1000
-# Of files in memory; read, one takes up to fifty times as much.
+# Limit of the files in memory; a parsed one takes up to fifty times as much.
 _RECENT_BYTES = 16 * 1024 * 1024
 _JITTER = 0.1
-# Rules with less than this share of their time left are fetched again ahead of it.
+# The delay after failures in a row grows up to a day.
+_ERROR_TTL_MAX_S = 86_400.0
+# Rules with less than this share of their time left are refreshed.
 _EARLY = 0.05
-# Failures are remembered so much longer than their wait: a wait as long, an hour at the least.
+# Failures are remembered after their delay: for as long again, an hour at least.
 _FAILURES_KEPT_MIN_S = 3600.0
-# Made once: that takes 25 times as long as packing a short file does. Used by this thread alone.
+# Made once: that takes 25 times as long as packing a short file. Used by this thread alone.
 _PACKER, _UNPACKER = zstandard.ZstdCompressor(), zstandard.ZstdDecompressor()
 
 
 @dataclass(slots=True)
 class CachedRules:
-    """What is known of an authority, and until when (monotonic)."""
+    """Rules of an authority, or the lack of an answer, and until when they are valid."""
 
     rules: RobotsRules | Unreachable
+    # Monotonic times: the end, and from when on rules are refreshed.
     until: float
-    # From when on they may be fetched again, though they hold.
     refresh_from: float
-    # Whoever follows sitemaps has heard of them.
-    is_told: bool = False
+    # The signal `robots_parsed` was sent for them.
+    is_announced: bool = False
 
     @property
     def left_s(self) -> float:
@@ -68,19 +78,32 @@ class CachedRules:
 
     @property
     def size_bytes(self) -> int:
-        return 0 if isinstance(self.rules, Unreachable) else self.rules.size_bytes
+        return self.rules.size_bytes if isinstance(self.rules, RobotsRules) else 0
 
     @property
-    def is_old(self) -> bool:
-        """Do they hold, and should be fetched again?"""
-        return monotonic() >= self.refresh_from
+    def needs_refresh(self) -> bool:
+        """Whether rules that are still valid should be fetched again."""
+        return isinstance(self.rules, RobotsRules) and monotonic() >= self.refresh_from
+
+
+@dataclass(slots=True)
+class FileLock:
+    """Right to fetch one robots.txt, if `is_held`; another process has it otherwise."""
+
+    authority: str
+    token: str
+    is_held: bool
+    # Rules that were known by then, in Redis or in memory.
+    found: CachedRules | None
+    # Keeps the lock, if it has not expired, for another LOCK_S.
+    extend: Callable[[], Awaitable[None]]
 
 
 class RobotsCache:
-    """Look up and keep the rules of an authority.
+    """Rules by authority (scheme and host).
 
-    Redis has what was found, for crawls of any name; what a `withheld` file stands for, as the
-    body of its rules, is for each process to say.
+    Redis has what was fetched, for crawls of any name. The rules that a forbidden file (401, 403)
+    stands for are those of each process, see ROBOTS_FORBIDDEN_IS.
     """
 
     def __init__(
@@ -91,33 +114,122 @@ class RobotsCache:
         ttl_s: float,
         error_ttl_s: float,
         size: int,
-        withheld: bytes = WITHHELD_IS["allow"],
+        forbidden_is: bytes = FORBIDDEN_FILE_RULES["allow"],
     ) -> None:
-        self._trips = CommandBatcher.of(redis)
+        self._commands = CommandBatcher.of(redis)
         self._user_agent = user_agent
         self._ttl_s = ttl_s
-        self._error_ttl_s = error_ttl_s
+        self._errors = Backoff(error_ttl_s, max(error_ttl_s, _ERROR_TTL_MAX_S))
         self._size = size
-        self._withheld = withheld
+        self._forbidden_is = forbidden_is
         self._recent: OrderedDict[str, CachedRules] = OrderedDict()
         self._recent_bytes = 0
 
+    @classmethod
+    def from_settings(cls, settings: BaseSettings, redis: Redis) -> Self:
+        """Make the cache of a crawl."""
+        return cls(
+            redis,
+            robots_name(settings),
+            ttl_s=value(settings, "ROBOTS_TTL"),
+            error_ttl_s=value(settings, "ROBOTS_ERROR_TTL"),
+            size=value(settings, "ROBOTS_CACHE_SIZE"),
+            forbidden_is=FORBIDDEN_FILE_RULES[value(settings, "ROBOTS_FORBIDDEN_IS")],
+        )
+
     def recent(self, authority: str) -> CachedRules | None:
-        """What this process knows of an authority by itself, or None."""
+        """Return the valid rules in this process's memory, or None."""
         found = self._recent.get(authority)
         if found is None or found.left_s <= 0:
             return None
         self._recent.move_to_end(authority)
         return found
 
-    async def get(self, authority: str) -> CachedRules | None:
-        """What is known of an authority, or None."""
-        found = self.recent(authority)
-        if found is not None:
-            return found
-        return await self._known(authority, *await self._read(authority))
+    @asynccontextmanager
+    async def locked(self, authority: str) -> AsyncIterator[FileLock]:
+        """Try to lock a file, and read what is known of it in the same round trip."""
+        token = uuid.uuid4().hex
+        taken, packed, left_ms = await self._commands.ask(
+            ("SET", _lock_key(authority), token, "NX", "PX", round(LOCK_S * 1000)),
+            *_read_commands(authority),
+        )
+        extend = partial(self._extend_lock, authority, token)
+        lock = FileLock(authority, token, bool(taken), None, extend)
+        try:
+            lock.found = None if taken else self.recent(authority)
+            if lock.found is None:
+                # Also without the lock: its holder may have done no more than read.
+                lock.found = await self._read(authority, *_record(packed, left_ms))
+            lock.found = lock.found or self.recent(authority)
+            yield lock
+        finally:
+            if lock.is_held:
+                with suppress(*RedisAway):
+                    await self._commands.ask(_unlock(lock))
 
-    async def _known(
+    async def put(
+        self,
+        authority: str,
+        content: bytes | ForbiddenFile | Unreachable,
+        *,
+        at_least_s: float = 0.0,
+        cache_control: bytes | None = None,
+        lock: FileLock | None = None,
+    ) -> CachedRules:
+        """Store what a fetch of robots.txt gave, and release its lock in the same round trip.
+
+        `at_least_s` is what the host asked for with Retry-After. A host without an answer is left
+        alone for longer each time, whichever process asks.
+        """
+        rules: RobotsRules | Unreachable
+        record: dict[str, Any] = {"body": b"", "reason": "", "failures": 0, "kept_ms": 0}
+        if isinstance(content, Unreachable):
+            rules = content
+            with suppress(*RedisAway):
+                before, _ = _record(*await self._commands.ask(*_read_commands(authority)))
+                record["failures"] = before["failures"] if before is not None else 0
+            record["reason"] = content.reason
+            record["failures"] += 1
+            ttl_s = self._errors.delay_s(record["failures"])
+        else:
+            record["withheld"] = isinstance(content, ForbiddenFile)
+            body = (
+                self._forbidden_is
+                if isinstance(content, ForbiddenFile)
+                else content[: MAX_BYTES + 1]
+            )
+            rules, ttl_s = await self._parse(body), rules_ttl_s(self._ttl_s, cache_control)
+            record["body"] = _PACKER.compress(body)
+        # Spread, so that a fleet does not refresh all of them at once.
+        ttl_s = max(ttl_s * (1 + random.uniform(-_JITTER, _JITTER)), at_least_s)
+        if record["failures"]:
+            record["kept_ms"] = round(max(ttl_s, _FAILURES_KEPT_MIN_S) * 1000)
+        record["ttl_ms"] = round(ttl_s * 1000)
+        # In memory first: this process must know them even while Redis is away.
+        cached = self._remember(authority, rules, ttl_s, ttl_s)
+        expires_ms = record["ttl_ms"] + record["kept_ms"]
+        commands: list[Command] = [
+            ("SET", _key(authority), msgpack.packb(record), "PX", expires_ms)
+        ]
+        if lock is not None:
+            commands.append(_unlock(lock))
+        await self._commands.ask(*commands)
+        if lock is not None:
+            lock.is_held = False
+        return cached
+
+    def postpone_refresh(self, authority: str) -> None:
+        """Try again later to refresh rules; they stay valid until they expire."""
+        cached = self._recent.get(authority)
+        if cached is not None:
+            cached.refresh_from = monotonic() + self._errors.base_s
+
+    async def _extend_lock(self, authority: str, token: str) -> None:
+        with suppress(*RedisAway):
+            key, left_ms = _lock_key(authority), round(LOCK_S * 1000)
+            await self._commands.ask(("EVAL", LOCK_ON, 1, key, token, left_ms))
+
+    async def _read(
         self, authority: str, record: dict[str, Any] | None, left_ms: int
     ) -> CachedRules | None:
         if record is None or left_ms <= record["kept_ms"]:
@@ -125,92 +237,12 @@ class RobotsCache:
         if record["reason"]:
             rules: RobotsRules | Unreachable = Unreachable(record["reason"])
         elif record.get("withheld"):
-            rules = await self._parse(self._withheld)
+            rules = await self._parse(self._forbidden_is)
         else:
             text = _UNPACKER.decompress(record["body"], max_output_size=2 * MAX_BYTES)
             rules = await self._parse(text)
         left_s = (left_ms - record["kept_ms"]) / 1000
         return self._remember(authority, rules, left_s, record["ttl_ms"] / 1000)
-
-    async def put(
-        self,
-        authority: str,
-        answer: bytes | Withheld | Unreachable,
-        *,
-        at_least_s: float = 0.0,
-        cache_control: bytes | None = None,
-        token: str = "",
-    ) -> CachedRules:
-        """Keep what a fetch of robots.txt gave; with the `token` of its lock, unlock it too.
-
-        `at_least_s` is what the host asked for with Retry-After. A host without an answer is left
-        alone for longer each time, whichever process asks.
-        """
-        rules: RobotsRules | Unreachable
-        record: dict[str, Any] = {"body": b"", "reason": "", "failures": 0, "kept_ms": 0}
-        if isinstance(answer, Unreachable):
-            rules = answer
-            with suppress(*RedisAway):
-                before, _ = await self._read(authority)
-                record["failures"] = before["failures"] if before is not None else 0
-            record["reason"] = answer.reason
-            record["failures"] += 1
-            ttl_s = error_wait_s(self._error_ttl_s, record["failures"])
-        else:
-            record["withheld"] = isinstance(answer, Withheld)
-            body = self._withheld if isinstance(answer, Withheld) else answer[: MAX_BYTES + 1]
-            rules, ttl_s = await self._parse(body), rules_ttl_s(self._ttl_s, cache_control)
-            record["body"] = _PACKER.compress(body)
-        # Spread, so that a fleet does not ask for all of them again at once.
-        ttl_s = max(ttl_s * (1 + random.uniform(-_JITTER, _JITTER)), at_least_s)
-        if record["failures"]:
-            record["kept_ms"] = round(max(ttl_s, _FAILURES_KEPT_MIN_S) * 1000)
-        record["ttl_ms"] = round(ttl_s * 1000)
-        # In memory first: this process must know them even while Redis is away.
-        known = self._remember(authority, rules, ttl_s, ttl_s)
-        lasts_ms = record["ttl_ms"] + record["kept_ms"]
-        commands: list[Command] = [("SET", _key(authority), msgpack.packb(record), "PX", lasts_ms)]
-        if token:
-            commands.append(("EVAL", UNLOCK, 1, _lock(authority), token))
-        await self._trips.ask(*commands)
-        return known
-
-    def put_off(self, authority: str) -> None:
-        """Old rules could not be fetched again: they hold to their end, ask later."""
-        known = self._recent.get(authority)
-        if known is not None:
-            known.refresh_from = monotonic() + self._error_ttl_s
-
-    async def lock(self, authority: str, seconds: float) -> tuple[str | None, CachedRules | None]:
-        """A token if this process may fetch the file, and what Redis knows of it by then.
-
-        Nobody else fetches it for so long, or until `unlock`. Who gets no token and knows nothing
-        is told what is known too: whoever has the lock may have done no more than look.
-        """
-        token = uuid.uuid4().hex
-        taken, packed, left_ms = await self._trips.ask(
-            ("SET", _lock(authority), token, "NX", "PX", round(seconds * 1000)),
-            *_read_commands(authority),
-        )
-        if not taken and self.recent(authority) is not None:
-            return None, None
-        known = await self._known(authority, *_record(packed, left_ms))
-        return token if taken else None, known
-
-    async def lock_on(self, authority: str, token: str, seconds: float) -> None:
-        """The fetch goes on: from now on the lock, if it is still ours, holds for so long."""
-        with suppress(*RedisAway):
-            left_ms = round(seconds * 1000)
-            await self._trips.ask(("EVAL", LOCK_ON, 1, _lock(authority), token, left_ms))
-
-    async def unlock(self, authority: str, token: str) -> None:
-        """The fetch ended. A lock that expired and is another's by now stays."""
-        with suppress(*RedisAway):
-            await self._trips.ask(("EVAL", UNLOCK, 1, _lock(authority), token))
-
-    async def _read(self, authority: str) -> tuple[dict[str, Any] | None, int]:
-        """The record in Redis, and the milliseconds it is still kept for."""
-        return _record(*await self._trips.ask(*_read_commands(authority)))
 
     async def _parse(self, body: bytes) -> RobotsRules:
         if len(body) > _PARSE_INLINE_BYTES:
@@ -223,18 +255,17 @@ class RobotsCache:
         self, authority: str, rules: RobotsRules | Unreachable, left_s: float, ttl_s: float
     ) -> CachedRules:
         until = monotonic() + left_s
-        early_s = 0.0 if isinstance(rules, Unreachable) else _EARLY * ttl_s
-        known = CachedRules(rules, until, until - early_s)
-        self._recent_bytes += known.size_bytes
+        cached = CachedRules(rules, until, until - _EARLY * ttl_s)
+        self._recent_bytes += cached.size_bytes
         if (old := self._recent.pop(authority, None)) is not None:
             self._recent_bytes -= old.size_bytes
-        self._recent[authority] = known
+        self._recent[authority] = cached
         while len(self._recent) > self._size or (
             self._recent_bytes > _RECENT_BYTES and len(self._recent) > 1
         ):
             _, oldest = self._recent.popitem(last=False)
             self._recent_bytes -= oldest.size_bytes
-        return known
+        return cached
 
 
 @lru_cache(_SHARED_FILES)
@@ -254,9 +285,14 @@ def _record(packed: bytes | None, left_ms: int) -> tuple[dict[str, Any] | None, 
     return (record, left_ms) if isinstance(record, dict) else (None, 0)
 
 
+def _unlock(lock: FileLock) -> Command:
+    """Unlock a file, unless the lock expired and belongs to another process by now."""
+    return ("EVAL", UNLOCK, 1, _lock_key(lock.authority), lock.token)
+
+
 def _key(authority: str) -> str:
     return f"robots:{authority}"
 
 
-def _lock(authority: str) -> str:
+def _lock_key(authority: str) -> str:
     return f"robots:lock:{authority}"

@@ -14,7 +14,14 @@ from scrapy.exceptions import DownloadCancelledError
 from scrapy.http import Headers, Response
 from w3lib.url import safe_url_string
 
-from crawler.robots.rules import MAX_BYTES, MAX_REDIRECTS, Unreachable, Withheld, judge
+from crawler.robots.cache import LOCK_S
+from crawler.robots.rules import (
+    MAX_BYTES,
+    MAX_REDIRECTS,
+    ForbiddenFile,
+    Unreachable,
+    content_of,
+)
 from crawler.urls.join import leads_nowhere
 from crawler.util.file_limit import OutOfSockets
 
@@ -23,59 +30,57 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# For each of its requests; less if DOWNLOAD_TIMEOUT is.
-TIMEOUT_S = 10.0
-# Of the lock on a file: renewed with each redirect; not longer, for the host's URLs wait for it if
-# its holder dies.
-LOCK_S = 2 * TIMEOUT_S
+# Limit of each request, unless DOWNLOAD_TIMEOUT is less. The lock is extended between them.
+_TIMEOUT_S = LOCK_S / 2
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
-    """The last answer. Without a status there was none, and `error` says why."""
+class RobotsAnswer:
+    """Last answer to a request for robots.txt. Without a status `error` says why there is none."""
 
     status: int | None
     body: bytes = b""
     headers: Headers = field(default_factory=Headers)
     error: str = ""
 
-    def verdict(self) -> bytes | Withheld | Unreachable:
-        """What the answer says: rules, that there are none to see, or nothing."""
-        return Unreachable(self.error) if self.status is None else judge(self.status, self.body)
+    def content(self) -> bytes | ForbiddenFile | Unreachable:
+        """Interpret the answer: rules, rules that are forbidden to read, or no rules yet."""
+        if self.status is None:
+            return Unreachable(self.error)
+        return content_of(self.status, self.body)
 
 
-class RobotsFetch:
-    """Ask hosts for their file."""
+class RobotsFetcher:
+    """Fetcher of robots.txt files."""
 
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
         self._crawler = crawler
-        # No limit for pages, 0, is none for this: all URLs of its host wait for it.
-        self._timeout_s = min(TIMEOUT_S, settings.getfloat("DOWNLOAD_TIMEOUT") or TIMEOUT_S)
-        # Then Scrapy's downloader has a say in when a host is contacted.
+        # Limited even where pages have no limit (0): all URLs of the host wait for the file.
+        self._timeout_s = min(_TIMEOUT_S, settings.getfloat("DOWNLOAD_TIMEOUT") or _TIMEOUT_S)
+        # Whether Scrapy's downloader delays requests to a host.
         self._is_paced = (
             settings.getbool("AUTOTHROTTLE_ENABLED")
             or settings.getfloat("DOWNLOAD_DELAY") > 0
             or bool(settings.getdict("DOWNLOAD_SLOTS"))
         )
 
-    async def answer(
-        self, authority: str, meta: dict[str, Any], before: Callable[[], Awaitable[None]]
-    ) -> Fetched:
-        """The answer for an authority; DownloadCancelledError if it is never connected to.
+    async def fetch(
+        self, authority: str, meta: dict[str, Any], before_redirect: Callable[[], Awaitable[None]]
+    ) -> RobotsAnswer:
+        """Fetch the robots.txt of an authority.
 
-        OutOfSockets if there was no file descriptor for it.
-
-        What redirects too often, or to nowhere, ends with the status of a redirect. A host that is
-        redirected to is contacted at once, whatever its clock says: it is asked for rules, not
-        pages. `before` is awaited before each request that follows a redirect.
+        Too many redirects, or one to nowhere, give an answer with the status of a redirect. A host
+        that is redirected to is contacted at once, whatever its clock says: it is asked for rules,
+        not pages. Raises DownloadCancelledError if the host is never connected to, OutOfSockets if
+        there was no file descriptor.
         """
         url = f"{authority}/robots.txt"
         for hop in range(MAX_REDIRECTS + 1):
             request = Request(
                 url,
-                # Not for filters such as the offsite one: its page passed them.
+                # Filters such as the offsite one do not apply: the page passed them.
                 dont_filter=True,
                 meta={
                     **meta,
@@ -86,20 +91,14 @@ class RobotsFetch:
                 },
             )
             if hop:
-                await before()
+                await before_redirect()
             try:
                 response = await self._download(request)
-            except DownloadCancelledError as error:
-                if hop == 0:
+            except Exception as error:
+                if hop == 0 and isinstance(error, DownloadCancelledError | OutOfSockets):
+                    # The host was not contacted.
                     raise
-                return Fetched(None, error=type(error).__name__)
-            except OutOfSockets as error:
-                if hop == 0:
-                    # It says nothing about the host, which was not contacted.
-                    raise
-                return Fetched(None, error=type(error).__name__)
-            except Exception as error:  # noqa: BLE001 - whatever it was, the rules are not known
-                return Fetched(None, error=type(error).__name__)
+                return RobotsAnswer(None, error=type(error).__name__)
             location = response.headers.get("Location")
             if response.status not in _REDIRECTS or not location:
                 break
@@ -107,13 +106,13 @@ class RobotsFetch:
             if target is None:
                 break
             url = target
-        return Fetched(response.status, response.body, response.headers)
+        return RobotsAnswer(response.status, response.body, response.headers)
 
     async def _download(self, request: Request) -> Response:
-        """What a request gives that passes all middlewares.
+        """Send a request through all middlewares, but not through the engine.
 
-        Not by way of the engine: the page that waits for the rules has the engine's place and the
-        downloader's already, so another would cost twice the room and two tasks.
+        The page that waits for the rules already has a place in the engine and in the downloader:
+        another one would cost twice the room and two tasks.
         """
         engine = self._crawler.engine
         assert engine is not None
@@ -145,12 +144,12 @@ class RobotsFetch:
 
 
 def _target(url: str, location: bytes) -> str | None:
-    """Where a redirect leads to, if there is such a place."""
+    """Return the target of a redirect, or None if it is no URL of the web."""
     if leads_nowhere(location):
         return None
     try:
         target = urljoin(url, safe_url_string(location))
     except ValueError:
-        # Brackets or a port that no URL has.
+        # Brackets or a port that are not valid in a URL.
         return None
     return target if target.startswith(("http://", "https://")) else None

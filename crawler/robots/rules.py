@@ -1,6 +1,6 @@
-"""What a robots.txt answer allows, after RFC 9309. Pure: parses bytes, fetches nothing.
+"""Interpret robots.txt answers after RFC 9309. Pure: parses bytes, fetches nothing.
 
-Also what a User-Agent says of the crawler: its product token, and whom to write to.
+Also reads the product token of a User-Agent.
 """
 
 from __future__ import annotations
@@ -18,35 +18,34 @@ if TYPE_CHECKING:
 MAX_BYTES = 512 * 1024
 # Section 2.3.1.2: follow at least five redirects; after more the file counts as missing.
 MAX_REDIRECTS = 5
-# Sitemaps that one file may name.
+# Sitemaps that are read from one file.
 _MAX_SITEMAPS = 1000
-_ERROR_WAIT_MAX_S = 86_400.0
-# Whatever Cache-Control says, nobody is asked more often than that.
+# Files are not fetched more often than that, whatever Cache-Control says.
 _TTL_MIN_S = 3600.0
-# The rules that a withheld file stands for: by the standard none, for some a closed door.
-WITHHELD_IS = {"allow": b"", "deny": b"User-agent: *\nDisallow: /\n"}
-# All that the parser takes for a user-agent line: also without a colon, with any blanks.
+# Rules that a forbidden file stands for, by the value of ROBOTS_FORBIDDEN_IS. The standard: none.
+FORBIDDEN_FILE_RULES = {"allow": b"", "deny": b"User-agent: *\nDisallow: /\n"}
+# Matches all that the parser takes for a user-agent line: also without a colon, with any blanks.
 _USER_AGENT = re.compile(
     r"^[^\S\n]*user(?:-|[^\S\n]+)?agent(?:[^\S\n]*:|[^\S\n])[^\S\n]*([^\n#]*)",
     re.IGNORECASE | re.MULTILINE,
 )
-# All that the parser takes for a line of a group: names and rules, also misspelt ones.
+# Matches all that the parser takes for a line of a group: names and rules, also misspelt ones.
 _GROUP_LINE = re.compile(
     r"\s*(?:(user(?:-|\s+)?agent)|allow|disallow|dissallow|dissalow|disalow|diasllow|disallaw)"
     r"(?=\s*+(?:[:#]|$)|\s++(?!.*:(?:\s|$)))",
     re.IGNORECASE,
 )
-# Marks of byte order, and what may be left of one.
+# Byte order marks, also incomplete ones.
 _BYTE_ORDER_MARKS = re.compile(rb"(?:\0*(?:\xef\xbb?\xbf?|\xbb\xbf?|\xbf|\xff\xfe?|\xfe\xff?))+")
-# Without a line of a user agent in it a file has no rules, in whatever encoding.
+# A file without a user-agent line has no rules, so this word tells UTF-16 from UTF-8.
 _AGENT_IN_UTF_16 = re.compile(rb"a\0g\0e\0n\0t", re.IGNORECASE)
 _TOKEN = re.compile(r"\*(?!\S)|[A-Za-z_-]+")
-# What groups are called for the parser.
+# Names of groups as the parser sees them.
 _OURS, _EVERYBODYS, _NOBODYS = "ours", "*", "nobody"
 _MAX_AGE = re.compile(
     r"(?:^|,)\s*(?:max-age\s*=\s*\"?(\d{1,9})|(no-cache|no-store))", re.IGNORECASE
 )
-# The standard has two line ends; the parser has more. As escapes they match what they did.
+# The standard has two line ends, the parser more. Escaped, these match the same URLs as before.
 _OTHER_LINE_ENDS = {ord(c): f"%{ord(c):02X}" for c in "\x0b\x0c\x1c\x1d\x1e"} | {
     0x85: "%C2%85",
     0x2028: "%E2%80%A8",
@@ -56,25 +55,25 @@ _OTHER_LINE_ENDS = {ord(c): f"%{ord(c):02X}" for c in "\x0b\x0c\x1c\x1d\x1e"} | 
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """RFC 9309 section 2.3.1.4: server errors and network errors disallow everything."""
+    """Server error or network error: everything is disallowed (RFC 9309 section 2.3.1.4)."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
-    """A 401 or 403. What it means is each crawl's own choice, so it is kept as what it is."""
+class ForbiddenFile:
+    """Answer 401 or 403. Each crawl chooses its meaning, so it is stored as it is."""
 
 
 class RobotsRules:
-    """The rules of one authority for one user agent, given by its product token."""
+    """Rules of one authority for one user agent, given by its product token."""
 
     def __init__(self, body: bytes, user_agent: str) -> None:
         self.size_bytes = len(body)
         self._name = user_agent.lower()
-        # Seconds of delay between two fetches, 0 when nothing is asked for.
+        # Seconds between two fetches that the file asks for, 0 for none.
         self.crawl_delay_s = 0.0
-        # URLs of sitemaps as the file has them (section 2.2.4): for all agents, unchecked.
+        # Sitemap URLs as they are in the file (section 2.2.4): for all agents, unchecked.
         self.sitemaps: list[str] = []
         self._parser: Protego | None = None
         text = _USER_AGENT.sub(self._group, text_of(body))
@@ -88,7 +87,7 @@ class RobotsRules:
             self._parser = Protego.parse("\n".join(lines))
 
     def _group(self, line: re.Match[str]) -> str:
-        """A user-agent line whose group is ours, everybody's or nobody's.
+        """Rewrite a user-agent line so that its group is ours, everybody's or nobody's.
 
         The standard compares whole product tokens, without what follows them (section 2.2.1); the
         parser would take "craw" for "crawler", and would not know "crawler/2.0". The tokens of the
@@ -101,35 +100,30 @@ class RobotsRules:
         return f"User-agent: {_OURS if self._name in names - {''} else _NOBODYS}"
 
     def allows(self, url: str) -> bool:
-        """May this URL be fetched?"""
+        """Tell whether the rules allow this URL."""
         return self._parser is None or bool(self._parser.can_fetch(url, _OURS))
 
 
-def judge(status: int, body: bytes) -> bytes | Withheld | Unreachable:
-    """What an answer stands for: rules, which are none at all for most of 4xx, or no rules yet."""
-    # 407 is the word of a proxy, and says nothing of the host.
+def content_of(status: int, body: bytes) -> bytes | ForbiddenFile | Unreachable:
+    """Interpret an answer: rules (none at all for most of 4xx), or no rules yet."""
+    # A 407 comes from a proxy, and says nothing about the host.
     if status in (407, 429) or status >= 500:
         return Unreachable(f"status {status}")
     if 200 <= status < 300:
         return body
-    return Withheld() if status in (401, 403) else b""
+    return ForbiddenFile() if status in (401, 403) else b""
 
 
 def rules_ttl_s(ttl_s: float, cache_control: bytes | None) -> float:
-    """Seconds that rules are used: as long as we would, or less if Cache-Control says so."""
+    """Return how long rules are valid: `ttl_s`, or less if Cache-Control says so."""
     found = _MAX_AGE.search((cache_control or b"").decode("latin-1"))
     if found is None:
         return ttl_s
     return min(ttl_s, max(_TTL_MIN_S, float(found[1] or 0)))
 
 
-def error_wait_s(base_s: float, failures: int) -> float:
-    """Seconds until a host is asked again after so many failures in a row, a day at the most."""
-    return float(min(base_s * 2 ** min(failures - 1, 40), max(base_s, _ERROR_WAIT_MAX_S)))
-
-
 def text_of(body: bytes) -> str:
-    """Text of a robots.txt: cut at the limit without its broken last line, any line end, no BOM."""
+    """Return the text of a robots.txt: cut at the limit, normal line ends, no byte order mark."""
     text = _decoded(body[:MAX_BYTES]).replace("\0", "")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if len(body) > MAX_BYTES:
@@ -138,7 +132,7 @@ def text_of(body: bytes) -> str:
 
 
 def _decoded(body: bytes) -> str:
-    """Decode UTF-8 or, though the standard has none of it, UTF-16; without a byte order mark."""
+    """Decode UTF-8 or, though the standard does not allow it, UTF-16; drop byte order marks."""
     mark = _BYTE_ORDER_MARKS.match(body)
     if mark is not None:
         body = body[mark.end() :]
@@ -149,11 +143,11 @@ def _decoded(body: bytes) -> str:
 
 
 def _group_lines(text: str) -> list[str] | None:
-    """Pick the lines of groups, if other records stand between user-agent lines of one group.
+    """Return the lines of groups, if other records stand between user-agent lines of one group.
 
-    By the standard other records are no part of a group and close none (section 2.2.4). The parser
-    closes a group at a user-agent line below any record. That is what a Crawl-delay needs, which is
-    meant for the names above it, so rules are read again without the other records.
+    By the standard other records are not part of a group and do not close it (section 2.2.4). The
+    parser closes a group at a user-agent line below any record. A Crawl-delay needs that, for it is
+    meant for the names above it. So rules are parsed again without the other records.
     """
     lines: list[str] = []
     is_among_agents = is_interrupted = needed = False
@@ -169,15 +163,12 @@ def _group_lines(text: str) -> list[str] | None:
     return lines if needed else None
 
 
-_CONTACT = re.compile(r"https?://[^\s)]+\.[^\s)]+|[^\s@(<+]+@[^\s@]+\.[^\s@)>]+")
 _NAME = re.compile(r"\s*([^\s/,;()]*)")
-# How crawlers name themselves that want to be taken for a browser:
+# User agent of a crawler that pretends to be a browser:
 # Mozilla/5.0 (compatible; name/1.0; +https://…)
 _COMPATIBLE = re.compile(
     r"\s*mozilla/.*\bcompatible;\s*(?!https?:)([^\W_][^\s/,;()]*)", re.IGNORECASE
 )
-# Names of everybody: no site owner means one crawler by them.
-_BROWSERS = frozenset({"mozilla", "msie", "opera"})
 
 
 def robots_name(settings: BaseSettings) -> str:
@@ -186,16 +177,6 @@ def robots_name(settings: BaseSettings) -> str:
 
 
 def product_token(user_agent: str) -> str:
-    """The name that robots.txt files know the crawler by: no version, no contact."""
+    """Return the name by which robots.txt files address the crawler: no version, no contact."""
     found = _COMPATIBLE.match(user_agent) or _NAME.match(user_agent)
     return found[1] if found is not None else ""
-
-
-def tells_apart(token: str) -> bool:
-    """Can a robots.txt speak to one crawler by this name?"""
-    return token.lower() not in _BROWSERS and any(map(str.isalpha, token))
-
-
-def has_contact(user_agent: str) -> bool:
-    """Does it name a page or an address where site owners reach somebody?"""
-    return _CONTACT.search(user_agent) is not None

@@ -1,4 +1,4 @@
-"""Troubles of hosts, counted for the whole fleet on a real Redis; and what comes of them."""
+"""Overloads and failures of hosts, counted for the fleet on a real Redis; and their delays."""
 
 from redis.asyncio import Redis
 
@@ -26,7 +26,7 @@ def host_delays_in(redis: Redis) -> HostDelays:
     return host_delays
 
 
-async def test_troubles_are_counted_by_host_and_kind_whoever_meets_them(
+async def test_overloads_and_failures_are_counted_by_host_and_kind_whoever_meets_them(
     redis_client: Redis,
 ) -> None:
     for expected in (1, 2, 3):
@@ -34,16 +34,16 @@ async def test_troubles_are_counted_by_host_and_kind_whoever_meets_them(
     health = HostHealth(redis_client, quiet_s=10)
     assert await health.count(FAILURES, HOST) == 1
     assert await health.count(OVERLOAD, "other.test") == 1
-    assert await health.of(HOST) == {OVERLOAD: 3, FAILURES: 1}
-    assert await health.of("never.test") == {OVERLOAD: 0, FAILURES: 0}
+    assert await redis_client.get(f"health:overload:{HOST}") == b"3"
+    assert await redis_client.get(f"health:failures:{HOST}") == b"1"
 
 
-async def test_they_are_forgiven_some_quiet_time_after_the_rest(redis_client: Redis) -> None:
+async def test_they_are_forgotten_some_quiet_time_after_the_delay(redis_client: Redis) -> None:
     health = HostHealth(redis_client, quiet_s=1800)
     await health.count(OVERLOAD, HOST)
     # A process that dies now leaves nothing for ever.
     assert await redis_client.pttl(f"health:overload:{HOST}") > 0
-    await health.forgive_after(OVERLOAD, HOST, 60)
+    await health.forget_after(OVERLOAD, HOST, 60)
     assert 1_850_000 < await redis_client.pttl(f"health:overload:{HOST}") <= 1_860_000
 
 
@@ -79,45 +79,45 @@ async def test_the_failures_of_a_host_that_works_again_are_told_once(redis_clien
     assert await mine.worked(HOST) == 0
 
 
-async def test_while_redis_is_away_every_trouble_is_the_first() -> None:
+async def test_while_redis_is_away_each_of_them_counts_as_the_first() -> None:
     # Nothing listens on the discard port.
     async with Redis.from_url("redis://127.0.0.1:9") as away:
         health = HostHealth(away, quiet_s=10)
         assert await health.count(OVERLOAD, HOST) == 1
         assert await health.count(OVERLOAD, HOST) == 1
-        await health.forgive_after(OVERLOAD, HOST, 1)
+        await health.forget_after(OVERLOAD, HOST, 1)
         await health.worked(HOST)
 
 
-async def test_an_overloaded_host_rests_longer_each_time_whichever_process_asks(
+async def test_an_overloaded_host_is_left_alone_longer_each_time_whichever_process_asks(
     redis_client: Redis,
 ) -> None:
     for expected_s in (60, 120, 240):
-        rest_ms = (await host_delays_in(redis_client).rest(HOST, OVERLOADED)).ms
-        assert expected_s * 1000 <= rest_ms <= expected_s * 1100
+        delay_ms = (await host_delays_in(redis_client).after(HOST, OVERLOADED)).ms
+        assert expected_s * 1000 <= delay_ms <= expected_s * 1100
 
 
 async def test_a_breaker_opens_for_the_fleet_and_one_answer_closes_it(redis_client: Redis) -> None:
-    rests = [
-        (await host_delays_in(redis_client).rest(HOST, LOST, unanswered=True)).ms for _ in range(4)
+    delays = [
+        (await host_delays_in(redis_client).after(HOST, LOST, unanswered=True)).ms for _ in range(4)
     ]
-    assert rests[:2] == [2_000, 2_000]
-    assert 30_000 <= rests[2] <= 33_000
-    assert 60_000 <= rests[3] <= 66_000
+    assert delays[:2] == [2_000, 2_000]
+    assert 30_000 <= delays[2] <= 33_000
+    assert 60_000 <= delays[3] <= 66_000
     await host_delays_in(redis_client).answered(HOST)
-    assert (await host_delays_in(redis_client).rest(HOST, LOST, unanswered=True)).ms == 2_000
+    assert (await host_delays_in(redis_client).after(HOST, LOST, unanswered=True)).ms == 2_000
 
 
-async def test_what_hosts_rest_for_is_counted(redis_client: Redis) -> None:
+async def test_the_causes_of_delays_are_counted(redis_client: Redis) -> None:
     host_delays = host_delays_in(redis_client)
-    await host_delays.rest(HOST, Fetch(0.01, 200))
-    await host_delays.rest(HOST, Fetch(0.01, 200), crawl_delay_s=5)
-    await host_delays.rest(HOST, Fetch(0.01, 503, retry_after_s=100))
-    await host_delays.rest(HOST, OVERLOADED)
+    await host_delays.after(HOST, Fetch(0.01, 200))
+    await host_delays.after(HOST, Fetch(0.01, 200), crawl_delay_s=5)
+    await host_delays.after(HOST, Fetch(0.01, 503, retry_after_s=100))
+    await host_delays.after(HOST, OVERLOADED)
     for _ in range(4):
-        await host_delays.rest(HOST, LOST, unanswered=True)
+        await host_delays.after(HOST, LOST, unanswered=True)
     await host_delays.answered(HOST)
-    await host_delays.rest("ruled.test", Fetch(0.01, 200))
+    await host_delays.after("ruled.test", Fetch(0.01, 200))
     stats = host_delays._crawler.stats
     assert stats is not None
     found = {name: value for name, value in stats.get_stats().items() if "/" in name}

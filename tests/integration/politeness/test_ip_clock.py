@@ -111,6 +111,6 @@ async def test_without_a_delay_redis_is_not_asked() -> None:
     assert await IpClock(0, ADDRESSES.get, connect).wait_ms("a.test", "a.test") == 0
 
 
-def test_a_delay_below_zero_is_told() -> None:
-    with pytest.raises(ConfigurationError, match=r"IP_DELAY is -1.0; give seconds, or 0"):
+def test_a_delay_below_zero_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match=r"IP_DELAY is -1; give a number, 0 or more"):
         IpClock.of(project_crawler(IP_DELAY=-1))

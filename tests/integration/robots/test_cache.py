@@ -8,7 +8,13 @@ import redis.exceptions
 from redis.asyncio import Redis
 
 from crawler.robots.cache import CachedRules, RobotsCache
-from crawler.robots.rules import MAX_BYTES, WITHHELD_IS, RobotsRules, Unreachable, Withheld
+from crawler.robots.rules import (
+    FORBIDDEN_FILE_RULES,
+    MAX_BYTES,
+    ForbiddenFile,
+    RobotsRules,
+    Unreachable,
+)
 
 AUTHORITY = "http://h.test"
 BODY = b"User-agent: *\nDisallow: /private\nCrawl-delay: 3\n"
@@ -18,10 +24,23 @@ def cache_in(redis: Redis, *, ttl_s: float = 1000.0, size: int = 10) -> RobotsCa
     return RobotsCache(redis, "crawler", ttl_s=ttl_s, error_ttl_s=100.0, size=size)
 
 
-def cache_that(redis: Redis, withheld: str) -> RobotsCache:
+def cache_that(redis: Redis, forbidden_is: str) -> RobotsCache:
     return RobotsCache(
-        redis, "crawler", ttl_s=1000.0, error_ttl_s=100.0, size=10, withheld=WITHHELD_IS[withheld]
+        redis,
+        "crawler",
+        ttl_s=1000.0,
+        error_ttl_s=100.0,
+        size=10,
+        forbidden_is=FORBIDDEN_FILE_RULES[forbidden_is],
     )
+
+
+async def get(cache: RobotsCache, authority: str) -> CachedRules | None:
+    """What a process knows when it wants to fetch the file."""
+    if (found := cache.recent(authority)) is not None:
+        return found
+    async with cache.locked(authority) as lock:
+        return lock.found
 
 
 def allows_root(found: CachedRules | None) -> bool:
@@ -38,47 +57,47 @@ def forbids_private(found: CachedRules | None) -> bool:
 
 
 async def test_unknown_rules_are_unknown(redis_client: Redis) -> None:
-    assert await cache_in(redis_client).get(AUTHORITY) is None
+    assert await get(cache_in(redis_client), AUTHORITY) is None
 
 
 async def test_rules_are_kept_and_shared_with_other_processes(redis_client: Redis) -> None:
     mine = cache_in(redis_client)
     assert forbids_private(await mine.put(AUTHORITY, BODY))
-    assert forbids_private(await mine.get(AUTHORITY))
-    found = await cache_in(redis_client).get(AUTHORITY)
+    assert forbids_private(await get(mine, AUTHORITY))
+    found = await get(cache_in(redis_client), AUTHORITY)
     assert forbids_private(found)
     assert found is not None
     assert isinstance(found.rules, RobotsRules)
     assert found.rules.crawl_delay_s == 3.0
-    assert await mine.get("https://h.test") is None
+    assert await get(mine, "https://h.test") is None
 
 
 async def test_no_rules_at_all_are_known_to_be_none(redis_client: Redis) -> None:
     await cache_in(redis_client).put(AUTHORITY, b"")
-    found = await cache_in(redis_client).get(AUTHORITY)
+    found = await get(cache_in(redis_client), AUTHORITY)
     assert found is not None
     assert isinstance(found.rules, RobotsRules)
     assert found.rules.allows(AUTHORITY + "/private")
 
 
 @pytest.mark.parametrize("finder", ["allow", "deny"])
-async def test_a_withheld_file_is_for_each_crawl_what_it_takes_it_for(
+async def test_a_forbidden_file_is_for_each_crawl_what_it_takes_it_for(
     redis_client: Redis, finder: str
 ) -> None:
-    known = await cache_that(redis_client, finder).put(AUTHORITY, Withheld())
+    known = await cache_that(redis_client, finder).put(AUTHORITY, ForbiddenFile())
     assert allows_root(known) is (finder == "allow")
-    assert allows_root(await cache_that(redis_client, "allow").get(AUTHORITY))
-    assert not allows_root(await cache_that(redis_client, "deny").get(AUTHORITY))
+    assert allows_root(await get(cache_that(redis_client, "allow"), AUTHORITY))
+    assert not allows_root(await get(cache_that(redis_client, "deny"), AUTHORITY))
 
 
-async def test_a_record_from_before_files_were_told_to_be_withheld_holds(
+async def test_a_record_without_the_mark_of_forbidden_files_is_valid(
     redis_client: Redis,
 ) -> None:
     await cache_in(redis_client).put(AUTHORITY, BODY)
     record = msgpack.unpackb(await redis_client.get("robots:" + AUTHORITY))
     del record["withheld"]
     await redis_client.set("robots:" + AUTHORITY, msgpack.packb(record), px=10_000)
-    assert forbids_private(await cache_in(redis_client).get(AUTHORITY))
+    assert forbids_private(await get(cache_in(redis_client), AUTHORITY))
 
 
 async def test_an_unreachable_host_is_so_for_others_too_and_not_as_long(
@@ -89,7 +108,7 @@ async def test_an_unreachable_host_is_so_for_others_too_and_not_as_long(
     assert put.rules == Unreachable("status 503")
     assert 89 <= put.left_s <= 110
     for cache in (mine, cache_in(redis_client)):
-        found = await cache.get(AUTHORITY)
+        found = await get(cache, AUTHORITY)
         assert found is not None
         assert found.rules == Unreachable("status 503")
         assert 80 <= found.left_s <= 110
@@ -99,7 +118,7 @@ async def test_a_host_that_asks_for_a_longer_wait_gets_it(redis_client: Redis) -
     mine = cache_in(redis_client)
     known = await mine.put(AUTHORITY, Unreachable("status 503"), at_least_s=5000.0)
     assert 4_990 < known.left_s <= 5000.0
-    other = await cache_in(redis_client).get(AUTHORITY)
+    other = await get(cache_in(redis_client), AUTHORITY)
     assert other is not None
     assert 4_990 < other.left_s <= 5000.0
 
@@ -118,8 +137,8 @@ async def test_after_their_time_rules_are_forgotten_everywhere(redis_client: Red
     # Redis expires the key by itself; waiting for that is the test.
     while await redis_client.exists("robots:" + AUTHORITY):
         pass
-    assert await cache_in(redis_client).get(AUTHORITY) is None
-    while (await mine.get(AUTHORITY)) is not None:
+    assert await get(cache_in(redis_client), AUTHORITY) is None
+    while (await get(mine, AUTHORITY)) is not None:
         pass
 
 
@@ -127,18 +146,18 @@ async def test_memory_is_bounded_and_keeps_what_was_used_last(redis_client: Redi
     mine = cache_in(redis_client, size=2)
     await mine.put("http://1.test", BODY)
     await mine.put("http://2.test", BODY)
-    await mine.get("http://1.test")
+    await get(mine, "http://1.test")
     await mine.put("http://3.test", BODY)
     await redis_client.flushall()
-    assert await mine.get("http://1.test") is not None
-    assert await mine.get("http://2.test") is None
-    assert await mine.get("http://3.test") is not None
+    assert await get(mine, "http://1.test") is not None
+    assert await get(mine, "http://2.test") is None
+    assert await get(mine, "http://3.test") is not None
 
 
 async def test_a_big_file_counts_up_to_the_limit_and_is_kept_small(redis_client: Redis) -> None:
     body = b"User-agent: *\nDisallow: /private\n" + b"# filler\n" * 200_000 + b"Disallow: /late\n"
     await cache_in(redis_client).put(AUTHORITY, body)
-    found = await cache_in(redis_client).get(AUTHORITY)
+    found = await get(cache_in(redis_client), AUTHORITY)
     assert forbids_private(found)
     assert found is not None
     assert isinstance(found.rules, RobotsRules)
@@ -149,7 +168,7 @@ async def test_a_big_file_counts_up_to_the_limit_and_is_kept_small(redis_client:
 async def test_a_big_file_that_does_not_compress_is_kept(redis_client: Redis) -> None:
     noise = random.Random(1).randbytes(MAX_BYTES + 1)
     await cache_in(redis_client).put(AUTHORITY, b"User-agent: *\nDisallow: /private\n#" + noise)
-    assert await cache_in(redis_client).get(AUTHORITY) is not None
+    assert await get(cache_in(redis_client), AUTHORITY) is not None
 
 
 async def test_hosts_with_the_same_short_file_share_its_rules(redis_client: Redis) -> None:
@@ -172,7 +191,7 @@ async def test_this_process_knows_the_rules_even_if_redis_is_away() -> None:
         mine = cache_in(away)
         with pytest.raises(redis.exceptions.ConnectionError):
             await mine.put(AUTHORITY, BODY)
-        assert forbids_private(await mine.get(AUTHORITY))
+        assert forbids_private(await get(mine, AUTHORITY))
 
 
 async def test_a_host_that_fails_again_and_again_is_left_alone_for_longer_by_all(
@@ -194,7 +213,7 @@ async def test_failures_are_remembered_when_the_wait_is_over(redis_client: Redis
         return RobotsCache(redis_client, "crawler", ttl_s=1000.0, error_ttl_s=0.01, size=10)
 
     await impatient().put(AUTHORITY, Unreachable("status 503"))
-    while await impatient().get(AUTHORITY) is not None:
+    while await get(impatient(), AUTHORITY) is not None:
         pass
     assert await redis_client.pttl("robots:" + AUTHORITY) > 3_500_000
     known = await impatient().put(AUTHORITY, Unreachable("status 503"))
@@ -205,45 +224,59 @@ async def test_cache_control_may_shorten_the_time_of_rules(redis_client: Redis) 
     cache = RobotsCache(redis_client, "crawler", ttl_s=86_400.0, error_ttl_s=100.0, size=10)
     known = await cache.put(AUTHORITY, BODY, cache_control=b"public, max-age=7200")
     assert 0.89 * 7200 <= known.left_s <= 1.1 * 7200
-    assert not known.is_old
+    assert not known.needs_refresh
 
 
 async def test_one_process_at_a_time_fetches_a_file(redis_client: Redis) -> None:
     mine, other = cache_in(redis_client), cache_in(redis_client)
-    token, known = await mine.lock(AUTHORITY, 10)
-    assert token is not None
-    assert known is None
-    assert await other.lock(AUTHORITY, 10) == (None, None)
-    assert (await other.lock("https://h.test", 10))[0]
-    await mine.lock_on(AUTHORITY, token, 20)
-    await mine.lock_on(AUTHORITY, "another", 90)
-    assert 19_000 < await redis_client.pttl("robots:lock:" + AUTHORITY) <= 20_000
-    await mine.unlock(AUTHORITY, token)
-    late, _ = await other.lock(AUTHORITY, 0.01)
-    assert late is not None
-    # One that died holding it holds nobody up for long.
-    while not (await mine.lock(AUTHORITY, 10))[0]:
-        pass
-    # One that comes back late does not free what is another's by now.
-    await other.unlock(AUTHORITY, late)
-    assert not (await other.lock(AUTHORITY, 10))[0]
+    key = "robots:lock:" + AUTHORITY
+    async with mine.locked(AUTHORITY) as lock:
+        assert lock.is_held
+        assert lock.found is None
+        async with other.locked(AUTHORITY) as locked_out:
+            assert not locked_out.is_held
+            assert locked_out.found is None
+        async with other.locked("https://h.test") as of_another_file:
+            assert of_another_file.is_held
+        assert await redis_client.exists(key)
+        await redis_client.pexpire(key, 1000)
+        await locked_out.extend()
+        assert await redis_client.pttl(key) <= 1000
+        await lock.extend()
+        assert 19_000 < await redis_client.pttl(key) <= 20_000
+    assert not await redis_client.exists(key)
 
 
-async def test_whoever_locks_a_file_hears_what_others_fetched_and_putting_it_unlocks(
+async def test_a_lock_that_expired_does_not_free_that_of_another(redis_client: Redis) -> None:
+    mine, other = cache_in(redis_client), cache_in(redis_client)
+    key = "robots:lock:" + AUTHORITY
+    async with mine.locked(AUTHORITY):
+        # As if this process had stood still.
+        await redis_client.delete(key)
+        async with other.locked(AUTHORITY) as lock:
+            assert lock.is_held
+            before = await redis_client.get(key)
+            async with mine.locked(AUTHORITY) as again:
+                assert not again.is_held
+            assert await redis_client.get(key) == before
+
+
+async def test_a_lock_comes_with_what_others_fetched_and_storing_rules_releases_it(
     redis_client: Redis,
 ) -> None:
     mine, other = cache_in(redis_client), cache_in(redis_client)
-    token, _ = await mine.lock(AUTHORITY, 10)
-    assert token is not None
-    await mine.put(AUTHORITY, BODY, token=token)
-    late, known = await other.lock(AUTHORITY, 10)
-    assert late is not None
-    assert known is not None
-    assert isinstance(known.rules, RobotsRules)
-    await mine.put(AUTHORITY, BODY, token=token)
-    assert await redis_client.exists("robots:lock:" + AUTHORITY)
+    async with mine.locked(AUTHORITY) as lock:
+        await mine.put(AUTHORITY, BODY, lock=lock)
+        assert not await redis_client.exists("robots:lock:" + AUTHORITY)
+        async with other.locked(AUTHORITY) as late:
+            assert late.is_held
+            assert late.found is not None
+            assert isinstance(late.found.rules, RobotsRules)
+            # The lock is another's by now.
+            await mine.put(AUTHORITY, BODY, lock=lock)
+            assert await redis_client.exists("robots:lock:" + AUTHORITY)
 
 
 async def test_a_record_of_another_version_is_unknown(redis_client: Redis) -> None:
     await redis_client.set("robots:" + AUTHORITY, b"\x92\xc4\x00\xa0", px=10_000)
-    assert await cache_in(redis_client).get(AUTHORITY) is None
+    assert await get(cache_in(redis_client), AUTHORITY) is None

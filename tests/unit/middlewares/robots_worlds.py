@@ -1,4 +1,4 @@
-"""The middleware of robots.txt, with a host and a Redis that do as they are told."""
+"""The robots.txt middleware and its gate, with a scripted host and a Redis in memory."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ from scrapy.http import Response
 
 from crawler.middlewares.politeness import CRAWL_DELAY
 from crawler.middlewares.robots import Robots
-from crawler.robots.gate import RobotsBeside
 from crawler.util.request_meta import LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
@@ -20,7 +19,7 @@ Answer = Response | Exception
 
 
 class Memory:
-    """As much of a Redis as the cache of rules needs; `away` makes every call fail."""
+    """Commands of Redis that the cache of rules needs; `away` makes every call fail."""
 
     def __init__(self) -> None:
         self.away = False
@@ -68,7 +67,7 @@ class Pipeline:
 
 
 class World:
-    """The middleware, with a host that answers for its robots.txt as it is told."""
+    """Middleware, with a host that gives scripted answers for its robots.txt."""
 
     def __init__(self, answer: Answer | dict[str, Answer], **settings: Any) -> None:
         self.scheduler = WritingScheduler()
@@ -87,10 +86,8 @@ class World:
         crawler.engine.download_async = self._download  # type: ignore[union-attr]
         self.stats = crawler.stats
         self.robots = Robots.from_crawler(crawler)
-        self.robots._cache = self.robots._cache_in(self.redis)
-        self.robots._beside = RobotsBeside(
-            self.robots._cache, self.robots._robots_fetch, self.robots._count
-        )
+        self.robots.open(self.redis)
+        self.cache = self.robots.gate.cache
 
     async def _download(self, request: Request) -> Response:
         self.asked.append(request)

@@ -86,7 +86,7 @@ class CountedHealth:
         self.failures += 1
         return self.failures
 
-    async def forgive_after(self, kind: str, host: str, rest_s: float) -> None:
+    async def forget_after(self, kind: str, host: str, rest_s: float) -> None:
         pass
 
     async def worked(self, host: str) -> int:

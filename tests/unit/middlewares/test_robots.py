@@ -24,11 +24,11 @@ from tests.unit.middlewares.robots_worlds import ALLOWED, FORBIDDEN, RULES, Answ
 from tests.unit.schedulers import lease_of
 
 
-def assert_handed_back(world: World, rest_ms: int) -> None:
-    """For so long, less what the test itself took of it."""
+def assert_handed_back(world: World, delay_ms: int) -> None:
+    """Check the only call; the test itself may have taken a little of the delay."""
     ((verb, url, found_ms),) = world.scheduler.calls
     assert (verb, url) == ("hand_back", ALLOWED)
-    assert 0.9 * rest_ms <= found_ms <= rest_ms
+    assert 0.9 * delay_ms <= found_ms <= delay_ms
 
 
 async def test_unknown_rules_are_fetched_and_the_url_handed_back() -> None:
@@ -117,7 +117,7 @@ async def test_links_are_judged_as_they_are_written(written: str, is_allowed: bo
     entry = to_entry(request, Spider("s"), [80, 60, 40, 20])
     assert isinstance(entry, Entry)
     lease = Lease(shard=0, token=b"1", entry=entry)
-    # In the frontier, and beside it.
+    # With a lease, and as direct requests.
     for judged in (request.replace(meta={LEASE: lease}), request):
         if is_allowed:
             assert await world.robots.process_request(judged) is None
@@ -147,9 +147,9 @@ async def test_the_urls_of_a_host_that_asks_for_too_long_a_delay_wait_for_other_
     await world.meets(ALLOWED)
     world.scheduler.calls.clear()
     assert isinstance(await world.meets(ALLOWED), Request)
-    ((verb, url, rest_ms),) = world.scheduler.calls
+    ((verb, url, delay_ms),) = world.scheduler.calls
     assert (verb, url) == ("hand_back", ALLOWED)
-    assert 890_000 <= rest_ms <= 1_100_001
+    assert 890_000 <= delay_ms <= 1_100_001
     assert world.stats.get_value("robots/crawl_delay_too_long") == 1
 
 
@@ -205,9 +205,9 @@ async def test_a_host_in_trouble_is_left_alone_and_its_urls_wait(
     for _ in range(2):
         assert isinstance(await world.meets(ALLOWED), Request)
     assert len(world.asked) == 1
-    for verb, url, rest_ms in world.scheduler.calls:
+    for verb, url, delay_ms in world.scheduler.calls:
         assert (verb, url) == ("hand_back", ALLOWED)
-        assert 89_000 <= rest_ms <= 110_001
+        assert 89_000 <= delay_ms <= 110_001
 
 
 async def test_a_host_in_trouble_may_ask_for_a_longer_wait() -> None:
@@ -254,10 +254,10 @@ async def test_a_request_may_be_exempt() -> None:
     assert world.asked == []
 
 
-# --- requests without a lease, as those of media pipelines --------------------------------------
+# --- direct requests (no lease), as those of media pipelines --------------------------------------
 
 
-async def test_requests_beside_the_frontier_are_judged_by_one_fetch_of_the_rules() -> None:
+async def test_direct_requests_are_judged_by_one_fetch_of_the_rules() -> None:
     world = World(answer())
     requests = [Request(url) for url in (ALLOWED, FORBIDDEN, ALLOWED + "?x", "data:,x")]
     found = await asyncio.gather(
@@ -279,29 +279,28 @@ async def test_passwords_hide_no_url_from_the_rules() -> None:
         await world.robots.process_request(Request("http://me:secret@h.test/private"))
 
 
-async def test_without_rules_requests_beside_the_frontier_are_refused() -> None:
-    with pytest.raises(Forbidden, match=r"No rules from http://h.test \(status 503\)"):
+async def test_without_rules_direct_requests_are_refused() -> None:
+    with pytest.raises(Forbidden, match=r"No robots\.txt rules from http://h.test \(status 503\)"):
         await World(answer(503)).robots.process_request(Request(ALLOWED))
     world = World(answer())
     world.redis.away = True
-    with pytest.raises(IgnoreRequest, match="No look at the rules"):
+    with pytest.raises(IgnoreRequest, match="cannot be looked up"):
         await world.robots.process_request(Request(ALLOWED))
 
 
-async def test_requests_beside_the_frontier_wait_for_a_fetch_of_another_process(
+async def test_direct_requests_wait_for_a_fetch_of_another_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("crawler.robots.gate._LOOK_S", 0)
+    monkeypatch.setattr("crawler.robots.gate._POLL_S", 0)
     world, other = World(answer()), World(answer())
     world.redis = other.redis
-    world.robots._cache._trips = other.robots._cache._trips
-    token, _ = await other.robots._cache.lock("http://h.test", 20)
-    assert token is not None
-    waiting = asyncio.create_task(world.robots.process_request(Request(ALLOWED)))
-    for _ in range(20):
-        await asyncio.sleep(0)
-    assert not waiting.done()
-    await other.robots._cache.put("http://h.test", RULES, token=token)
+    world.cache._commands = other.cache._commands
+    async with other.cache.locked("http://h.test") as lock:
+        waiting = asyncio.create_task(world.robots.process_request(Request(ALLOWED)))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        await other.cache.put("http://h.test", RULES, lock=lock)
     assert await waiting is None
     assert world.asked == []
 
@@ -372,8 +371,8 @@ async def test_a_redirect_into_trouble_makes_the_urls_wait(end: Answer) -> None:
 
 async def test_while_another_fetches_the_rules_nobody_else_does() -> None:
     world = World(answer())
-    await world.robots._cache.lock("http://h.test", 10)
-    assert isinstance(await world.meets(ALLOWED), Request)
+    async with world.cache.locked("http://h.test"):
+        assert isinstance(await world.meets(ALLOWED), Request)
     assert world.asked == []
     assert world.scheduler.calls == [("hand_back", ALLOWED, 1_000)]
 
@@ -382,8 +381,8 @@ async def test_rules_in_redis_are_taken_while_another_only_looks_at_them() -> No
     other, world = World(answer()), World(answer())
     await other.meets(ALLOWED)
     world.redis._values = other.redis._values
-    await other.robots._cache.lock("http://h.test", 10)
-    assert await world.meets(ALLOWED) is None
+    async with other.cache.locked("http://h.test"):
+        assert await world.meets(ALLOWED) is None
     assert world.asked == []
     assert world.scheduler.calls == []
 
@@ -401,9 +400,9 @@ async def test_rules_of_others_that_end_soon_hold_if_there_are_no_new_ones() -> 
 async def test_rules_that_end_soon_are_fetched_ahead_of_time_and_hold_meanwhile() -> None:
     world = World(answer())
     await world.meets(ALLOWED)
-    known = await world.robots._cache.get("http://h.test")
+    known = world.cache.recent("http://h.test")
     assert known is not None
-    assert not known.is_old
+    assert not known.needs_refresh
     known.refresh_from = 0.0
     # Redis has the same: nothing newer was fetched by another process.
     key = "robots:http://h.test"
@@ -421,7 +420,7 @@ async def test_rules_that_end_soon_are_fetched_ahead_of_time_and_hold_meanwhile(
 async def test_old_rules_that_hold_on_ask_for_their_delay_too() -> None:
     world = World(answer(), DELAY_MIN=0)
     await world.meets(ALLOWED)
-    known = world.robots._cache.recent("http://h.test")
+    known = world.cache.recent("http://h.test")
     assert known is not None
     known.refresh_from = 0.0
     key = "robots:http://h.test"
@@ -437,7 +436,7 @@ async def test_old_rules_that_hold_on_ask_for_their_delay_too() -> None:
 async def test_rules_that_another_process_fetched_ahead_of_time_are_taken_over() -> None:
     world = World(answer())
     await world.meets(ALLOWED)
-    known = await world.robots._cache.get("http://h.test")
+    known = world.cache.recent("http://h.test")
     assert known is not None
     known.refresh_from = 0.0
     assert await world.meets(ALLOWED) is None
@@ -518,7 +517,7 @@ class Turns:
 
 async def test_a_robots_txt_waits_for_its_address_and_so_does_its_url() -> None:
     world = World(answer())
-    world.robots._addresses = Turns(400, 0)  # type: ignore[assignment]
+    world.robots.gate._ip_clock = Turns(400, 0)  # type: ignore[assignment]
     assert isinstance(await world.meets(ALLOWED), Request)
     assert world.scheduler.calls == [("hand_back", ALLOWED, 400)]
     assert world.asked == []
@@ -529,9 +528,9 @@ async def test_a_robots_txt_waits_for_its_address_and_so_does_its_url() -> None:
 
 async def test_rules_that_hold_are_used_while_their_address_rests() -> None:
     world = World(answer())
-    world.robots._addresses = Turns(0, 400)  # type: ignore[assignment]
+    world.robots.gate._ip_clock = Turns(0, 400)  # type: ignore[assignment]
     await world.meets(ALLOWED)
-    known = world.robots._cache.recent("http://h.test")
+    known = world.cache.recent("http://h.test")
     assert known is not None
     known.refresh_from = 0
     assert await world.meets(ALLOWED) is None

@@ -100,9 +100,9 @@ def test_causes_of_failures_are_told_apart() -> None:
         assert known_cause(f"status_{status}") == f"status_{status}"
 
 
-def test_causes_of_rests_are_told_apart() -> None:
+def test_causes_of_delays_are_told_apart() -> None:
     text = (CRAWLER / "politeness" / "delay.py").read_text(encoding="utf-8")
-    body = text.partition("wishes = {")[2].partition("cause = max")[0]
+    body = text.partition("candidates = {")[2].partition("cause = max")[0]
     causes = set(re.findall(r'"(\w+)"', body))
     assert {"minimum", "retry_after", "breaker"} <= causes
     for cause in causes:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.politeness.host_delays import MAX_S, retry_after_s
+from crawler.politeness.host_delays import RETRY_AFTER_MAX_S, retry_after_s
 
 NOW_S = 1_000_000_000.0  # Sun, 09 Sep 2001 01:46:40 GMT
 
@@ -41,4 +41,4 @@ def test_a_wait_is_read_as_seconds(value: bytes | None, seconds: float | None) -
 @given(st.binary())
 def test_any_header_gives_a_wait_within_a_day_or_none(value: bytes) -> None:
     found = retry_after_s(value, now_s=NOW_S)
-    assert found is None or 0 <= found <= MAX_S
+    assert found is None or 0 <= found <= RETRY_AFTER_MAX_S

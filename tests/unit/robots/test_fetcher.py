@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
 from scrapy.http import Response
 
-from crawler.robots.fetcher import RobotsFetch
+from crawler.robots.fetcher import RobotsFetcher
 from crawler.util.file_limit import OutOfSockets
 from tests.support.crawlers import project_crawler
 
@@ -69,7 +69,7 @@ async def answer(crawler: Crawler, host: str = "h.test") -> Any:
     async def nothing() -> None:
         pass
 
-    return await RobotsFetch(crawler).answer(f"http://{host}", {"download_slot": host}, nothing)
+    return await RobotsFetcher(crawler).fetch(f"http://{host}", {"download_slot": host}, nothing)
 
 
 async def test_middlewares_of_the_user_see_it_and_the_downloader_has_no_place_for_it() -> None:

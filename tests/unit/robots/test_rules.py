@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.robots.rules import (
+    FORBIDDEN_FILE_RULES,
     MAX_BYTES,
-    WITHHELD_IS,
+    ForbiddenFile,
     RobotsRules,
     Unreachable,
-    Withheld,
-    judge,
+    content_of,
     text_of,
 )
 from demo.robots_kinds import DEMO_KINDS, FULL_KINDS, RobotsKind
@@ -26,18 +26,18 @@ def allows(body: bytes, path: str, agent: str = "crawler") -> bool:
 
 @pytest.mark.parametrize("status", [200, 204, 299])
 def test_a_success_speaks_for_itself(status: int) -> None:
-    assert judge(status, b"rules") == b"rules"
+    assert content_of(status, b"rules") == b"rules"
 
 
 @pytest.mark.parametrize("status", [400, 404, 410, 451, 301, 304])
 def test_an_answer_without_rules_allows_everything(status: int) -> None:
-    assert judge(status, b"User-agent: *\nDisallow: /") == b""
+    assert content_of(status, b"User-agent: *\nDisallow: /") == b""
     assert allows(b"", "/private")
 
 
 @pytest.mark.parametrize("status", [407, 429, 500, 502, 503, 504, 599])
 def test_a_server_in_trouble_allows_nothing(status: int) -> None:
-    assert judge(status, b"") == Unreachable(f"status {status}")
+    assert content_of(status, b"") == Unreachable(f"status {status}")
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_a_line_that_the_parser_understands_is_one(field: bytes, line: bytes, me
 def test_every_kind_of_the_synthetic_web_means_what_its_table_says(
     kind: RobotsKind, agent: str
 ) -> None:
-    body = judge(200 if kind.redirect else kind.status, kind.body)
+    body = content_of(200 if kind.redirect else kind.status, kind.body)
     if isinstance(body, Unreachable):
         assert kind.access == "deny"
         return
-    if isinstance(body, Withheld):
-        body = WITHHELD_IS["allow"]
+    if isinstance(body, ForbiddenFile):
+        body = FORBIDDEN_FILE_RULES["allow"]
     rules = RobotsRules(body, agent)
     for path in {*kind.probes, "/other"}:
         assert rules.allows(HOST + path) is (kind.decide(path, agent) == "allow"), path

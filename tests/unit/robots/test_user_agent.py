@@ -2,7 +2,8 @@
 
 import pytest
 
-from crawler.robots.rules import has_contact, product_token, tells_apart
+from crawler.robots.rules import product_token
+from crawler.robots.user_agent import has_contact, is_distinctive
 
 
 @pytest.mark.parametrize(
@@ -53,4 +54,4 @@ def test_name_and_contact(user_agent: str, token: str, contact: bool) -> None:
     ],
 )
 def test_some_names_tell_no_crawler_apart(token: str, told: bool) -> None:
-    assert tells_apart(token) is told
+    assert is_distinctive(token) is told
