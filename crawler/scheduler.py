@@ -41,9 +41,8 @@ from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
 from crawler.scheduling.retry_policy import Bury, RetryPolicy
 from crawler.servers.connections import Servers, mongo_limit_s
-from crawler.servers.mongo import MongoHealth
+from crawler.servers.health import redis_health, shared_mongo_health
 from crawler.servers.redis.checks import taken
-from crawler.servers.redis.health import RedisHealth
 from crawler.urls import Rejected, Urls
 from crawler.util import file_limit
 from crawler.util.per_crawler import shared
@@ -75,8 +74,8 @@ class Scheduler(BaseScheduler):
         self._limits = CompletionLimits.from_settings(settings)
         self._pulse = Pulse.from_settings(settings)
         self._given = given_options(settings, crawler.spider)
-        self._health = RedisHealth(value(settings, "REDIS_GIVE_UP"))
-        self._mongo_health = MongoHealth.of(crawler)
+        self._health = redis_health(value(settings, "REDIS_GIVE_UP"))
+        self._mongo_health = shared_mongo_health(crawler)
         self._engine = Engine(crawler, file_limit.prepare(settings).fetches)
         self.adder: UrlAdder
         self.recrawls = Recrawls(recrawl_tuning(settings))
@@ -291,8 +290,8 @@ class Scheduler(BaseScheduler):
         self._beats += 1
         self._settle_lost()
         if self._beats % 5 == 0:
-            self.frontier.pressed = await self._control.memory_share() > connect.FULL
-            if not self.frontier.pressed:
+            self.frontier.nearly_full = await self._control.memory_share() > connect.FULL
+            if not self.frontier.nearly_full:
                 self._intake.take_in_soon()
 
     def _data_lost(self, lost_s: float) -> None:

@@ -31,7 +31,7 @@ from benchmarks.frontier.links import KNOWN_SHARE, LINKS_A_PAGE, entry, page_lin
 from benchmarks.servers import PrivateRedis, private_redis
 from crawler.frontier.outbox import Outbox
 from crawler.scheduling.adder import SeenCache, UrlAdder
-from crawler.servers.redis.health import RedisHealth
+from crawler.servers.health import redis_health
 from crawler.settings import KNOWN_CACHE_SIZE
 
 _HOSTS = 10_000
@@ -146,7 +146,7 @@ def _peer_add(server: PrivateRedis, scheduler: PeerScheduler, pages: int, number
 async def _redis_ms_with_cache(server: PrivateRedis, pages: int) -> float:
     """Past the memory of known URLs and through the outbox, as a crawl's discoveries go."""
     async with open_frontier(server) as frontier:
-        outbox = Outbox(frontier, RedisHealth(_GIVE_UP_S), lambda: None)
+        outbox = Outbox(frontier, redis_health(_GIVE_UP_S), lambda: None)
         adder = UrlAdder(outbox, SeenCache(KNOWN_CACHE_SIZE), lambda _name, _by: None)
         known = KNOWN_CACHE_SIZE // 2
         for batch in batched((entry(number, _HOSTS) for number in range(known)), 1000):

@@ -12,10 +12,11 @@ from benchmarks.frontier.client import fill, open_frontier
 from benchmarks.frontier.links import url
 from benchmarks.servers import PrivateRedis, private_redis
 from crawler.frontier import Tuning
-from crawler.frontier.tuning import Bloom
+from crawler.frontier.tuning import bloom
 
 _HOSTS = 10_000
 _KNOWN = 1_000_000
+_BLOOM_CAPACITY = 10_000_000
 
 
 def measure(quick: bool) -> Iterator[Figure | Skipped]:
@@ -37,8 +38,8 @@ def measure(quick: bool) -> Iterator[Figure | Skipped]:
         yield Figure(name, value, "B", peer.NAME, value / peer_value, target=at_most(bound))
     with private_redis(persistent=False, compressed=False) as server:
         # A filter has its size from the beginning, however few URLs are in it.
-        bloom = Bloom()
-        bytes_per_url = asyncio.run(_bytes(server, few, Tuning(url_seen=bloom)))[0] / bloom.capacity
+        tuning = Tuning(url_seen=bloom(capacity=_BLOOM_CAPACITY))
+        bytes_per_url = asyncio.run(_bytes(server, few, tuning))[0] / _BLOOM_CAPACITY
     yield Figure(
         "url_seen.bloom_bytes_per_url",
         bytes_per_url,

@@ -21,7 +21,7 @@ from crawler.admin.event_stream import MAX_LISTENERS, EventSource, EventStream, 
 from crawler.admin.queries import Count, StoredPages
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.frontier import CrawlControl
-from crawler.frontier.host_control import READ_MAX
+from crawler.frontier.control import READ_MAX
 from crawler.monitoring.ledger import MINUTES_MAX, read
 from crawler.monitoring.prometheus import CONTENT_TYPE, Sheet, add_fleet, add_worker
 from crawler.scheduling import options

@@ -26,7 +26,7 @@ from crawler.discovery.scope import skipped_extensions
 from crawler.discovery.traps import PageLinks, TrapRules, Traps
 from crawler.errors import ConfigurationError, NotFound
 from crawler.frontier import CrawlControl, meta
-from crawler.frontier.host_control import SORTS, STATES
+from crawler.frontier.control import SORTS, STATES
 from crawler.scheduling import options
 from crawler.scheduling.options import CrawlOptions
 from crawler.servers.connections import Servers

@@ -9,7 +9,7 @@
     priority     a score from 0 to 100, and the front queue of a URL; pure
     host_counts  URLs and inbound links of each host, shared with the fleet
 
-Owns no keys: counts go through frontier.host_index. A link passes canonical form, seen cache,
+Owns no keys: counts go through Frontier.count_hosts. A link passes canonical form, seen cache,
 scope, traps and priority, in this order, and nothing is sent for those that are known.
 
 Entry points: `seeds.read`, `follow.LinkFollower` (one for a crawl: `scheduler.link_follower`).

@@ -12,7 +12,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from crawler.frontier.host_index import HostCounts
+from crawler.frontier import Frontier
 from crawler.servers.redis.errors import RedisAway
 from crawler.util.tasks import end
 
@@ -87,9 +87,9 @@ _HOSTS_MAX = 10_000
 class HostCountSync:
     """Runs until it is closed."""
 
-    def __init__(self, tally: HostTally, counts: HostCounts) -> None:
+    def __init__(self, tally: HostTally, frontier: Frontier) -> None:
         self._tally = tally
-        self._counts = counts
+        self._frontier = frontier
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -108,7 +108,7 @@ class HostCountSync:
         if not untold:
             return
         try:
-            self._tally.learn(await self._counts.add(untold))
+            self._tally.learn(await self._frontier.count_hosts(untold))
         except RedisAway as error:
             self._tally.not_told(untold)
             logger.debug("The counts of hosts wait: %s", error)

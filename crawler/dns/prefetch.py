@@ -10,7 +10,7 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from crawler.frontier.host_index import Upcoming
+from crawler.frontier import Frontier
 from crawler.servers.redis.errors import RedisAway
 from crawler.util.tasks import end
 
@@ -40,12 +40,12 @@ class DnsPrefetch:
     def __init__(
         self,
         resolver: Resolver,
-        upcoming: Upcoming,
+        frontier: Frontier,
         lease_pool: LeasePool,
         count: Callable[[str, int], None],
     ) -> None:
         self._resolver = resolver
-        self._upcoming = upcoming
+        self._frontier = frontier
         self._lease_pool = lease_pool
         self._count = count
         self._asked: OrderedDict[str, float] = OrderedDict()
@@ -78,7 +78,7 @@ class DnsPrefetch:
     async def prefetch_shard(self, shard: int) -> bool:
         """Look up the hosts that are next in a shard; return whether there are any."""
         most, self._ahead = self._ahead, _HOSTS_MIN
-        hosts = await self._upcoming.hosts(shard, within_ms=_WITHIN_MS, most=most)
+        hosts = await self._frontier.upcoming_hosts(shard, within_ms=_WITHIN_MS, most=most)
         now = monotonic()
         new = [host for host in hosts if self._asked.get(host, 0.0) <= now]
         started = self._resolver.prefetch(new)

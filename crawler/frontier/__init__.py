@@ -1,20 +1,24 @@
-"""The frontier: every known URL, its state, and every host's clock, in Redis.
+"""Frontier: every known URL, its state, and every host's clock, in Redis.
 
-The only package that touches the frontier's keys. One Lua script for each verb (lua/), one method
-for each script; a script is atomic, and every verb may be repeated.
+Only this package touches the frontier's keys. Each verb is one Lua script (lua/) and one method. A
+script is atomic, and every verb may be repeated after a lost reply.
 
-    frontier      the verbs of a crawl: add, claim, release, done, retry, bury, hand_back, beat …
-    control       what people do: pause, options, hosts (host_control), single URLs, dead letters
-    entry         the record of one URL, packed; pure
-    outbox, lane  what a process has to say to each shard, in batches, until it is acknowledged
-    acknowledgements   what a failing master may still lose
-    meta, keys, shards, scripts, tuning, records, host_index, start_urls
+    frontier    verbs of a crawl: add, claim, release, done, retry, bury, hand_back, beat …
+    outbox      all that a process sends to the frontier, and what waits until links are safe
+    lane        batches for one shard, repeated until Redis acknowledges them
+    control     commands of people: pause, options, hosts, single URLs, dead letters
+    entry       record of one URL, packed into bytes; pure
+    records     arguments and answers of the verbs
+    tuning      shares of the queues, form of URL-seen, limits; pure
+    meta        what is fixed when a crawl is created, checked at each start
+    start_urls  seeds that others push to Redis
+    keys, shards, scripts
 
 Keys: those of a shard start with `{<crawl>:<shard>}` and are built by lua/shard.lua; the others
 (`{<crawl>}:crawl`, `{<crawl>}:options`, `{<crawl>}:seed_domains` …) by keys.py.
 docs/architecture.md lists them all, and the states of a URL.
 
-Public: the names below.
+Settling a lease: outbox → lane → frontier → Lua script. Public: the names below.
 """
 
 from crawler.frontier.control import CrawlControl

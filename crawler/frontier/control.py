@@ -1,12 +1,12 @@
-"""What people do to a crawl while it runs: hosts, dead letters, single URLs, pause, options."""
+"""Read and change a crawl while it runs: pause, options, hosts, single URLs, dead letters."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Self
 
 from redis.exceptions import OutOfMemoryError
@@ -15,28 +15,55 @@ from crawler.dedup.index import ContentIndex
 from crawler.errors import CrawlerError
 from crawler.frontier import keys
 from crawler.frontier.entry import DamagedEntry, Entry, decode
-from crawler.frontier.frontier import add
-from crawler.frontier.host_control import HostControl
+from crawler.frontier.frontier import Frontier
 from crawler.frontier.meta import Meta, read
 from crawler.frontier.records import Added, HostPage, HostState, Letter, Sizes, UrlStatus
-from crawler.frontier.scripts import Scripts
-from crawler.frontier.shards import shard_of, shard_time_ms, tags, those_that_answer
+from crawler.frontier.shards import gather_outcomes, raise_errors, shard_of, shard_time_ms
+from crawler.frontier.tuning import Tuning
 from crawler.servers.redis.connection import Client
-from crawler.servers.redis.errors import answered, executed
+from crawler.servers.redis.errors import RedisAway, answered, executed
 from crawler.urls import DEFAULT, SITEMAP, Urls, fingerprint, host_of
 
+# Keys, hosts or dead letters that one call reads or changes.
 _BATCH = 500
-# URLs that a search for one of them looks at in each queue, or in a call.
-_LOOK = 1000
-# As what a URL may be known: a page, a sitemap.
+# URLs that a search for one of them reads in each queue, or in one call.
+_SEARCH_MAX = 1000
+# Kinds by which a URL may be known: a page, a sitemap.
 _KINDS = ("GET", SITEMAP)
-# Among the options, and none of them.
+# Field of the hash of options that counts the changes; it is no option.
 _VERSION = "version"
+
+# Hosts whose state a list reads, and names that it scans to find them.
+READ_MAX = 10_000
+SCAN_MAX = 200_000
+# Hosts that are read one by one when hosts are counted by state.
+COUNTED_MAX = 2000
+
+# Order of a list of hosts: the next due first, or the largest number first.
+SORTS: dict[str, Callable[[HostState], Any]] = {
+    "next": lambda state: (state.clock_ms, state.host),
+    "waiting": lambda state: (-state.waiting, state.host),
+    "pages": lambda state: (-state.pages, state.host),
+    "delay": lambda state: (-state.delay_ms, state.host),
+    "host": lambda state: state.host,
+}
+STATES = ("excluded", "blocked", "in_flight", "ready", "resting", "idle")
+
+# Changes of a host, the values that each takes, and how an error message describes them.
+_HOST_CHANGES: dict[str, tuple[Callable[[int], bool], str]] = {
+    "block": (lambda value: value >= 0, "a time in ms since 1970, 0 to lift the block"),
+    "exclude": (lambda value: value in (0, 1), "True or False"),
+    "purge": (lambda value: value == 1, "True"),
+    "queue": (lambda value: 0 <= value <= 5, "1 to 5, 0 for each URL's own"),
+    "budget": (lambda value: value >= 1, "1 or more pages, None for the crawl's"),
+    "parallelism": (lambda value: 1 <= value <= 100, "1 to 100 fetches, None for the crawl's"),
+}
+_MAY_BE_NONE = ("budget", "parallelism")
 
 
 @dataclass(frozen=True, slots=True)
 class SharedOptions:
-    """Options as they lie in Redis, and how often they were changed."""
+    """Options of the fleet as they are in Redis, and how often they were changed."""
 
     version: int = 0
     values: dict[str, Any] = field(default_factory=dict)
@@ -45,47 +72,42 @@ class SharedOptions:
 class CrawlControl:
     """Commands on one crawl. Each is O(1), or works in bounded batches."""
 
-    def __init__(self, redis: Client, crawl: str, how: Meta, urls: Urls = DEFAULT) -> None:
-        # How the crawl spells, tells apart and groups URLs.
-        self.urls = urls.with_private_suffixes(how.private_suffixes)
+    def __init__(self, redis: Client, crawl: str, meta: Meta, urls: Urls = DEFAULT) -> None:
+        # How the crawl spells, compares and groups URLs.
+        self.urls = urls.with_private_suffixes(meta.private_suffixes)
         self._redis = redis
         self._crawl = crawl
-        self._seen_argument = how.seen_argument
-        self._scripts = Scripts(redis, how.seen)
-        self._tags = tags(crawl, how.shards)
-        self._hosts = HostControl(redis, self._scripts, self._tags)
-        self._dead = DeadLetterQueue(redis, self._scripts, self._tags)
+        self._seen_argument = meta.url_seen.argument
+        tuning = Tuning(url_seen=meta.url_seen)
+        self._frontier = Frontier(redis, crawl, shards=meta.shards, tuning=tuning)
+        self._scripts = self._frontier.scripts
+        self._tags = self._scripts.tags
 
     @classmethod
     async def of(cls, redis: Client, crawl: str, urls: Urls = DEFAULT) -> Self:
-        """Steer a crawl that exists; `urls` are the rules by which it tells URLs apart."""
+        """Open a crawl that exists; `urls` are the rules by which it compares URLs."""
         return cls(redis, crawl, await read(redis, crawl), urls)
 
     # --- the crawl -----------------------------------------------------------------------------
 
     async def pause(self) -> None:
-        """Lease nothing until resume; what is in flight finishes."""
-        await self._pause("1")
+        """Lease nothing until resume(); fetches in flight finish."""
+        await self._scripts.run_on(None, "pause", "1")
 
     async def resume(self) -> None:
-        """Lease again."""
-        await self._pause("0")
-
-    async def _pause(self, flag: str) -> None:
-        for tag in self._tags:
-            await self._scripts.run("pause", tag, flag)
+        """Lease URLs again."""
+        await self._scripts.run_on(None, "pause", "0")
 
     async def sizes(self) -> Sizes:
-        """How many URLs are in each state."""
-        parts = await self.sizes_by_shard()
-        return sum(parts[1:], parts[0])
+        """Count the URLs in each state."""
+        return await self._frontier.sizes()
 
     async def sizes_by_shard(self) -> list[Sizes]:
-        """The same of each shard."""
-        return [Sizes.of(await self._scripts.run("sizes", tag)) for tag in self._tags]
+        """Count the URLs in each state, for each shard."""
+        return [Sizes.of(numbers) for numbers in await self._scripts.run_on(None, "sizes")]
 
     async def delayed_buckets(self) -> tuple[int, int]:
-        """How many buckets of delayed URLs there are, and when the first is due, in ms or 0."""
+        """Return the number of buckets of delayed URLs, and when the first is due, in ms or 0."""
         buckets, first = 0, 0
         for tag in self._tags:
             buckets += await self._redis.zcard(keys.delayed(tag))
@@ -95,31 +117,34 @@ class CrawlControl:
         return buckets, first
 
     async def memory_share(self) -> float:
-        """Used share of the server's maxmemory; 0 without a limit.
+        """Return the used share of the server's maxmemory; 0 without a limit.
 
-        Of a cluster that of the fullest master that answers.
+        For a cluster it is that of the fullest master among those that answer.
         """
-        info = partial(self._redis.info, "memory")
-        calls = [info]
+        info = self._redis.info
         if hasattr(self._redis, "get_primaries"):
-            calls = [partial(info, target_nodes=node) for node in self._redis.get_primaries()]
-        nodes = await those_that_answer(calls)
+            calls = [info("memory", target_nodes=node) for node in self._redis.get_primaries()]
+        else:
+            calls = [info("memory")]
+        outcomes = await gather_outcomes(calls)
+        available = [each for each in outcomes if not isinstance(each, RedisAway)]
+        nodes = raise_errors(available or outcomes)
         return max(
             (node["used_memory"] / node["maxmemory"] for node in nodes if node["maxmemory"]),
             default=0.0,
         )
 
     async def instances(self) -> dict[str, dict[str, Any]]:
-        """The live instances, by name, and what each says of itself."""
+        """Return the live instances by name, with what each reports about itself."""
         found = await self._redis.hgetall(keys.instances(self._tags[0]))
         return {name.decode(): json.loads(about) for name, about in found.items()}
 
     async def options(self) -> dict[str, Any]:
-        """Options that the whole fleet follows."""
+        """Return the options that the whole fleet follows."""
         return (await self.shared_options()).values
 
     async def shared_options(self) -> SharedOptions:
-        """The same, and how often they were changed."""
+        """Return the options of the fleet with the number of their changes."""
         found = await self._redis.hgetall(keys.options(self._crawl))
         version = int(found.pop(_VERSION.encode(), 0))
         return SharedOptions(
@@ -128,40 +153,44 @@ class CrawlControl:
 
     async def set_options(self, values: Mapping[str, Any]) -> None:
         """Change options for the whole fleet; None removes one."""
-        key, now = keys.options(self._crawl), await self.shared_options()
-        changed = {name: json.dumps(value) for name, value in values.items() if value is not None}
         removed = [name for name, value in values.items() if value is None]
-        if removed:
-            await answered(self._redis.hdel(key, *removed))
-        # At once: a server that dies in between would keep a change that nobody can tell.
-        await answered(self._redis.hset(key, mapping={**changed, _VERSION: now.version + 1}))
+        changed = {name: value for name, value in values.items() if value is not None}
+        version = (await self.shared_options()).version + 1
+        await self._write_options(removed, changed, version)
 
     async def restore_options(self, known: SharedOptions) -> None:
         """Write options again that the server has lost."""
-        lost = {name: json.dumps(value) for name, value in known.values.items()}
+        removed = (await self.options()).keys() - known.values.keys()
+        await self._write_options(removed, known.values, known.version)
+
+    async def _write_options(
+        self, removed: Iterable[str], values: Mapping[str, Any], version: int
+    ) -> None:
         key = keys.options(self._crawl)
-        removed = set(await self.options()) - set(lost)
         if removed:
             await answered(self._redis.hdel(key, *removed))
-        await answered(self._redis.hset(key, mapping={**lost, _VERSION: known.version}))
+        # With the version in one command: if the server dies in between, processes would not
+        # notice the change.
+        mapping = {name: json.dumps(value) for name, value in values.items()}
+        await answered(self._redis.hset(key, mapping={**mapping, _VERSION: version}))
 
     async def seed_domains(self) -> set[str]:
-        """Registered domains of the seeds."""
+        """Return the registered domains of the seeds."""
         found = await self._redis.smembers(keys.seed_domains(self._crawl))
         return {name.decode() for name in found}
 
     async def count_seed_domains(self) -> int:
-        """How many there are."""
+        """Count the registered domains of the seeds."""
         return int(await self._redis.scard(keys.seed_domains(self._crawl)))
 
     async def add_seed_domains(self, domains: Sequence[str]) -> None:
-        """Add some more."""
+        """Add registered domains of seeds."""
         await answered(self._redis.sadd(keys.seed_domains(self._crawl), *domains))
 
     async def delete(self, *, silence_ms: int = 30_000) -> AsyncIterator[int]:
-        """Delete the crawl, in batches; yields how many keys are gone so far.
+        """Delete the crawl in batches; yield the number of deleted keys so far.
 
-        Refused while an instance works on it, one that beat in the last `silence_ms`.
+        Refused while an instance works on the crawl: one that beat in the last `silence_ms`.
         """
         alive = []
         for tag in self._tags:
@@ -193,13 +222,14 @@ class CrawlControl:
 
     # --- hosts ---------------------------------------------------------------------------------
 
-    async def host_counts(self) -> dict[str, int]:
-        """How many hosts are ready, resting, in flight, blocked, excluded."""
-        return await self._hosts.counts()
-
-    async def host(self, host: str, **orders: int | None) -> HostState:
+    async def host(self, host: str, **changes: int | None) -> HostState:
         """Read or change one host: block=until_ms, exclude, purge, queue, budget, parallelism."""
-        return await self._hosts.change(host, orders)
+        pairs: list[Any] = []
+        for name, value in changes.items():
+            pairs += [name, _checked(name, value)]
+        shard = self._shard(host)
+        now_ms = await shard_time_ms(self._redis, self._tags[shard])
+        return _host_state(await self._scripts.run("host", shard, host, 0, *pairs), now_ms)
 
     async def hosts(
         self,
@@ -210,22 +240,117 @@ class CrawlControl:
         offset: int = 0,
         limit: int = 100,
     ) -> HostPage:
-        """Hosts that are in the frontier or were crawled; see host_orders for states and sorts.
+        """List hosts that are in the frontier or were crawled; see STATES and SORTS.
 
-        By default those that wait for their turn, the next due first.
+        `text` is a part of their names. By default the hosts that wait for their turn are listed,
+        the next due first.
         """
-        return await self._hosts.page(text=text, state=state, sort=sort, offset=offset, limit=limit)
+        if sort not in SORTS:
+            raise CrawlerError(f"Hosts are not sorted by {sort!r}; use {', '.join(SORTS)}.")
+        if state and state not in STATES:
+            raise CrawlerError(f"No host is {state!r}; use {', '.join(STATES)}.")
+        if sort == "next" and not text and not state:
+            return await self._next_due(offset, limit)
+        names, complete = await self._host_names(text)
+        found = [one for one in await self._host_states(names) if state in ("", one.state)]
+        found.sort(key=SORTS[sort])
+        return HostPage(found[offset : offset + limit], len(found), complete)
+
+    async def host_counts(self) -> dict[str, int]:
+        """Count the hosts that are ready, resting, in flight, blocked, excluded.
+
+        Only hosts with a lease or a change are read one by one, COUNTED_MAX at the most.
+        """
+        names: dict[str, None] = {}
+        found = dict.fromkeys(("ready", "resting", "in_flight", "blocked", "excluded"), 0)
+        for tag in self._tags:
+            heap = keys.host_heap(tag)
+            ready = await self._redis.zcount(heap, "-inf", await shard_time_ms(self._redis, tag))
+            found["ready"] += ready
+            found["resting"] += await self._redis.zcard(heap) - ready
+            names |= dict.fromkeys(await self._hosts_in_flight(tag))
+            changed = await self._redis.srandmember(keys.ordered(tag), COUNTED_MAX)
+            names |= dict.fromkeys(name.decode() for name in changed)
+        for one in await self._host_states(list(names)[:COUNTED_MAX]):
+            if one.state in ("in_flight", "blocked", "excluded"):
+                found[one.state] += 1
+            if one.state == "blocked" and one.waiting:
+                # It is in the heap until its block ends.
+                found["resting"] = max(0, found["resting"] - 1)
+        return found
+
+    async def _next_due(self, offset: int, limit: int) -> HostPage:
+        """List the hosts that wait for their turn, from the heaps alone."""
+        heads: list[tuple[float, bytes]] = []
+        total, last = 0, min(offset + limit, SCAN_MAX)
+        for tag in self._tags:
+            total += await self._redis.zcard(keys.host_heap(tag))
+            page = await self._redis.zrange(keys.host_heap(tag), 0, last - 1, withscores=True)
+            # No more than are asked for, however many shards there are.
+            heads = sorted(heads + [(clock, name) for name, clock in page])[:last]
+        chosen = [name.decode() for _, name in heads[offset:]]
+        states = {one.host: one for one in await self._host_states(chosen)}
+        return HostPage([states[name] for name in chosen], total, complete=True)
+
+    async def _host_names(self, text: str) -> tuple[list[str], bool]:
+        """Find names that contain this text, and whether all names were scanned."""
+        found: dict[str, None] = {}
+        scanned = 0
+        async for names in self._scan_hosts(f"*{keys.literal(text)}*" if text else "*"):
+            found |= dict.fromkeys(name for name in names if text in name)
+            scanned += _BATCH
+            if len(found) >= READ_MAX or scanned >= SCAN_MAX:
+                return list(found)[:READ_MAX], False
+        return list(found), True
+
+    async def _scan_hosts(self, match: str) -> AsyncIterator[list[str]]:
+        """Yield hosts in flight, changed, waiting, crawled. A host may come more than once."""
+        redis = self._redis
+        for tag in self._tags:
+            yield await self._hosts_in_flight(tag)
+        for command, key in (
+            (redis.sscan, keys.ordered),
+            (redis.zscan, keys.host_heap),
+            (redis.hscan, keys.pages),
+        ):
+            for tag in self._tags:
+                cursor = None
+                while cursor != 0:
+                    cursor, page = await command(key(tag), cursor or 0, match, _BATCH)
+                    # A sorted set has pairs of member and score.
+                    names = (each[0] if isinstance(each, tuple) else each for each in page)
+                    yield [name.decode() for name in names]
+
+    async def _hosts_in_flight(self, tag: str) -> list[str]:
+        names = []
+        for owner in await self._redis.zrange(keys.owners(tag), 0, -1):
+            for lease in await self._redis.hvals(keys.leases(tag, owner.decode())):
+                with suppress(DamagedEntry):
+                    names.append(decode(lease.split(b" ", 2)[2]).host)
+        return names
+
+    async def _host_states(self, names: Iterable[str]) -> list[HostState]:
+        by_shard: dict[int, list[str]] = defaultdict(list)
+        for name in names:
+            by_shard[self._shard(name)].append(name)
+        found = []
+        for shard, hosts in by_shard.items():
+            now_ms = await shard_time_ms(self._redis, self._tags[shard])
+            for start in range(0, len(hosts), _BATCH):
+                views = await self._scripts.run("hosts", shard, *hosts[start : start + _BATCH])
+                found += [_host_state(view, now_ms) for view in views]
+        return found
 
     # --- URLs ----------------------------------------------------------------------------------
 
     async def forget(self, url: str) -> bool:
-        """Forget that a canonical URL was seen, and its content; says whether it was seen.
+        """Forget that a canonical URL was seen, and its content; return whether it was seen.
 
-        Fetched again it is no duplicate of its own past, and meanwhile nobody's original. One that
-        waits for its retry or recrawl waits no more: else it would come twice when it is added
-        again. Nothing says where it waits, so all delayed URLs of its shard are looked at, in small
-        calls: 2 s a million. Running processes forget what they remember of URLs with their next
-        beat.
+        If it is fetched again, it is no duplicate of its former content, and until then it is no
+        page's original. A URL that waits for its retry or recrawl is taken out of the delay queue,
+        or it would come twice when it is added again. Nothing records where it waits, so all
+        delayed URLs of its shard are read, in small calls: 2 s a million. Running processes clear
+        their caches of known URLs with their next beat.
         """
         forgotten, leased = False, None
         for kind in _KINDS:
@@ -239,92 +364,59 @@ class CrawlControl:
         if contents is not None:
             await contents.forget(fingerprint(url))
         if forgotten:
-            # A full server forgets all the same; processes then remember for a while longer.
+            # A full server forgets as well; processes then keep their caches for a while longer.
             with suppress(OutOfMemoryError):
                 await answered(self._redis.hincrby(keys.options(self._crawl), "forgotten", 1))
         if leased is not None:
-            # As one of the two, as the other it is forgotten.
+            # It is forgotten as one kind, and leased as the other.
             raise leased
         return forgotten
 
     async def _forget(self, url: str, kind: str) -> bool:
-        tag, id_ = self._place(url, kind)
-        answer = await self._scripts.run("forget", tag, id_, self._seen_argument)
+        shard, id_ = self._place(url, kind)
+        answer = await self._scripts.run("forget", shard, id_, self._seen_argument)
         if answer == b"leased":
             raise CrawlerError(f"{url} is being fetched; forget it when that is done.")
         if answer == b"unseen":
             return False
         due, at = b"", 0
         while True:
-            due, at, _ = await self._scripts.run("undelay", tag, id_, due, at, _LOOK)
+            due, at, _ = await self._scripts.run("undelay", shard, id_, due, at, _SEARCH_MAX)
             if not due:
                 return True
 
     async def status(self, url: str) -> UrlStatus:
-        """Where a canonical URL is: as a page, or as a sitemap if no page is known by it."""
+        """Return where a canonical URL is: as a page, or as a sitemap if no page is known by it."""
         page, sitemap = [await self._status(url, kind) for kind in _KINDS]
         return page if page.state != "unseen" else sitemap
 
     async def _status(self, url: str, kind: str) -> UrlStatus:
-        tag, id_ = self._place(url, kind)
-        state, word, at_ms, data = await self._scripts.run(
-            "status", tag, id_, self._group(url), _LOOK, self._seen_argument
-        )
-        said, name = state.decode(), word.decode()
+        shard, id_ = self._place(url, kind)
+        args = (id_, self._group(url), _SEARCH_MAX, self._seen_argument)
+        answer, word, at_ms, data = await self._scripts.run("status", shard, *args)
+        state, text = answer.decode(), word.decode()
         return UrlStatus(
-            said,
-            owner=name if said == "leased" else "",
-            reason=name if said != "leased" else "",
+            state,
+            owner=text if state == "leased" else "",
+            reason=text if state != "leased" else "",
             at_ms=int(float(at_ms)),
             entry=decode(data) if data else None,
         )
 
     async def add(self, entries: Sequence[Entry]) -> Added:
-        """Put seeds that were never seen into their front queues; none is refused."""
-        run, argument = self._scripts.run, self._seen_argument
-        return await add(run, self._tags, entries, mode="all", seen_argument=argument)
+        """Put unseen seeds into their front queues; none is refused."""
+        return await self._frontier.add(entries, mode="all")
 
     # --- dead letters --------------------------------------------------------------------------
 
     async def dead(
         self, *, reason: str = "", host: str = "", before: str = "", limit: int = 100
     ) -> list[Letter]:
-        """The newest dead letters, by reason and host; `before` goes on from a letter's cursor."""
-        return await self._dead.page(reason=reason, host=host, before=before, limit=limit)
-
-    async def requeue(self, *, reason: str = "", host: str = "") -> int:
-        """Give dead URLs another life, by reason and host; says how many."""
-        return await self._dead.walk("requeue", reason=reason, host=host)
-
-    async def purge_dead(self, *, reason: str = "", host: str = "") -> int:
-        """Delete dead letters, by reason and host; says how many."""
-        return await self._dead.walk("purge", reason=reason, host=host)
-
-    # -------------------------------------------------------------------------------------------
-
-    def _place(self, url: str, kind: str) -> tuple[str, bytes]:
-        """The tag of a URL's shard, and its id."""
-        tag = self._tags[shard_of(self._group(url), len(self._tags))]
-        return tag, self.urls.fingerprint(url, kind).to_bytes(8, "big")
-
-    def _group(self, url: str) -> str:
-        return host_of(url)[self.urls.group_skip(url) :]
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetterQueue:
-    """Those of one crawl, over all its shards."""
-
-    redis: Client
-    scripts: Scripts
-    tags: Sequence[str]
-
-    async def page(self, *, reason: str, host: str, before: str, limit: int) -> list[Letter]:
-        """The newest letters, or the newest before the one with this cursor."""
+        """List the newest dead letters by reason and host; `before` is the last letter's cursor."""
         found: list[Letter] = []
-        for shard in range(len(self.tags)):
+        for shard in range(len(self._tags)):
             fitting = 0
-            async for letter in self._newest(shard, _end(before, shard), reason):
+            async for letter in self._newest_letters(shard, _end(before, shard), reason):
                 if host in ("", letter.host):
                     found.append(letter)
                     fitting += 1
@@ -333,34 +425,74 @@ class DeadLetterQueue:
         found.sort(key=lambda letter: letter.place, reverse=True)
         return found[:limit]
 
-    async def walk(self, what: str, *, reason: str, host: str) -> int:
-        """Requeue or purge; says how many."""
+    async def requeue(self, *, reason: str = "", host: str = "") -> int:
+        """Move dead letters back to their front queues, by reason and host; return how many."""
+        return await self._take_letters("requeue", reason, host)
+
+    async def purge_dead(self, *, reason: str = "", host: str = "") -> int:
+        """Delete dead letters by reason and host; return how many."""
+        return await self._take_letters("purge", reason, host)
+
+    async def _take_letters(self, action: str, reason: str, host: str) -> int:
         total = 0
-        for tag in self.tags:
+        for shard in range(len(self._tags)):
             after = "-"
             while after:
-                last, taken = await self.scripts.run(
-                    "requeue", tag, after, _BATCH, reason, host, what
-                )
+                args = (after, _BATCH, reason, host, action)
+                last, taken = await self._scripts.run("requeue", shard, *args)
                 after = last.decode()
                 total += taken
         return total
 
-    async def _newest(self, shard: int, end: str, reason: str) -> AsyncIterator[Letter]:
-        wanted = reason.encode()
+    async def _newest_letters(self, shard: int, end: str, reason: str) -> AsyncIterator[Letter]:
+        key, wanted = keys.dead(self._tags[shard]), reason.encode()
         while True:
-            page = await self.redis.xrevrange(keys.dead(self.tags[shard]), end, "-", count=_BATCH)
+            page = await self._redis.xrevrange(key, end, "-", count=_BATCH)
             for name, fields in page:
-                # First: most of a long list may be passed over, and reading an entry costs more.
+                # Before the entry is decoded, which costs more: most letters may be skipped.
                 if wanted in (b"", fields[b"reason"]):
                     yield _letter(shard, name, fields)
             if len(page) < _BATCH:
                 return
             end = "(" + page[-1][0].decode()
 
+    # -------------------------------------------------------------------------------------------
+
+    def _shard(self, host: str) -> int:
+        return shard_of(host, len(self._tags))
+
+    def _place(self, url: str, kind: str) -> tuple[int, bytes]:
+        """Return the shard of a URL, and its id."""
+        return self._shard(self._group(url)), self.urls.fingerprint(url, kind).to_bytes(8, "big")
+
+    def _group(self, url: str) -> str:
+        return host_of(url)[self.urls.group_skip(url) :]
+
+
+def _checked(name: str, value: int | None) -> int | str:
+    if name not in _HOST_CHANGES:
+        raise CrawlerError(f"A host has no {name!r} to change; use {', '.join(_HOST_CHANGES)}.")
+    fits, wanted = _HOST_CHANGES[name]
+    if value is None and name in _MAY_BE_NONE:
+        return ""
+    if not isinstance(value, int) or not fits(value):
+        raise CrawlerError(f"{name} of a host is {value!r}; give {wanted}.")
+    return int(value)
+
+
+def _host_state(view: list[Any], now_ms: int) -> HostState:
+    """Make a HostState of what lua/host_view.lua returns."""
+    host, *numbers = view
+    clock, delay, waiting, in_flight, pages, blocked, excluded = map(int, map(float, numbers[:7]))
+    queue, budget, parallelism = (int(number) if number else None for number in numbers[7:])
+    return HostState(
+        *(host.decode(), clock, delay, waiting, in_flight, pages, blocked, bool(excluded)),
+        *(queue or 0, budget, parallelism, now_ms),
+    )
+
 
 def _end(before: str, shard: int) -> str:
-    """Where the letters of a shard go on; of equal times the later shard comes first."""
+    """Return where the letters of a shard go on; at equal times the later shard comes first."""
     if not before:
         return "+"
     name, _, number = before.partition("/")

@@ -1,42 +1,156 @@
-"""Send what a process has to say to one shard, in batches, until Redis has acknowledged it.
+"""Send adds, releases and settlements to one shard, in batches, until Redis acknowledges them.
 
-Group commit: one flush is in flight, the next takes all that waits. The more leases are held, the
-further apart flushes are; a settlement waits for some milliseconds at the most. Every verb may be
-repeated, so what failed is sent again as it was. While its server is away everything waits here,
-and the lanes of other shards go on.
+Group commit: one flush is in flight, and the next one takes all that waits. The more leases are
+held, the further apart flushes are; a settlement waits for some milliseconds at the most. Every
+verb may be repeated, so whatever failed is sent again as it was. While the shard's server is away
+everything waits here, and the lanes of other shards go on.
+
+A master that dies loses its last second, whatever it acknowledged. An add is safe when its master
+was seen alive, and not restarted, some time later. Until then, and for a while longer, the lane
+keeps it to repeat it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
+import uuid
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
+from typing import Any, Literal
 
-from crawler.frontier.acknowledgements import Add, RecentAdds
 from crawler.frontier.entry import Entry
 from crawler.frontier.frontier import Frontier
-from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Again, Lease
+from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Lease
+from crawler.servers.health import OUTBOX, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway, RedisFull
-from crawler.servers.redis.health import OUTBOX, GaveUp, RedisHealth
 
 logger = logging.getLogger(__name__)
 
+# Verbs of leases in a flush. A long release has a delay that is not the host's usual one; a
+# recrawl comes back after a page, a revisit after a visit without one.
+Verb = Literal[
+    "release", "long_release", "done", "recrawl", "revisit", "retry", "bury", "hand_back"
+]
+_RELEASES: tuple[Verb, ...] = ("release", "long_release")
+_SETTLEMENTS: tuple[Verb, ...] = ("done", "recrawl", "revisit", "retry", "bury", "hand_back")
 
+Call = Callable[[], Awaitable[None]]
+
+# A server syncs its log every second, and a replica is no further behind.
+SAFE_AFTER_S = 2.0
+# Longer than needed: repeating costs little, and a server may be slower than it should be. If a
+# server lost more than this before the last beat, it lost adds that nobody can repeat.
+KEPT_S = 10.0
 _BACKOFF_S = 0.1
 _BACKOFF_MAX_S = 5.0
+# Time between the beginnings of two flushes: for each lease under way, and at the most.
+_GAP_S = 0.001
+_GAP_MAX_S = 0.02
+
+
+@dataclass(slots=True, eq=False)
+class Add:
+    """URLs on their way to Redis, and the future of their answers."""
+
+    entries: Sequence[Entry | bytes]
+    mode: str
+    future: asyncio.Future[Added]
+    # Identifies a forced add when it is repeated; other modes need none.
+    request_id: str = ""
+    # Its number among the acknowledged adds of its shard; 0 before that.
+    number: int = 0
+    # When Redis acknowledged it; None while it has to be sent.
+    acknowledged_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode == "force":
+            self.request_id = uuid.uuid4().hex
+
+
+class RecentAdds:
+    """Acknowledged adds of one shard, numbered in the order of their first acknowledgement."""
+
+    def __init__(self) -> None:
+        # By number: adds that are not safe yet, and adds that are safe by now.
+        self._open: dict[int, Add] = {}
+        self._safe: deque[Add] = deque()
+        # Number and time of the last acknowledged add.
+        self.last = 0
+        self.last_s = -math.inf
+
+    def acknowledged(self, add: Add, added: Added, *, now_s: float) -> None:
+        """Keep an add that Redis has. The URLs that it refused are kept elsewhere."""
+        if added.refused:
+            add.entries = [e for i, e in enumerate(add.entries) if not added.is_refused(i)]
+        if not add.number:
+            self.last += 1
+            add.number = self.last
+            self._open[add.number] = add
+        add.acknowledged_s = self.last_s = now_s
+
+    def failed(self, add: Add) -> None:
+        """Drop an add that cannot be sent."""
+        self._open.pop(add.number, None)
+
+    def seen_alive(self, at_s: float) -> None:
+        """Note that at this time or later the master had not restarted."""
+        for add in list(self._open.values()):
+            if add.acknowledged_s is not None and add.acknowledged_s <= at_s - SAFE_AFTER_S:
+                self._safe.append(self._open.pop(add.number))
+        while self._safe and (self._safe[0].acknowledged_s or 0.0) <= at_s - KEPT_S:
+            self._safe.popleft()
+
+    def are_safe(self, last: int) -> bool:
+        """Return whether the server can lose no add up to this number."""
+        return not self._open or next(iter(self._open)) > last
+
+    def take_doubtful(self) -> list[Add]:
+        """Return the acknowledged adds, to be sent again: the server may have lost some."""
+        again = [*self._safe, *(a for a in self._open.values() if a.acknowledged_s is not None)]
+        for add in again:
+            add.acknowledged_s = None
+            if add.mode == "new":
+                # Redis took it once; it must not be refused now.
+                add.mode = "all"
+        known = {add.number: add for add in (*self._safe, *self._open.values())}
+        self._open = dict(sorted(known.items()))
+        self._safe.clear()
+        return again
+
+    def clear(self) -> None:
+        """Forget all adds, when nothing is sent any more."""
+        self._open.clear()
+        self._safe.clear()
+
+
+class Pace:
+    """Pace of a lane's flushes: the more leases are under way, the further apart they are."""
+
+    def __init__(self, under_way: Callable[[], int] = lambda: 0) -> None:
+        self._under_way = under_way
+        self._began_s = 0.0
+
+    async def next(self) -> None:
+        """Return when the next flush may begin."""
+        wait_s = self._began_s + min(_GAP_MAX_S, self._under_way() * _GAP_S) - monotonic()
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+        self._began_s = monotonic()
 
 
 class Lane:
-    """Adds, releases and settlements on their way to a shard."""
+    """Adds, releases and settlements on their way to one shard."""
 
     def __init__(
         self,
         frontier: Frontier,
-        health: RedisHealth,
+        health: ServerHealth,
         shard: int,
         pace: Pace,
         *,
@@ -54,22 +168,29 @@ class Lane:
         self._on_settled = on_settled
         self._on_flushed = on_flushed
         self._on_give_up = on_give_up
+        # Finished leases are guarded, since a server that restarted may have lost their links.
+        self._calls: dict[Verb, Callable[[list[Any]], Awaitable[None]]] = {
+            "release": frontier.release,
+            "long_release": partial(frontier.release, usual=False),
+            "done": partial(frontier.done, guarded=True),
+            "recrawl": partial(frontier.retry, kind=PAGE_AGAIN, guarded=True),
+            "revisit": partial(frontier.retry, kind=VISIT_AGAIN, guarded=True),
+            "retry": frontier.retry,
+            "bury": frontier.bury,
+            "hand_back": frontier.hand_back,
+        }
+        # What waits to be sent: adds, and by verb the leases with their arguments.
+        self._adds: list[Add] = []
+        self._waiting: dict[Verb, list[tuple[Any, ...]]] = defaultdict(list)
         # Adds of the flush that is on its way.
         self._sending: list[Add] = []
-        # It took no links the last time.
+        # Redis took no links the last time.
         self._is_full = False
         # Why nothing is sent any more.
         self._gave_up: GaveUp | None = None
-        self._clear()
-
-    def _clear(self) -> None:
-        self._adds: list[Add] = []
-        self._releases: list[tuple[Lease, int]] = []
-        self._long_releases: list[tuple[Lease, int]] = []
-        self._settlements = Settlements()
 
     def add(self, entries: Sequence[Entry | bytes], mode: str) -> asyncio.Future[Added]:
-        """Add URLs of this shard; the future says what became of each, when Redis has them."""
+        """Add URLs of this shard; the future has the answer to each when Redis has them."""
         future: asyncio.Future[Added] = asyncio.get_running_loop().create_future()
         if self._gave_up is not None:
             future.set_exception(self._gave_up)
@@ -78,46 +199,22 @@ class Lane:
         self._flush_soon()
         return future
 
-    def release(self, lease: Lease, rest_ms: int, *, usual: bool) -> None:
-        """A fetch ended; its host rests."""
-        (self._releases if usual else self._long_releases).append((lease, rest_ms))
-        self._flush_soon()
-
-    def done(self, lease: Lease, page: bool, again: Again | None) -> None:
-        """The URL is finished, for good or for a while."""
-        self._settlements.done.append((lease, page, again))
-        self._flush_soon()
-
-    def retry(self, lease: Lease, wait_ms: int, entry: Entry) -> None:
-        """The URL comes back later as `entry`."""
-        self._settlements.retries.append((lease, wait_ms, entry))
-        self._flush_soon()
-
-    def bury(self, lease: Lease, reason: str) -> None:
-        """The URL goes to the dead-letter queue."""
-        self._settlements.buried.append((lease, reason))
-        self._flush_soon()
-
-    def hand_back(self, lease: Lease, rest_ms: int) -> None:
-        """The URL was not fetched; its host rests, and it is next in line."""
-        self._settlements.handed_back.append((lease, rest_ms))
+    def put(self, verb: Verb, lease: Lease, *args: Any) -> None:
+        """Send a verb for a lease with the next flush; the arguments are those of Frontier."""
+        self._waiting[verb].append((lease, *args))
         self._flush_soon()
 
     def repeat_adds(self, held: Sequence[Entry]) -> None:
-        """Add once more what a server that restarted or failed over may have lost.
+        """Repeat adds that a server may have lost when it restarted or failed over.
 
-        `held` are URLs that this process has in its hands: who added them may be gone.
+        `held` are URLs that this process has leased: the process that added them may be gone.
         """
-        self._adds += self.recent.doubtful()
+        self._adds += self.recent.take_doubtful()
         if held:
-            # Whoever holds them waits for no answer.
+            # Nobody waits for this answer.
             self.add(held, "all").add_done_callback(lambda future: future.exception())
         elif self._adds:
             self._flush_soon()
-
-    @property
-    def _waiting(self) -> bool:
-        return any((self._adds, self._releases, self._long_releases, self._settlements))
 
     def _flush_soon(self) -> None:
         if self.task is None and self._gave_up is None:
@@ -125,7 +222,7 @@ class Lane:
 
     async def _flush(self) -> None:
         try:
-            while self._waiting:
+            while self._adds or self._waiting:
                 await self._pace.next()
                 await self._send_releases()
                 for call in self._take_adds():
@@ -144,27 +241,30 @@ class Lane:
             if not add.future.done():
                 add.future.set_exception(error)
         self.recent.clear()
-        self._clear()
+        self._adds.clear()
+        self._waiting.clear()
         self._on_give_up(self._shard)
 
     async def _send_releases(self) -> None:
-        """They come first: hosts wait for them, and they for no link."""
-        usual, long = self._releases, self._long_releases
-        self._releases, self._long_releases = [], []
-        if usual:
-            await self._insist(partial(self._frontier.release, usual))
-        if long:
-            await self._insist(partial(self._frontier.release, long, usual=False))
+        """Send releases first: hosts wait for them, and they depend on no link."""
+        await self._send(self._take(_RELEASES))
 
     async def _send_settlements(self) -> None:
-        settlements, self._settlements = self._settlements, Settlements()
+        settlements = self._take(_SETTLEMENTS)
         if settlements:
-            # Of these leases too: nothing starts the clock of a host whose slot is free already,
-            # and if this process died in between, a slot would stay taken by no lease.
+            # The releases of these leases go first: the clock of a host starts only with a slot
+            # that is taken, and if this process died in between, a slot would stay taken by no
+            # lease.
             await self._send_releases()
-            for call in settlements.calls(self._frontier):
-                await self._insist(call)
-            self._on_settled(settlements.leases)
+            await self._send(settlements)
+            self._on_settled(item[0] for batch in settlements.values() for item in batch)
+
+    def _take(self, verbs: Iterable[Verb]) -> dict[Verb, list[tuple[Any, ...]]]:
+        return {verb: self._waiting.pop(verb) for verb in verbs if verb in self._waiting}
+
+    async def _send(self, batches: dict[Verb, list[tuple[Any, ...]]]) -> None:
+        for verb, batch in batches.items():
+            await self._insist(partial(self._calls[verb], batch))
 
     def _take_adds(self) -> list[Call]:
         adds = self._sending = self._adds
@@ -174,12 +274,12 @@ class Lane:
             alike = [add for add in adds if add.mode == mode]
             if alike:
                 calls.append(partial(self._send_adds, alike, mode))
-        # Each alone and by a name of its own: sent again as it was, it adds nothing twice.
+        # Each forced add alone, under its own id: sent again as it was, it adds nothing twice.
         forced = [add for add in adds if add.mode == "force"]
         return calls + [partial(self._send_adds, [add], "force") for add in forced]
 
     async def _send_adds(self, adds: list[Add], mode: str) -> None:
-        # Some are answered already when a flush is sent again.
+        # When a flush is sent again, some adds have their answer already.
         adds = [add for add in adds if add.acknowledged_s is None]
         entries = [entry for add in adds for entry in add.entries]
         request_id = adds[0].request_id if adds else ""
@@ -188,14 +288,14 @@ class Lane:
                 entries, mode=mode, request_id=request_id, shard=self._shard
             )
         except RedisFull:
-            # It has no room for links, and takes what needs none.
+            # It has no room for links, but takes what needs no room.
             self._is_full = True
             await self._send_releases()
             await self._send_settlements()
             raise
         except RedisAway:
             raise
-        except Exception as error:  # noqa: BLE001 - it is the sender's, who gets it
+        except Exception as error:  # noqa: BLE001 - the sender of the add gets it
             await self._refuse(adds, mode, error)
             return
         self._is_full = False
@@ -208,7 +308,7 @@ class Lane:
                 add.future.set_result(answer)
 
     async def _refuse(self, adds: list[Add], mode: str, error: Exception) -> None:
-        """Something that cannot be sent must not take with it what can."""
+        """Send each add alone, so that one that cannot be sent does not stop the others."""
         if len(adds) > 1:
             for add in adds:
                 await self._send_adds([add], mode)
@@ -219,7 +319,7 @@ class Lane:
                 add.future.set_exception(error)
 
     async def _insist(self, call: Call) -> None:
-        """Repeat a call until Redis has taken it."""
+        """Repeat a call until Redis has accepted it."""
         backoff = _BACKOFF_S
         while True:
             try:
@@ -231,78 +331,10 @@ class Lane:
             except GaveUp:
                 raise
             except Exception:
-                # The leases in it are not known to be settled; the next beat hands them back.
-                logger.exception("The frontier did not understand what was sent")
+                # Its leases may not be settled; the next beat hands them back.
+                logger.exception("Redis refused a batch of the outbox")
                 return
             else:
                 if not self._is_full:
                     self._health.worked(self._who)
                 return
-
-
-Call = Callable[[], Awaitable[None]]
-# A finished lease, whether it gave a page, and how it comes back.
-Finished = tuple[Lease, bool, Again | None]
-
-
-@dataclass(slots=True)
-class Settlements:
-    """By the verb that each of them needs."""
-
-    done: list[Finished] = field(default_factory=list)
-    retries: list[tuple[Lease, int, Entry]] = field(default_factory=list)
-    buried: list[tuple[Lease, str]] = field(default_factory=list)
-    handed_back: list[tuple[Lease, int]] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.done or self.retries or self.buried or self.handed_back)
-
-    @property
-    def leases(self) -> list[Lease]:
-        kinds = (self.done, self.retries, self.buried, self.handed_back)
-        return [item[0] for kind in kinds for item in kind]
-
-    def calls(self, frontier: Frontier) -> list[Call]:
-        """What makes them, a call a verb."""
-        calls = self._finishing(frontier)
-        if self.retries:
-            calls.append(partial(frontier.retry, self.retries))
-        if self.buried:
-            calls.append(partial(frontier.bury, self.buried))
-        if self.handed_back:
-            calls.append(partial(frontier.hand_back, self.handed_back))
-        return calls
-
-    def _finishing(self, frontier: Frontier) -> list[Call]:
-        """Calls for what is finished; guarded, since a server may have lost the links."""
-        over = [(lease, page) for lease, page, again in self.done if again is None]
-        calls: list[Call] = [partial(frontier.done, over, guarded=True)] if over else []
-        for kind, with_page in ((PAGE_AGAIN, True), (VISIT_AGAIN, False)):
-            back = [
-                (lease, again.wait_ms, again.entry)
-                for lease, page, again in self.done
-                if again is not None and page is with_page
-            ]
-            if back:
-                calls.append(partial(frontier.retry, back, kind=kind, guarded=True))
-        return calls
-
-
-# Between the beginnings of two flushes, for each lease under way and at the most.
-_GAP_S = 0.001
-_GAP_MAX_S = 0.02
-
-
-class Pace:
-    """Of one process."""
-
-    def __init__(self, under_way: Callable[[], int] = lambda: 0) -> None:
-        self._under_way = under_way
-        self._began_s = 0.0
-
-    async def next(self) -> None:
-        """Return when the next flush may begin."""
-        wait_s = self._began_s + min(_GAP_MAX_S, self._under_way() * _GAP_S) - monotonic()
-        if wait_s > 0:
-            await asyncio.sleep(wait_s)
-        self._began_s = monotonic()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from crawler.errors import ConfigurationError, NotFound
 from crawler.frontier import keys
 from crawler.frontier.shards import tags
-from crawler.frontier.tuning import Intset, UrlSeen
+from crawler.frontier.tuning import UrlSeen, intset
 from crawler.servers.redis.connection import Client
 
 DATA_MODEL = 5
@@ -33,9 +33,7 @@ class Meta:
     """How a crawl lies in Redis."""
 
     shards: int
-    # "intset" or "bloom", and its parameters as the scripts take them.
-    seen: str
-    seen_argument: str
+    url_seen: UrlSeen
     # Whether domains end below private suffixes (github.io) too.
     private_suffixes: bool
     # Name of the spider whose entries the crawl has: their callbacks are its methods. Empty until
@@ -59,18 +57,17 @@ async def create_or_check(
     """Create the crawl, or make sure that this program and its spider may work on it."""
     key = keys.crawl_meta(crawl)
     if None in await redis.hmget(key, _FIELDS):
-        argument = url_seen.argument
-        if isinstance(url_seen, Intset):
-            argument = str(await _compact_set_size(redis, tags(crawl, shards)[0]))
+        if url_seen.name == intset().name:
+            url_seen = intset(await _compact_set_size(redis, tags(crawl, shards)[0]))
         # One by one and only where nothing is: another process may create it at the same time.
         await redis.hsetnx(key, "suffixes", _ALL_SUFFIXES)
-        values = (shards, url_seen.name, argument, DATA_MODEL)
+        values = (shards, url_seen.name, url_seen.argument, DATA_MODEL)
         for name, value in zip(_FIELDS, values, strict=True):
             await redis.hsetnx(key, name, value)
     meta = await read(redis, crawl)
     for setting, wanted, found in (
         ("FRONTIER_SHARDS", str(shards), str(meta.shards)),
-        ("URL_SEEN", url_seen.name, meta.seen),
+        ("URL_SEEN", url_seen.name, meta.url_seen.name),
     ):
         if wanted != found:
             raise ConfigurationError(
@@ -115,8 +112,7 @@ async def read(redis: Client, crawl: str) -> Meta:
         )
     return Meta(
         shards=int(values["shards"]),
-        seen=values["seen"],
-        seen_argument=values["seen_argument"],
+        url_seen=UrlSeen(values["seen"], values["seen_argument"]),
         private_suffixes=values.get("suffixes") == _ALL_SUFFIXES,
         spider=values.get("spider", ""),
     )

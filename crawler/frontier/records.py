@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import compress
 from typing import Any, TypeVar
@@ -80,6 +80,15 @@ class Added:
     """What became of URLs that were added, each in its place: '1' new, '0' known, '2' refused."""
 
     answers: str
+
+    @classmethod
+    def merged(cls, places: Collection[Sequence[int]], answers: Iterable[str]) -> Added:
+        """Join the answers of several shards, given the places of each shard's URLs."""
+        merged = [""] * sum(map(len, places))
+        for found, part in zip(places, answers, strict=True):
+            for place, answer in zip(found, part, strict=True):
+                merged[place] = answer
+        return cls("".join(merged))
 
     def __len__(self) -> int:
         return len(self.answers)

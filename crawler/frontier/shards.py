@@ -1,12 +1,13 @@
-"""Spread a crawl over shards, and shards over the slots of a Redis Cluster; call several of them.
+"""Spread a crawl over shards, and shards over the slots of a Redis Cluster; call several shards.
 
-Shards are called at the same time: one that hangs delays no other.
+Shards are called at the same time, so that one that hangs does not delay the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Coroutine, Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -14,15 +15,18 @@ import xxhash
 from redis.crc import key_slot
 
 from crawler.frontier import keys
+from crawler.frontier.entry import Entry, host_in
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway
+
+T = TypeVar("T")
 
 SLOTS = 16384
 
 
 @cache
 def tags(crawl: str, shards: int) -> tuple[str, ...]:
-    """Hash tags of a crawl's shards, so chosen that each lies in its own part of the slots."""
+    """Return the hash tags of a crawl's shards, each of which lies in its own part of the slots."""
     return tuple(_tag(crawl, shard, shards) for shard in range(shards))
 
 
@@ -37,16 +41,25 @@ def _tag(crawl: str, shard: int, shards: int) -> str:
 
 
 def shard_of(host: str, shards: int) -> int:
-    """A host belongs to one shard for the life of the crawl."""
+    """Return the shard of a host, which never changes during a crawl."""
     return xxhash.xxh3_64_intdigest(host.encode()) % shards if shards > 1 else 0
 
 
+def places_by_shard(entries: Iterable[Entry | bytes], shards: int) -> dict[int, list[int]]:
+    """Group entries, some of them encoded, by shard: the indexes of those that belong to each."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for place, entry in enumerate(entries):
+        host = entry.host if isinstance(entry, Entry) else host_in(entry)
+        found[shard_of(host, shards)].append(place)
+    return found
+
+
 def preferred(shards: int, instance: str, live: Sequence[str]) -> list[int]:
-    """Shards in the order in which an instance claims from them: its own first.
+    """Return the shards in the order in which an instance claims from them: its own first.
 
     Rendezvous hashing: each shard prefers the live instance with the highest hash, so that one
-    joining or leaving moves only its share. The rest follow by their hash, different for each
-    instance, so that idle ones do not all turn to the same shard.
+    joining or leaving moves only its share. The other shards follow by their hash, which differs
+    for each instance, so that idle instances do not all turn to the same shard.
     """
 
     def weight(name: str, shard: int) -> int:
@@ -61,43 +74,16 @@ def preferred(shards: int, instance: str, live: Sequence[str]) -> list[int]:
     return own + sorted(others, key=lambda shard: weight(instance, shard), reverse=True)
 
 
-T = TypeVar("T")
-
-Call = Callable[[], Awaitable[T]]
-
-
-async def each_shard(calls: Iterable[Call[T]]) -> list[T]:
-    """The answers to calls.
-
-    One that fails keeps the others from nothing: its error is raised at the end. That of a server
-    that is away comes before any other: sent again, the others' calls fail for themselves.
-    """
-    return raised_at_the_end(await outcomes(calls))
+async def gather(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Await calls to several shards and return their answers, or raise when all have ended."""
+    return raise_errors(await gather_outcomes(calls))
 
 
-def raised_at_the_end(found: list[Any]) -> list[Any]:
-    """What became of calls, if all of them were answered."""
-    failed = [outcome for outcome in found if isinstance(outcome, BaseException)]
-    if failed:
-        raise next((error for error in failed if isinstance(error, RedisAway)), failed[0])
-    return found
-
-
-async def those_that_answer(calls: Iterable[Call[T]]) -> list[T]:
-    """The answers of the servers that are there; an error if none is, or if it is another one."""
-    found = await outcomes(calls)
-    answers = [outcome for outcome in found if not isinstance(outcome, RedisAway)]
-    failed = [outcome for outcome in answers or found if isinstance(outcome, BaseException)]
-    if failed:
-        raise failed[0]
-    return answers
-
-
-async def outcomes(calls: Iterable[Call[Any]]) -> list[Any]:
-    """What became of each call: its answer, or its error."""
-    coming = [call() for call in calls]
+async def gather_outcomes(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T | BaseException]:
+    """Await calls to several shards and return the answer or the error of each."""
+    coming = list(calls)
     if len(coming) == 1:
-        # As in most crawls: no task is needed.
+        # The usual case: no task is needed.
         try:
             return [await coming[0]]
         except Exception as error:  # noqa: BLE001 - as gather() does
@@ -105,8 +91,20 @@ async def outcomes(calls: Iterable[Call[Any]]) -> list[Any]:
     return await asyncio.gather(*coming, return_exceptions=True)
 
 
+def raise_errors(outcomes: Sequence[T | BaseException]) -> list[T]:
+    """Return the answers, or raise the first error.
+
+    A RedisAway comes before any other error: the caller repeats everything then, and another error
+    is raised again by its own call.
+    """
+    failed = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    if failed:
+        raise next((error for error in failed if isinstance(error, RedisAway)), failed[0])
+    return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+
+
 async def shard_time_ms(redis: Client, tag: str) -> int:
-    """The server's clock, less the leaps that the shard did not follow (lua/shard.lua)."""
+    """Return the server's time, less the leaps that the shard did not follow (lua/shard.lua)."""
     seconds, micros = await redis.time()
     skew_ms = await redis.hget(keys.stats(tag), "skew_ms")
     return int(seconds) * 1000 + int(micros) // 1000 + int(skew_ms or 0)

@@ -1,4 +1,4 @@
-"""How a frontier serves its queues, in which turns, and which form of URL-seen it has. Pure."""
+"""Shares and turns of the queues, form of URL-seen, and other limits of a frontier. Pure."""
 
 from __future__ import annotations
 
@@ -9,70 +9,56 @@ from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
-class Intset:
-    """Bucketed sets of 32-bit integers: 4.5 bytes a URL, grows without end, can forget."""
+class UrlSeen:
+    """Form of URL-seen, and its parameters as the Lua scripts take them."""
 
-    # What the server keeps compact (set-max-intset-entries).
-    bucket_max: int = 512
-    name: str = "intset"
-
-    @property
-    def argument(self) -> str:
-        return str(self.bucket_max)
+    name: str
+    argument: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bloom:
-    """Chained Bloom filters: 1.8 bytes a URL, a known share of new URLs is lost, cannot forget."""
+def intset(bucket_max: int = 512) -> UrlSeen:
+    """Bucketed sets of 32-bit integers: 4.5 bytes a URL, no limit, URLs can be forgotten.
 
-    capacity: int = 10_000_000
-    false_positives: float = 0.001
-    name: str = "bloom"
-
-    @property
-    def bits(self) -> int:
-        return math.ceil(-self.capacity * math.log(self.false_positives) / math.log(2) ** 2)
-
-    @property
-    def hashes(self) -> int:
-        return max(1, round(self.bits / self.capacity * math.log(2)))
-
-    @property
-    def argument(self) -> str:
-        return f"{self.bits} {self.hashes} {self.capacity}"
+    `bucket_max` is the size up to which the server keeps a set compact (set-max-intset-entries).
+    """
+    return UrlSeen("intset", str(bucket_max))
 
 
-UrlSeen = Intset | Bloom
+def bloom(capacity: int = 10_000_000, false_positives: float = 0.001) -> UrlSeen:
+    """Chained Bloom filters: 1.8 bytes a URL, some new URLs are lost, none can be forgotten."""
+    bits = math.ceil(-capacity * math.log(false_positives) / math.log(2) ** 2)
+    hashes = max(1, round(bits / capacity * math.log(2)))
+    return UrlSeen("bloom", f"{bits} {hashes} {capacity}")
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """How a frontier serves its queues. Times in milliseconds."""
+    """Settings of a frontier: shares of its queues, delays, limits. Times in milliseconds."""
 
-    # The first three may change while a crawl runs, see Frontier.serve.
+    # These three may change while a crawl runs, see Frontier.set_weights.
     weights: Sequence[int] = (40, 30, 20, 7, 3)
     load_weights: Sequence[int] = (60, 25, 10, 4, 1)
     load_threshold: int = 100_000
     parallelism: int = 1
-    # Between two starts at a host that may have several, while its own delay is not known.
+    # Time between two fetches of a host that may have several, while its own delay is unknown.
     spacing_ms: int = 0
     dead_max: int = 100_000
-    # Discoveries for queues 4 and 5 are refused from this number of waiting URLs on; 0: never.
+    # With so many waiting URLs or more, new ones for queues 4 and 5 are refused; 0: never.
     full_at: int = 0
-    # Claims rest so long after a restart of the server: every instance has beaten by then.
+    # Nothing is claimed for so long after a restart of the server, so that every instance beats.
     grace_ms: int = 10_000
-    url_seen: UrlSeen = field(default_factory=Intset)
+    url_seen: UrlSeen = field(default_factory=intset)
 
-    def of_a_shard(self, shards: int) -> Tuning:
-        """The same for one of so many shards, each of which counts its own URLs."""
+    def per_shard(self, shards: int) -> Tuning:
+        """Return the tuning of each of so many shards: each counts only its own URLs."""
         return replace(self, full_at=-(-self.full_at // shards))
 
 
 def turns(weights: Sequence[int]) -> str:
-    """One round of smooth weighted round-robin, a digit (from 1) a turn.
+    """Return one round of smooth weighted round-robin, a digit (from 1) for each turn.
 
-    Each queue gets its weight's share of the round, spread as evenly as it can be: the queue with
-    the most credit takes the turn and pays the sum of all weights for it.
+    Each queue gets its weight's share of the round, spread evenly: the queue with the most credit
+    takes the turn and pays the sum of all weights for it.
     """
     return _turns(tuple(weights))
 

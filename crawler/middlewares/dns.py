@@ -22,7 +22,6 @@ from crawler.dns.prefetch import DnsPrefetch
 from crawler.dns.resolver import BoundedLookup, Resolver
 from crawler.download.handler import DownloadHandler
 from crawler.frontier import Lease
-from crawler.frontier.host_index import Upcoming
 from crawler.scheduler import Scheduler
 from crawler.servers.connections import Servers
 from crawler.util.request_meta import LEASE
@@ -62,16 +61,16 @@ class Dns:
         return middleware
 
     async def _spider_opened(self) -> None:
-        redis = self._resolver.cache.redis = await Servers.of(self._crawler).redis()
+        self._resolver.cache.redis = await Servers.of(self._crawler).redis()
         self._warn_of_other_handlers()
         assert self._crawler.engine is not None
         scheduler = self._crawler.engine.scheduler
         # With a proxy for both schemes there is nothing to look up; other schedulers have no
         # frontier.
         if isinstance(scheduler, Scheduler) and not {"http", "https"} <= self._proxied:
-            upcoming = Upcoming(redis, scheduler.crawl, scheduler.frontier.shards)
             count = self._crawler.stats.inc_value
-            self._prefetch = DnsPrefetch(self._resolver, upcoming, scheduler.leases, count)
+            frontier, leases = scheduler.frontier, scheduler.leases
+            self._prefetch = DnsPrefetch(self._resolver, frontier, leases, count)
             self._prefetch.open()
 
     async def _engine_stopped(self) -> None:

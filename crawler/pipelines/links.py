@@ -12,10 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from crawler.discovery.host_counts import HostCountSync
-from crawler.frontier.host_index import HostCounts
 from crawler.items import Page
 from crawler.scheduler import Scheduler, link_follower
-from crawler.servers.connections import Servers
 from crawler.urls import authority_of, fingerprint
 
 if TYPE_CHECKING:
@@ -42,10 +40,8 @@ class Links:
         return cls(crawler)
 
     async def open_spider(self) -> None:
-        scheduler = Scheduler.of(self._crawler)
-        redis = await Servers.of(self._crawler).redis()
-        counts = HostCounts(redis, scheduler.crawl, scheduler.frontier.shards)
-        self._host_count_sync = HostCountSync(self._follower.hosts, counts)
+        frontier = Scheduler.of(self._crawler).frontier
+        self._host_count_sync = HostCountSync(self._follower.hosts, frontier)
         self._host_count_sync.open()
 
     async def close_spider(self) -> None:

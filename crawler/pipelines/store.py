@@ -24,7 +24,8 @@ from crawler.pipelines.feeds import has_pipelines_of_others
 from crawler.scheduler import Scheduler
 from crawler.scheduling.engine import Engine
 from crawler.servers.connections import Servers, mongo_limit_s
-from crawler.servers.mongo import PAGES, MongoHealth, explain, start_error
+from crawler.servers.health import PAGES, shared_mongo_health
+from crawler.servers.mongo import explain, start_error
 from crawler.storage import documents, schema
 from crawler.storage.documents import Documents, documents_of
 from crawler.storage.retry import RetryingWriter
@@ -57,7 +58,7 @@ class Store:
         self._scheduler: Scheduler | None = None
         self._tally = StoreStats(crawler.stats)
         self._retrying_writer = RetryingWriter(
-            *(PAGES, self._is_closing, MongoHealth.of(crawler)),
+            *(PAGES, self._is_closing, shared_mongo_health(crawler)),
             timeout_s=timeout_s,
             on_failure=self._tally.failed,
             on_change=self._breaker_changed,

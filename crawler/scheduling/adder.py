@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from crawler.frontier import Added, Entry
 from crawler.frontier.outbox import Outbox
-from crawler.servers.redis.health import GaveUp
+from crawler.servers.health import GaveUp
 
 Count = Callable[[str, int], None]
 

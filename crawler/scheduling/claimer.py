@@ -20,8 +20,8 @@ from crawler.frontier import Claim, Frontier, OwnerDead
 from crawler.scheduling.completion import Round, Verdict
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.notices import Standstill
+from crawler.servers.health import LEASES, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway
-from crawler.servers.redis.health import LEASES, GaveUp, RedisHealth
 
 if TYPE_CHECKING:
     from crawler.scheduling.lease_pool import LeasePool
@@ -41,7 +41,7 @@ class Claimer:
     """Those of one lease pool."""
 
     def __init__(
-        self, pool: LeasePool, frontier: Frontier, health: RedisHealth, hooks: EngineHooks
+        self, pool: LeasePool, frontier: Frontier, health: ServerHealth, hooks: EngineHooks
     ) -> None:
         self._pool = pool
         self._frontier = frontier

@@ -14,7 +14,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Self
@@ -23,7 +22,7 @@ from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage, StdoutFe
 
 from crawler.config.values import fill, setting, value
 from crawler.frontier import Claim, Frontier, Sizes
-from crawler.frontier.shards import outcomes
+from crawler.frontier.shards import gather_outcomes
 from crawler.servers.redis.errors import RedisAway
 from crawler.util.secrets import without_secrets
 
@@ -218,7 +217,7 @@ class PageLimit:
 
     async def _read(self) -> None:
         shards = range(self._frontier.shards)
-        found = await outcomes(partial(self._frontier.sizes_of, shard) for shard in shards)
+        found = await gather_outcomes(self._frontier.sizes(shard) for shard in shards)
         for shard, sizes in zip(shards, found, strict=True):
             if not isinstance(sizes, BaseException):
                 self._sizes[shard] = sizes

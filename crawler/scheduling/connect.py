@@ -13,7 +13,7 @@ from crawler.config.values import value
 from crawler.frontier import Frontier, Tuning
 from crawler.frontier.meta import stored_shards
 from crawler.frontier.start_urls import StartUrls
-from crawler.frontier.tuning import Bloom, Intset
+from crawler.frontier.tuning import bloom, intset
 from crawler.servers.connections import Servers
 from crawler.servers.mongo import explain, start_error
 from crawler.servers.redis.connection import Client
@@ -58,9 +58,9 @@ def tuning(settings: BaseSettings, *, beat_s: float) -> Tuning:
         full_at=round(value(settings, "FRONTIER_MAX_WAITING") * FULL),
         grace_ms=round(_GRACE_BEATS * beat_s * 1000),
         url_seen=(
-            Intset()
+            intset()
             if value(settings, "URL_SEEN") == "intset"
-            else Bloom(value(settings, "BLOOM_CAPACITY"), value(settings, "BLOOM_ERROR"))
+            else bloom(value(settings, "BLOOM_CAPACITY"), value(settings, "BLOOM_ERROR"))
         ),
     )
 
@@ -80,7 +80,7 @@ async def connect(crawler: Crawler, crawl: str, *, beat_s: float) -> Parts:
     frontier = Frontier(
         *(redis, crawl),
         shards=shards,
-        tuning=tuning(settings, beat_s=beat_s).of_a_shard(shards),
+        tuning=tuning(settings, beat_s=beat_s).per_shard(shards),
         spider=crawler.spider.name,
     )
     tell_of_redis_spider(crawler.spider)

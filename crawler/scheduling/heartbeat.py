@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from crawler.config.values import fill, setting, value
 from crawler.frontier import Beat, Entry, Frontier, Lease, OwnerDead
-from crawler.frontier.acknowledgements import KEPT_S
-from crawler.frontier.shards import preferred, raised_at_the_end
+from crawler.frontier.lane import KEPT_S
+from crawler.frontier.shards import gather, preferred, raise_errors
 from crawler.scheduling.lease_pool import LeasePool
+from crawler.servers.health import LEASES, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway
-from crawler.servers.redis.health import LEASES, GaveUp, RedisHealth
 from crawler.util.tasks import end
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Heartbeat:
         self,
         frontier: Frontier,
         lease_pool: LeasePool,
-        health: RedisHealth,
+        health: ServerHealth,
         pulse: Pulse,
         *,
         about: Callable[[], dict[str, Any]],
@@ -159,11 +159,11 @@ class Heartbeat:
             with suppress(*RedisAway):
                 await self._order_shards()
         await self._on_beat()
-        raised_at_the_end(list(found.values()))
+        raise_errors(list(found.values()))
 
     async def _beat_some(self, shards: Collection[int]) -> dict[int, Beat | BaseException]:
         pool, began, until = self._lease_pool, monotonic(), self._alive_until()
-        found = await self._frontier.beat_each(
+        found = await self._frontier.beat(
             *(shards, pool.known_leases, self._about()),
             unsuspected=pool.unsuspected,
             new=self._new_to,
@@ -264,7 +264,7 @@ class Heartbeat:
         for _ in range(_RECLAIMS):
             part = await self._frontier.reclaim(
                 silence_ms=round(self._pulse.lease_ttl_s * 1000),
-                rest_ms=round(self._pulse.reclaim_rest_s * 1000),
+                delay_ms=round(self._pulse.reclaim_rest_s * 1000),
                 shards=shards,
             )
             if not part:
@@ -303,8 +303,8 @@ class Heartbeat:
             order = preferred(shards, self._frontier.owner, live)
         elif self._pulse.strategy == "balanced":
             # The fullest first, so that all of them end at the same time.
-            waiting = await self._frontier.waiting_by_shard()
-            order = sorted(range(shards), key=lambda shard: -waiting[shard])
+            sizes = await gather(self._frontier.sizes(shard) for shard in range(shards))
+            order = sorted(range(shards), key=lambda shard: -sizes[shard].waiting)
         else:
             order = [(self._turn + shard) % shards for shard in range(shards)]
         self._lease_pool.shard_order = order

@@ -15,9 +15,8 @@ from crawler.discovery.pushed import PushedReader
 from crawler.frontier import ADD_MAX, Added, Entry, Frontier
 from crawler.frontier.entry import decode
 from crawler.frontier.start_urls import StartUrls
-from crawler.servers.mongo import REFUSED_LINKS, SPILLED_URLS, MongoHealth
+from crawler.servers.health import REFUSED_LINKS, SPILLED_URLS, GaveUp, ServerHealth, mongo_health
 from crawler.servers.redis.errors import RedisAway
-from crawler.servers.redis.health import GaveUp
 from crawler.storage.retry import RetryingWriter
 from crawler.storage.spill import Spill
 from crawler.util.tasks import end
@@ -41,7 +40,7 @@ class Intake:
         add: Add,
         spill: Spill | None,
         *,
-        health: MongoHealth | None = None,
+        health: ServerHealth | None = None,
         timeout_s: float = 20.0,
         count: Callable[[str, int], None] = lambda _name, _by: None,
         is_closing: Callable[[], bool] = lambda: False,
@@ -52,7 +51,7 @@ class Intake:
         self._reader = reader
         self._add = add
         self._spill = spill
-        self._health = health or MongoHealth()
+        self._health = health or mongo_health()
         self._writer = RetryingWriter(REFUSED_LINKS, is_closing, self._health, timeout_s=timeout_s)
         self._spill_timeout_s = timeout_s
         # When the spill is worth a question, in monotonic seconds.

@@ -34,7 +34,7 @@ from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.options import CrawlOptions
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.retry_policy import Bury, Retry
-from crawler.servers.redis.health import GaveUp, RedisHealth
+from crawler.servers.health import GaveUp, ServerHealth
 from crawler.util.request_meta import LEASE
 from crawler.util.tasks import end
 
@@ -50,7 +50,7 @@ class LeasePool:
     def __init__(
         self,
         frontier: Frontier,
-        health: RedisHealth,
+        health: ServerHealth,
         limits: CompletionLimits,
         hooks: EngineHooks,
         recrawls: Recrawls,
@@ -119,7 +119,7 @@ class LeasePool:
         """The fleet's options changed."""
         self.limits.max_pages = now.max_pages
         self.limits.host_pages = now.max_pages_per_host
-        self._frontier.serve(now.weights, now.load_weights, now.load_threshold)
+        self._frontier.set_weights(now.weights, now.load_weights, now.load_threshold)
 
     # --- leases --------------------------------------------------------------------------------
 

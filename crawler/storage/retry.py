@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from pymongo.errors import NetworkTimeout, PyMongoError
 
 from crawler.errors import NotStored
-from crawler.servers.mongo import MongoHealth, may_pass
+from crawler.servers.health import ServerHealth
+from crawler.servers.mongo import may_pass
 from crawler.util.breaker import Breaker
 from crawler.util.tasks import abandon
 
@@ -38,7 +39,7 @@ class RetryingWriter:
         self,
         what: str,
         is_closing: Callable[[], bool],
-        health: MongoHealth,
+        health: ServerHealth,
         *,
         timeout_s: float,
         on_failure: Callable[[], None] = lambda: None,

@@ -48,7 +48,7 @@ async def instance(client: Client) -> Frontier:
 
 
 async def beat(frontier: Frontier, silent_ms: int = 0) -> Beat:
-    found = (await frontier.beat_each([0], silent_ms={0: silent_ms}, epochs=frontier.epochs))[0]
+    found = (await frontier.beat([0], silent_ms={0: silent_ms}, epochs=frontier.epochs))[0]
     assert isinstance(found, Beat)
     return found
 
@@ -157,9 +157,9 @@ async def test_leases_of_a_fleet_that_died_long_ago_come_back(
     await leap(clock, client, HOUR_S)
     # For a moment nobody knows whether the other one lives and the clock has leapt.
     late = await instance(client)
-    assert await late.reclaim(silence_ms=30_000, rest_ms=0) == 0
+    assert await late.reclaim(silence_ms=30_000, delay_ms=0) == 0
     async with asyncio.timeout(_TIMEOUT_S):
-        while not await late.reclaim(silence_ms=30_000, rest_ms=0):
+        while not await late.reclaim(silence_ms=30_000, delay_ms=0):
             await beat(late)
     assert len((await claim(late)).leases) == 1
 

@@ -17,9 +17,10 @@ import pytest
 
 from crawler.frontier import Entry, Frontier, Lease
 from crawler.frontier.outbox import Outbox
+from crawler.servers.health import redis_health
 from crawler.servers.redis.connection import connect
-from crawler.servers.redis.health import RedisHealth
 from crawler.urls import fingerprint
+from tests.integration.frontier.fleet import InterceptedFrontier
 
 HOSTS = [f"h{number}.test" for number in range(4)]
 PROCESSES = 3
@@ -28,14 +29,14 @@ URLS = 160
 _TIMEOUT_S = 120.0
 
 
-class FarAway(Frontier):
+class FarAway(InterceptedFrontier):
     """A frontier on the other end of a slow line."""
 
     chance: random.Random
 
-    async def _run(self, verb: str, tag: str, *args: Any) -> Any:
+    async def run(self, verb: str, shard: int, *args: Any) -> Any:
         await asyncio.sleep(self.chance.random() * LATENCY_MAX_S)
-        answer = await super()._run(verb, tag, *args)
+        answer = await super().run(verb, shard, *args)
         await asyncio.sleep(self.chance.random() * LATENCY_MAX_S)
         return answer
 
@@ -73,7 +74,7 @@ class Process:
         self._frontier = frontier
         self._account = account
         self._chance = chance
-        self._outbox = Outbox(frontier, RedisHealth(), lambda: None)
+        self._outbox = Outbox(frontier, redis_health(), lambda: None)
         self._claimer = 0
 
     async def run(self) -> None:

@@ -21,6 +21,7 @@ from crawler.frontier.shards import tags
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
 from tests.chaos import model
+from tests.integration.frontier.fleet import beat
 
 T0 = 4_000_000_000_000
 CRAWL = "model"
@@ -173,7 +174,7 @@ class Fleet:
             await self.wake()
 
     async def _beat(self, worker: Worker) -> None:
-        epoch, strays = await worker.frontier.beat(worker.held, now_ms=self.now_ms)
+        epoch, strays = await beat(worker.frontier, worker.held, now_ms=self.now_ms)
         worker.beaten_ms = self.now_ms
         if strays:
             worker.open_request = None
@@ -293,7 +294,7 @@ class Fleet:
     async def reclaim(self) -> None:
         await self.worker().frontier.reclaim(
             silence_ms=SILENCE_MS,
-            rest_ms=REST_MS,
+            delay_ms=REST_MS,
             limit=self.random.choice((1, 3, 100)),
             poison=POISON,
             now_ms=self.now_ms,

@@ -17,7 +17,7 @@ from crawler.scheduling.notices import KnownStarts
 from crawler.scheduling.options import OptionsWatcher
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.retry_policy import Bury, Retry, RetryPolicy
-from crawler.servers.redis.health import GaveUp
+from crawler.servers.health import GaveUp
 from crawler.urls import DEFAULT, fingerprint
 from crawler.util.request_meta import LEASE
 from tests.support.crawlers import project_crawler

@@ -12,7 +12,7 @@ from scrapy.http import Response
 from crawler.frontier import Added, Entry, Kind, Lease
 from crawler.middlewares.redirects import Redirects
 from crawler.scheduling.request_codec import to_request
-from crawler.servers.redis.health import GaveUp
+from crawler.servers.health import GaveUp
 from crawler.urls import DEFAULT, UrlRules, Urls
 from crawler.util.request_meta import LEASE
 from tests.support.crawlers import project_crawler

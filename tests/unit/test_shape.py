@@ -129,7 +129,15 @@ def header_of(path: Path) -> str:
     return "\n".join(takewhile(lambda line: line.startswith("--"), lines))
 
 
-@pytest.mark.parametrize("verb", scripts.VERBS)
+# Files of lua/ that are neither the prelude nor a part of several verbs.
+VERBS = [
+    path.stem
+    for path in LUA
+    if path.stem != scripts.PRELUDE and not header_of(path).startswith("-- Part of ")
+]
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_a_script_starts_with_its_contract(verb: str) -> None:
     path = CRAWLER / "frontier" / "lua" / f"{verb}.lua"
     header, code = header_of(path), path.read_text(encoding="utf-8")
@@ -145,9 +153,8 @@ def test_a_script_starts_with_its_contract(verb: str) -> None:
 
 @pytest.mark.parametrize("path", LUA, ids=lambda path: path.name)
 def test_every_lua_file_is_the_prelude_a_verb_or_a_part_of_verbs(path: Path) -> None:
-    if path.stem in (*scripts.VERBS, scripts.PRELUDE):
+    if path.stem in (*VERBS, scripts.PRELUDE):
         return
-    assert header_of(path).startswith("-- Part of ")
     assert any(
         re.fullmatch(part.replace("{seen}", r"\w+"), path.stem)
         for parts in scripts.PARTS.values()
@@ -155,10 +162,16 @@ def test_every_lua_file_is_the_prelude_a_verb_or_a_part_of_verbs(path: Path) -> 
     )
 
 
-@pytest.mark.parametrize("verb", scripts.VERBS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_is_run_by_name(verb: str) -> None:
+    modules = (CRAWLER / "frontier").glob("*.py")
+    assert any(f'"{verb}"' in path.read_text(encoding="utf-8") for path in modules)
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_is_sent_as_the_prelude_its_parts_and_its_own_file(verb: str) -> None:
     folder = CRAWLER / "frontier" / "lua"
-    text = scripts.source(verb)
+    text, _ = scripts.script(verb)
     assert text.startswith((folder / f"{scripts.PRELUDE}.lua").read_text(encoding="utf-8"))
     assert text.endswith((folder / f"{verb}.lua").read_text(encoding="utf-8"))
 

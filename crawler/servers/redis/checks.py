@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from crawler.errors import ConfigurationError, ServerAway
 from crawler.servers.redis.connection import Client, server_mode
-from crawler.servers.redis.errors import RedisAway, RedisRefuses, answered, told
+from crawler.servers.redis.errors import RedisAway, RedisRefuses, answered, explain
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ async def taken(asked: Awaitable[T]) -> T:
     except RedisAway as error:
         kind = ConfigurationError if isinstance(error, RedisRefuses) else ServerAway
         raise kind(
-            f"Redis takes nothing now {told(error)}. Start the crawl again when it does."
+            f"Redis takes nothing now {explain(error)}. Start the crawl again when it does."
         ) from error
     return answer
 

@@ -83,8 +83,8 @@ def remedy(error: BaseException) -> str:
     return next((text for kind, text in _REMEDIES if isinstance(error, kind)), "")
 
 
-def told(error: BaseException) -> str:
-    """One of RedisAway for people, in brackets, and what they have to do."""
+def explain(error: BaseException) -> str:
+    """Describe one of RedisAway for people: in brackets, followed by the remedy."""
     return f"({error}): {remedy(error)}" if remedy(error) else f"({error})"
 
 

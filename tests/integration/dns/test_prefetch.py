@@ -12,7 +12,6 @@ from crawler.dns.lookup import Lookup
 from crawler.dns.prefetch import DnsPrefetch
 from crawler.dns.resolver import Resolver
 from crawler.frontier import Entry, Frontier
-from crawler.frontier.host_index import Upcoming
 from crawler.servers.redis.connection import Client
 from crawler.urls import fingerprint
 from tests.support.dns_server import DnsServer
@@ -29,7 +28,7 @@ class Process:
         self.resolver = Resolver({".over.test": "127.0.0.1"}, self.cache, self.count)
         self.prefetch = DnsPrefetch(
             self.resolver,
-            Upcoming(redis, "web", 1),
+            Frontier(redis, "web"),
             SimpleNamespace(shard_order=[0]),  # type: ignore[arg-type]
             self.count,
         )

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from crawler.frontier import CrawlControl, Entry, Frontier, Lease, Tuning
-from crawler.frontier.shards import shard_of, tags
+from crawler.frontier import CrawlControl, Entry, Frontier, Lease, OwnerDead, Tuning
+from crawler.frontier.shards import raise_errors, shard_of, tags
 from crawler.scheduling.completion import CompletionLimits
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import LeasePool
 from crawler.scheduling.recrawls import Recrawls
+from crawler.servers.health import redis_health
 from crawler.servers.redis.connection import Client
-from crawler.servers.redis.health import RedisHealth
 from crawler.urls import fingerprint, host_of
 
 # Far in the future, so that the server's own clock never gets ahead of a test's.
@@ -41,6 +42,23 @@ def hosts(number: int, queue: int = 1) -> list[Entry]:
     return [entry(f"http://h{i}.test/", queue) for i in range(number)]
 
 
+async def beat(
+    frontier: Frontier,
+    held: Iterable[Lease] = (),
+    about: Mapping[str, Any] | None = None,
+    *,
+    unsuspected: Container[tuple[int, bytes]] = (),
+    now_ms: int = 0,
+) -> tuple[int, list[Lease]]:
+    """Beat all shards; the epoch, and the leases that they know and the instance does not."""
+    shards = range(frontier.shards)
+    found = await frontier.beat(shards, held, about, unsuspected=unsuspected, now_ms=now_ms)
+    beats = raise_errors(list(found.values()))
+    if not all(beat.alive for beat in beats):
+        raise OwnerDead(frontier.owner)
+    return sum(beat.epoch for beat in beats), [lease for b in beats for lease in b.strays]
+
+
 def request_id() -> str:
     return f"r{next(_requests)}"
 
@@ -60,7 +78,7 @@ class Place:
         """A registered instance."""
         frontier = Frontier(self.redis, CRAWL, shards=self.shards, tuning=tuning)
         await frontier.open()
-        await frontier.beat(now_ms=now_ms)
+        await beat(frontier, now_ms=now_ms)
         return frontier
 
     async def control(self) -> CrawlControl:
@@ -81,6 +99,18 @@ class Place:
             letter.entry.url if letter.entry else letter.data.hex(): letter.reason
             for letter in letters
         }
+
+
+class InterceptedFrontier(Frontier):
+    """Frontier whose scripts are run by run(), which tests override."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._run_script = self.scripts.run
+        self.scripts.run = self.run  # type: ignore[method-assign]
+
+    async def run(self, verb: str, shard: int, *args: Any) -> Any:
+        return await self._run_script(verb, shard, *args)
 
 
 # What one call gives at the most.
@@ -128,7 +158,7 @@ class Process:
         *,
         lease_ttl_s: float = 30.0,
     ) -> None:
-        self.health = RedisHealth()
+        self.health = redis_health()
         hooks = EngineHooks(lambda: 20, lambda: None, self._nothing)
         self.pool = LeasePool(
             frontier, self.health, limits or CompletionLimits(), hooks, Recrawls()

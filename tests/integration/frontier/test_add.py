@@ -9,6 +9,7 @@ from redis.exceptions import ResponseError
 
 from crawler.frontier import ADD_MAX, Frontier, Tuning
 from crawler.frontier.entry import encode
+from crawler.frontier.shards import shard_of
 from tests.integration.frontier.fleet import Place, claim, entries, entry, hosts, one, urls
 
 
@@ -109,7 +110,7 @@ async def test_urls_in_back_queues_count_towards_a_full_frontier(place: Place) -
 
 async def test_while_memory_is_short_low_priorities_are_refused(frontier: Frontier) -> None:
     await frontier.add(entries(1))
-    frontier.pressed = True
+    frontier.nearly_full = True
     assert (await frontier.add([entry("http://a.test/low", 4)])).answers == "2"
     assert (await frontier.add([entry("http://a.test/high", 3)])).answers == "1"
 
@@ -131,7 +132,7 @@ async def test_a_batch_with_a_wrong_length_changes_nothing(
     lengths = struct.pack(">2I", len(good), length)
     args = (good + good, lengths, "new", 0, "", "", 0, 512)
     with pytest.raises(ResponseError, match=r"damaged|too short|lengths"):
-        await frontier._scripts.run("add", place.tag("a.test"), *args)
+        await frontier.scripts.run("add", shard_of("a.test", place.shards), *args)
     assert (await frontier.add([entry("http://a.test/good")])).answers == "1"
 
 

@@ -427,9 +427,9 @@ async def test_a_parallelism_given_while_a_host_is_in_flight_takes_effect(place:
 async def test_the_weights_may_change_while_a_crawl_runs(frontier: Frontier, place: Place) -> None:
     for queue in (1, 5):
         await frontier.add(of_shard_0(60, queue, place))
-    frontier.serve((1, 0, 0, 0, 3), (1, 1, 1, 1, 1), 100_000)
+    frontier.set_weights((1, 0, 0, 0, 3), (1, 1, 1, 1, 1), 100_000)
     assert await shares(frontier, place, 40) == {1: 10, 5: 30}
-    frontier.serve((1, 0, 0, 0, 0), (0, 0, 0, 0, 1), 10)
+    frontier.set_weights((1, 0, 0, 0, 0), (0, 0, 0, 0, 1), 10)
     assert await shares(frontier, place, 10) == {5: 10}
 
 

@@ -104,7 +104,7 @@ async def test_sites_that_link_to_a_master_that_is_away_give_all_their_pages(
 
     async def all_done() -> bool:
         shards = {shard_of(host, SHARDS) for host in hosts}
-        sizes = [await frontier.sizes_of(shard) for shard in shards]
+        sizes = [await frontier.sizes(shard) for shard in shards]
         return sum(each.done for each in sizes) == len(hosts) * (PAGES - 1)
 
     # Page 1 of each links to the master that is away, and page 3 to nothing.

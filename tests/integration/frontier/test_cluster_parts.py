@@ -111,7 +111,7 @@ async def test_hosts_of_the_other_masters_are_crawled_on(
     await process.heart.close()
     sizes = await frontier.sizes()
     assert (sizes.unfinished, sizes.done) == (0, len(fetched))
-    said = [r.getMessage() for r in caplog.records if r.name == "crawler.servers.redis.health"]
+    said = [r.getMessage() for r in caplog.records if r.name == "crawler.servers.health"]
     assert [text.split(" (")[0].split(" after")[0] for text in said] == [
         "Redis is away",
         "Redis is back",

@@ -9,13 +9,14 @@ import pytest
 
 import crawler.frontier.control
 from crawler.errors import CrawlerError
-from crawler.frontier import CrawlControl, Entry, Frontier, Letter, UrlStatus, host_control, keys
+from crawler.frontier import CrawlControl, Entry, Frontier, Letter, UrlStatus, keys
 from crawler.frontier.entry import encode
 from crawler.urls import SITEMAP, fingerprint
 from tests.integration.frontier.fleet import (
     CRAWL,
     T0,
     Place,
+    beat,
     claim,
     crawl,
     entries,
@@ -178,8 +179,8 @@ async def test_a_purge_is_not_confused_by_leases_that_came_back(
     dead = await place.instance()
     await frontier.add(hosts(8))
     assert len(await claim(dead)) == 8
-    await frontier.beat((), now_ms=T0 + 30_000)
-    await frontier.reclaim(silence_ms=30_000, rest_ms=0, now_ms=T0 + 30_000)
+    await beat(frontier, (), now_ms=T0 + 30_000)
+    await frontier.reclaim(silence_ms=30_000, delay_ms=0, now_ms=T0 + 30_000)
     await frontier.add(entries(2))
     await control.host("a.test", purge=True)
     await frontier.add([entry("http://a.test/later")])
@@ -258,7 +259,7 @@ async def test_hosts_are_found_by_name_and_state_and_sorted(
 async def test_a_list_of_hosts_looks_at_a_bounded_part(
     frontier: Frontier, control: CrawlControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_control, "READ_MAX", 20)
+    monkeypatch.setattr(crawler.frontier.control, "READ_MAX", 20)
     await frontier.add([entry(f"http://h{i}.test/{j}") for i in range(60) for j in range(2)])
     await claim(frontier, 60)
     found = await control.hosts(sort="host")
@@ -333,7 +334,7 @@ async def test_a_url_that_is_forgotten_while_it_is_put_off_does_not_come_twice(
 async def test_forgetting_looks_through_the_delay_queue_in_small_steps(
     frontier: Frontier, control: CrawlControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crawler.frontier.control, "_LOOK", 3)
+    monkeypatch.setattr(crawler.frontier.control, "_SEARCH_MAX", 3)
     await frontier.add(hosts(20))
     leases = await claim(frontier)
     await frontier.release([(lease, 0) for lease in leases], now_ms=T0)
@@ -509,7 +510,7 @@ async def test_a_crawl_is_deleted_in_batches_and_its_neighbours_are_not(
     await control.set_options({"max_pages": 1})
     for name in ("{test2:0}:stats", "{tes:0}:stats", "{test}x", "test:start_urls"):
         await place.redis.set(name, 1)
-    leases = (await frontier.beat((), now_ms=T0))[1]
+    leases = (await beat(frontier, (), now_ms=T0))[1]
     await frontier.hand_back([(lease, 0) for lease in leases], now_ms=T0)
     await frontier.leave()
     gone = [number async for number in control.delete()]

@@ -1,9 +1,8 @@
-"""Looking ahead at the hosts that are contacted next."""
+"""Hosts that are contacted next, and counts of their URLs and links."""
 
 from __future__ import annotations
 
 from crawler.frontier import Frontier
-from crawler.frontier.host_index import Upcoming
 from crawler.frontier.shards import shard_of
 from tests.integration.frontier.fleet import (
     CRAWL,
@@ -20,9 +19,9 @@ from tests.integration.frontier.fleet import (
 
 
 async def ahead(place: Place, *, now_ms: int = T0, most: int = 100) -> set[str]:
-    upcoming = Upcoming(place.redis, CRAWL, place.shards)
+    frontier = Frontier(place.redis, CRAWL, shards=place.shards)
     found = [
-        await upcoming.hosts(shard, within_ms=3000, most=most, now_ms=now_ms)
+        await frontier.upcoming_hosts(shard, within_ms=3000, most=most, now_ms=now_ms)
         for shard in range(place.shards)
     ]
     return {host for names in found for host in names}
@@ -68,3 +67,11 @@ async def test_no_more_than_asked_for_are_looked_at(frontier: Frontier, place: P
     mine = [name for name in names if shard_of(name, place.shards) == 0]
     await frontier.add([entry(f"http://{name}/") for name in mine[:100]])
     assert len(await ahead(place, most=10)) == 2
+
+
+async def test_counts_of_hosts_add_up_over_the_fleet(frontier: Frontier, place: Place) -> None:
+    more = {f"h{i}.test": (i, 2 * i) for i in range(1200)}
+    assert await frontier.count_hosts(more) == more
+    other = await place.instance()
+    assert await other.count_hosts({"h3.test": (1, 0)}) == {"h3.test": (4, 6)}
+    assert await other.count_hosts({}) == {}

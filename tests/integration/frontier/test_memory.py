@@ -9,10 +9,10 @@ from redis.exceptions import OutOfMemoryError
 
 from crawler.frontier import Frontier, Tuning
 from crawler.frontier.records import PAGE_AGAIN
-from crawler.frontier.tuning import Bloom
+from crawler.frontier.tuning import bloom
 from crawler.servers.redis.connection import connect
 from crawler.servers.redis.errors import RedisAway
-from tests.integration.frontier.fleet import T0, Place, claim, entries, entry, hosts
+from tests.integration.frontier.fleet import T0, Place, beat, claim, entries, entry, hosts
 from tests.support.cluster import RedisProcess
 
 
@@ -33,8 +33,8 @@ async def test_every_verb_that_drains_runs_in_a_full_server(place: Place) -> Non
     dead = await place.instance()
     await frontier.add([entry("http://dead.test/")])
     [lost] = [x for x in await claim(dead) if x.entry.host == "dead.test"]
-    await dead.beat((), now_ms=T0)
-    _, strays = await dead.beat([lost], now_ms=T0)
+    await beat(dead, (), now_ms=T0)
+    _, strays = await beat(dead, [lost], now_ms=T0)
     await dead.hand_back([(lease, 0) for lease in strays], now_ms=T0)
     await fill(place)
 
@@ -47,8 +47,8 @@ async def test_every_verb_that_drains_runs_in_a_full_server(place: Place) -> Non
     await frontier.bury([(leases[3], "gone")], now_ms=T0)
     await frontier.hand_back([(leases[4], 0)], now_ms=T0)
     assert await frontier.promote(now_ms=T0 + 2000) == 2
-    await frontier.beat(leases, now_ms=T0 + 30_000)
-    assert await frontier.reclaim(silence_ms=30_000, rest_ms=0, now_ms=T0 + 30_000) == 1
+    await beat(frontier, leases, now_ms=T0 + 30_000)
+    assert await frontier.reclaim(silence_ms=30_000, delay_ms=0, now_ms=T0 + 30_000) == 1
     await frontier.reassert(leases[5:6], {"a.test": 10}, now_ms=T0 + 30_000)
     control = await place.control()
     await control.pause()
@@ -76,7 +76,7 @@ async def test_a_full_server_takes_no_urls_and_keeps_none_half(place: Place, mod
 
 
 async def test_a_full_server_takes_no_urls_into_a_bloom_filter_either(place: Place) -> None:
-    frontier = await place.instance(tuning=Tuning(url_seen=Bloom(1000)))
+    frontier = await place.instance(tuning=Tuning(url_seen=bloom(1000)))
     await frontier.add(entries(1))
     await fill(place)
     with pytest.raises(OutOfMemoryError):
@@ -105,7 +105,7 @@ async def test_a_master_that_became_a_replica_is_one_to_wait_for(place: Place) -
     frontier: Frontier = await place.instance()
     await place.redis.replicaof("127.0.0.1", 1)
     with pytest.raises(RedisAway):
-        await frontier.beat()
+        await beat(frontier)
     with pytest.raises(RedisAway):
         await frontier.claim(1, "r")
     await place.redis.replicaof("NO", "ONE")

@@ -15,7 +15,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawler.frontier import Again, Frontier, Lease, Tuning
-from crawler.frontier.acknowledgements import SAFE_AFTER_S
+from crawler.frontier.lane import SAFE_AFTER_S
 from crawler.frontier.outbox import Outbox
 from crawler.frontier.shards import tags
 from crawler.scheduling.completion import CompletionLimits
@@ -23,14 +23,23 @@ from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import LeasePool
 from crawler.scheduling.recrawls import Recrawls
+from crawler.servers.health import LEASES, GaveUp, redis_health
 from crawler.servers.redis.connection import connect
-from crawler.servers.redis.health import LEASES, GaveUp, RedisHealth
-from tests.integration.frontier.fleet import CRAWL, Place, crawl_all, entries, entry, hosts
+from tests.integration.frontier.fleet import (
+    CRAWL,
+    InterceptedFrontier,
+    Place,
+    beat,
+    crawl_all,
+    entries,
+    entry,
+    hosts,
+)
 from tests.support.cluster import RedisProcess
 from tests.support.waiting import until
 
 
-class LostReplies(Frontier):
+class LostReplies(InterceptedFrontier):
     """Every call is executed; the first reply of each is lost on the way."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -39,8 +48,8 @@ class LostReplies(Frontier):
         self.losing = False
         self._lost = False
 
-    async def _run(self, verb: str, tag: str, *args: Any) -> Any:
-        answer = await super()._run(verb, tag, *args)
+    async def run(self, verb: str, shard: int, *args: Any) -> Any:
+        answer = await super().run(verb, shard, *args)
         self.calls.append(verb)
         self._lost = self.losing and not self._lost
         if self._lost:
@@ -71,7 +80,7 @@ async def claimed(frontier: Frontier, number: int) -> list[Lease]:
 
 
 async def test_forced_adds_whose_replies_are_lost_are_made_once(frontier: LostReplies) -> None:
-    outbox = Outbox(frontier, RedisHealth(), lambda: None)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     frontier.losing = True
     futures = [outbox.add(entries(3), mode="force") for _ in range(3)]
     await outbox.drain()
@@ -86,7 +95,7 @@ def presence(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
         record.getMessage().split(" (")[0].split(" after")[0]
         for record in caplog.records
-        if record.name == "crawler.servers.redis.health"
+        if record.name == "crawler.servers.health"
     ]
 
 
@@ -97,7 +106,7 @@ async def test_what_is_sent_while_redis_is_away_arrives_when_it_is_back(
     redis_process: RedisProcess, frontier: LostReplies, caplog: pytest.LogCaptureFixture
 ) -> None:
     leases = await claimed(frontier, 5)
-    outbox = Outbox(frontier, RedisHealth(), lambda: None)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     redis_process.kill()
     futures = [outbox.add([found]) for found in entries(3)]
     for lease in leases:
@@ -122,7 +131,7 @@ async def test_what_is_sent_while_redis_is_away_arrives_when_it_is_back(
 
 async def test_a_reply_that_is_lost_changes_nothing(frontier: LostReplies) -> None:
     leases = await claimed(frontier, 5)
-    outbox = Outbox(frontier, RedisHealth(), lambda: None)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     frontier.losing = True
     outbox.add(entries(3))
     for lease in leases:
@@ -140,7 +149,7 @@ async def test_a_reply_that_is_lost_changes_nothing(frontier: LostReplies) -> No
 
 async def test_a_url_that_is_done_for_a_while_comes_back(frontier: LostReplies) -> None:
     leases = await claimed(frontier, 4)
-    outbox = Outbox(frontier, RedisHealth(), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, redis_health(), lambda: None, several_masters=True)
     frontier.losing = True
     await outbox.add(entries(1))
     outbox.done(leases[0], page=True, again=Again(1000, leases[0].entry))
@@ -159,7 +168,7 @@ async def test_a_url_that_is_done_for_a_while_comes_back(frontier: LostReplies) 
 
 async def test_links_reach_redis_before_their_page_is_done(frontier: LostReplies) -> None:
     [lease] = await claimed(frontier, 1)
-    outbox = Outbox(frontier, RedisHealth(), lambda: None)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     frontier.calls.clear()
     outbox.done(lease, page=True)
     outbox.release(lease, 0)
@@ -168,15 +177,15 @@ async def test_links_reach_redis_before_their_page_is_done(frontier: LostReplies
     assert frontier.calls == ["release", "add", "done"]
 
 
-class AnswersLate(Frontier):
+class AnswersLate(InterceptedFrontier):
     """A frontier whose adds are answered when a test says so."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
 
-    async def _run(self, verb: str, tag: str, *args: Any) -> Any:
-        answer = await super()._run(verb, tag, *args)
+    async def run(self, verb: str, shard: int, *args: Any) -> Any:
+        answer = await super().run(verb, shard, *args)
         if verb == "add" and not self.may_answer.is_set():
             self.asked.set()
             await self.may_answer.wait()
@@ -190,7 +199,7 @@ async def test_no_settlement_overtakes_the_release_of_its_lease(place: Place, se
     frontier.may_answer.set()
     [lease] = await claimed(frontier, 1)
     frontier.may_answer.clear()
-    outbox = Outbox(frontier, RedisHealth(), lambda: None)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     outbox.add(entries(1))
     async with asyncio.timeout(20):
         await frontier.asked.wait()
@@ -211,7 +220,7 @@ async def test_hosts_and_leases_are_freed_while_a_full_server_takes_no_links(
     frontier: LostReplies, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     before, meanwhile = await claimed(frontier, 2)
-    health = RedisHealth()
+    health = redis_health()
     outbox = Outbox(frontier, health, lambda: None)
     control = await place.control()
 
@@ -236,7 +245,7 @@ async def test_hosts_and_leases_are_freed_while_a_full_server_takes_no_links(
 
 
 async def test_a_url_that_cannot_be_sent_takes_no_other_with_it(frontier: LostReplies) -> None:
-    outbox = Outbox(frontier, RedisHealth(), lambda: None)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     good = outbox.add([entry("http://a.test/1")])
     bad = outbox.add([replace(entry("http://a.test/2"), depth=-1)])
     also_good = outbox.add([entry("http://a.test/3")])
@@ -248,7 +257,7 @@ async def test_a_url_that_cannot_be_sent_takes_no_other_with_it(frontier: LostRe
 
 async def test_one_flush_takes_all_that_waits(frontier: LostReplies) -> None:
     leases = await claimed(frontier, 20)
-    outbox = Outbox(frontier, RedisHealth(), lambda: None)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     frontier.calls.clear()
     futures = [outbox.add([found]) for found in entries(20)]
     for lease in leases:
@@ -267,13 +276,13 @@ async def test_on_several_masters_done_waits_until_the_links_are_safe(
     frontier: LostReplies,
 ) -> None:
     leases = await claimed(frontier, 2)
-    outbox = Outbox(frontier, RedisHealth(), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, redis_health(), lambda: None, several_masters=True)
     began = time.monotonic()
     await outbox.add(entries(1))
     outbox.done(leases[0], page=True)
     # It was acknowledged later than this beat began, and less than two seconds before that one.
-    for beat in (began, began + SAFE_AFTER_S, time.monotonic() + SAFE_AFTER_S - 0.1):
-        outbox.seen_alive(0, beat)
+    for began_s in (began, began + SAFE_AFTER_S, time.monotonic() + SAFE_AFTER_S - 0.1):
+        outbox.seen_alive(0, began_s)
         assert [found.key for found in outbox.unsettled] == [leases[0].key]
         assert not outbox.empty
     assert (await frontier.sizes()).leased == 2
@@ -288,13 +297,13 @@ async def test_links_that_a_server_lost_are_added_again_before_their_page_is_don
     frontier: LostReplies,
 ) -> None:
     [lease] = await claimed(frontier, 1)
-    outbox = Outbox(frontier, RedisHealth(), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, redis_health(), lambda: None, several_masters=True)
     found = outbox.add(entries(3)), outbox.add([entry("http://forced.test/")], mode="force")
     await asyncio.gather(*found)
     outbox.done(lease, page=True)
     # The master falls back to before that.
     tag = tags(CRAWL, 1)[0]
-    await frontier._redis.delete(f"{tag}:front:1", f"{tag}:forced:{frontier._name}")
+    await frontier._redis.delete(f"{tag}:front:1", f"{tag}:forced:{frontier._adder}")
     for bucket in await frontier._redis.keys(f"{tag}:url_seen:*"):
         await frontier._redis.delete(bucket)
     outbox.repeat_adds(0)
@@ -317,7 +326,7 @@ async def test_what_was_refused_is_not_repeated_and_what_was_taken_is_not_refuse
     place: Place,
 ) -> None:
     frontier = await place.instance(tuning=Tuning(full_at=2))
-    outbox = Outbox(frontier, RedisHealth(), lambda: None)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     low = [entry(f"http://a.test/{i}", 5) for i in range(4)]
     taken, refused = outbox.add(low[:2]), outbox.add(low[2:])
     await outbox.drain()
@@ -338,7 +347,7 @@ async def test_a_drain_ends_when_redis_is_given_up_on(
     redis_process: RedisProcess, frontier: LostReplies
 ) -> None:
     [lease] = await claimed(frontier, 1)
-    health = RedisHealth(give_up_s=0.1)
+    health = redis_health(give_up_s=0.1)
     outbox = Outbox(frontier, health, lambda: None, several_masters=True)
     await outbox.add(entries(1))
     outbox.done(lease, page=True)
@@ -353,7 +362,7 @@ async def test_redis_is_given_up_on_after_a_while_and_nobody_waits_for_ever(
     redis_process: RedisProcess, frontier: LostReplies
 ) -> None:
     [lease] = await claimed(frontier, 1)
-    outbox = Outbox(frontier, RedisHealth(give_up_s=0.2), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, redis_health(give_up_s=0.2), lambda: None, several_masters=True)
     redis_process.kill()
     future = outbox.add(entries(1))
     outbox.done(lease, page=True)
@@ -380,7 +389,7 @@ class Process:
         self.woken = 0
         self.epochs = 0
         self.losses: list[float] = []
-        self.health = RedisHealth(give_up_s)
+        self.health = redis_health(give_up_s)
         hooks = EngineHooks(lambda: self.room, self._wake, self._look_outside)
         self.pool = LeasePool(frontier, self.health, CompletionLimits(), hooks, Recrawls())
         self.heart = Heartbeat(
@@ -576,7 +585,7 @@ async def test_a_process_that_was_declared_dead_goes_on_under_a_new_name(
     assert frontier.owner in await frontier.live()
 
 
-class HalfBack(Frontier):
+class HalfBack(InterceptedFrontier):
     """One of two servers is away while this process takes a new name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -584,12 +593,12 @@ class HalfBack(Frontier):
         self.attempts = 0
         self.away = False
 
-    async def _run(self, verb: str, tag: str, *args: Any) -> Any:
+    async def run(self, verb: str, shard: int, *args: Any) -> Any:
         is_registration = verb == "beat" and args[2] == 1
-        if self.away and is_registration and tag == self._tags[1]:
+        if self.away and is_registration and shard == 1:
             self.attempts += 1
             raise RedisConnectionError("away")
-        return await super()._run(verb, tag, *args)
+        return await super().run(verb, shard, *args)
 
 
 async def test_nothing_is_leased_under_a_name_that_does_not_beat(place: Place) -> None:
@@ -598,7 +607,7 @@ async def test_nothing_is_leased_under_a_name_that_does_not_beat(place: Place) -
     async with running(Process(frontier)) as process:
         first = frontier.owner
         frontier.away = True
-        await place.redis.delete(f"{frontier._tags[0]}:owners")
+        await place.redis.delete(f"{frontier.scripts.tags[0]}:owners")
         await until(lambda: frontier.owner != first, "it takes a new name")
         second = frontier.owner
         await frontier.add(hosts(8))
@@ -609,7 +618,7 @@ async def test_nothing_is_leased_under_a_name_that_does_not_beat(place: Place) -
         # The one that knows the name gives leases, the other none.
         await until(lambda: process.pool.held, "leases are here")
         assert {lease.shard for lease in process.pool.known_leases} == {0}
-        assert (await frontier.sizes_of(1)).leased == 0
+        assert (await frontier.sizes(1)).leased == 0
         frontier.away = False
         assert len(await process.crawl()) == 8
         assert frontier.owner == second
@@ -666,7 +675,7 @@ async def test_after_an_absence_of_redis_the_others_may_beat_first(
     process.room = 0
     async with running(process):
         await _outage(frontier)
-        await other.beat(leases)
+        await beat(other, leases)
         assert (await other.sizes()).reclaimed == 0
 
 

@@ -12,10 +12,11 @@ from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import LeasePool
 from crawler.scheduling.recrawls import Recrawls
-from crawler.servers.redis.health import RedisHealth
+from crawler.servers.health import redis_health
 from tests.integration.frontier.fleet import (
     T0,
     Place,
+    beat,
     claim,
     crawl,
     entries,
@@ -31,8 +32,8 @@ LATER = T0 + SILENCE
 
 
 async def reclaim(frontier: Frontier, now_ms: int = LATER, **more: int) -> int:
-    await frontier.beat((), now_ms=now_ms)
-    return await frontier.reclaim(silence_ms=SILENCE, rest_ms=1000, now_ms=now_ms, **more)
+    await beat(frontier, (), now_ms=now_ms)
+    return await frontier.reclaim(silence_ms=SILENCE, delay_ms=1000, now_ms=now_ms, **more)
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ async def test_a_registered_instance_is_among_the_live(frontier: Frontier, place
 
 
 async def test_an_instance_says_what_it_is(frontier: Frontier, place: Place) -> None:
-    await frontier.beat((), {"host": "box", "pages": 3}, now_ms=T0)
+    await beat(frontier, (), {"host": "box", "pages": 3}, now_ms=T0)
     instances = await (await place.control()).instances()
     assert instances == {frontier.owner: {"host": "box", "pages": 3}}
 
@@ -73,7 +74,7 @@ async def test_an_instance_learns_that_it_was_declared_dead(
 ) -> None:
     await reclaim(alive)
     with pytest.raises(OwnerDead):
-        await dead.beat(now_ms=LATER)
+        await beat(dead, now_ms=LATER)
     with pytest.raises(OwnerDead):
         await dead.claim(1, request_id(), now_ms=LATER)
 
@@ -83,16 +84,16 @@ async def test_a_beat_returns_the_leases_that_the_instance_lost_sight_of(
 ) -> None:
     await frontier.add(hosts(10))
     leases = await claim(frontier)
-    _, strays = await frontier.beat(leases[:4], now_ms=T0)
+    _, strays = await beat(frontier, leases[:4], now_ms=T0)
     assert sorted(urls(strays)) == sorted(urls(leases[4:]))
     assert {x.key for x in strays} == {x.key for x in leases[4:]}
-    assert (await frontier.beat(leases, now_ms=T0))[1] == []
+    assert (await beat(frontier, leases, now_ms=T0))[1] == []
 
 
 async def test_a_stray_lease_may_be_handed_back(frontier: Frontier) -> None:
     await frontier.add(hosts(3))
     await claim(frontier)
-    _, strays = await frontier.beat((), now_ms=T0)
+    _, strays = await beat(frontier, (), now_ms=T0)
     await frontier.hand_back([(lease, 0) for lease in strays], now_ms=T0)
     assert len(await claim(frontier, now_ms=T0)) == 3
 
@@ -120,7 +121,7 @@ async def test_who_leaves_with_leases_is_reclaimed_from_later(
 async def test_the_leases_of_the_living_are_not_touched(frontier: Frontier, place: Place) -> None:
     await frontier.add(hosts(5))
     await claim(frontier)
-    await frontier.beat((), now_ms=LATER)
+    await beat(frontier, (), now_ms=LATER)
     other = await place.instance(now_ms=LATER)
     assert await reclaim(other, LATER + SILENCE - 1) == 0
     assert (await frontier.sizes()).leased == 5
@@ -186,7 +187,7 @@ async def test_who_is_declared_dead_stays_so_while_its_leases_are_taken_back(
     assert await reclaim(alive, limit=1) < len(leases)
     assert await alive.live() == [alive.owner]
     with pytest.raises(OwnerDead):
-        await dead.beat(leases, now_ms=LATER)
+        await beat(dead, leases, now_ms=LATER)
     with pytest.raises(OwnerDead):
         await dead.claim(1, request_id(), shard=leases[0].shard, now_ms=LATER)
     while await reclaim(alive, limit=1):
@@ -226,7 +227,7 @@ async def test_a_url_that_no_victim_had_begun_to_fetch_is_no_suspect(place: Plac
         victim = await place.instance(now_ms=now)
         leases = await claim(victim, now_ms=now)
         waiting = {lease.key for lease in leases if lease.entry.host == innocent.host}
-        await victim.beat(leases, unsuspected=waiting, now_ms=now)
+        await beat(victim, leases, unsuspected=waiting, now_ms=now)
         now += SILENCE
         assert await reclaim(survivor, now) == len(leases)
         now += 1000
@@ -240,8 +241,8 @@ async def test_a_fetch_that_began_after_a_beat_is_told_with_the_next(place: Plac
     for _ in range(POISON):
         victim = await place.instance(now_ms=now)
         lease = await one(victim, now_ms=now)
-        await victim.beat([lease], unsuspected={lease.key}, now_ms=now)
-        await victim.beat([lease], now_ms=now + 10)
+        await beat(victim, [lease], unsuspected={lease.key}, now_ms=now)
+        await beat(victim, [lease], now_ms=now + 10)
         now += 10 + SILENCE
         assert await reclaim(survivor, now) == 1
         now += 1000
@@ -411,7 +412,7 @@ async def test_sizes_add_up_over_every_state(frontier: Frontier) -> None:
     assert (sizes.added, sizes.claimed, sizes.leased, sizes.waiting) == (10, 7, 3, 3)
     assert (sizes.done, sizes.pages, sizes.retries, sizes.dead) == (2, 1, 1, 1)
     assert sizes.unfinished == 7
-    assert sum(await frontier.waiting_by_shard()) == 3
+    assert (await frontier.sizes()).waiting == 3
 
 
 # --- strategies ----------------------------------------------------------------------------------
@@ -425,7 +426,7 @@ async def order_of(place: Place, frontier: Frontier, strategy: str, turn: int = 
 
     pool = LeasePool(
         frontier,
-        RedisHealth(),
+        redis_health(),
         CompletionLimits(),
         EngineHooks(lambda: 0, lambda: None, nothing),
         Recrawls(),
@@ -433,7 +434,7 @@ async def order_of(place: Place, frontier: Frontier, strategy: str, turn: int = 
     heart = Heartbeat(
         frontier,
         pool,
-        RedisHealth(),
+        redis_health(),
         Pulse(strategy=strategy),
         about=dict,
         on_beat=nothing,
@@ -467,7 +468,7 @@ async def test_a_balanced_instance_asks_the_fullest_shard_first(
     await frontier.add([*entries(9), *hosts(3)])
     order = await order_of(place, frontier, "balanced")
     assert order[0] == shard_of("a.test", place.shards)
-    waiting = await frontier.waiting_by_shard()
+    waiting = [(await frontier.sizes(shard)).waiting for shard in range(place.shards)]
     assert [waiting[shard] for shard in order] == sorted(waiting, reverse=True)
 
 

@@ -123,7 +123,7 @@ async def test_a_process_waits_and_goes_on(
 async def test_a_process_that_is_stopped_meanwhile_waits_for_seconds_only(
     redis_process: RedisProcess, client: Client, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawler.servers.redis.health._CLOSING_S", 0.5)
+    monkeypatch.setattr("crawler.servers.health._CLOSING_S", 0.5)
     frontier = Frontier(client, CRAWL, tuning=Tuning(grace_ms=200))
     process = Process(frontier)
     await process.heart.open()
@@ -140,7 +140,7 @@ async def test_a_process_that_is_stopped_meanwhile_waits_for_seconds_only(
     # What it held comes back to others.
     other = Frontier(client, CRAWL, tuning=Tuning(grace_ms=200))
     await other.open()
-    await other.reclaim(silence_ms=0, rest_ms=0)
+    await other.reclaim(silence_ms=0, delay_ms=0)
     sizes = await other.sizes()
     assert (sizes.waiting, sizes.leased, sizes.dead) == (6, 0, 0)
 

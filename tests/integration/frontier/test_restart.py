@@ -16,7 +16,17 @@ from crawler.frontier import Frontier, Lease
 from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway
-from tests.integration.frontier.fleet import T0, Place, claim, crawl, entries, entry, hosts, urls
+from tests.integration.frontier.fleet import (
+    T0,
+    Place,
+    beat,
+    claim,
+    crawl,
+    entries,
+    entry,
+    hosts,
+    urls,
+)
 from tests.support.cluster import RedisProcess, SentinelProcess
 from tests.support.waiting import wait_until
 
@@ -46,23 +56,23 @@ async def test_a_restart_keeps_every_state_and_raises_the_epoch(
     await frontier.retry([(leases[1], 5000, leases[1].entry)], now_ms=T0)
     await frontier.bury([(leases[2], "gone")], now_ms=T0)
     before = await frontier.sizes()
-    epoch, _ = await frontier.beat(leases, now_ms=T0)
+    epoch, _ = await beat(frontier, leases, now_ms=T0)
     await restart(redis_process, place)
     assert await frontier.sizes() == before
-    after, _ = await frontier.beat(leases, now_ms=T0)
+    after, _ = await beat(frontier, leases, now_ms=T0)
     assert after > epoch
-    assert (await frontier.beat(leases, now_ms=T0))[0] == after
+    assert (await beat(frontier, leases, now_ms=T0))[0] == after
 
 
 async def test_a_restart_that_was_lost_does_not_hide_the_next(
     redis_process: RedisProcess, place: Place
 ) -> None:
     frontier = await place.instance()
-    epoch, _ = await frontier.beat(now_ms=T0)
+    epoch, _ = await beat(frontier, now_ms=T0)
     seen = {epoch}
     for _ in range(3):
         await restart(redis_process, place)
-        seen.add((await frontier.beat(now_ms=T0))[0])
+        seen.add((await beat(frontier, now_ms=T0))[0])
         # It dies again, and has lost what it wrote since.
         await place.redis.hset(place.key("a.test", "stats"), "epoch", epoch)
     assert len(seen) == 4
@@ -98,7 +108,7 @@ async def test_tokens_jump_past_those_of_claims_that_were_lost(
     await frontier.add(hosts(3))
     [lease, *_] = await claim(frontier, 1)
     await restart(redis_process, place)
-    await frontier.beat((), now_ms=T0)
+    await beat(frontier, (), now_ms=T0)
     [later, *_] = await claim(frontier, 1, now_ms=T0 + GRACE)
     assert int(later.token) > int(lease.token) + 100_000
 
@@ -146,10 +156,10 @@ async def test_nobody_is_declared_dead_before_the_grace_is_over(
     leases = await claim(slow)
     await restart(redis_process, place)
     now = T0 + 60_000
-    await quick.beat((), now_ms=now)
-    assert await quick.reclaim(silence_ms=30_000, rest_ms=0, now_ms=now) == 0
-    await slow.beat(leases, now_ms=now + GRACE - 1)
-    assert await quick.reclaim(silence_ms=30_000, rest_ms=0, now_ms=now + GRACE) == 0
+    await beat(quick, (), now_ms=now)
+    assert await quick.reclaim(silence_ms=30_000, delay_ms=0, now_ms=now) == 0
+    await beat(slow, leases, now_ms=now + GRACE - 1)
+    assert await quick.reclaim(silence_ms=30_000, delay_ms=0, now_ms=now + GRACE) == 0
     await slow.done([(lease, True) for lease in leases])
     assert (await slow.sizes()).done == 3
 
@@ -203,7 +213,7 @@ async def answered(frontier: Frontier, held: list[Lease]) -> tuple[int, list[Lea
     deadline = time.monotonic() + 20
     while True:
         try:
-            return await frontier.beat(held, now_ms=T0)
+            return await beat(frontier, held, now_ms=T0)
         except RedisAway:
             assert time.monotonic() < deadline, "no failover"
             await asyncio.sleep(0.05)
@@ -222,7 +232,7 @@ async def test_a_failover_loses_nothing_that_was_replicated(
     frontier = await Place(client, 1).instance()
     await frontier.add([*hosts(10), *entries(5)])
     leases = await claim(frontier, 6)
-    epoch, _ = await frontier.beat(leases, now_ms=T0)
+    epoch, _ = await beat(frontier, leases, now_ms=T0)
     await crawl(frontier, leases[0])
     cut_off(redis_process, replica)
     # The last things that the master knows: it takes them with it.

@@ -14,7 +14,7 @@ from redis.asyncio import RedisCluster
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway
 from crawler.frontier import CrawlControl, Frontier, Tuning, keys, meta
 from crawler.frontier.meta import DATA_MODEL
-from crawler.frontier.tuning import Bloom
+from crawler.frontier.tuning import bloom
 from crawler.scheduling import options
 from crawler.servers.redis import checks
 from crawler.servers.redis.connection import connect, masked, server_mode
@@ -37,7 +37,7 @@ async def test_another_number_of_shards_is_refused(place: Place) -> None:
 async def test_another_form_of_url_seen_is_refused(place: Place) -> None:
     await place.instance()
     with pytest.raises(ConfigurationError, match=r"URL_SEEN is bloom; .* created with intset"):
-        await place.instance(tuning=Tuning(url_seen=Bloom()))
+        await place.instance(tuning=Tuning(url_seen=bloom()))
 
 
 async def test_a_crawl_of_another_data_model_is_refused(place: Place) -> None:
@@ -108,9 +108,9 @@ async def test_a_crawl_keeps_the_suffixes_that_it_began_with(place: Place) -> No
 
 
 async def test_a_bloom_filters_size_stays_what_it_was(place: Place) -> None:
-    await place.instance(tuning=Tuning(url_seen=Bloom(1000)))
-    second = await place.instance(tuning=Tuning(url_seen=Bloom(2000)))
-    assert second._seen_argument == Bloom(1000).argument
+    await place.instance(tuning=Tuning(url_seen=bloom(1000)))
+    second = await place.instance(tuning=Tuning(url_seen=bloom(2000)))
+    assert second._seen_argument == bloom(1000).argument
 
 
 async def test_a_whole_fleet_may_create_a_crawl_at_once(place: Place) -> None:

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.frontier import CrawlControl, Entry, Frontier, Tuning, keys
+from crawler.frontier import CrawlControl, Entry, Frontier, Tuning, keys, tuning
 from crawler.frontier.shards import shard_of, tags
-from crawler.frontier.tuning import Bloom
 from crawler.urls import UrlRules, Urls
 from tests.integration.frontier.fleet import CRAWL, Place, crawl, entries, entry, one
 
@@ -31,8 +30,8 @@ async def growth(place: Place) -> tuple[int, int]:
 
 
 async def forget(frontier: Frontier, place: Place, id_: int) -> bool:
-    args = (place.tag("a.test"), id_.to_bytes(8, "big"), 1)
-    return bool(await frontier._scripts.run("forget", *args) == b"forgotten")
+    args = (shard_of("a.test", place.shards), id_.to_bytes(8, "big"), 1)
+    return bool(await frontier.scripts.run("forget", *args) == b"forgotten")
 
 
 def many(number: int) -> list[Entry]:
@@ -148,7 +147,7 @@ async def test_the_name_of_a_crawl_may_look_like_a_format(place: Place) -> None:
 @pytest.fixture
 async def bloom(place: Place) -> Frontier:
     """Filters for 1,000 URLs each, wrong with one in a thousand."""
-    return await place.instance(tuning=Tuning(url_seen=Bloom(1000, 0.001)))
+    return await place.instance(tuning=Tuning(url_seen=tuning.bloom(1000, 0.001)))
 
 
 async def test_a_bloom_filter_knows_what_was_added(bloom: Frontier, place: Place) -> None:

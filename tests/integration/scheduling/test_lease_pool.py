@@ -15,8 +15,8 @@ from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import LeasePool
 from crawler.scheduling.recrawls import Recrawls
+from crawler.servers.health import redis_health
 from crawler.servers.redis.connection import connect
-from crawler.servers.redis.health import RedisHealth
 from crawler.urls import fingerprint
 
 SOON_S = 20.0
@@ -57,7 +57,7 @@ def lease_pool_of(frontier: Frontier, wake: Callable[[], None] = lambda: None) -
 
     hooks = EngineHooks(room=lambda: 8, wake=wake, look_outside=look_outside)
     lease_pool = LeasePool(
-        frontier, RedisHealth(), CompletionLimits(close_when_done=False), hooks, Recrawls()
+        frontier, redis_health(), CompletionLimits(close_when_done=False), hooks, Recrawls()
     )
     lease_pool.beaten(monotonic() + 60)
     return lease_pool
@@ -107,11 +107,11 @@ class OneCountsNoMore(Frontier):
     counts = 0
     away = False
 
-    async def sizes_of(self, shard: int) -> Sizes:
+    async def sizes(self, shard: int | None = None) -> Sizes:
         self.counts += 1
         if self.away and shard == 1:
             raise RedisConnectionError("away")
-        return await super().sizes_of(shard)
+        return await super().sizes(shard)
 
 
 async def test_a_limit_of_pages_holds_and_is_no_halt_while_one_server_is_away(
@@ -245,7 +245,7 @@ async def test_a_server_that_forgot_a_process_learns_which_hosts_it_contacted(
     heartbeat = Heartbeat(
         frontier,
         lease_pool,
-        RedisHealth(),
+        redis_health(),
         Pulse(beat_s=0.05, lease_ttl_s=20),
         about=dict,
         on_beat=partial(asyncio.sleep, 0),

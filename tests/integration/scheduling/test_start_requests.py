@@ -13,8 +13,8 @@ from crawler.frontier.outbox import Outbox
 from crawler.middlewares.leases import Leases
 from crawler.scheduling import adder as adder_module
 from crawler.scheduling.adder import SeenCache, UrlAdder
+from crawler.servers.health import redis_health
 from crawler.servers.redis.connection import connect
-from crawler.servers.redis.health import RedisHealth
 from tests.integration.frontier.fleet import CRAWL, entry
 from tests.support.cluster import RedisProcess
 from tests.unit.schedulers import WritingScheduler, crawler_with
@@ -26,7 +26,7 @@ async def test_start_requests_wait_while_redis_is_away(redis_process: RedisProce
     client = await connect(redis_process.url)
     frontier = Frontier(client, CRAWL)
     await frontier.open()
-    outbox = Outbox(frontier, RedisHealth(), lambda: None)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     scheduler = WritingScheduler()
     scheduler.adder = UrlAdder(outbox, SeenCache(0), lambda _name, _by: None)
     leases = Leases(crawler_with(scheduler))
@@ -69,7 +69,7 @@ async def test_who_waits_for_room_is_ended_by_a_redis_that_is_given_up(
     client = await connect(redis_process.url)
     frontier = Frontier(client, CRAWL)
     await frontier.open()
-    outbox = Outbox(frontier, RedisHealth(give_up_s=0.2), lambda: None)
+    outbox = Outbox(frontier, redis_health(give_up_s=0.2), lambda: None)
     found = UrlAdder(outbox, SeenCache(0), lambda _name, _by: None)
     redis_process.kill()
     for number in range(adder_module._SENT_MAX):

@@ -22,11 +22,10 @@ from crawler.scheduling.intake import Intake
 from crawler.scheduling.lease_pool import LeasePool
 from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.connections import Servers
-from crawler.servers.mongo import MongoHealth
+from crawler.servers.health import ServerHealth, mongo_health, redis_health
 from crawler.servers.redis.connection import connect
-from crawler.servers.redis.health import RedisHealth
 from crawler.storage.spill import Spill
-from tests.integration.frontier.fleet import CRAWL, entries, entry
+from tests.integration.frontier.fleet import CRAWL, beat, entries, entry
 from tests.support.crawlers import project_crawler
 from tests.support.proxy import Proxy
 
@@ -62,10 +61,10 @@ async def test_a_process_whose_connections_to_redis_go_silent_keeps_its_leases(
     # Room for more, so that claims are on their way as well.
     hooks = EngineHooks(room=lambda: 2, wake=lambda: None, look_outside=nothing)
     pool = LeasePool(
-        frontier, RedisHealth(), CompletionLimits(close_when_done=False), hooks, Recrawls()
+        frontier, redis_health(), CompletionLimits(close_when_done=False), hooks, Recrawls()
     )
     heartbeat = Heartbeat(
-        *(frontier, pool, RedisHealth(), Pulse.from_settings(settings)),
+        *(frontier, pool, redis_health(), Pulse.from_settings(settings)),
         about=dict,
         on_beat=nothing,
         on_epoch=lambda: None,
@@ -86,8 +85,8 @@ async def test_a_process_whose_connections_to_redis_go_silent_keeps_its_leases(
     redis_proxy.silence()
     until = monotonic() + 1.5 * LEASE_TTL_S
     while monotonic() < until:
-        await other.beat()
-        taken = await other.reclaim(silence_ms=round(LEASE_TTL_S * 1000), rest_ms=0)
+        await beat(other)
+        taken = await other.reclaim(silence_ms=round(LEASE_TTL_S * 1000), delay_ms=0)
         assert taken == 0
         await asyncio.sleep(0.05)
     assert (frontier.owner, pool.held) == (owner, 1)
@@ -147,7 +146,7 @@ async def full(redis_url: str) -> AsyncIterator[Frontier]:
         yield frontier
 
 
-def intake(frontier: Frontier, spill: Spill, health: MongoHealth) -> Intake:
+def intake(frontier: Frontier, spill: Spill, health: ServerHealth) -> Intake:
     async def add(found: Sequence[Entry], mode: str) -> Added:
         return await frontier.add(found, mode=mode)
 
@@ -167,7 +166,7 @@ async def test_an_idle_process_does_not_wait_for_ever_for_urls_that_mongodb_keep
 ) -> None:
     monkeypatch.setattr("crawler.scheduling.intake._ASK_AGAIN_S", 0.0)
     spill = Spill((await servers.mongo())[mongo_db_name]["spilled"], CRAWL)
-    health = MongoHealth()
+    health = mongo_health()
     found = intake(full, spill, health)
     async with asyncio.timeout(SOON_S):
         assert await found.take_in() == 0

@@ -20,7 +20,7 @@ from crawler.frontier.start_urls import StartUrls
 from crawler.scheduling.intake import Intake
 from crawler.servers.redis.connection import connect
 from crawler.storage.spill import Spill
-from tests.integration.frontier.fleet import CRAWL, T0, claim, crawl, entries, entry
+from tests.integration.frontier.fleet import CRAWL, T0, beat, claim, crawl, entries, entry
 from tests.support.crawlers import project_crawler
 from tests.support.private_mongo import PrivateMongo
 
@@ -37,7 +37,7 @@ async def frontier(redis_url: str) -> AsyncIterator[Frontier]:
     client = await connect(redis_url)
     frontier = Frontier(client, CRAWL, tuning=Tuning(full_at=3))
     await frontier.open()
-    await frontier.beat(now_ms=T0)
+    await beat(frontier, now_ms=T0)
     yield frontier
     await client.aclose()
 

@@ -62,4 +62,4 @@ def test_a_limit_of_waiting_urls_is_for_all_shards_together(
     waiting: int, shards: int, full_at: int
 ) -> None:
     whole = tuning(project_crawler(FRONTIER_MAX_WAITING=waiting).settings, beat_s=2.0)
-    assert whole.of_a_shard(shards).full_at == full_at
+    assert whole.per_shard(shards).full_at == full_at

@@ -4,24 +4,34 @@ from typing import Any
 
 import pytest
 
-from crawler.frontier import ADD_MAX, Entry
+from crawler.frontier import ADD_MAX, Entry, Frontier
 from crawler.frontier.entry import encode
-from crawler.frontier.frontier import add
-from crawler.frontier.shards import shard_of
+from crawler.frontier.shards import shard_of, tags
 
 ENTRIES = [Entry(number, f"http://h{number}.test/") for number in range(5)]
 
 
-async def sent(shards: int, entries: list[Entry | bytes]) -> tuple[str, list[tuple[str, bytes]]]:
-    """The answers, and what each call took; a shard answers with its number."""
-    calls: list[tuple[str, bytes]] = []
+class Server:
+    """Redis that notes the calls of add; a shard answers with its number, or as it is told to."""
 
-    async def run(_verb: str, tag: str, data: bytes, lengths: bytes, *_more: Any) -> bytes:
-        calls.append((tag, data))
-        return tag.encode() * (len(lengths) // 4)
+    def __init__(self, shards: int, answer: bytes = b"") -> None:
+        self.calls: list[tuple[int, bytes]] = []
+        self._tags = tags("web", shards)
+        self._answer = answer
 
-    tags = [str(shard) for shard in range(shards)]
-    return (await add(run, tags, entries, mode="new", seen_argument="")).answers, calls
+    async def evalsha(
+        self, _sha: str, _keys: int, tag: str, data: bytes, lengths: bytes, *_more: Any
+    ) -> bytes:
+        shard = self._tags.index(tag)
+        self.calls.append((shard, data))
+        return self._answer or str(shard).encode() * (len(lengths) // 4)
+
+
+async def sent(shards: int, entries: list[Entry | bytes]) -> tuple[str, list[tuple[int, bytes]]]:
+    """The answers, and what each call took."""
+    server = Server(shards)
+    added = await Frontier(server, "web", shards=shards).add(entries)
+    return added.answers, server.calls
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -43,8 +53,6 @@ async def test_a_call_takes_so_many() -> None:
 
 @pytest.mark.parametrize("shards", [1, 3])
 async def test_an_answer_for_other_urls_is_an_error(shards: int) -> None:
-    async def run(*_args: Any) -> bytes:
-        return b"1" * 9
-
+    frontier = Frontier(Server(shards, b"1" * 9), "web", shards=shards)
     with pytest.raises(ValueError, match="9 answers to"):
-        await add(run, ["a"] * shards, ENTRIES, mode="new", seen_argument="")
+        await frontier.add(ENTRIES)

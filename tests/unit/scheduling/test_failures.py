@@ -18,7 +18,7 @@ from crawler.frontier import Added, Entry, Kind, Lease
 from crawler.items import NOT_MODIFIED, Page
 from crawler.scheduling.adder import SeenCache, UrlAdder
 from crawler.scheduling.retry_policy import Bury, Retry
-from crawler.servers.redis.health import GaveUp
+from crawler.servers.health import GaveUp
 from crawler.util.file_limit import OutOfSockets
 from crawler.util.request_meta import LEASE
 from tests.support.waiting import until

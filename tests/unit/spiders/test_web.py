@@ -15,7 +15,7 @@ from crawler.frontier import Added
 from crawler.items import Page
 from crawler.pipelines.duplicates import Duplicates
 from crawler.scheduling.completion import REDIS_LOST
-from crawler.servers.redis.health import GaveUp
+from crawler.servers.health import GaveUp
 from crawler.settings import ITEM_PIPELINES
 from crawler.spiders.web import WebSpider
 from crawler.util.request_meta import LEASE

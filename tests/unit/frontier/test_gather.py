@@ -1,12 +1,12 @@
 """Calls to several shards: one that fails keeps the others from nothing."""
 
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from crawler.frontier.shards import each_shard
+from crawler.frontier.shards import gather
 
 AWAY, WRONG = RedisConnectionError("away"), ValueError("wrong")
 
@@ -25,23 +25,23 @@ class Shards:
         return number
 
     @property
-    def calls(self) -> list[Callable[[], Awaitable[int]]]:
-        return [partial(self.call, number) for number in range(4)]
+    def calls(self) -> list[Coroutine[Any, Any, int]]:
+        return [self.call(number) for number in range(4)]
 
 
 async def test_answers_come_in_the_order_of_the_calls() -> None:
-    assert await each_shard(Shards().calls) == [0, 1, 2, 3]
-    assert await each_shard([]) == []
+    assert await gather(Shards().calls) == [0, 1, 2, 3]
+    assert await gather([]) == []
 
 
 @pytest.mark.parametrize("error", [AWAY, WRONG])
 async def test_an_error_of_any_kind_is_raised_when_all_were_called(error: Exception) -> None:
     shards = Shards(s1=error)
     with pytest.raises(type(error)):
-        await each_shard(shards.calls)
+        await gather(shards.calls)
     assert sorted(shards.called) == [0, 1, 2, 3]
 
 
 async def test_what_is_worth_another_try_is_raised_before_what_is_not() -> None:
     with pytest.raises(RedisConnectionError):
-        await each_shard(Shards(s1=WRONG, s3=AWAY).calls)
+        await gather(Shards(s1=WRONG, s3=AWAY).calls)

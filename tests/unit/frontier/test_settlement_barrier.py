@@ -3,7 +3,8 @@
 import asyncio
 
 from crawler.frontier import Added, Lease
-from crawler.frontier.acknowledgements import SAFE_AFTER_S, Add, RecentAdds, SettlementBarrier
+from crawler.frontier.lane import SAFE_AFTER_S, Add, RecentAdds
+from crawler.frontier.outbox import SettlementBarrier
 from tests.integration.frontier.fleet import entry
 
 
@@ -27,7 +28,7 @@ class Masters:
 
     def beat(self, shard: int, at_s: float) -> None:
         self.recents[shard].seen_alive(at_s)
-        self.barrier.look(shard)
+        self.barrier.check(shard)
 
 
 async def test_what_no_master_can_lose_is_settled_at_once() -> None:
@@ -69,7 +70,7 @@ async def test_links_that_are_made_once_more_are_waited_for_again() -> None:
     masters = Masters()
     add = masters.acknowledge(1, 10.0)
     masters.finish("page", claimed_s=9.0)
-    assert masters.recents[1].doubtful() == [add]
+    assert masters.recents[1].take_doubtful() == [add]
     masters.beat(1, 30.0)
     assert masters.settled == []
     masters.recents[1].acknowledged(add, Added("0"), now_s=31.0)

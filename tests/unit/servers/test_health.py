@@ -1,15 +1,26 @@
-"""How long an absence of Redis is borne."""
+"""One line when a server goes away, one when it is back, and how long its callers wait."""
 
 import asyncio
 
 import pytest
+from pymongo.errors import NetworkTimeout
 from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from crawler.servers.redis import health
-from crawler.servers.redis.health import LEASES, OUTBOX, GaveUp, RedisHealth
+from crawler.servers import health
+from crawler.servers.health import (
+    LEASES,
+    OUTBOX,
+    PAGES,
+    SPILLED_URLS,
+    GaveUp,
+    ServerHealth,
+    mongo_health,
+    redis_health,
+)
 
 AWAY = ConnectionError("nobody there")
+MONGO_AWAY = NetworkTimeout("timed out (configured timeouts: socketTimeoutMS: 20.0ms)")
 
 
 @pytest.fixture
@@ -19,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def away(found: RedisHealth) -> bool:
+def away(found: ServerHealth) -> bool:
     try:
         found.failed(LEASES, AWAY)
     except GaveUp:
@@ -28,7 +39,7 @@ def away(found: RedisHealth) -> bool:
 
 
 def test_a_crawl_waits_for_ever_unless_it_is_told_not_to(clock: list[float]) -> None:
-    patient, strict = RedisHealth(), RedisHealth(30.0)
+    patient, strict = redis_health(), redis_health(30.0)
     for found in (patient, strict):
         assert away(found)
     clock[0] += 31
@@ -38,7 +49,7 @@ def test_a_crawl_waits_for_ever_unless_it_is_told_not_to(clock: list[float]) -> 
 
 @pytest.mark.parametrize("give_up_s", [0.0, 3600.0])
 def test_a_process_that_closes_does_not_wait_long(clock: list[float], give_up_s: float) -> None:
-    found = RedisHealth(give_up_s)
+    found = redis_health(give_up_s)
     assert away(found)
     found.closing()
     assert away(found)
@@ -48,7 +59,7 @@ def test_a_process_that_closes_does_not_wait_long(clock: list[float], give_up_s:
 
 
 def test_closing_makes_nobody_more_patient(clock: list[float]) -> None:
-    found = RedisHealth(2.0)
+    found = redis_health(2.0)
     found.closing()
     assert away(found)
     clock[0] += 3
@@ -60,7 +71,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_who_is_answered_does_not_speak_for_who_is_not(caplog: pytest.LogCaptureFixture) -> None:
-    found = RedisHealth()
+    found = redis_health()
     for _ in range(3):
         # A full server refuses links and takes beats.
         found.failed(OUTBOX, OutOfMemoryError("OOM command not allowed"))
@@ -87,7 +98,7 @@ def test_who_is_answered_does_not_speak_for_who_is_not(caplog: pytest.LogCapture
 def test_the_line_says_what_to_do(
     caplog: pytest.LogCaptureFixture, error: Exception, word: str
 ) -> None:
-    RedisHealth().failed(OUTBOX, error)
+    redis_health().failed(OUTBOX, error)
     [record] = caplog.records
     assert str(error) in record.getMessage()
     assert word in record.getMessage()
@@ -96,7 +107,7 @@ def test_the_line_says_what_to_do(
 def test_what_somebody_has_to_do_is_told_when_it_turns_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    found = RedisHealth()
+    found = redis_health()
     for _ in range(3):
         found.failed(LEASES, AWAY)
         found.failed(OUTBOX, AuthenticationError("Authentication required."))
@@ -108,7 +119,7 @@ async def test_whoever_waits_for_the_next_try_hears_of_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(health, "_CLOSING_S", 0.01)
-    found = RedisHealth()
+    found = redis_health()
     assert away(found)
     waiting = asyncio.create_task(found.wait(3600))
     await asyncio.sleep(0.02)
@@ -117,3 +128,29 @@ async def test_whoever_waits_for_the_next_try_hears_of_the_end(
     async with asyncio.timeout(60):
         await waiting
     assert found.given_up
+
+
+def test_mongo_is_back_when_all_that_failed_works(caplog: pytest.LogCaptureFixture) -> None:
+    found = mongo_health()
+    for _ in range(2):
+        found.failed(PAGES, MONGO_AWAY)
+        found.failed(SPILLED_URLS, MONGO_AWAY)
+    assert found.trouble == (
+        "MongoDB has not answered for 0 s; pages, URLs kept there wait (timed out)"
+    )
+    # A server whose disk is full answers to reads.
+    found.worked(SPILLED_URLS)
+    assert "pages wait" in found.trouble
+    found.worked(PAGES)
+    assert found.trouble == ""
+    lines = [record.getMessage()[:15] for record in caplog.records]
+    assert lines == ["MongoDB is away", "MongoDB is back"]
+
+
+def test_a_mongo_that_takes_writes_can_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    found = mongo_health()
+    found.failed(SPILLED_URLS, MONGO_AWAY)
+    found.worked(PAGES)
+    assert found.trouble == ""
+    found.worked(PAGES)
+    assert caplog.text.count("MongoDB is back") == 1
