@@ -100,7 +100,7 @@ class Scheduler(BaseScheduler):
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
-        """The scheduler of a running crawl."""
+        """Return the instance of this crawl."""
         scheduler = crawler.engine.scheduler
         if not isinstance(scheduler, cls):
             raise ConfigurationError(
@@ -245,7 +245,7 @@ class Scheduler(BaseScheduler):
             *(self.leases, self.recrawls, self.adder.arrival, self._engine.run_fewer),
         )
         await self.frontier.create()
-        self._control = await CrawlControl.of(parts.redis, self.crawl, self.urls)
+        self._control = await CrawlControl.open(parts.redis, self.crawl, self.urls)
         self.urls = self._control.urls
         reader = reader_for(self._spider, parts.pushed.key, self.entry_of, self.urls)
         self._intake = Intake(

@@ -46,7 +46,7 @@ class CrawlContext:
 
     async def control(self) -> CrawlControl:
         """Return the crawl's control, or raise NotFound while there is no such crawl."""
-        return await CrawlControl.of(self.redis, self.name, self.urls)
+        return await CrawlControl.open(self.redis, self.name, self.urls)
 
 
 # SecurityMiddleware has checked the token by then; this is for the OpenAPI document.

@@ -35,7 +35,7 @@ async def count_urls(redis: Client, crawl: str, spider: str) -> int | None:
     except NotFound:
         return None
     found.check_spider(crawl, spider)
-    return (await (await CrawlControl.of(redis, crawl)).sizes()).added
+    return (await (await CrawlControl.open(redis, crawl)).sizes()).added
 
 
 def confirm_deletion(crawl: str, urls: int, *, yes: bool) -> None:
@@ -47,7 +47,7 @@ def confirm_deletion(crawl: str, urls: int, *, yes: bool) -> None:
 
 async def delete_crawl(crawl: str, servers: Servers, settings: BaseSettings) -> int:
     """Delete a crawl that no process works on; return the number of deleted keys."""
-    control = await CrawlControl.of(await servers.redis(), crawl)
+    control = await CrawlControl.open(await servers.redis(), crawl)
     # URLs are spilled to MongoDB only after some were refused. Connect before anything is deleted:
     # it may be away.
     refused = (await control.sizes()).refused

@@ -69,7 +69,7 @@ def on_crawl(
 
         async def connect(servers: Servers, redis: Client) -> None:
             try:
-                control = await CrawlControl.of(redis, crawl, urls)
+                control = await CrawlControl.open(redis, crawl, urls)
             except NotFound as error:
                 raise NotFound(f"{error} `scrapy frontier crawls` lists those that are.") from error
             await work(VerbContext(crawl, control, arguments, servers, settings))
@@ -132,7 +132,7 @@ async def _crawl_row(redis: Client, crawl: str, version: str) -> dict[str, Any]:
     if version not in meta.READABLE:
         row |= dict.fromkeys(("pages", "waiting", "leased", "processes"))
         return row | {"note": f"of another version of this program (data model {version})"}
-    control = await CrawlControl.of(redis, crawl)
+    control = await CrawlControl.open(redis, crawl)
     sizes = await control.sizes()
     return row | {
         "pages": sizes.pages,

@@ -91,7 +91,7 @@ class ContentIndex:
         return cls(redis, Layout.made_for(tags, made_for), max_distance)
 
     @classmethod
-    async def of(cls, redis: Any, crawl: str, tags: Sequence[str]) -> Self | None:
+    async def open_existing(cls, redis: Any, crawl: str, tags: Sequence[str]) -> Self | None:
         """The contents of a crawl that has some, to forget one."""
         made_for = await redis.hget(_meta(crawl), "pages")
         return cls(redis, Layout.made_for(tags, int(made_for)), 0) if made_for else None
@@ -362,6 +362,6 @@ class Content(NamedTuple):
 class Duplicate(NamedTuple):
     """The page that has this content already."""
 
-    of: int
+    original: int
     # Bits that differ; None when the bytes are the same.
     distance: int | None

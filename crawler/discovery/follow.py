@@ -79,7 +79,7 @@ class LinkFollower:
     def queue_of(self, entry: Entry, *, unchanged: bool) -> int:
         """The front queue of a page that is visited again."""
         host = host_of(entry.url)
-        urls, inbound = self.hosts.of(host)
+        urls, inbound = self.hosts.counts(host)
         # One that was visited is not new.
         points = self._scorer.host_points(host, (max(urls, NEW_HOST_URLS), inbound))
         score = self._scorer.score(entry.url, entry.depth, points, Facts(unchanged=unchanged))

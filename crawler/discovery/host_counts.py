@@ -32,7 +32,7 @@ class HostTally:
         self._untold: dict[str, Counts] = {}
         self._size = size
 
-    def of(self, host: str) -> Counts:
+    def counts(self, host: str) -> Counts:
         """What is known of a host, by anyone."""
         return self._known.get(host, _NONE)
 

@@ -138,7 +138,7 @@ class Selection:
         if host != self._host and rules.urls.registered_domain(host) != self._domain:
             counts = rules.hosts.add(host, 0, 1)
         else:
-            counts = rules.hosts.of(host)
+            counts = rules.hosts.counts(host)
         points = rules.scorer.host_points(host, counts)
         found = self._linked[host] = points, rules.urls.group_skip(url)
         return found

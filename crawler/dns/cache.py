@@ -233,7 +233,9 @@ class DnsCache:
             return None
         try:
             key = self._key(host)
-            packed, left_ms = await CommandBatcher.of(self.redis).ask(("GET", key), ("PTTL", key))
+            packed, left_ms = await CommandBatcher.for_client(self.redis).ask(
+                ("GET", key), ("PTTL", key)
+            )
         except RedisAway as error:
             logger.debug("Cannot read the address of %s from Redis: %s", host, error)
             return None
@@ -253,7 +255,7 @@ class DnsCache:
             if left_ms > 0:
                 packed = msgpack.packb(record.addresses)
                 command = ("SET", self._key(host), packed, "PX", left_ms)
-                await CommandBatcher.of(self.redis).ask(command)
+                await CommandBatcher.for_client(self.redis).ask(command)
         except RedisAway as error:
             logger.debug("Cannot share the address of %s: %s", host, error)
 

@@ -84,7 +84,7 @@ class CrawlControl:
         self._tags = self._scripts.tags
 
     @classmethod
-    async def of(cls, redis: Client, crawl: str, urls: Urls = DEFAULT) -> Self:
+    async def open(cls, redis: Client, crawl: str, urls: Urls = DEFAULT) -> Self:
         """Open a crawl that exists; `urls` are the rules by which it compares URLs."""
         return cls(redis, crawl, await read(redis, crawl), urls)
 
@@ -104,7 +104,9 @@ class CrawlControl:
 
     async def sizes_by_shard(self) -> list[Sizes]:
         """Count the URLs in each state, for each shard."""
-        return [Sizes.of(numbers) for numbers in await self._scripts.run_on(None, "sizes")]
+        return [
+            Sizes.from_numbers(numbers) for numbers in await self._scripts.run_on(None, "sizes")
+        ]
 
     async def delayed_buckets(self) -> tuple[int, int]:
         """Return the number of buckets of delayed URLs, and when the first is due, in ms or 0."""
@@ -360,7 +362,7 @@ class CrawlControl:
                 leased = error
         if leased is not None and not forgotten:
             raise leased
-        contents = await ContentIndex.of(self._redis, self._crawl, self._tags)
+        contents = await ContentIndex.open_existing(self._redis, self._crawl, self._tags)
         if contents is not None:
             await contents.forget(fingerprint(url))
         if forgotten:

@@ -357,7 +357,7 @@ class Frontier:
     async def sizes(self, shard: int | None = None) -> Sizes:
         """Count the URLs in each state, in one shard or in all of them."""
         shards = range(self.shards) if shard is None else (shard,)
-        parts = [Sizes.of(each) for each in await self.scripts.run_on(shards, "sizes")]
+        parts = [Sizes.from_numbers(each) for each in await self.scripts.run_on(shards, "sizes")]
         return sum(parts[1:], parts[0])
 
     async def count_hosts(

@@ -139,7 +139,7 @@ class Sizes:
     paused: int
 
     @classmethod
-    def of(cls, numbers: list[int]) -> Sizes:
+    def from_numbers(cls, numbers: list[int]) -> Sizes:
         return cls(tuple(numbers[:5]), *numbers[5:])
 
     @property

@@ -43,7 +43,7 @@ class HostRulesMiddleware:
         lease: Lease | None = request.meta.get(LEASE)
         if lease is None:
             return None
-        rule = self._rules.of(lease.entry.host)
+        rule = self._rules.for_host(lease.entry.host)
         if rule.blocked:
             self._crawler.stats.inc_value("host_rules/blocked")
             raise Forbidden(Forbidden.BY_HOST_RULES, f"HOST_RULES block {lease.entry.host}")
@@ -56,7 +56,7 @@ class HostRulesMiddleware:
             return None
         scheduler = Scheduler.of(self._crawler)
         try:
-            control = await CrawlControl.of(
+            control = await CrawlControl.open(
                 await Servers.of(self._crawler).redis(), scheduler.crawl
             )
             state = await control.host(lease.entry.host, **orders)

@@ -120,7 +120,7 @@ class Duplicates:
             return item
         self._count("compared")
         if duplicate is not None:
-            item.duplicate_of = f"{duplicate.of:016x}"
+            item.duplicate_of = f"{duplicate.original:016x}"
             item.duplicate_distance = duplicate.distance
             self._count("exact" if duplicate.distance is None else "near")
         elif item.blocks is not None:

@@ -72,7 +72,7 @@ class HostDelays:
 
         `unanswered` is for connections that failed or timed out.
         """
-        rule = self.rules.of(host)
+        rule = self.rules.for_host(host)
         spacing_s = 60 / rule.per_minute if rule.per_minute else 0.0
         if spacing_s and (rule.parallelism or self._parallelism) > 1:
             # The frontier then counts the delay from start to start.
@@ -148,7 +148,7 @@ class HostHealth:
     """Overloads and failures of hosts, counted for the whole fleet."""
 
     def __init__(self, redis: Redis, *, quiet_s: float, fine_s: float = _FINE_S) -> None:
-        self._commands = CommandBatcher.of(redis)
+        self._commands = CommandBatcher.for_client(redis)
         self._quiet_s = quiet_s
         self._fine_s = min(fine_s, _FINE_S)
         self._fine: OrderedDict[str, float] = OrderedDict()

@@ -35,7 +35,7 @@ class HostRules:
         self._default = HostRule(per_minute=per_minute or None)
         self._rules = {_pattern(name): self._rule(name, rule) for name, rule in given.items()}
 
-    def of(self, host: str) -> HostRule:
+    def for_host(self, host: str) -> HostRule:
         """Return the rule of a host, which is given with its port if that is not the default."""
         if not self._rules:
             return self._default

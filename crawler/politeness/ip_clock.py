@@ -66,7 +66,7 @@ class IpClock:
             return 0
         command = ("EVAL", _NEXT_START, 1, f"address:{address}", group, self._delay_ms, now_ms)
         try:
-            (wait_ms,) = await CommandBatcher.of(await self._connect()).ask(command)
+            (wait_ms,) = await CommandBatcher.for_client(await self._connect()).ask(command)
         except RedisAway:
             return _AWAY_DELAY_MS
         if wait_ms:

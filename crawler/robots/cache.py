@@ -116,7 +116,7 @@ class RobotsCache:
         size: int,
         forbidden_is: bytes = FORBIDDEN_FILE_RULES["allow"],
     ) -> None:
-        self._commands = CommandBatcher.of(redis)
+        self._commands = CommandBatcher.for_client(redis)
         self._user_agent = user_agent
         self._ttl_s = ttl_s
         self._errors = Backoff(error_ttl_s, max(error_ttl_s, _ERROR_TTL_MAX_S))

@@ -80,7 +80,7 @@ class RecrawlTuning:
             )
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def from_mapping(cls, given: Mapping[str, Any]) -> Self:
         """The defaults with some values changed; ValueError says what is wrong."""
         names = [field.name for field in fields(cls)]
         unknown = set(given) - set(names)
@@ -95,7 +95,7 @@ DEFAULTS = RecrawlTuning()
 def recrawl_tuning(settings: BaseSettings) -> RecrawlTuning:
     """Return the defaults as RECRAWL changes them, or raise ConfigurationError."""
     try:
-        return RecrawlTuning.of(value(settings, "RECRAWL"))
+        return RecrawlTuning.from_mapping(value(settings, "RECRAWL"))
     except ValueError as error:
         raise ConfigurationError(f"RECRAWL {error}.") from error
 

@@ -102,7 +102,7 @@ class Servers:
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
-        """The instance that serves this crawl."""
+        """Return the instance of this crawl."""
         servers = crawler.get_extension(cls)
         if servers is None:
             raise ConfigurationError(

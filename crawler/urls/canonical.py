@@ -370,7 +370,7 @@ class Parameters:
     sessions: frozenset[str]
 
     @classmethod
-    def of(cls, lines: Iterable[str]) -> Self:
+    def parse(cls, lines: Iterable[str]) -> Self:
         """Read `name`, `prefix*` and `name=id`; ValueError names a line that is none of them."""
         names, prefixes, sessions = set(), set(), set()
         for line in lines:
@@ -406,7 +406,7 @@ def is_session_id(value: str) -> bool:
 def dropped_parameters(more: tuple[str, ...] = ()) -> Parameters:
     """The bundled list, and more in its notation."""
     bundled = files(__package__).joinpath("dropped_parameters.txt").read_text(encoding="utf-8")
-    return Parameters.of([*bundled.splitlines(), *more])
+    return Parameters.parse([*bundled.splitlines(), *more])
 
 
 @dataclass(frozen=True, slots=True)

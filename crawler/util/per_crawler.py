@@ -1,4 +1,8 @@
-"""What all components of a crawl share: made once for a crawler, kept by it, gone with it."""
+"""One instance of a class for each crawl: made once, kept by Scrapy's crawler, gone with it.
+
+A class that all components of a crawl share has a classmethod `of(crawler)` that returns the
+instance of this crawl. Nothing else in the project is named `of`.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,15 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-# Of Scrapy's crawler object. A table of our own, however weak, would keep what knows its crawler,
-# and so all that a crawl ever had, for as long as the program runs.
+# Of Scrapy's crawler object. A table of our own, even a weak one, would keep instances that refer
+# to their crawler, and with them the whole crawl, until the program ends.
 _ATTRIBUTE = "_shared_by_components"
 
 T = TypeVar("T")
 
 
 def shared(kind: type[T], crawler: Crawler, make: Callable[[], T]) -> T:
-    """The one of this kind, made now if there is none."""
+    """Return the crawl's instance of this class; `make` is called if there is none yet."""
     known: dict[type, T] = vars(crawler).setdefault(_ATTRIBUTE, {})
     if kind not in known:
         known[kind] = make()

@@ -79,7 +79,7 @@ async def _run(
     crawler.signals.connect(keep, signals.item_scraped, weak=False)
     task = asyncio.ensure_future(runner.crawl(crawler))
     await asyncio.wait([task], timeout=_DEADLINE_S)
-    control = await CrawlControl.of(redis, spider.name)
+    control = await CrawlControl.open(redis, spider.name)
     sizes = await control.sizes()
     hosts = [host for host in site.requests if f".{host}".rpartition(spider.name)[0].endswith(".")]
     return {

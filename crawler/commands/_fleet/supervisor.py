@@ -175,5 +175,5 @@ class CrawlSnapshot:
     async def _read(self) -> None:
         # A crawl that nobody has begun has no sizes.
         with suppress(CrawlerError, *RedisAway):
-            self._sizes = await (await CrawlControl.of(self._redis, self._crawl)).sizes()
+            self._sizes = await (await CrawlControl.open(self._redis, self._crawl)).sizes()
             self._fleet = await ledger.read(self._redis, self._crawl, minutes=1)

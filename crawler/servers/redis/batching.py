@@ -36,7 +36,7 @@ class CommandBatcher:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     @classmethod
-    def of(cls, redis: Client) -> CommandBatcher:
+    def for_client(cls, redis: Client) -> CommandBatcher:
         """What all who use this client share."""
         found = cls._of_clients.get(id(redis))
         if found is None:

@@ -86,7 +86,7 @@ def test_the_crawls_of_a_redis_are_listed(verbs: Verbs) -> None:
     async def add_others() -> None:
         async with await connect(verbs.redis_url) as redis:
             await Frontier(redis, "an other").open()
-            await (await CrawlControl.of(redis, "web")).pause()
+            await (await CrawlControl.open(redis, "web")).pause()
             await redis.hset("{old}:crawl", "version", "1")
             # Nearly the name of a crawl's record.
             await redis.set("{no}:crawl", "1")
@@ -182,7 +182,7 @@ def test_what_is_no_host_is_named(verbs: Verbs) -> None:
 
 async def exclude(redis_url: str, host: str) -> None:
     redis = await connect(redis_url)
-    await (await CrawlControl.of(redis, "web")).host(host, exclude=True)
+    await (await CrawlControl.open(redis, "web")).host(host, exclude=True)
     await redis.aclose()
 
 
@@ -275,7 +275,7 @@ def test_a_crawl_says_what_it_would_not_follow(
 
 async def set_options(redis_url: str, values: dict[str, Any]) -> None:
     redis = await connect(redis_url)
-    await (await CrawlControl.of(redis, "web")).set_options(values)
+    await (await CrawlControl.open(redis, "web")).set_options(values)
     await redis.aclose()
 
 

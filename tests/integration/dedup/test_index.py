@@ -63,7 +63,7 @@ async def test_the_same_bytes_are_an_exact_duplicate(
     content = Content(DIGEST, simhash)
     await keep(await seen_in(redis_client), THREE, content)
     assert await (await seen_in(redis_client)).find(TWO, content) == Duplicate(
-        of=THREE, distance=None
+        original=THREE, distance=None
     )
 
 
@@ -71,7 +71,7 @@ async def test_the_bytes_are_looked_at_before_the_text(redis_client: Client) -> 
     seen = await seen_in(redis_client)
     await keep(seen, ONE, text(0, b"1" * 32))
     await keep(seen, TWO, Content(DIGEST, SIMHASH ^ 2**63))
-    assert await seen.find(THREE, TEXT) == Duplicate(of=TWO, distance=None)
+    assert await seen.find(THREE, TEXT) == Duplicate(original=TWO, distance=None)
 
 
 async def test_a_page_is_no_duplicate_of_itself(redis_client: Client) -> None:
@@ -88,7 +88,7 @@ async def test_texts_that_differ_little_are_near_duplicates(
 ) -> None:
     await keep(await seen_in(redis_client, pages=pages), ONE, TEXT)
     found = await (await seen_in(redis_client, pages=pages)).find(TWO, text(bits))
-    assert found == Duplicate(of=ONE, distance=bits.bit_count())
+    assert found == Duplicate(original=ONE, distance=bits.bit_count())
 
 
 @pytest.mark.parametrize("bits", [0b1111, 1 | 1 << 16 | 1 << 32 | 1 << 48, 2**64 - 1])
@@ -112,7 +112,7 @@ async def test_the_nearest_is_named_and_of_several_the_oldest(redis_client: Clie
     await keep(seen, ONE, text(0b111, b"1" * 32))
     await keep(seen, TWO, text(0b1, b"2" * 32))
     await keep(seen, 4, text(0b1, b"4" * 32))
-    assert await seen.find(THREE, TEXT) == Duplicate(of=TWO, distance=1)
+    assert await seen.find(THREE, TEXT) == Duplicate(original=TWO, distance=1)
 
 
 async def test_short_texts_are_compared_by_their_bytes_only(redis_client: Client) -> None:
@@ -125,7 +125,7 @@ async def test_the_first_page_with_a_content_stays_the_original(redis_client: Cl
     seen = await seen_in(redis_client)
     await keep(seen, ONE, TEXT)
     await keep(seen, TWO, TEXT)
-    assert await seen.find(THREE, TEXT) == Duplicate(of=ONE, distance=None)
+    assert await seen.find(THREE, TEXT) == Duplicate(original=ONE, distance=None)
 
 
 async def test_of_two_that_were_stored_at_the_same_time_none_becomes_a_duplicate(
@@ -164,7 +164,7 @@ async def test_a_text_that_two_pages_have_stays_when_one_of_them_changes(
     await keep(seen, TWO, text(0, b"2" * 32))
     await keep(seen, ONE, None, before=text(0, b"1" * 32))
     for bit in range(0, 64, 7):
-        assert await seen.find(THREE, text(1 << bit)) == Duplicate(of=TWO, distance=1)
+        assert await seen.find(THREE, text(1 << bit)) == Duplicate(original=TWO, distance=1)
 
 
 @pytest.mark.parametrize("pages", [1000, LARGE])

@@ -82,7 +82,7 @@ class Place:
         return frontier
 
     async def control(self) -> CrawlControl:
-        return await CrawlControl.of(self.redis, CRAWL)
+        return await CrawlControl.open(self.redis, CRAWL)
 
     def tag(self, host: str) -> str:
         """The prefix of the keys of a host's shard."""

@@ -51,7 +51,7 @@ async def all_answer(client: Client) -> bool:
 async def test_each_command_has_an_outcome_of_its_own(
     masters: list[RedisProcess], client: Client
 ) -> None:
-    trips = CommandBatcher.of(client)
+    trips = CommandBatcher.for_client(client)
     keys = [f"k{n}" for n in range(30)]
     gone = {key for key in keys if client.get_node_from_key(key).port == masters[0].port}
     assert 0 < len(gone) < len(keys)
@@ -122,7 +122,7 @@ async def test_a_cluster_is_as_full_as_its_fullest_master_that_is_there(
     masters: list[RedisProcess], client: Client
 ) -> None:
     await Frontier(client, CRAWL, shards=SHARDS).open()
-    control = await CrawlControl.of(client, CRAWL)
+    control = await CrawlControl.open(client, CRAWL)
     assert await control.memory_share() == 0.0
     with masters[2].client as admin:
         admin.config_set("maxmemory", 2 * admin.info("memory")["used_memory"])

@@ -519,7 +519,7 @@ async def test_a_crawl_is_deleted_in_batches_and_its_neighbours_are_not(
     left = {key async for key in place.redis.scan_iter("*")}
     assert left == {b"{test2:0}:stats", b"{tes:0}:stats", b"{test}x", b"test:start_urls"}
     with pytest.raises(CrawlerError, match="no crawl 'test'"):
-        await CrawlControl.of(place.redis, CRAWL)
+        await CrawlControl.open(place.redis, CRAWL)
 
 
 async def test_memory_without_a_limit_is_never_full(control: CrawlControl) -> None:

@@ -186,7 +186,7 @@ async def test_records_beside_the_frontier_wait_for_a_disk(
 ) -> None:
     frontier = Frontier(client, CRAWL)
     await frontier.open()
-    control = await CrawlControl.of(client, CRAWL)
+    control = await CrawlControl.open(client, CRAWL)
     async with DnsServer() as dns:
         dns.set("h.test", "192.0.2.1")
         names = DnsCache(Lookup([dns.address], ipv6=False), size=10, min_ttl_s=60, max_ttl_s=3600)
@@ -224,4 +224,4 @@ async def test_a_disk_that_is_full_keeps_nobody_from_looking(
     await frontier.add(hosts(3))
     redis_process.fill_disk()
     assert (await frontier.sizes()).waiting == 3
-    assert (await (await CrawlControl.of(client, CRAWL)).sizes()).waiting == 3
+    assert (await (await CrawlControl.open(client, CRAWL)).sizes()).waiting == 3

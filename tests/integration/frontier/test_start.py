@@ -81,26 +81,26 @@ async def test_a_crawl_of_the_version_before_goes_on_and_keeps_that_version_out(
 ) -> None:
     await place.instance()
     await place.redis.hset(keys.crawl_meta(CRAWL), "version", 4)
-    await CrawlControl.of(place.redis, CRAWL)
+    await CrawlControl.open(place.redis, CRAWL)
     await place.instance()
     assert int(await place.redis.hget(keys.crawl_meta(CRAWL), "version")) == DATA_MODEL
 
 
 async def test_a_crawl_that_is_not_there_cannot_be_steered(place: Place) -> None:
     with pytest.raises(CrawlerError, match="There is no crawl 'nothing' in this Redis"):
-        await CrawlControl.of(place.redis, "nothing")
+        await CrawlControl.open(place.redis, "nothing")
 
 
 async def test_a_crawl_keeps_the_suffixes_that_it_began_with(place: Place) -> None:
     urls, url = Urls(UrlRules(group_by="domain")), "http://www.alice.github.io/"
     await place.instance()
-    new = await CrawlControl.of(place.redis, CRAWL, urls)
+    new = await CrawlControl.open(place.redis, CRAWL, urls)
     assert host_of(url)[new.urls.group_skip(url) :] == "alice.github.io"
     assert (await options.of_crawl(new)).private_suffixes
     # As former versions have created it.
     await place.redis.hdel(keys.crawl_meta(CRAWL), "suffixes")
     for _ in range(2):
-        former = await CrawlControl.of(place.redis, CRAWL, urls)
+        former = await CrawlControl.open(place.redis, CRAWL, urls)
         assert host_of(url)[former.urls.group_skip(url) :] == "github.io"
         assert not (await options.of_crawl(former)).private_suffixes
         assert not (await options.share(former, {})).private_suffixes

@@ -197,7 +197,7 @@ async def test_status_and_forget_tell_urls_apart_as_the_crawl_does(
     skip = urls.group_skip(url)
     await frontier.add([replace(entry(url), id=urls.fingerprint(url), group_skip=skip)])
     await crawl(frontier, await one(frontier))
-    control = await CrawlControl.of(place.redis, CRAWL, urls)
+    control = await CrawlControl.open(place.redis, CRAWL, urls)
     assert (await control.status("http://www.example.com/news")).state == "known"
     assert await control.forget("http://www.example.com/news")
     assert (await control.status(url)).state == "unseen"

@@ -264,7 +264,7 @@ async def test_a_server_that_forgot_a_process_learns_which_hosts_it_contacted(
             await fault.execute()
         while lease_pool.holds(lease):  # noqa: ASYNC110 - a beat finds out
             await asyncio.sleep(0.01)
-        control = await CrawlControl.of(redis, "test")
+        control = await CrawlControl.open(redis, "test")
         while not (await control.host("a.test")).clock_ms:  # noqa: ASYNC110 - the same beat
             await asyncio.sleep(0.01)
         server_ms = int((await redis.time())[0] * 1000)

@@ -284,10 +284,10 @@ async def test_only_new_links_count_for_a_trap(scheduler: WritingScheduler) -> N
 async def test_only_new_links_count_as_found_of_their_host(scheduler: WritingScheduler) -> None:
     found = follower(scheduler)
     await follow(found, SITE + "a", "http://h.test/b", SITE + "c")
-    assert (found.hosts.of("www.h.test"), found.hosts.of("h.test")) == ((2, 0), (1, 0))
+    assert (found.hosts.counts("www.h.test"), found.hosts.counts("h.test")) == ((2, 0), (1, 0))
     scheduler.answer = "0"
     await follow(found, SITE + "a", SITE + "b")
-    assert found.hosts.of("www.h.test") == (2, 0)
+    assert found.hosts.counts("www.h.test") == (2, 0)
 
 
 async def test_a_page_is_one_link_to_each_host_that_it_may_lead_to(

@@ -6,10 +6,10 @@ from crawler.discovery.priority import HostFacts
 
 def test_what_a_process_counts_it_knows_at_once() -> None:
     tally = HostTally(10)
-    assert tally.of("a.test") == HostFacts(urls=0, inbound=0)
+    assert tally.counts("a.test") == HostFacts(urls=0, inbound=0)
     tally.add("a.test", urls=2)
     tally.add("a.test", inbound=1)
-    assert tally.of("a.test") == HostFacts(urls=2, inbound=1)
+    assert tally.counts("a.test") == HostFacts(urls=2, inbound=1)
 
 
 def test_the_fleets_counts_replace_its_own_but_for_what_is_untold() -> None:
@@ -18,7 +18,7 @@ def test_the_fleets_counts_replace_its_own_but_for_what_is_untold() -> None:
     assert tally.take_untold(5) == {"a.test": (2, 0)}
     tally.add("a.test", inbound=3)
     tally.learn({"a.test": (40, 7)})
-    assert tally.of("a.test") == HostFacts(urls=40, inbound=10)
+    assert tally.counts("a.test") == HostFacts(urls=40, inbound=10)
     assert tally.take_untold(5) == {"a.test": (0, 3)}
     assert tally.take_untold(5) == {}
 
@@ -43,6 +43,6 @@ def test_the_memory_is_bounded() -> None:
     tally = HostTally(3)
     for number in range(100):
         tally.add(f"h{number}.test", urls=1)
-    assert tally.of("h0.test") == HostFacts(urls=0, inbound=0)
-    assert tally.of("h99.test") == HostFacts(urls=1, inbound=0)
+    assert tally.counts("h0.test") == HostFacts(urls=0, inbound=0)
+    assert tally.counts("h99.test") == HostFacts(urls=1, inbound=0)
     assert len(tally.take_untold(1000)) == 3

@@ -34,11 +34,11 @@ RULES = HostRules(
     ],
 )
 def test_the_longest_name_that_fits_has_its_say(host: str, rule: HostRule) -> None:
-    assert RULES.of(host) == rule
+    assert RULES.for_host(host) == rule
 
 
 def test_without_rules_nothing_is_different() -> None:
-    assert HostRules({}).of("h.test") == HostRule()
+    assert HostRules({}).for_host("h.test") == HostRule()
 
 
 @pytest.mark.parametrize(

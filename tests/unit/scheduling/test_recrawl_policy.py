@@ -272,7 +272,7 @@ def test_what_is_no_policy_is_refused_with_the_way_to_write_it(text: str) -> Non
 )
 def test_a_wrong_setting_is_named(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        RecrawlTuning.of(given)
+        RecrawlTuning.from_mapping(given)
 
 
 @pytest.mark.parametrize(

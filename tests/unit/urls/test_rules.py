@@ -146,6 +146,6 @@ def test_the_bundled_list_is_sorted_out() -> None:
 
 
 def test_comments_and_blank_lines_are_no_parameters() -> None:
-    assert Parameters.of(["# no", "", " A ", "b*"]) == Parameters(
+    assert Parameters.parse(["# no", "", " A ", "b*"]) == Parameters(
         frozenset({"a"}), ("b",), frozenset()
     )

@@ -36,7 +36,7 @@ def pipelines(redis_client: Redis, monkeypatch: pytest.MonkeyPatch) -> list[Any]
 async def test_what_many_ask_for_at_once_is_one_round_trip(
     redis_client: Redis, pipelines: list[Any]
 ) -> None:
-    trips = CommandBatcher.of(redis_client)
+    trips = CommandBatcher.for_client(redis_client)
     asked = [trips.ask(("SET", f"k{n}", n, "PX", 9000), ("GET", f"k{n}")) for n in range(100)]
     answers = await asyncio.gather(*asked)
     assert answers == [[True, str(n).encode()] for n in range(100)]
@@ -46,7 +46,7 @@ async def test_what_many_ask_for_at_once_is_one_round_trip(
 async def test_what_is_asked_for_meanwhile_is_the_next(
     redis_client: Redis, pipelines: list[Any]
 ) -> None:
-    trips = CommandBatcher.of(redis_client)
+    trips = CommandBatcher.for_client(redis_client)
 
     async def twice() -> list[Any]:
         return await trips.ask(("INCR", "n")) + await trips.ask(("INCR", "n"))
@@ -57,7 +57,7 @@ async def test_what_is_asked_for_meanwhile_is_the_next(
 
 
 async def test_whoever_gives_up_holds_nobody_up(redis_client: Redis) -> None:
-    trips = CommandBatcher.of(redis_client)
+    trips = CommandBatcher.for_client(redis_client)
     one, other = asyncio.create_task(trips.ask(("PING",))), trips.ask(("GET", "k"))
     asyncio.get_running_loop().call_soon(one.cancel)
     assert await other == [None]
@@ -66,7 +66,7 @@ async def test_whoever_gives_up_holds_nobody_up(redis_client: Redis) -> None:
 
 
 async def test_when_the_sender_is_ended_nobody_waits_for_ever(redis_client: Redis) -> None:
-    trips = CommandBatcher.of(redis_client)
+    trips = CommandBatcher.for_client(redis_client)
     first = asyncio.create_task(trips.ask(("PING",)))
     await asyncio.sleep(0)
     [sender] = trips._tasks.values()
@@ -82,7 +82,7 @@ async def test_when_the_sender_is_ended_nobody_waits_for_ever(redis_client: Redi
 
 async def test_what_redis_refuses_is_an_error_for_its_asker_alone(redis_client: Redis) -> None:
     await redis_client.set("text", "x")
-    trips = CommandBatcher.of(redis_client)
+    trips = CommandBatcher.for_client(redis_client)
     wrong, right = await asyncio.gather(
         trips.ask(("INCR", "text")), trips.ask(("GET", "text")), return_exceptions=True
     )
@@ -93,7 +93,7 @@ async def test_what_redis_refuses_is_an_error_for_its_asker_alone(redis_client: 
 async def test_an_absence_is_told_to_all_and_the_next_try_may_work() -> None:
     # Nothing listens on the discard port.
     async with Redis.from_url("redis://127.0.0.1:9") as away:
-        trips = CommandBatcher.of(away)
+        trips = CommandBatcher.for_client(away)
         for _ in range(2):
             found = await asyncio.gather(
                 *(trips.ask(("PING",)) for _ in range(3)), return_exceptions=True
@@ -103,8 +103,8 @@ async def test_an_absence_is_told_to_all_and_the_next_try_may_work() -> None:
 
 async def test_all_who_use_a_client_share_them_and_it_is_not_kept_for_ever(redis_url: str) -> None:
     redis = Redis.from_url(redis_url)
-    trips = CommandBatcher.of(redis)
-    assert CommandBatcher.of(redis) is trips
+    trips = CommandBatcher.for_client(redis)
+    assert CommandBatcher.for_client(redis) is trips
     before = len(CommandBatcher._of_clients)
     del redis, trips
     gc.collect()
@@ -113,7 +113,7 @@ async def test_all_who_use_a_client_share_them_and_it_is_not_kept_for_ever(redis
 
 async def test_a_cluster_takes_keys_of_all_its_nodes(redis_cluster_url: str) -> None:
     client = await connect(redis_cluster_url)
-    trips = CommandBatcher.of(client)
+    trips = CommandBatcher.for_client(client)
     asked = [trips.ask(("SET", f"k{n}", n), ("GET", f"k{n}")) for n in range(50)]
     assert await asyncio.gather(*asked) == [[True, str(n).encode()] for n in range(50)]
     cache = RobotsCache(client, "crawler", ttl_s=100.0, error_ttl_s=100.0, size=10)

@@ -8,7 +8,7 @@ from crawler.frontier import Sizes
 from crawler.monitoring.console.figures import Process, Snapshot
 from crawler.monitoring.console.summary import Commands, Summary
 
-EMPTY = Sizes.of([0] * 24)
+EMPTY = Sizes.from_numbers([0] * 24)
 SIZES = replace(
     EMPTY,
     front=(1, 20, 300, 0, 5),
