@@ -47,6 +47,11 @@ clean-data: $(CRAWL_INSTALLED) ## Delete the data in CRAWL_DIR (.crawl), unless 
 test: $(DEV_INSTALLED) ## Run the tests; ARGS="-k redis" runs some of them
 	@exec python -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS)
 
+.PHONY: coverage
+coverage: $(DEV_INSTALLED) ## Run the tests, and print how much of each package they execute
+	@$(MAKE) test ARGS='--cov=crawler --cov-report=json:.coverage.json $(ARGS)'; status=$$?; \
+	python -m tests.support.coverage_table .coverage.json; exit $$status
+
 .PHONY: storm
 storm: export STORM = 1
 storm: $(DEV_INSTALLED) ## Run the long versions of the tests that break things
