@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 import msgpack
 
-from crawler.dns.breaker import DnsBreaker
 from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.dns.lookup import Lookup
 from crawler.servers.redis.batching import CommandBatcher
 from crawler.servers.redis.errors import RedisAway
+from crawler.util.backoff import Backoff
+from crawler.util.breaker import CLOSED, Breaker
 from crawler.util.file_limit import OutOfSockets
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ _STALE_HOLD_S = 30.0
 # An answer that is used in the last tenth of its TTL is renewed in the background.
 _RENEW_SHARE = 0.1
 _PREFETCH_MAX = 64
+# While DNS is down, one lookup a second finds out whether it is back.
+_PROBES = Backoff(1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class DnsCache:
         size: int,
         min_ttl_s: float,
         max_ttl_s: float,
-        breaker: DnsBreaker | None = None,
+        breaker: Breaker | None = None,
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.redis: Redis | None = None
@@ -72,7 +75,7 @@ class DnsCache:
         self._size = size
         self._min_ttl_s = min_ttl_s
         self._max_ttl_s = max_ttl_s
-        self._breaker = breaker or DnsBreaker()
+        self._breaker = breaker or Breaker(8, within_s=30.0, backoff=_PROBES)
         self._count = count
         self._recent: OrderedDict[str, _Record] = OrderedDict()
         self._in_flight: dict[str, asyncio.Task[_Record | None]] = {}
@@ -116,7 +119,7 @@ class DnsCache:
         """
         now, started = monotonic(), []
         for host in hosts:
-            if self._breaker.is_open or len(self._in_flight) >= _PREFETCH_MAX:
+            if self._breaker.state != CLOSED or len(self._in_flight) >= _PREFETCH_MAX:
                 break
             record = self._recent.get(host)
             if (record is None or now >= record.renew_at) and host not in self._in_flight:

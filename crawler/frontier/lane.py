@@ -29,6 +29,7 @@ from crawler.frontier.frontier import Frontier
 from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Lease
 from crawler.servers.health import OUTBOX, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway, RedisFull
+from crawler.util.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +48,7 @@ SAFE_AFTER_S = 2.0
 # Longer than needed: repeating costs little, and a server may be slower than it should be. If a
 # server lost more than this before the last beat, it lost adds that nobody can repeat.
 KEPT_S = 10.0
-_BACKOFF_S = 0.1
-_BACKOFF_MAX_S = 5.0
+_BACKOFF = Backoff(0.1, 5.0, jitter=1.0)
 # Time between the beginnings of two flushes: for each lease under way, and at the most.
 _GAP_S = 0.001
 _GAP_MAX_S = 0.02
@@ -320,14 +320,14 @@ class Lane:
 
     async def _insist(self, call: Call) -> None:
         """Repeat a call until Redis has accepted it."""
-        backoff = _BACKOFF_S
+        failures = 0
         while True:
             try:
                 await call()
             except RedisAway as error:
                 self._health.failed(self._who, error)
-                await self._health.wait(backoff * (1 + random.random()))
-                backoff = min(backoff * 2, _BACKOFF_MAX_S)
+                failures += 1
+                await self._health.wait(_BACKOFF.delay_s(failures, random.random()))
             except GaveUp:
                 raise
             except Exception:

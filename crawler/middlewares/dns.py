@@ -8,6 +8,7 @@ does not answer while it answers others fails in the end.
 from __future__ import annotations
 
 import logging
+import math
 import random
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Self
@@ -24,6 +25,7 @@ from crawler.download.handler import DownloadHandler
 from crawler.frontier import Lease
 from crawler.scheduler import Scheduler
 from crawler.servers.connections import Servers
+from crawler.util.backoff import Backoff
 from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class Dns:
     def __init__(self, crawler: Crawler, *, retry_wait_s: float) -> None:
         self._crawler = crawler
         self._resolver = Resolver.of(crawler)
-        self._retry_wait_s = retry_wait_s
+        self._backoff = Backoff(retry_wait_s, math.inf, jitter=1.0)
         self._bounded_lookup = BoundedLookup(self._resolver.look_up)
         self._prefetch: DnsPrefetch | None = None
         # Host → lookups without an answer, and the cache's count of answers at the last one.
@@ -136,7 +138,7 @@ class Dns:
         self._troubled.move_to_end(host)
         if len(self._troubled) > _TROUBLED_HOSTS_MAX:
             self._troubled.popitem(last=False)
-        return self._retry_wait_s * float(2 ** max(0, tries - 1)) * (1 + random.random())
+        return self._backoff.delay_s(tries, random.random())
 
 
 def _is_ours(path: object) -> bool:

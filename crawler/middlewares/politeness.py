@@ -8,14 +8,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
-from scrapy.exceptions import (
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    ResponseDataLossError,
-)
 
-from crawler.download.errors import Malformed, StoppedTooLong
+from crawler.download.errors import failure_of
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.politeness.delay import Fetch
 from crawler.politeness.host_delays import HostDelays, retry_after_s
@@ -36,9 +30,6 @@ logger = logging.getLogger(__name__)
 
 _STARTED = "fetch_started"
 CRAWL_DELAY = "crawl_delay"
-_UNANSWERED = (DownloadConnectionRefusedError, DownloadFailedError, DownloadTimeoutError)
-# The host answered, if not as it should.
-_ANSWERED = (Malformed, ResponseDataLossError)
 
 
 class PolitenessMiddleware:
@@ -86,11 +77,8 @@ class PolitenessMiddleware:
             # The host was not contacted: its lease is handed back as it is.
             request.meta.pop(_STARTED, None)
             return
-        # A process that stood still says nothing about the host.
-        stood_still = isinstance(exception, StoppedTooLong)
-        answered = isinstance(exception, _ANSWERED)
-        unanswered = isinstance(exception, _UNANSWERED) and not (answered or stood_still)
-        lease = await self._release(request, None, unanswered=unanswered)
+        answered = failure_of(exception).answered
+        lease = await self._release(request, None, unanswered=answered is False)
         if lease is not None and answered:
             await self._host_delays.answered(lease.entry.host)
 

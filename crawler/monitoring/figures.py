@@ -1,4 +1,4 @@
-"""Figures of a crawl: the stat that counts each, its metric and its field in JSON. Pure.
+"""Figures of a crawl: the stat that counts each, its metric and its field in JSON.
 
 FIGURES is the only list of them. A new figure is a stat that a component counts and a row here;
 a test compares the rows with docs/metrics.md.
@@ -24,16 +24,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from crawler.download.errors import KINDS
+
 OTHER = "other"
 _CODES = frozenset(
     "200 201 202 203 204 206 300 301 302 303 304 307 308 400 401 402 403 404 405 406 408 409 410 "
     "412 413 414 415 416 418 421 422 423 425 426 429 431 451 500 501 502 503 504 505 507 508 520 "
     "521 522 523 524 525 526 530 999".split()
 )
-_CAUSES = frozenset(
-    "timeout refused connection malformed dns dns_nxdomain truncated private_address too_big "
-    "cancelled scheme stood_still callback_error item_error unreadable damaged poison".split()
-) | {f"status_{code}" for code in _CODES if code >= "400"}
+_CAUSES = {kind.reason for kind in KINDS} | {f"status_{code}" for code in _CODES if code >= "400"}
 _STATUS = "status_"
 
 

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import random
 import uuid
-from collections.abc import Iterable
 from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -22,6 +21,8 @@ from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.notices import Standstill
 from crawler.servers.health import LEASES, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway
+from crawler.util.backoff import Backoff
+from crawler.util.breaker import Breaker
 
 if TYPE_CHECKING:
     from crawler.scheduling.lease_pool import LeasePool
@@ -35,6 +36,8 @@ _IDLE_MAX_S = 1.0
 # Time for another process to move a URL, between two looks for the end.
 _LOOK_AGAIN_S = 0.05
 _FAILED_S = 5.0
+# Of a shard whose server does not answer.
+_BACKOFF = Backoff(0.1, 5.0, jitter=-0.5)
 
 
 class Claimer:
@@ -49,7 +52,9 @@ class Claimer:
         self._hooks = hooks
         self._request_ids: dict[int, str] = {}
         self._changed = asyncio.Event()
-        self._backoff, self._standstill = ShardBackoff(), Standstill()
+        self._standstill = Standstill()
+        # Breakers of the shards whose servers do not answer.
+        self._away: dict[int, Breaker] = {}
         self._silent: set[int] = set()
         self._looked_s = 0.0
 
@@ -59,7 +64,7 @@ class Claimer:
 
     def heard_by(self, shard: int) -> None:
         """Its server answers."""
-        self._backoff.worked(shard)
+        self._away.pop(shard, None)
         self._silent.discard(shard)
 
     def missed_by(self, shard: int) -> None:
@@ -131,7 +136,7 @@ class Claimer:
             await self._frontier.promote(shards=round_.due)
         if round_.due or round_.more:
             return 0
-        if not round_.leases and self._idle and not self._backoff and not self._silent:
+        if not round_.leases and self._idle and not self._away and not self._silent:
             verdict = await completion.look(round_)
             if verdict is Verdict.LOOK_AGAIN:
                 return _LOOK_AGAIN_S
@@ -148,9 +153,11 @@ class Claimer:
     async def _claim_round(self, room: int) -> Round:
         round_, pool = Round(), self._pool
         room, max_pages = await pool.completion.allowance(round_, room)
-        for shard in self._backoff.without(pool.shard_order):
+        for shard in list(pool.shard_order):
             if round_.leases >= room:
                 break
+            if shard in self._away and monotonic() < self._away[shard].retry_at:
+                continue
             async with pool.lock:
                 if shard in self._silent or not pool.is_alive(shard):
                     # It may be about to know another name, and nobody would beat for this one.
@@ -158,10 +165,12 @@ class Claimer:
                 try:
                     claim = await self._claim(shard, room - round_.leases, max_pages)
                 except RedisAway as error:
-                    self._backoff.failed(shard)  # the others may be there
+                    # The others may be there.
+                    breaker = self._away.setdefault(shard, Breaker(1, backoff=_BACKOFF))
+                    breaker.failed(monotonic(), random.random())
                     self._health.failed(LEASES, error)
                     continue
-                self._backoff.worked(shard)
+                self._away.pop(shard, None)
                 pool.claimed(claim.leases)
                 pool.completion.page_limit.claimed(len(claim.leases))
             round_.take(shard, claim)
@@ -190,37 +199,3 @@ class Claimer:
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause - _CLAIM_GAP_S):
                     await self._changed.wait()
-
-
-_WAIT_S = 0.1
-_WAIT_MAX_S = 5.0
-
-
-class ShardBackoff:
-    """Those that one process noticed."""
-
-    def __init__(self) -> None:
-        # By shard: when to ask it again, and how long it waited for that.
-        self._away: dict[int, tuple[float, float]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._away)
-
-    def without(self, shards: Iterable[int]) -> list[int]:
-        """Those of these shards that are worth a question now."""
-        now = monotonic()
-        return [shard for shard in shards if self._away.get(shard, (0.0,))[0] <= now]
-
-    def failed(self, shard: int) -> None:
-        """Its server did not answer."""
-        before = self._away.get(shard, (0.0, 0.0))[1]
-        wait_s = min(max(_WAIT_S, 2 * before), _WAIT_MAX_S)
-        self._away[shard] = (monotonic() + wait_s * (1 + random.random()) / 2, wait_s)
-
-    def worked(self, shard: int) -> None:
-        """It did."""
-        self._away.pop(shard, None)
-
-    def clear(self) -> None:
-        """All servers answered."""
-        self._away.clear()

@@ -15,31 +15,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadCancelledError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    IgnoreRequest,
-    ResponseDataLossError,
-    UnsupportedURLSchemeError,
-)
+from scrapy.exceptions import IgnoreRequest
 from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from crawler.dns.errors import NoSuchHost
-from crawler.download.errors import (
-    Forbidden,
-    Malformed,
-    PrivateAddress,
-    StoppedTooLong,
-    TooBig,
-    TooBigUnpacked,
-)
+from crawler.download.errors import Forbidden, TooBigUnpacked, failure_of
 from crawler.frontier import Kind, Lease
 from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.items import Page, parent_of
@@ -51,26 +34,6 @@ if TYPE_CHECKING:
     from crawler.scheduling.lease_pool import LeasePool
     from crawler.scheduling.recrawls import Recrawls
 
-_REASONS: dict[type[BaseException], str] = {
-    DownloadTimeoutError: "timeout",
-    DownloadConnectionRefusedError: "refused",
-    NoSuchHost: "dns_nxdomain",
-    CannotResolveHostError: "dns",
-    ResponseDataLossError: "truncated",
-    TooBigUnpacked: "too_big",
-    # The process did, so that nothing is known of the host.
-    StoppedTooLong: "stood_still",
-    Malformed: "malformed",
-    # A connection that broke.
-    DownloadFailedError: "connection",
-}
-# Asking again would get the same answer.
-_FINAL: dict[type[BaseException], str] = {
-    PrivateAddress: "private_address",
-    TooBig: "too_big",
-    DownloadCancelledError: "cancelled",
-    UnsupportedURLSchemeError: "scheme",
-}
 # Other hosts have their turn before this one: by then a fetch may have ended.
 _OUT_OF_SOCKETS_MS = 1000
 
@@ -123,9 +86,10 @@ class Failures:
             self._run_fewer(error)
             self._leases.hand_back(lease, _OUT_OF_SOCKETS_MS)
             return True
-        if isinstance(error, (IgnoreRequest, *_FINAL)):
+        kind = failure_of(error)
+        if kind.is_final:
             return False
-        decision = self.decide(lease, _reason(error))
+        decision = self.decide(lease, kind.reason)
         if isinstance(decision, Bury):
             return False
         self._leases.fail(lease, decision)
@@ -142,14 +106,14 @@ class Failures:
             if isinstance(error, HttpError):
                 page, no_page = page_of(error.response), no_page_stat(error.response)
             else:
-                page = _unanswered(lease, _reason(error))
+                page = _unanswered(lease, failure_of(error).reason)
                 if isinstance(error, TooBigUnpacked):
                     no_page = f"failed/{page.reason}"
             self._recrawls.tell(page, lease, None)
             done = partial(self._leases.done, lease, page=False, no_page=no_page)
             self._record(page, lease, done)
         else:
-            self.fail(lease, Bury(_reason(error)))
+            self.fail(lease, Bury(failure_of(error).reason))
 
     def hand_back(self, lease: Lease) -> None:
         """A failed URL has its last word later."""
@@ -253,13 +217,3 @@ def _unanswered(lease: Lease, reason: str) -> Page:
         last_error=error,
         robots_allowed=reason != Forbidden.BY_ROBOTS,
     )
-
-
-def _reason(error: BaseException | None) -> str:
-    if isinstance(error, Forbidden):
-        return error.reason
-    for kinds in (_REASONS, _FINAL):
-        for kind, reason in kinds.items():
-            if isinstance(error, kind):
-                return reason
-    return type(error).__name__

@@ -158,7 +158,7 @@ class LeasePool:
         """Retry the URL later, or give it up, as the retry policy decided."""
         if isinstance(decision, Retry):
             entry = lease.entry.retried(decision.reason, now_s=time.time())
-            self.outbox.retry(lease, decision.wait_ms, entry)
+            self.outbox.retry(lease, decision.delay_ms, entry)
             self._hooks.count(f"retry/{decision.reason}")
         else:
             self._give_up(lease, decision.reason)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from crawler.config.values import value
 from crawler.dedup.simhash import distance
 from crawler.errors import ConfigurationError
+from crawler.util.backoff import Backoff
 from crawler.util.format import seconds
 
 if TYPE_CHECKING:
@@ -213,7 +214,8 @@ class RecrawlPolicy:
         failures = before.failures_in_a_row + 1
         if gone or failures > self.tuning.failures:
             return End("gone" if gone else "failures")
-        wait_s = min(before.interval_s * 2.0**failures, max(self.tuning.max_s, before.interval_s))
+        backoff = Backoff(before.interval_s, max(self.tuning.max_s, before.interval_s))
+        wait_s = backoff.delay_s(failures + 1)
         return VisitAgain(
             wait_s, replace(before, visits=before.visits + 1, failures_in_a_row=failures)
         )

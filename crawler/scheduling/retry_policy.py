@@ -1,4 +1,4 @@
-"""Decide what becomes of a URL whose fetch failed. Pure."""
+"""Decide whether a failed fetch is repeated, and when. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from crawler.config.values import fill, setting, value
 from crawler.frontier.entry import MAX_ATTEMPTS
+from crawler.util.backoff import Backoff
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -14,22 +15,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Try again after a wait."""
+    """Decision to fetch a URL again after a delay."""
 
-    wait_ms: int
+    delay_ms: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Bury:
-    """Give up: the URL goes to the dead-letter queue."""
+    """Decision to give up on a URL: it becomes a dead letter."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how late a failed fetch is repeated."""
+    """Number of retries, and the delays before them."""
 
     times: int = setting("RETRY_TIMES")
     base_s: float = setting("RETRY_BASE")
@@ -39,11 +40,11 @@ class RetryPolicy:
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
         times = value(settings, "RETRY_TIMES") if settings.getbool("RETRY_ENABLED") else 0
-        # An entry counts no further: with more a URL that fails would never end.
+        # An entry does not count further: a URL that fails would never end.
         return fill(cls, settings, times=min(times, MAX_ATTEMPTS))
 
     def is_last(self, attempts: int, times: int | None = None) -> bool:
-        """Is the attempt that follows so many earlier ones the last? Some URLs have other times."""
+        """Tell whether the next attempt is the last one; `times` is a URL's own limit."""
         return attempts >= (self.times if times is None else times)
 
     def decide(
@@ -55,9 +56,12 @@ class RetryPolicy:
         at_least_s: float = 0.0,
         times: int | None = None,
     ) -> Retry | Bury:
-        """Next step after so many earlier attempts; `chance` in [0, 1) spreads the waits."""
+        """Decide after so many earlier attempts; `chance` in [0, 1) spreads the delays.
+
+        `at_least_s` is what the host asked for with Retry-After.
+        """
         if self.is_last(attempts, times):
             return Bury(reason)
-        wait = min(self.max_s, self.base_s * 2**attempts)
-        wait = max(wait * (1 + self.jitter * chance), at_least_s)
-        return Retry(wait_ms=round(wait * 1000), reason=reason)
+        backoff = Backoff(self.base_s, self.max_s, jitter=self.jitter)
+        delay_s = max(backoff.delay_s(attempts + 1, chance), at_least_s)
+        return Retry(delay_ms=round(delay_s * 1000), reason=reason)

@@ -18,6 +18,7 @@ from pymongo.errors import NetworkTimeout, PyMongoError
 from crawler.errors import NotStored
 from crawler.servers.health import ServerHealth
 from crawler.servers.mongo import may_pass
+from crawler.util.backoff import Backoff
 from crawler.util.breaker import Breaker
 from crawler.util.tasks import abandon
 
@@ -27,6 +28,8 @@ logger = logging.getLogger(__name__)
 _LOOK_S = 0.5
 # With the looks before and after it, and the end of the connections, below 10 s.
 _GIVE_UP_S = 6.0
+# Spread, so that a fleet does not come back all at once.
+_BACKOFF = Backoff(0.1, 5.0, jitter=-0.5)
 
 Result = TypeVar("Result")
 Send = Callable[[], Coroutine[Any, Any, Result]]
@@ -53,8 +56,9 @@ class RetryingWriter:
         # Called at each write that failed, and when the breaker's state changed.
         self._on_failure = on_failure
         self._on_change = on_change
-        self._circuit = Breaker()
-        self._told = self._circuit.state
+        # Few attempts count: each takes seconds to fail, and what is fetched meanwhile waits.
+        self._breaker = Breaker(2, among=4, backoff=_BACKOFF)
+        self._told = self._breaker.state
         self._give_up_at: float | None = None
         self._given_up = False
 
@@ -71,8 +75,8 @@ class RetryingWriter:
                 if not may_pass(error):
                     raise
                 self._failed(error)
-                # Spread, so that a fleet does not come back all at once.
-                await self._wait(self._circuit.failed() * random.uniform(0.5, 1))
+                self._breaker.failed(monotonic(), random.random())
+                await self._wait(self._breaker.retry_at)
             else:
                 self._worked()
                 return result
@@ -89,13 +93,12 @@ class RetryingWriter:
         finally:
             abandon(task)
 
-    async def _wait(self, wait_s: float) -> None:
+    async def _wait(self, until_s: float) -> None:
         self._tell()
-        until_s = monotonic() + wait_s
         while (left_s := until_s - monotonic()) > 0:
             await asyncio.sleep(min(left_s, _LOOK_S))
             self._check_end()
-        self._circuit.try_again()
+        self._breaker.enter(monotonic())
         self._tell()
 
     def _check_end(self) -> None:
@@ -119,13 +122,13 @@ class RetryingWriter:
         self._health.failed(self._what, error)
 
     def _worked(self) -> None:
-        self._circuit.worked()
+        self._breaker.worked()
         self._tell()
         # The end of a crawl may have more to write than fits into its time.
         self._give_up_at = None
         self._health.worked(self._what)
 
     def _tell(self) -> None:
-        if self._told != self._circuit.state:
-            self._told = self._circuit.state
+        if self._told != self._breaker.state:
+            self._told = self._breaker.state
             self._on_change(self._told)

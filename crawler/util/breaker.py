@@ -1,51 +1,81 @@
-"""Decide when a server that fails is left alone. Pure: no clock.
+"""Circuit breaker: leave a server alone while it fails. Pure: time is an argument.
 
-closed ─half of the recent tries failed─▶ open ─its wait is over─▶ half_open ─it works─▶ closed
-                                           ▲                           │
-                                           └── one fails, wait twice ──┘
+closed ─enough attempts failed─▶ open ─its delay is over─▶ half_open ─it works─▶ closed
+                                  ▲                            │
+                                  └────── the probe fails ─────┘
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crawler.util.backoff import Backoff
 
 CLOSED, OPEN, HALF_OPEN = "closed", "open", "half_open"
 
-# Recent tries that count. Few: each failure takes seconds, and what came meanwhile waits.
-_RECENT = 4
-_SHARE = 0.5
-_FAILURES_MIN = 2
 
-
-@dataclass(slots=True)
 class Breaker:
-    """The state of one server, as its user sees it."""
+    """State of one server, as its client sees it.
 
-    wait_min_s: float = 0.1
-    wait_max_s: float = 5.0
-    state: str = CLOSED
-    _recent: deque[bool] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    _failures: int = 0
+    It opens after so many `failures` among the last `among` attempts (default: all of them), if
+    these happened `within_s`. After each failure `backoff` gives the delay until `retry_at`.
+    """
 
-    def worked(self) -> None:
-        """A try worked."""
-        if self.state != CLOSED:
-            self._recent.clear()
-        self._recent.append(True)
-        self._failures = 0
+    def __init__(
+        self,
+        failures: int,
+        *,
+        backoff: Backoff,
+        among: int | None = None,
+        within_s: float = math.inf,
+    ) -> None:
         self.state = CLOSED
+        self.retry_at = -math.inf
+        self._failures = failures
+        self._backoff = backoff
+        self._within_s = within_s
+        # Times of the recent attempts that failed; None for one that worked.
+        self._recent: deque[float | None] = deque(maxlen=among or failures)
+        self._in_a_row = 0
 
-    def failed(self) -> float:
-        """A try failed; returns the seconds to wait before the next."""
-        self._recent.append(False)
-        failures = self._recent.count(False)
-        if failures >= max(_FAILURES_MIN, _SHARE * len(self._recent)):
+    def enter(self, now: float) -> bool:
+        """Tell whether an attempt may be made; it ends with `worked`, `failed` or `left`.
+
+        While the breaker is open, that is one attempt after each delay: the probe.
+        """
+        if self.state == CLOSED:
+            return True
+        if self.state == HALF_OPEN or now < self.retry_at:
+            return False
+        self.state = HALF_OPEN
+        return True
+
+    def worked(self) -> bool:
+        """Note an attempt that worked. Returns whether that closed the breaker."""
+        was_closed, self.state = self.state == CLOSED, CLOSED
+        if not was_closed:
+            self._recent.clear()
+        self._recent.append(None)
+        self._in_a_row = 0
+        return not was_closed
+
+    def failed(self, now: float, chance: float = 0.0) -> bool:
+        """Note an attempt that failed. Returns whether that opened a closed breaker."""
+        self._in_a_row += 1
+        self.retry_at = now + self._backoff.delay_s(self._in_a_row, chance)
+        self._recent.append(now)
+        was_closed = self.state == CLOSED
+        failed_at = [at for at in self._recent if at is not None]
+        if not was_closed or (
+            len(failed_at) >= self._failures and now - failed_at[0] <= self._within_s
+        ):
             self.state = OPEN
-        self._failures += 1
-        return min(self.wait_max_s, self.wait_min_s * 2.0 ** min(self._failures - 1, 30))
+        return was_closed and self.state == OPEN
 
-    def try_again(self) -> None:
-        """The wait is over: the next try is the probe."""
-        if self.state == OPEN:
-            self.state = HALF_OPEN
+    def left(self) -> None:
+        """Note an attempt that was given up before it worked or failed."""
+        if self.state == HALF_OPEN:
+            self.state = OPEN

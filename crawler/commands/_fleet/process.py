@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from crawler.errors import ExitCode
 from crawler.monitoring import logs
+from crawler.util.backoff import Backoff
 
 NOT_STARTED, RUNNING, RESTARTING = "not started", "running", "restarting"
 ENDED, GIVEN_UP = "ended", "given up"
@@ -150,7 +151,7 @@ class FleetProcess:
 
 # A process that ran for so long before it ended has been well: what was before is forgotten.
 WELL_S = 60.0
-_WAIT_MIN_S, _WAIT_MAX_S = 1.0, 60.0
+_BACKOFF = Backoff(1.0, 60.0)
 CRASHES_MAX = 8
 # Codes after which another start is of no use.
 _FINAL = {
@@ -198,11 +199,11 @@ def after_exit(
         if 0 < give_up_s <= away_s:
             return GivenUp(f"a server was away for {away_s:.0f} s", ExitCode.SERVER_AWAY)
         # As long again as it has been away: twice as long each time.
-        return Restart(min(max(_WAIT_MIN_S, away_s), _WAIT_MAX_S), crashes)
+        return Restart(min(max(_BACKOFF.base_s, away_s), _BACKOFF.max_s), crashes)
     crashes = 1 if ran_s >= WELL_S else crashes + 1
     if crashes > CRASHES_MAX:
         return GivenUp(f"it crashed {crashes} times in a row", ExitCode.FAILED)
-    return Restart(min(_WAIT_MIN_S * 2 ** (crashes - 1), _WAIT_MAX_S), crashes)
+    return Restart(_BACKOFF.delay_s(crashes), crashes)
 
 
 _SCRAPY = (sys.executable, "-m", "scrapy")

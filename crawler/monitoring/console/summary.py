@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 from scrapy.settings import SETTINGS_PRIORITIES
 
+from crawler.download.errors import KINDS
 from crawler.frontier import Sizes
 from crawler.monitoring.console.figures import Process
 from crawler.scheduling.completion import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
@@ -349,20 +350,7 @@ def _resume(argv: Sequence[str], program: str) -> str:
     return "start it again as before"
 
 
-_NO_NAME = (
-    "DNS has no address for the host; is it spelt right, and is this machine on the network? "
-    "`scrapy doctor` looks"
-)
-_NO_ANSWER = "the host does not answer; does a browser on this machine reach it?"
-_ADVICE = {
-    "dns_nxdomain": _NO_NAME,
-    "dns": "no DNS server answered; `scrapy doctor` looks, DNS_SERVERS names others",
-    "refused": _NO_ANSWER,
-    "timeout": _NO_ANSWER,
-    "connection": _NO_ANSWER,
-    "malformed": "what the host answers is no HTTP; are the scheme and the port right?",
-    "private_address": "the host is in a private network; ALLOW_NETWORKS lets a crawl into it",
-}
+_ADVICE = {kind.reason: kind.advice for kind in KINDS if kind.advice}
 
 
 def why_no_page(process: Process) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from crawler.dns.breaker import DnsBreaker
 from crawler.dns.cache import DnsCache
 from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.dns.lookup import Lookup
+from crawler.util.backoff import Backoff
+from crawler.util.breaker import Breaker
 from tests.support.dns_server import DnsServer
 
 ONE, OTHER = "192.0.2.1", "192.0.2.2"
@@ -184,7 +185,7 @@ async def test_many_failures_in_a_row_stop_the_storm(
     server: DnsServer, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="crawler")
-    cache = Cache(server, breaker=DnsBreaker(4, probe_gap_s=1.0))
+    cache = Cache(server, breaker=Breaker(4, backoff=Backoff(1.0, 1.0)))
     server.set("*", ONE)
     server.mood = "servfail"
     for number in range(100):
@@ -212,7 +213,7 @@ async def test_many_failures_in_a_row_stop_the_storm(
 
 async def test_an_outage_costs_few_lookups_at_once(server: DnsServer) -> None:
     server.mood = "silent"
-    cache = Cache(server, breaker=DnsBreaker(4, probe_gap_s=0.0))
+    cache = Cache(server, breaker=Breaker(4, backoff=Backoff(0.0, 0.0)))
     for number in range(4):
         with pytest.raises(DnsFailed):
             await cache.get(f"{number}.test")

@@ -36,7 +36,7 @@ def test_a_passing_trouble_is_tried_again_later(status: int) -> None:
     assert (verb, url) == ("fail", URL)
     assert isinstance(decision, Retry)
     assert decision.reason == f"status_{status}"
-    assert 30_000 <= decision.wait_ms <= 33_000
+    assert 30_000 <= decision.delay_ms <= 33_000
 
 
 @pytest.mark.parametrize("status", [200, 204, 301, 304, 400, 401, 403, 404, 410, 451, 501])

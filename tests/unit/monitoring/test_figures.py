@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.download.errors import KINDS
 from crawler.monitoring.figures import FIGURES, by_word, count_figures, known_cause, known_code
-from crawler.scheduling import failures
 from crawler.settings import RETRY_HTTP_CODES
 
 CRAWLER = Path(__file__).resolve().parents[3] / "crawler"
@@ -94,8 +94,8 @@ def test_reasons_of_the_policies_are_told_apart() -> None:
 
 
 def test_causes_of_failures_are_told_apart() -> None:
-    for cause in {*failures._REASONS.values(), *failures._FINAL.values()}:
-        assert known_cause(cause) == cause
+    for kind in KINDS:
+        assert known_cause(kind.reason) == kind.reason
     for status in RETRY_HTTP_CODES:
         assert known_cause(f"status_{status}") == f"status_{status}"
 

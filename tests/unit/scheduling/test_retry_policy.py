@@ -10,11 +10,11 @@ POLICY = RetryPolicy(times=3, base_s=30.0, max_s=100.0, jitter=0.1)
 
 
 @pytest.mark.parametrize(
-    ("attempts", "wait_ms"),
+    ("attempts", "delay_ms"),
     [(0, 30_000), (1, 60_000), (2, 100_000)],
 )
-def test_waits_double_up_to_the_maximum(attempts: int, wait_ms: int) -> None:
-    assert POLICY.decide("timeout", attempts, chance=0.0) == Retry(wait_ms, "timeout")
+def test_delays_double_up_to_the_maximum(attempts: int, delay_ms: int) -> None:
+    assert POLICY.decide("timeout", attempts, chance=0.0) == Retry(delay_ms, "timeout")
 
 
 @pytest.mark.parametrize("attempts", [3, 4, 31])
@@ -37,11 +37,11 @@ def test_a_retry_after_that_is_shorter_makes_no_retry_early() -> None:
 
 
 @given(st.floats(0, 1, exclude_max=True), st.integers(0, 2))
-def test_chance_only_ever_lengthens_a_wait(chance: float, attempts: int) -> None:
+def test_chance_only_ever_lengthens_a_delay(chance: float, attempts: int) -> None:
     least, most = (
         POLICY.decide("x", attempts, chance=0.0),
         POLICY.decide("x", attempts, chance=chance),
     )
     assert isinstance(least, Retry)
     assert isinstance(most, Retry)
-    assert least.wait_ms <= most.wait_ms <= least.wait_ms * 1.1 + 1
+    assert least.delay_ms <= most.delay_ms <= least.delay_ms * 1.1 + 1

@@ -74,7 +74,7 @@ def test_a_run_that_waits_says_until_when() -> None:
     [
         (Process(retries={"dns_nxdomain": 2}), "dns_nxdomain: DNS has no address for the host"),
         (Process(failed={"private_address": 1}), "ALLOW_NETWORKS lets"),
-        (Process(retries={"malformed": 2}), "malformed: what the host answers is no HTTP"),
+        (Process(retries={"malformed": 2}), "malformed: the answer of the host is not HTTP"),
         (Process(retries={"status_503": 1}), "status_503\n"),
         (Process(failed={"status_404": 3}, retries={"timeout": 2}), "status_404\n"),
         (Process(robots_denied=1), "robots.txt denies it"),
