@@ -33,9 +33,9 @@ from crawler.parsing.html import HtmlReader
 from crawler.parsing.reader import DocumentReader
 from crawler.pipelines.store import Store
 from crawler.servers.connections import Servers
-from crawler.storage import documents
-from crawler.storage.documents import documents_of
-from crawler.storage.reader import PageReader
+from crawler.storage.mongo import documents
+from crawler.storage.mongo.documents import documents_of
+from crawler.storage.mongo.reader import PageReader
 
 _CONCURRENT = 128
 _DIFFERENT = 24

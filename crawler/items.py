@@ -94,6 +94,10 @@ class Page(_OnTheWay):
     # What `extract` of a subclass of the web spider adds.
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
     def __repr__(self) -> str:
         # Short: Scrapy logs items that fail, and a page may have megabytes.
         return f"<Page {self.status} {self.url}>"

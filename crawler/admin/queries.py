@@ -31,7 +31,7 @@ from crawler.monitoring.report import report
 from crawler.scheduling import add_seeds as seed_adding
 from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
-from crawler.storage.reader import PageReader
+from crawler.storage.mongo.reader import PageReader
 from crawler.urls import Rejected, canonical, host_of
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from crawler.config.values import url_rules
 from crawler.discovery.seeds import why
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.servers.connections import Servers
-from crawler.storage import schema
-from crawler.storage.reader import Overview, PageReader, StoredContent, Wanted, overview
-from crawler.storage.repair import MISSING, Repair
+from crawler.storage.mongo import schema
+from crawler.storage.mongo.reader import Overview, PageReader, StoredContent, Wanted, overview
+from crawler.storage.mongo.repair import MISSING, Repair
 from crawler.urls import Rejected, Urls
 from crawler.util.format import plural, size
 
@@ -335,7 +335,7 @@ def _repair_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _repair(pages: PageReader, arguments: argparse.Namespace) -> None:
     before = datetime.now(UTC) - arguments.older
-    repair = Repair(pages.database, before=before, only_look=arguments.dry_run)
+    repair = Repair(pages.database, before=before, dry_run=arguments.dry_run)
     with progress_bar("documents", await repair.count()) as advance:
         async for looked_at in repair.run():
             advance(looked_at)

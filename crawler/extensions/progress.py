@@ -156,7 +156,7 @@ class Progress:
         if not isinstance(item, Page):
             self._items += 1
             return
-        if 200 <= item.status < 300 and len(self._hosts) < _HOSTS_MAX:
+        if item.is_success and len(self._hosts) < _HOSTS_MAX:
             self._hosts.add(host_of(item.url))
         if self._page_url is None and item.stored and not item.duplicate_of:
             self._page_url = item.url

@@ -132,7 +132,7 @@ class Duplicates:
         self.let_go(item)
         if not isinstance(item, Page):
             return
-        if not item.content_hash and not 200 <= item.status < 300:
+        if not item.content_hash and not item.is_success:
             # Not modified, or an error: what is stored of it still holds.
             return
         # Only what is stored can be an original; it may have been too big.

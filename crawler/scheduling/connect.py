@@ -23,7 +23,7 @@ from crawler.servers.redis.settings import (
     tell_of_redis_spider,
     tell_of_start_requests,
 )
-from crawler.storage.spill import Spill
+from crawler.storage.mongo.spill import Spill
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -24,7 +24,7 @@ from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.connections import Servers
 from crawler.servers.health import ServerHealth, mongo_health, redis_health
 from crawler.servers.redis.connection import connect
-from crawler.storage.spill import Spill
+from crawler.storage.mongo.spill import Spill
 from tests.integration.frontier.fleet import CRAWL, beat, entries, entry
 from tests.support.crawlers import project_crawler
 from tests.support.proxy import Proxy

@@ -12,7 +12,7 @@ from scrapy.crawler import Crawler
 from crawler.errors import ConfigurationError
 from crawler.items import Page
 from crawler.pipelines.store import Store
-from crawler.storage import schema
+from crawler.storage.mongo import schema
 
 Database = AsyncDatabase[dict[str, Any]]
 URL = "http://www.example.co.uk/page"
@@ -231,8 +231,8 @@ async def test_an_older_database_gets_the_index_while_the_crawl_runs(
     await database["pages_schema"].update_one({}, {"$unset": {"indexes": True}})
     later = Store.from_crawler(crawler)
     await later.open_spider()
-    assert later._indexing is not None
-    await later._indexing
+    assert later._sink._indexing is not None
+    await later._sink._indexing
     names = await metadata.index_information()
     assert "url_hashed" in names
     # It gets what is new, and not what somebody dropped.
@@ -241,7 +241,7 @@ async def test_an_older_database_gets_the_index_while_the_crawl_runs(
     await metadata.drop_index("url_hashed")
     again = Store.from_crawler(crawler)
     await again.open_spider()
-    assert again._indexing is None
+    assert again._sink._indexing is None
     assert "url_hashed" not in await metadata.index_information()
 
 
@@ -255,8 +255,8 @@ async def test_a_crawl_goes_on_without_an_index_that_cannot_be_made(
     await database["pages_schema"].update_one({}, {"$unset": {"indexes": True}})
     later = Store.from_crawler(crawler)
     await later.open_spider()
-    assert later._indexing is not None
-    await later._indexing
+    assert later._sink._indexing is not None
+    await later._sink._indexing
     assert "find a page by its url" in caplog.text
     await later.process_item(visit(9))
     await later.close_spider()

@@ -19,7 +19,7 @@ from crawler.frontier.entry import encode
 from crawler.frontier.start_urls import StartUrls
 from crawler.scheduling.intake import Intake
 from crawler.servers.redis.connection import connect
-from crawler.storage.spill import Spill
+from crawler.storage.mongo.spill import Spill
 from tests.integration.frontier.fleet import CRAWL, T0, beat, claim, crawl, entries, entry
 from tests.support.crawlers import project_crawler
 from tests.support.private_mongo import PrivateMongo

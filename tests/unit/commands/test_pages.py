@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crawler.commands import _pages
-from crawler.storage.reader import KEPT, Wanted
+from crawler.storage.mongo.reader import KEPT, Wanted
 
 
 @pytest.mark.parametrize(

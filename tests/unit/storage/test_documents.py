@@ -7,12 +7,12 @@ import zstandard
 
 from benchmarks.crawl.pages import Size, page
 from crawler.errors import CrawlerError
-from crawler.storage.documents import NAMES, compressor, decompress
+from crawler.storage.mongo.documents import CODECS, compressor, decompress
 
 KB = 1024
 
 
-@pytest.mark.parametrize("codec", NAMES)
+@pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("size", [0, 1, 16 * KB, 16 * KB + 1, 32 * KB, 32 * KB + 1, 2000 * KB])
 def test_a_body_comes_back_as_it_was(codec: str, size: int) -> None:
     compress = compressor(codec)

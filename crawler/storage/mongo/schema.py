@@ -1,8 +1,8 @@
-"""The collections of pages: their names, indexes and version.
+"""Collections of pages in MongoDB: names, indexes and version.
 
 `pages_metadata` has a document for each URL that was crawled, `pages_content` one for each page
-whose content is kept (its `page_id` is the `url_hash` of the other). Indexes are made once: the
-collection `pages_schema` has the version they were made for, and which of them it has.
+whose content is kept (its `page_id` is the `url_hash` of the metadata). Indexes are made once: the
+collection `pages_schema` has the version of the documents and the number of the index set.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pymongo.asynchronous.database import AsyncDatabase
 
 METADATA, CONTENT = "pages_metadata", "pages_content"
-# Rises when documents change so that other versions of this program would misread them.
+# Raised when documents change so that other versions of this program would misread them.
 VERSION = 1
 # Seconds that an operation on a whole collection may take, whatever MONGO_TIMEOUT is.
 LONG_S = 3600.0
@@ -43,15 +43,18 @@ _INDEXES = {
     ],
     CONTENT: [IndexModel("page_id", unique=True)],
 }
-# Those that older databases lack, and the number of the set that has them.
-_ADDED = {METADATA: [_BY_URL]}
+# The number of this set of indexes. Databases of set 1 lack the index by URL.
 _INDEX_SET = 2
 
 
-async def prepare(database: AsyncDatabase[dict[str, Any]]) -> None:
-    """Make the indexes of a new database; ConfigurationError for one of another version."""
-    if await check(database):
-        return
+async def prepare(database: AsyncDatabase[dict[str, Any]]) -> bool:
+    """Make the indexes of a new database; returns whether an older one lacks some.
+
+    Raises ConfigurationError for a database of another version.
+    """
+    found = await check(database)
+    if found is not None:
+        return bool(found.get("indexes", 1) < _INDEX_SET)
     await make_indexes(database)
     document = {
         "_id": _ID,
@@ -62,47 +65,42 @@ async def prepare(database: AsyncDatabase[dict[str, Any]]) -> None:
     try:
         await database[_SCHEMA].insert_one(document)
     except DuplicateKeyError:
-        # Another process was quicker, and may be of another version.
+        # Another process was faster, and may be of another version.
         await check(database)
+    return False
 
 
 async def check_writable(database: AsyncDatabase[dict[str, Any]]) -> None:
-    """Raise ServerAway for a server that takes no writes now."""
+    """Raise ServerAway if the server takes no writes now."""
     hello = await database.client.admin.command("hello")
     if not hello.get("isWritablePrimary"):
         raise ServerAway(f"MongoDB cannot be written to: {READ_ONLY}.")
 
 
-async def check(database: AsyncDatabase[dict[str, Any]]) -> bool:
-    """Has it pages of this version? False for a new database, ConfigurationError for another."""
+async def check(database: AsyncDatabase[dict[str, Any]]) -> dict[str, Any] | None:
+    """Read the schema; None for a new database, ConfigurationError for another version."""
     found = await database[_SCHEMA].find_one({"_id": _ID})
-    if found is None:
-        return False
-    if found["version"] != VERSION:
+    if found is not None and found["version"] != VERSION:
         raise ConfigurationError(
             f"The database {database.name!r} has pages of version {found['version']}, and this "
             f"program knows version {VERSION}: use the program that wrote them, or another "
             "database (-s MONGO_DATABASE=…)."
         )
-    return True
+    return found
 
 
 async def make_indexes(database: AsyncDatabase[dict[str, Any]]) -> None:
-    """Make those that are missing."""
+    """Make all indexes that are missing."""
     with pymongo.timeout(LONG_S):
         for name, indexes in _INDEXES.items():
             await database[name].create_indexes(indexes)
 
 
-async def lacks_indexes(database: AsyncDatabase[dict[str, Any]]) -> bool:
-    """Was it prepared before some indexes were added to the list?"""
-    found = await database[_SCHEMA].find_one({"_id": _ID})
-    return found is not None and found.get("indexes", 1) < _INDEX_SET
-
-
 async def add_indexes(database: AsyncDatabase[dict[str, Any]]) -> None:
-    """Make those; others that are missing were dropped on purpose. Takes long for many pages."""
+    """Make the indexes that were added to the list since; slow for many pages.
+
+    Other missing indexes stay missing: somebody dropped them on purpose.
+    """
     with pymongo.timeout(LONG_S):
-        for name, indexes in _ADDED.items():
-            await database[name].create_indexes(indexes)
+        await database[METADATA].create_indexes([_BY_URL])
     await database[_SCHEMA].update_one({"_id": _ID}, {"$set": {"indexes": _INDEX_SET}})

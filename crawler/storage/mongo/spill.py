@@ -1,7 +1,7 @@
-"""Keep discoveries that the frontier has no room for in MongoDB, and give them back later.
+"""Keep URLs that the frontier has no room for in MongoDB, and give them back later.
 
-The fleet shares the collection. A URL is written before its page's lease is settled, and removed
-after the frontier has it, so that it is never in neither.
+The fleet shares the collection. A URL is written before the lease of its page is settled, and
+removed after the frontier has it: it is always in one of the two.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pymongo
 from pymongo import ReplaceOne
 
 from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
-from crawler.storage.schema import LONG_S
+from crawler.storage.mongo.schema import LONG_S
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.collection import AsyncCollection
@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 
 
 class Spill:
-    """URLs of one crawl that wait outside Redis."""
+    """URLs of one crawl that wait in MongoDB."""
 
     def __init__(self, collection: AsyncCollection[dict[str, Any]], crawl: str) -> None:
         self._collection = collection
         self._crawl = crawl
 
     async def put(self, entries: Sequence[Entry]) -> None:
-        """Keep URLs; one that is kept already is not kept twice."""
+        """Keep URLs; a URL that is kept already is not kept twice."""
         await self._collection.bulk_write(
             [
                 ReplaceOne(
@@ -44,7 +44,7 @@ class Spill:
         )
 
     async def some(self, limit: int) -> list[Entry]:
-        """Some of the URLs kept; they stay until dropped. Damaged ones are logged and deleted."""
+        """Read some URLs; they stay until dropped. Damaged ones are logged and deleted."""
         entries = []
         async for document in self._collection.find({"crawl": self._crawl}, limit=limit):
             try:
@@ -55,12 +55,12 @@ class Spill:
         return entries
 
     async def drop(self, entries: Sequence[Entry]) -> None:
-        """The frontier has these."""
+        """Delete URLs that the frontier has now."""
         ids = [self._id(entry) for entry in entries]
         await self._collection.delete_many({"_id": {"$in": ids}})
 
     async def clear(self) -> None:
-        """The crawl is gone: keep none of its URLs."""
+        """Delete all URLs of a crawl that is deleted itself."""
         with pymongo.timeout(LONG_S):
             await self._collection.delete_many({"crawl": self._crawl})
 

@@ -1,16 +1,16 @@
-"""Read pages back from MongoDB, as the store pipeline wrote them, and count them."""
+"""Read stored pages from MongoDB, and count them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pymongo import DESCENDING
 
-from crawler.storage import documents
-from crawler.storage.schema import CONTENT, METADATA
+from crawler.storage.mongo import documents
+from crawler.storage.mongo.schema import CONTENT, METADATA
 from crawler.urls import DEFAULT, Urls, fingerprint, icann_domain, registered_domain
 
 if TYPE_CHECKING:
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 
-# A duplicate points to the page that was kept; the rare chain (its content was replaced by a later
-# crawl) is followed this far.
+# A duplicate points to the page that was kept. Chains are rare (a later crawl replaced the content
+# of the original) and followed this far.
 _CHAIN_MAX = 5
-# Pages whose content is fetched together.
-_TOGETHER = 100
-# Metadata of pages that have content.
+# Pages whose content is read together.
+_BATCH = 100
+# Filter for the metadata of pages that have content.
 KEPT: Document = {"status": {"$gte": 200, "$lt": 300}, "reason": "", "duplicate_of": ""}
 
 
 @dataclass(frozen=True, slots=True)
 class StoredContent:
-    """The body and the text of a page, and the URL they were fetched from."""
+    """Body and text of a page, and the URL they were fetched from."""
 
     url: str
     body: bytes
@@ -39,7 +39,7 @@ class StoredContent:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which pages; what is None does not matter."""
+    """Choice of pages; None means any."""
 
     domain: str | None = None
     since: datetime | None = None
@@ -50,7 +50,7 @@ class Wanted:
     kept: bool = False
 
     def filter(self) -> Document:
-        """In MongoDB's words."""
+        """Express the choice as a MongoDB filter."""
         parts: list[Document] = [KEPT] if self.kept else []
         if self.domain is not None:
             parts.append(_of_domain(self.domain))
@@ -65,7 +65,7 @@ class Wanted:
 
 
 class PageReader:
-    """The pages of one database, and how their crawl spells URLs."""
+    """Reader of the pages of one database. `urls` are the URL rules of their crawl."""
 
     def __init__(self, database: AsyncDatabase[Document], urls: Urls = DEFAULT) -> None:
         self.database = database
@@ -74,13 +74,13 @@ class PageReader:
         self._content = database[CONTENT]
 
     async def metadata(self, url: str) -> Document | None:
-        """What is known of a canonical URL, or None if it was never crawled."""
+        """Read the metadata of a canonical URL; None if it was never crawled."""
         return await self._metadata.find_one(
             {"url_hash": f"{fingerprint(url):016x}"}, {"_id": False}
         )
 
     async def content(self, page: Document) -> StoredContent | None:
-        """The content of a page, or of the page it duplicates; None if it was not kept."""
+        """Read the content of a page, or of the page it duplicates; None if it was not kept."""
         for _ in range(_CHAIN_MAX):
             if not page.get("duplicate_of"):
                 found = await self._content.find_one({"page_id": page["url_hash"]})
@@ -92,7 +92,7 @@ class PageReader:
         return None
 
     async def find(self, wanted: Wanted, limit: int = 0) -> AsyncIterator[Document]:
-        """Metadata of pages, the newest first; 0: all of them."""
+        """Yield the metadata of pages, the newest first. A limit of 0 means all."""
         cursor = self._metadata.find(
             wanted.filter(), {"_id": False}, sort=[("crawled_at", DESCENDING)], limit=limit
         )
@@ -105,16 +105,10 @@ class PageReader:
     async def with_content(
         self, wanted: Wanted
     ) -> AsyncIterator[tuple[Document, StoredContent | None]]:
-        """Metadata and own content of pages, in no order; a batch is in memory at a time."""
-        batch: list[Document] = []
-        async for page in self._metadata.find(wanted.filter(), {"_id": False}):
-            batch.append(page)
-            if len(batch) == _TOGETHER:
-                for each in await self._contents_of(batch):
-                    yield each
-                batch = []
-        for each in await self._contents_of(batch):
-            yield each
+        """Yield metadata and own content of pages, in no order, with one batch in memory."""
+        async for batch in batches(self._metadata.find(wanted.filter(), {"_id": False}), _BATCH):
+            for each in await self._contents_of(batch):
+                yield each
 
     async def _contents_of(
         self, pages: Sequence[Document]
@@ -130,19 +124,31 @@ class PageReader:
         ]
 
 
+async def batches(cursor: Any, size: int) -> AsyncIterator[list[Document]]:
+    """Yield the documents of a cursor in lists."""
+    batch: list[Document] = []
+    async for document in cursor:
+        batch.append(document)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
 def _of_domain(domain: str) -> Document:
-    """Pages of a registered domain, or of a host."""
+    """Make the filter for a registered domain, or for a host."""
     if registered_domain(domain) != domain:
         return {"host": domain}
     wider = icann_domain(domain)
     if wider == domain:
         return {"domain": domain}
-    # Of alice.github.io: versions that knew no private suffixes stored it under github.io.
+    # Versions without private suffixes stored alice.github.io under github.io.
     return {"$or": [{"domain": domain}, {"domain": wider, "host": domain}]}
 
 
 def _has_changed(page: Document, original: Document) -> bool:
-    """Is the original no more what the page was found to be a duplicate of?"""
+    """Whether the original has changed since the page was found to be its duplicate."""
     distance = page.get("duplicate_distance")
     if distance is None:
         return page.get("content_hash") != original.get("content_hash")
@@ -157,83 +163,69 @@ def _content(page: Document, found: Document) -> StoredContent:
     )
 
 
+# Entries in each list of an overview.
 _MOST = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All of one database. The dicts have the most frequent first."""
+    """Figures of one database. The dicts have the most frequent values first."""
 
-    urls: int = 0
-    pages: int = 0
-    duplicates: int = 0
-    statuses: dict[int, int] = field(default_factory=dict)
-    reasons: dict[str, int] = field(default_factory=dict)
-    domains: dict[str, int] = field(default_factory=dict)
-    # Of the bodies as they were fetched, and of all that is stored, on the server's disk.
-    fetched_bytes: int = 0
-    disk_bytes: int = 0
-    first_crawled: datetime | None = None
-    last_crawled: datetime | None = None
+    urls: int
+    pages: int
+    duplicates: int
+    statuses: dict[int, int]
+    reasons: dict[str, int]
+    domains: dict[str, int]
+    # Size of the bodies as they were fetched, and of everything on the server's disk.
+    fetched_bytes: int
+    disk_bytes: int
+    first_crawled: datetime | None
+    last_crawled: datetime | None
 
 
 async def overview(database: AsyncDatabase[Document]) -> Overview:
-    """Reads all metadata, and no content."""
-    metadata = database[METADATA]
-    total = await _one(
-        metadata.aggregate(
-            [
-                {
-                    "$group": {
-                        "_id": None,
-                        "urls": {"$sum": 1},
-                        "first": {"$min": "$crawled_at"},
-                        "last": {"$max": "$crawled_at"},
-                        "duplicates": {"$sum": {"$cond": [{"$gt": ["$duplicate_of", ""]}, 1, 0]}},
-                    }
-                }
-            ]
-        )
-    )
-    kept = await _one(
-        metadata.aggregate(
-            [
-                {"$match": KEPT},
-                {"$group": {"_id": None, "n": {"$sum": 1}, "bytes": {"$sum": "$size_bytes"}}},
-            ]
-        )
-    )
+    """Read all metadata, in one pass, and no content."""
+    is_duplicate = {"$gt": ["$duplicate_of", ""]}
+    sums = {
+        "urls": {"$sum": 1},
+        "duplicates": {"$sum": {"$cond": [is_duplicate, 1, 0]}},
+        "first": {"$min": "$crawled_at"},
+        "last": {"$max": "$crawled_at"},
+    }
+    sums_of_kept = {"pages": {"$sum": 1}, "bytes": {"$sum": "$size_bytes"}}
+    facets = {
+        "all": [{"$group": {"_id": None, **sums}}],
+        "kept": [{"$match": KEPT}, {"$group": {"_id": None, **sums_of_kept}}],
+        "statuses": _most_frequent("status"),
+        "reasons": [{"$match": {"reason": {"$gt": ""}}}, *_most_frequent("reason")],
+        "domains": _most_frequent("domain"),
+    }
+    (found,) = await (await database[METADATA].aggregate([{"$facet": facets}])).to_list()
+    total, kept = (found[name][0] if found[name] else {} for name in ("all", "kept"))
     disk_bytes = 0
     for name in (METADATA, CONTENT):
-        found = await database.command("collStats", name)
-        disk_bytes += int(found["storageSize"] + found["totalIndexSize"])
+        stats = await database.command("collStats", name)
+        disk_bytes += int(stats["storageSize"] + stats["totalIndexSize"])
     return Overview(
         urls=total.get("urls", 0),
-        pages=kept.get("n", 0),
+        pages=kept.get("pages", 0),
         duplicates=total.get("duplicates", 0),
-        statuses=await _most(database, "status", {}),
-        reasons=await _most(database, "reason", {"reason": {"$gt": ""}}),
-        domains=await _most(database, "domain", {}),
         fetched_bytes=kept.get("bytes", 0),
         disk_bytes=disk_bytes,
         first_crawled=total.get("first"),
         last_crawled=total.get("last"),
+        **{
+            name: {each["_id"]: each["n"] for each in found[name]}
+            for name in ("statuses", "reasons", "domains")
+        },
     )
 
 
-async def _most(database: AsyncDatabase[Document], name: str, match: Document) -> dict[Any, int]:
-    cursor = await database[METADATA].aggregate(
-        [
-            {"$match": match},
-            {"$group": {"_id": f"${name}", "n": {"$sum": 1}}},
-            {"$sort": {"n": -1, "_id": 1}},
-            {"$limit": _MOST},
-        ]
-    )
-    return {each["_id"]: each["n"] async for each in cursor}
-
-
-async def _one(cursor: Any) -> Document:
-    """The only document of an aggregation, or none."""
-    found: list[Document] = await (await cursor).to_list()
-    return found[0] if found else {}
+def _most_frequent(name: str) -> list[Document]:
+    """Make the stages that count the values of a field."""
+    return [
+        {"$group": {"_id": f"${name}", "n": {"$sum": 1}}},
+        {"$sort": {"n": -1, "_id": 1}},
+        {"$limit": _MOST},
+    ]

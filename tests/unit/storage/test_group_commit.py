@@ -11,8 +11,8 @@ from pymongo.errors import OperationFailure
 
 from crawler.errors import NotStored
 from crawler.items import Page
-from crawler.storage.documents import Documents
-from crawler.storage.writer import Faults, GroupCommit
+from crawler.storage.group_commit import Faults, GroupCommit
+from crawler.storage.mongo.documents import Documents
 
 # Longer than any test: what is written was not waited for.
 FOR_EVER_S = 3600.0

@@ -1,0 +1,16 @@
+"""MongoDB as the place for pages.
+
+    sink       writes pages; the sink of pipelines/store.py
+    documents  documents of a page, and compression of bodies
+    schema     collections, indexes and version
+    reader     reads pages back, and counts them
+    repair     repairs metadata and content that do not belong together
+    spill      URLs that the frontier has no room for
+
+Collections: `pages_metadata` (one document for each URL), `pages_content` (one for each page that
+is kept), `pages_schema`, `spilled`. docs/pages.md describes the fields,
+docs/adr/0013-page-writes.md the order of writes.
+
+Entry points: `sink.MongoSink`, and `reader.PageReader` for commands.
+Public: the documents, as docs/pages.md has them.
+"""
