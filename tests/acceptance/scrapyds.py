@@ -23,7 +23,7 @@ from tests.acceptance.crawls import ROOT
 from tests.support.waiting import wait_until
 
 PROJECT = "crawler"
-_SOURCES = ("crawler", "setup.py", "pyproject.toml", "requirements.txt", "README.md")
+_SOURCES = ("crawler", "setup.py", "pyproject.toml", "requirements.txt", "README.md", "LICENSE")
 _CONFIGURATION = """
 [scrapyd]
 bind_address = 127.0.0.1

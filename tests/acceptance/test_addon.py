@@ -219,8 +219,8 @@ def test_the_commands_of_this_project_work_in_another_one(tmp_path: Path, redis_
 def test_the_generic_spider_is_told_from_others_and_works_with_all_settings(
     tmp_path: Path, redis_url: str
 ) -> None:
-    readme = Path(__file__).resolve().parents[2] / "README.md"
-    spider = readme.read_text().partition("```python\nfrom crawler.spiders.web")[2]
+    page = Path(__file__).resolve().parents[2] / "docs" / "addon.md"
+    spider = page.read_text().partition("```python\nfrom crawler.spiders.web")[2]
     spider = "from crawler.spiders.web" + spider.partition("```")[0].replace("prices", "mine")
     with DemoServer(WebOptions(hosts=2, pages=4, seed=3, zoo="none")) as served:
         values = {"redis_url": redis_url, "address": served.address, "delay_s": 0}

@@ -260,12 +260,12 @@ async def test_a_subclass_adds_fields_of_its_own(scheduler: WritingScheduler) ->
     assert page.extra == {"length": len(HTML)}
 
 
-async def test_the_subclass_of_the_readme_works_for_pages_and_leaves_other_files(
+async def test_the_subclass_of_the_docs_works_for_pages_and_leaves_other_files(
     scheduler: WritingScheduler,
 ) -> None:
-    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "addon.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
-    code = "from crawler" + readme.split("```python\nfrom crawler")[1].split("```")[0]
+    code = "from crawler" + page.split("```python\nfrom crawler")[1].split("```")[0]
     exec(code, names)
     spider = names["Prices"].from_crawler(crawler_with(scheduler))
     response = HtmlResponse(URL, body=b"<b class=price>12</b>")
