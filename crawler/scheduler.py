@@ -25,11 +25,12 @@ from crawler.discovery.scope import skipped_extensions
 from crawler.discovery.traps import TrapRules, Traps
 from crawler.errors import ConfigurationError
 from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease
+from crawler.frontier.start_urls import StartUrls
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduling import connect
 from crawler.scheduling.adder import SeenCache, UrlAdder
-from crawler.scheduling.completion import REDIS_LOST, CompletionLimits, keep_files
-from crawler.scheduling.engine import Engine
+from crawler.scheduling.completion import DATA_LOST, REDIS_LOST, CompletionLimits, keep_files
+from crawler.scheduling.engine import Engine, EngineHooks
 from crawler.scheduling.failures import Failures
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.intake import Intake
@@ -43,6 +44,12 @@ from crawler.scheduling.retry_policy import Bury, RetryPolicy
 from crawler.servers.connections import Servers, mongo_limit_s
 from crawler.servers.health import redis_health, shared_mongo_health
 from crawler.servers.redis.checks import taken
+from crawler.servers.redis.settings import (
+    keep_allowed_domains,
+    start_urls_key,
+    tell_of_redis_spider,
+    tell_of_start_requests,
+)
 from crawler.urls import Rejected, Urls
 from crawler.util import file_limit
 from crawler.util.per_crawler import shared
@@ -56,7 +63,7 @@ logger = logging.getLogger(__name__)
 
 
 class Scheduler(BaseScheduler):
-    """The engine's source of requests."""
+    """Source of the engine's requests: the frontier, as one process sees it."""
 
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
@@ -74,14 +81,12 @@ class Scheduler(BaseScheduler):
         self._limits = CompletionLimits.from_settings(settings)
         self._pulse = Pulse.from_settings(settings)
         self._given = given_options(settings, crawler.spider)
-        self._health = redis_health(value(settings, "REDIS_GIVE_UP"))
+        self.health = redis_health(value(settings, "REDIS_GIVE_UP"))
         self._mongo_health = shared_mongo_health(crawler)
         self._engine = Engine(crawler, file_limit.prepare(settings).fetches)
         self.adder: UrlAdder
         self.recrawls = Recrawls(recrawl_tuning(settings))
-        self.options_watcher = OptionsWatcher(
-            skipped_extensions(settings), self._limit, self.recrawls
-        )
+        self.options_watcher = OptionsWatcher(skipped_extensions(settings))
         self._rejections = Rejections(self.count)
         has_commands = settings["COMMANDS_MODULE"] == ours.COMMANDS_MODULE
         anew = how_to_start_anew(spider.name, has_commands=has_commands)
@@ -100,7 +105,7 @@ class Scheduler(BaseScheduler):
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
-        """Return the instance of this crawl."""
+        """Return the scheduler of a running crawl."""
         scheduler = crawler.engine.scheduler
         if not isinstance(scheduler, cls):
             raise ConfigurationError(
@@ -125,7 +130,7 @@ class Scheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         while (lease := self.leases.take()) is not None:
-            if reason := self.options_watcher.drops(lease.entry):
+            if reason := self._unwanted(lease.entry):
                 self.count(reason)
                 self.leases.done(lease, page=False)
                 continue
@@ -139,8 +144,14 @@ class Scheduler(BaseScheduler):
             return request
         return None
 
+    def _unwanted(self, entry: Entry) -> str:
+        """Return the stat of a URL that was added before the options changed; empty: fetch it."""
+        if self.options_watcher.scope.excludes(entry.url):
+            return "scope/excluded"
+        return "recrawl/unwanted" if self.recrawls.is_unwanted(entry) else ""
+
     def enqueue_request(self, request: Request) -> bool:
-        """Take a request from the engine: a start request, one of an errback, a replacement."""
+        """Take a request from the engine: a start request, an errback's, or a replacement."""
         lease: Lease | None = request.meta.get(LEASE)
         if lease is not None and not self.leases.holds(lease):
             # See LeasePool.put_off.
@@ -148,19 +159,19 @@ class Scheduler(BaseScheduler):
         entry = self.entry_of(request) if lease is None else self._replacement(request, lease)
         sent = None
         if entry is not None:
-            # Never refused: it is a seed, or takes the place of a URL that the frontier has. Scrapy
-            # marks start requests as dont_filter; a crawl that goes on or is shared knows them.
+            # In these modes the frontier refuses none for want of room. Scrapy marks start requests
+            # as dont_filter, but a crawl that is resumed or shared knows them already.
             forced = request.dont_filter and not request.meta.get("is_start_request")
             if lease is not None and entry.id == lease.entry.id:
-                # Folded into its source, and still the only way to the page.
+                # Equal to its source by URL_FOLD, and still the only way to the page.
                 forced = forced or entry.written_url != lease.entry.written_url
             sent = self.adder.send(entry, "force" if forced else "all", self._engine.wake)
             if request.meta.get("is_start_request"):
-                self.known_starts.look(request, sent)
+                self.known_starts.sent(request, sent)
         if lease is not None:
             self._settle_replaced(lease, sent)
         elif entry is not None:
-            # A spider may find more to do when it hears that nothing is left.
+            # A spider may add requests when it is told that it is idle.
             self.leases.completion.not_yet()
         return entry is not None
 
@@ -172,7 +183,9 @@ class Scheduler(BaseScheduler):
         entry = self.entry_of(request, depth=source.depth, parent=source.id, kind=source.kind)
         if entry is None or not self.is_scoped:
             return entry
-        if reason := self.options_watcher.refuses_redirect(entry, source):
+        depth = 0 if entry.kind is Kind.SITEMAP else source.depth
+        scope = self.options_watcher.scope
+        if reason := scope.refuses_redirect(entry.url, source_url=source.url, depth=depth):
             self.count(f"redirects/refused/{reason}")
         return None if reason else entry
 
@@ -190,7 +203,7 @@ class Scheduler(BaseScheduler):
         else:
             self.leases.settle_after(lease, sent, settle)
 
-    # --- what the components use ---------------------------------------------------------------
+    # --- for other components ------------------------------------------------------------------
 
     def entry_of(
         self,
@@ -200,7 +213,7 @@ class Scheduler(BaseScheduler):
         parent: int = 0,
         kind: Kind = Kind.PAGE,
     ) -> Entry | None:
-        """The entry of a request, or None for one that cannot be crawled: it is told."""
+        """Make the entry of a request; None for one that cannot be crawled, which is logged."""
         spider, thresholds, urls = self._spider, self.thresholds, self.urls
         found: Entry | Rejected | NotCarried
         try:
@@ -215,48 +228,56 @@ class Scheduler(BaseScheduler):
         return None
 
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
-        """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or spilled."""
+        """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or in MongoDB."""
         if mode == "all":
             await self.options_watcher.note_seeds(entries)
         added = await self.adder.add(entries, mode)
         return await self._intake.keep(entries, added) if added.refused else added
 
     async def add_links(self, ids: Sequence[int], entries: Sequence[Entry | bytes]) -> Added:
-        """The same for links with these fingerprints, none of which is known."""
+        """Add links with these fingerprints, none of which is in the cache of known URLs."""
         added = await self.adder.add_unknown(ids, entries)
         return await self._intake.keep(entries, added) if added.refused else added
-
-    @property
-    def is_redis_away(self) -> bool:
-        """Did Redis not answer to the last question?"""
-        return self._health.away
 
     # --- life ----------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        parts = await connect.connect(self._crawler, self.crawl, beat_s=self._pulse.beat_s)
-        self.frontier = parts.frontier
-        hooks = self._engine.hooks(lambda: self._intake.take_in())  # noqa: PLW0108 - made below
-        self.leases = LeasePool(self.frontier, self._health, self._limits, hooks, self.recrawls)
-        known = SeenCache(value(self._crawler.settings, "KNOWN_CACHE_SIZE"))
+        crawler, spider, settings = self._crawler, self._spider, self._crawler.settings
+        servers = Servers.of(crawler)
+        redis = await servers.redis()
+        tuning = connect.tuning(settings, beat_s=self._pulse.beat_s)
+        self.frontier = await connect.make_frontier(redis, self.crawl, crawler, tuning)
+        spill = await connect.spill_of(self.crawl, servers, settings)
+        tell_of_redis_spider(spider)
+        tell_of_start_requests(spider)
+        keep_allowed_domains(spider)
+        pushed = StartUrls(redis, start_urls_key(settings, spider))
+        hooks = EngineHooks(
+            *(self._engine.room, self._engine.wake),
+            take_in=lambda: self._intake.take_in(),  # noqa: PLW0108 - made below
+            starting=self._engine.starting,
+            count=self.count,
+        )
+        self.leases = LeasePool(self.frontier, self.health, self._limits, hooks, self.recrawls)
+        known = SeenCache(value(settings, "KNOWN_CACHE_SIZE"))
         self.adder = UrlAdder(self.leases.outbox, known, self.count)
         self.failures = Failures(
-            RetryPolicy.from_settings(self._crawler.settings),
+            RetryPolicy.from_settings(settings),
             *(self.leases, self.recrawls, self.adder.arrival, self._engine.run_fewer),
         )
         await self.frontier.create()
-        self._control = await CrawlControl.open(parts.redis, self.crawl, self.urls)
+        self._control = await CrawlControl.open(redis, self.crawl, self.urls)
         self.urls = self._control.urls
-        reader = reader_for(self._spider, parts.pushed.key, self.entry_of, self.urls)
+        reader = reader_for(spider, pushed.key, self.entry_of, self.urls)
         self._intake = Intake(
-            *(self.frontier, parts.pushed, reader, self.adder.add, parts.spill),
+            *(self.frontier, pushed, reader, self.adder.add, spill),
             health=self._mongo_health,
-            timeout_s=mongo_limit_s(self._crawler.settings),
+            timeout_s=mongo_limit_s(crawler.settings),
             count=self.count,
-            is_closing=lambda: Engine.is_closing(self._crawler),
+            is_closing=lambda: Engine.is_closing(crawler),
         )
         heartbeat = Heartbeat(
-            *(self.frontier, self.leases, self._health, self._pulse),
+            *(self.frontier, self.leases, self.health, self._pulse),
             about=self._about,
             on_beat=self._on_beat,
             on_epoch=self.adder.forget,
@@ -265,6 +286,7 @@ class Scheduler(BaseScheduler):
         await heartbeat.open()
         self._heartbeat = heartbeat
         self.known_starts.begin(await self.frontier.sizes())
+        self.options_watcher.subscribe(self._use)
         await self.options_watcher.open(self._control, self._given)
         self.leases.open()
 
@@ -276,14 +298,14 @@ class Scheduler(BaseScheduler):
             await self._heartbeat.close()
             if not self.leases.has_claimed:
                 self.known_starts.warn_if_all()
-                # Before Scrapy writes empty ones, when the spider is closed.
+                # Before Scrapy overwrites them, when the spider is closed.
                 keep_files(self._crawler)
 
     async def _close_unopened(self) -> None:
         try:
             await self._close()
         finally:
-            # At the end of a crawl they hear of it from the engine, which never began.
+            # They are closed when the engine stops, but it never started.
             await Servers.of(self._crawler).close()
 
     async def _on_beat(self) -> None:
@@ -297,16 +319,17 @@ class Scheduler(BaseScheduler):
     def _data_lost(self, lost_s: float) -> None:
         logger.error(
             "Redis has lost at least the last %.0f s of the crawl %r, more than its processes can "
-            "tell it again: URLs may be missing, so this run ends. Look why (FLUSHALL, an old "
-            "backup, no append-only file), then run the crawl again with its seeds: it goes on "
-            "from what is left",
+            "repeat: URLs may be missing, so this run ends. Find out why (FLUSHALL, an old backup, "
+            "no append-only file), then run the crawl again with its seeds: it goes on from what "
+            "is left",
             *(lost_s, self.crawl),
         )
-        self.leases.completion.data_lost()
+        self.leases.completion.reason = DATA_LOST
         self._engine.wake()
 
-    def _limit(self, now: CrawlOptions) -> None:
+    def _use(self, now: CrawlOptions) -> None:
         self.leases.follow(now)
+        self.recrawls.use(now.recrawl)
         if now.forgotten != self._forgotten:
             self._forgotten = now.forgotten
             self.adder.forget()
@@ -318,15 +341,15 @@ class Scheduler(BaseScheduler):
             "held": self.leases.held,
             "shards": self.leases.shard_order,
             "troubles": [
-                each for each in (self._health.trouble, self._mongo_health.trouble) if each
+                each for each in (self.health.trouble, self._mongo_health.trouble) if each
             ],
         }
 
     def _settle_lost(self) -> None:
-        """Settle leases whose requests left the engine without a word.
+        """Settle leases whose requests left the engine unnoticed.
 
-        A middleware answered with a request of its own, or another component vetoed a redirect:
-        Scrapy tells nobody.
+        Scrapy sends no signal when a middleware replaces a request by one of its own, or another
+        component drops a redirect.
         """
         for lease in self._engine.lost(self.leases.taken):
             self.count("scheduler/lost")
@@ -335,7 +358,7 @@ class Scheduler(BaseScheduler):
     def _spider_idle(self) -> None:
         completion = self.leases.completion
         if completion.reason not in (None, "finished"):
-            completion.tell()
+            completion.log_left()
             raise CloseSpider(completion.reason)
 
     def count(self, name: str, by: int = 1) -> None:
@@ -344,7 +367,7 @@ class Scheduler(BaseScheduler):
 
 
 def link_follower(crawler: Crawler) -> LinkFollower:
-    """Return the follower of links that all components of a crawl share."""
+    """Return the link follower that all components of a crawl share."""
 
     def make() -> LinkFollower:
         settings = crawler.settings

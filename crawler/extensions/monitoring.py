@@ -71,7 +71,7 @@ class Monitoring:
         for task in self._tasks:
             await end(task)
         scheduler = getattr(self._crawler.engine, "scheduler", None)
-        if not isinstance(scheduler, Scheduler) or not scheduler.is_redis_away:
+        if not isinstance(scheduler, Scheduler) or not scheduler.health.away:
             await self._flush()
 
     async def _flush_forever(self) -> None:

@@ -180,7 +180,7 @@ class Progress:
     async def _summary(self, reason: str) -> Summary:
         scheduler = Scheduler.of(self._crawler)
         self._sizes = None
-        if not scheduler.is_redis_away:
+        if not scheduler.health.away:
             await self._read_sizes()
         settings, stats = self._crawler.settings, self._crawler.stats
         if self._page_url is None:

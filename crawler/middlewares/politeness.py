@@ -49,7 +49,7 @@ class PolitenessMiddleware:
 
     async def _opened(self) -> None:
         await self._host_delays.open()
-        Scheduler.of(self._crawler).options_watcher.tell(self._obey)
+        Scheduler.of(self._crawler).options_watcher.subscribe(self._obey)
 
     def _obey(self, now: CrawlOptions) -> None:
         self._host_delays.delays = now.host_delays

@@ -38,7 +38,7 @@ class Recrawl:
         scheduler = Scheduler.of(self._crawler)
         recrawls = scheduler.recrawls
         if recrawls.policy is None:
-            recrawls.tell(page, lease, None)
+            recrawls.fill_in(page, lease, None)
             return
         before = visit_of(lease.entry)
         not_modified = NOT_MODIFIED in page.flags
@@ -58,7 +58,7 @@ class Recrawl:
             )
         else:
             decision = recrawls.gave_no_page(lease, gone=page.status == GONE)
-        recrawls.tell(page, lease, decision)
+        recrawls.fill_in(page, lease, decision)
         if not scheduler.leases.holds(lease):
             # Settled and counted after its last attempt: this is only for the record.
             recrawls.take(lease)

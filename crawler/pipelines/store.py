@@ -90,7 +90,7 @@ class Store:
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page):
             if self._scheduler is not None and item.lease is not None:
-                self._scheduler.leases.read(item.lease)
+                self._scheduler.leases.parsed(item.lease)
             await self.record(item)
         return item
 

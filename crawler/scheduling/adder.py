@@ -9,16 +9,14 @@ from crawler.frontier import Added, Entry
 from crawler.frontier.outbox import Outbox
 from crawler.servers.health import GaveUp
 
-Count = Callable[[str, int], None]
-
-# Single URLs that wait for Redis; then start() waits too.
+# Single URLs that may wait for Redis; with more, start() waits too.
 _SENT_MAX = 1000
 
 
 class UrlAdder:
-    """Adds URLs through the outbox."""
+    """Way of URLs into the outbox, past a cache of those that are known."""
 
-    def __init__(self, outbox: Outbox, known: SeenCache, count: Count) -> None:
+    def __init__(self, outbox: Outbox, known: SeenCache, count: Callable[[str, int], None]) -> None:
         self._outbox = outbox
         self._known = known
         self._count = count
@@ -27,21 +25,21 @@ class UrlAdder:
         self._some_room = asyncio.Event()
 
     def known_among(self, fingerprints: Sequence[int]) -> set[int]:
-        """Which of these URLs are surely in the frontier? Then there is no need to add them."""
+        """Return those of the URLs that are surely in the frontier: they need not be added."""
         return self._known.among(fingerprints)
 
     def met_again(self, number: int) -> None:
-        """So many URLs were found that were known, and not added."""
+        """Count URLs that were found again, and not added."""
         if number:
             self._count("frontier/discovered", number)
             self._count("frontier/cached", number)
 
     def forget(self) -> None:
-        """Redis may have lost what it acknowledged."""
+        """Forget the known URLs: Redis may have lost some of them."""
         self._known.clear()
 
     async def add(self, entries: Sequence[Entry], mode: str) -> Added:
-        """Add URLs, see Frontier.add; returns when Redis has answered."""
+        """Add URLs, see Frontier.add. Returns when Redis has answered."""
         unknown = self._unknown(entries, mode)
         answers = ["0"] * len(entries)
         if unknown:
@@ -52,14 +50,14 @@ class UrlAdder:
         return Added("".join(answers))
 
     async def add_unknown(self, ids: Sequence[int], entries: Sequence[Entry | bytes]) -> Added:
-        """Add URLs with these fingerprints, none of which is known, in the mode "new"."""
+        """Add URLs with these fingerprints in the mode "new". None of them is in the cache."""
         self._count("frontier/discovered", len(ids))
         return await self._send(ids, entries, "new")
 
     def send(
         self, entry: Entry, mode: str, done: Callable[[], None]
     ) -> asyncio.Future[Added] | None:
-        """Pass one URL to the outbox; calls `done` when Redis has it. None: it surely has it."""
+        """Pass one URL to the outbox, and call `done` when Redis has it. None: it has it."""
         if not self._unknown([entry], mode):
             return None
         future = self._send([entry.id], [entry], mode)
@@ -73,14 +71,14 @@ class UrlAdder:
         done()
 
     async def arrival(self) -> bool:
-        """Return when Redis has answered to all that was sent; False if it was given up on."""
+        """Wait until Redis has all that was sent; return False if it was given up on."""
         sent = list(self._sent)
         if sent:
             await asyncio.wait(sent)
         return not any(one.cancelled() or isinstance(one.exception(), GaveUp) for one in sent)
 
     async def room(self) -> None:
-        """Return when not too many URLs that were sent wait for Redis."""
+        """Wait until there is room for more URLs that wait for Redis."""
         while len(self._sent) >= _SENT_MAX:
             self._some_room.clear()
             await self._some_room.wait()
@@ -104,7 +102,7 @@ class UrlAdder:
         if future.cancelled() or future.exception() is not None:
             return
         added = future.result()
-        # Only now: a URL that Redis does not have must not be taken for known.
+        # Only now: a URL that Redis does not have must not count as known.
         if added.refused:
             ids = [id_ for index, id_ in enumerate(ids) if not added.is_refused(index)]
         self._known.update(ids)
@@ -112,7 +110,7 @@ class UrlAdder:
 
 
 class SeenCache:
-    """A set that forgets its older half when it is full."""
+    """Set of fingerprints that forgets its older half when it is full."""
 
     def __init__(self, size: int) -> None:
         self._half = max(1, size // 2)
@@ -123,11 +121,11 @@ class SeenCache:
         return fingerprint in self._young or fingerprint in self._old
 
     def among(self, fingerprints: Sequence[int]) -> set[int]:
-        """Those of many that are remembered: one look for all links of a page."""
+        """Return those that are remembered, for all links of a page at once."""
         return self._young.intersection(fingerprints) | self._old.intersection(fingerprints)
 
     def add(self, fingerprint: int) -> None:
-        """Remember one that Redis has acknowledged."""
+        """Remember a URL that Redis has acknowledged."""
         if len(self._young) >= self._half:
             self._old, self._young = self._young, set()
         self._young.add(fingerprint)
@@ -141,5 +139,5 @@ class SeenCache:
             self.add(fingerprint)
 
     def clear(self) -> None:
-        """Forget all, for when Redis may have forgotten some."""
+        """Forget all."""
         self._young, self._old = set(), set()

@@ -1,11 +1,9 @@
-"""Notice when the crawl is over for a process.
+"""Decide when the crawl is over for a process.
 
-Over is: front queues, back queues, leases and retries are empty, here and outside the frontier, in
-two readings with the same number of URLs added. Recrawls do not count. Or no page is left that the
-crawl may have; or all that is left waits longer than this process does.
-
-A shard cannot count the pages of others, so all of them are asked, about once a second; of one
-whose server is away the last answer counts.
+It is over when front queues, back queues, leases and retries are empty, and nothing waits outside
+the frontier, in two readings with the same number of URLs added. Recrawls do not count. It is also
+over when the crawl has as many pages as it may have, or when all URLs that are left wait longer
+than CRAWL_MAX_WAIT.
 """
 
 from __future__ import annotations
@@ -43,17 +41,17 @@ DATA_LOST = "data_lost"
 
 
 class Verdict(Enum):
-    """What a look for the end found."""
+    """Result of a check for the end."""
 
     GO_ON = auto()
     # The first reading was empty: a second one decides.
-    LOOK_AGAIN = auto()
+    CHECK_AGAIN = auto()
     OVER = auto()
 
 
 @dataclass(slots=True)
 class CompletionLimits:
-    """When a process stops. The first two may change while the crawl runs."""
+    """Limits at which a process stops. The first two may change while the crawl runs."""
 
     max_pages: int = 0
     host_pages: int = 0
@@ -68,16 +66,17 @@ class CompletionLimits:
 
 @dataclass(slots=True)
 class Round:
-    """What one round of claims over the shards brought."""
+    """Result of one round of claims over the shards."""
 
     leases: int = 0
     more: bool = False
-    # Shards with delayed URLs that are.
+    # Shards with delayed URLs that are due.
     due: set[int] = field(default_factory=set)
     states: set[str] = field(default_factory=set)
     waits_s: list[float] = field(default_factory=list)
 
     def take(self, shard: int, claim: Claim) -> None:
+        """Add the claim of one shard."""
         self.leases += len(claim.leases)
         self.more |= claim.more
         if claim.delayed_ms == 0:
@@ -88,26 +87,26 @@ class Round:
 
 
 class Completion:
-    """Why and when a process ends."""
+    """End of the crawl for this process: whether it has come, and why."""
 
     def __init__(
         self,
         frontier: Frontier,
         limits: CompletionLimits,
-        look_outside: Callable[[], Awaitable[int]],
+        take_in: Callable[[], Awaitable[int]],
     ) -> None:
         # "finished", "max_pages", "waiting", "redis_lost" or "data_lost", once it is over for this
         # process.
         self.reason: str | None = None
         # Seconds to the earliest waiting URL when the reason is "waiting".
         self.waits_s: float | None = None
-        # It is over, and no URL was ever added to the crawl.
+        # The crawl is over, and no URL was ever added to it.
         self.never_began = False
-        # Of use where there are several shards.
+        # Only used with several shards.
         self.page_limit = PageLimit(frontier)
         self._frontier = frontier
         self._limits = limits
-        self._look_outside = look_outside
+        self._take_in = take_in
         self._last: Sizes | None = None
 
     @property
@@ -116,22 +115,14 @@ class Completion:
         return self.reason == "finished"
 
     def not_yet(self) -> None:
-        """There is work: an earlier reading means nothing any more, nor an end that was found."""
+        """Forget earlier readings, and an end for want of URLs: there is work."""
         self._last = None
         self.never_began = False
         if self.may_go_on:
             self.reason = None
 
-    def give_up(self) -> None:
-        """Redis is away for too long."""
-        self.reason = REDIS_LOST
-
-    def data_lost(self) -> None:
-        """Redis has lost URLs that nobody can add again."""
-        self.reason = DATA_LOST
-
-    def tell(self) -> None:
-        """Say what is left, if this process does not wait for it."""
+    def log_left(self) -> None:
+        """Log what is left, if this process does not wait for it."""
         if self.reason == "waiting" and self._last is not None and self.waits_s is not None:
             logger.info(
                 "URLs left: %d. The earliest waits %.0f s more, longer than CRAWL_MAX_WAIT (%g s): "
@@ -140,9 +131,9 @@ class Completion:
             )
 
     async def allowance(self, round_: Round, room: int) -> tuple[int, int]:
-        """How many leases may be claimed now, and the limit of pages that a shard is to keep.
+        """Return how many leases may be claimed now, and the page limit that a shard enforces.
 
-        A shard cannot count the others' pages, so a fleet on a cluster may pass the limit by what
+        A shard cannot count the others' pages, so a fleet on a cluster may exceed the limit by what
         its processes claim in the same second.
         """
         limit = self._limits.max_pages
@@ -153,9 +144,9 @@ class Completion:
             round_.states.add("limit")
         return min(room, left), 0
 
-    async def look(self, round_: Round) -> Verdict:
-        """Look for the end after a round that brought nothing, while this process holds nothing."""
-        if await self._look_outside():
+    async def check(self, round_: Round) -> Verdict:
+        """Check for the end, after a round without leases and while this process holds none."""
+        if await self._take_in():
             self.not_yet()
             return Verdict.GO_ON
         if self.may_go_on or round_.states & {"paused", "grace", "leap"}:
@@ -169,7 +160,7 @@ class Completion:
         if sizes.unfinished == 0:
             # Two readings, since another process may move a URL between two parts of one.
             if before is None or before.unfinished or before.added != sizes.added:
-                return Verdict.LOOK_AGAIN
+                return Verdict.CHECK_AGAIN
             self.never_began = sizes.added == 0
             return self._end("finished")
         earliest_s = min(round_.waits_s, default=0.0)
@@ -179,7 +170,7 @@ class Completion:
         return Verdict.GO_ON
 
     def _end(self, reason: str) -> Verdict:
-        # Somebody may have given up while this one looked.
+        # Redis may have been given up on, or found to have lost data, during the check.
         if self.reason is None:
             self.reason = reason
         return Verdict.OVER
@@ -189,7 +180,10 @@ _KEPT_S = 1.0
 
 
 class PageLimit:
-    """As one process knows it."""
+    """Number of pages that a crawl on several shards may still have, as one process knows it.
+
+    All shards are asked, about once a second. If a server is away, its last answer counts.
+    """
 
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
@@ -201,18 +195,18 @@ class PageLimit:
 
     @property
     def pages(self) -> int:
-        """Pages that the crawl had when the shards were asked."""
+        """Number of pages that the crawl had when the shards were asked."""
         return sum(sizes.pages for sizes in self._sizes.values())
 
     async def left(self, limit: int) -> int:
-        """How many URLs may be leased, so that the crawl does not pass this number of pages."""
+        """Return how many URLs may be leased without exceeding this number of pages."""
         if not self._sizes or monotonic() > self._read_s + _KEPT_S:
             await self._read()
         leased = sum(sizes.leased for sizes in self._sizes.values())
         return limit - self.pages - leased - self._claimed
 
     def claimed(self, number: int) -> None:
-        """This process claimed so many more."""
+        """Count leases that this process claimed since the shards were asked."""
         self._claimed += number
 
     async def _read(self) -> None:
@@ -227,9 +221,9 @@ class PageLimit:
 
 
 def keep_files(crawler: Crawler) -> None:
-    """Leave the feeds as they are after a run that crawled nothing.
+    """Keep the feeds of earlier runs after a run that crawled nothing.
 
-    Scrapy would put an empty file in the place of what earlier runs gave (-O, or S3).
+    Scrapy would overwrite them with an empty file (-O, or S3).
     """
     exporter = crawler.get_extension(FeedExporter)
     for slot in exporter.slots if exporter is not None else ():

@@ -1,10 +1,9 @@
-"""Connect a scheduler to its servers: Redis, the frontier, the spill, the key of pushed seeds."""
+"""Make the frontier of a crawl, and its spill: the URLs in MongoDB that Redis had no room for."""
 
 from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pymongo.errors import PyMongoError
@@ -12,17 +11,10 @@ from pymongo.errors import PyMongoError
 from crawler.config.values import value
 from crawler.frontier import Frontier, Tuning
 from crawler.frontier.meta import stored_shards
-from crawler.frontier.start_urls import StartUrls
 from crawler.frontier.tuning import bloom, intset
 from crawler.servers.connections import Servers
 from crawler.servers.mongo import explain, start_error
 from crawler.servers.redis.connection import Client
-from crawler.servers.redis.settings import (
-    keep_allowed_domains,
-    start_urls_key,
-    tell_of_redis_spider,
-    tell_of_start_requests,
-)
 from crawler.storage.mongo.spill import Spill
 
 if TYPE_CHECKING:
@@ -35,18 +27,8 @@ FULL = 0.8
 # After a restart of Redis every process has this many heartbeats to report what it holds.
 _GRACE_BEATS = 5
 
-# What an instance tells of itself, beside its numbers.
+# What a process publishes about itself, beside its numbers.
 PROCESS = {"machine": socket.gethostname(), "pid": os.getpid()}
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a scheduler works with."""
-
-    redis: Client
-    frontier: Frontier
-    spill: Spill | None
-    pushed: StartUrls
 
 
 def tuning(settings: BaseSettings, *, beat_s: float) -> Tuning:
@@ -65,33 +47,20 @@ def tuning(settings: BaseSettings, *, beat_s: float) -> Tuning:
     )
 
 
-async def connect(crawler: Crawler, crawl: str, *, beat_s: float) -> Parts:
-    """Connect to the servers and make the frontier."""
-    settings = crawler.settings
-    servers = Servers.of(crawler)
-    redis = await servers.redis()
+async def make_frontier(redis: Client, crawl: str, crawler: Crawler, tuning: Tuning) -> Frontier:
+    """Make the frontier of a crawl, with as many shards as it has, or as it is to have."""
     shards = (
-        value(settings, "FRONTIER_SHARDS")
+        value(crawler.settings, "FRONTIER_SHARDS")
         or await stored_shards(redis, crawl)
         or _default_shards(redis)
     )
-    spill = await spill_of(crawl, servers, settings)
     assert crawler.spider is not None
-    frontier = Frontier(
-        *(redis, crawl),
-        shards=shards,
-        tuning=tuning(settings, beat_s=beat_s).per_shard(shards),
-        spider=crawler.spider.name,
-    )
-    tell_of_redis_spider(crawler.spider)
-    tell_of_start_requests(crawler.spider)
-    keep_allowed_domains(crawler.spider)
-    pushed = StartUrls(redis, start_urls_key(settings, crawler.spider))
-    return Parts(redis, frontier, spill, pushed)
+    tuning = tuning.per_shard(shards)
+    return Frontier(redis, crawl, shards=shards, tuning=tuning, spider=crawler.spider.name)
 
 
 async def spill_of(crawl: str, servers: Servers, settings: BaseSettings) -> Spill | None:
-    """Where a crawl keeps the URLs that the frontier has no room for; None without MongoDB."""
+    """Return the place for URLs that the frontier has no room for; None without MongoDB."""
     if value(settings, "PAGES_STORE") != "mongo":
         return None
     collection = (await servers.mongo())[value(settings, "MONGO_DATABASE")]["spilled"]

@@ -1,7 +1,4 @@
-"""The parts of Scrapy's engine that the scheduler needs; private ones are used only here.
-
-EngineHooks are what the lease pool asks of it: room for work, and a look at URLs outside.
-"""
+"""Access the parts of Scrapy's engine that the scheduler needs; its private parts only here."""
 
 from __future__ import annotations
 
@@ -30,34 +27,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# Without a file descriptor for another fetch: seconds in which none starts, after which one more
-# is tried each, and between two lines of the log.
+# After a fetch found no file descriptor: no fetch starts for the first seconds, then fewer run,
+# and one more after each step. It is logged again after the last of these times.
 _FEWER_PAUSE_S = 1.0
 _FEWER_STEP_S = 10.0
-_FEWER_SAID_S = 600.0
+_FEWER_LOGGED_S = 600.0
 
 
 class Engine:
-    """What the engine has room for, and what it is busy with."""
+    """Scrapy's engine: its room for more fetches, and the requests in progress."""
 
     def __init__(self, crawler: Crawler, concurrency: int) -> None:
         if concurrency < 1:
-            raise ConfigurationError(
-                f"CONCURRENT_REQUESTS is {concurrency}; give 1 or more: so many URLs are claimed."
-            )
+            raise ConfigurationError(f"CONCURRENT_REQUESTS is {concurrency}; set it to 1 or more.")
         self._crawler = crawler
         self._concurrency = concurrency
-        # Fewer since there was no file descriptor for another one, how many then and when.
+        # After a shortage of file descriptors: the fetches that ran then, less a few, and when.
         self._fewer: tuple[int, float] | None = None
-        self._fewer_said_at = -math.inf
-
-    def hooks(self, look_outside: Callable[[], Awaitable[int]]) -> EngineHooks:
-        """What a lease pool asks of it, and of what is outside the frontier."""
-        count = self._crawler.stats.inc_value
-        return EngineHooks(self.room, self.wake, look_outside, self.starting, count)
+        self._fewer_logged_at = -math.inf
 
     def room(self) -> int | None:
-        """How many fetches could start now; None while the engine closes."""
+        """Return how many fetches could start now; None while the engine closes."""
         engine = self._crawler.engine
         if self._slot() is None:
             return None
@@ -67,16 +57,16 @@ class Engine:
         return self._fetches_max() - len(engine.downloader.active)
 
     def run_fewer(self, error: Exception) -> None:
-        """There was no file descriptor for a fetch: run fewer for a while, and none right now."""
+        """Start no fetch for a moment, then fewer: there was no file descriptor for one."""
         self._crawler.stats.inc_value("scheduler/out_of_sockets")
         now, most = monotonic(), self._fetches_max()
         if most == 0:
-            # Others met the same at the same time.
+            # Several fetches failed for it at the same time.
             return
         at_once = min(most, len(self._crawler.engine.downloader.active))
         self._fewer = (max(1, at_once * 3 // 4), now)
-        if now - self._fewer_said_at > _FEWER_SAID_S:
-            self._fewer_said_at = now
+        if now - self._fewer_logged_at > _FEWER_LOGGED_S:
+            self._fewer_logged_at = now
             logger.warning(
                 "This process has no file descriptor left (%s): URLs wait without a failed "
                 "attempt, and fewer are fetched at a time. Raise the limit (`ulimit -n`; `scrapy "
@@ -86,7 +76,7 @@ class Engine:
             )
 
     def _fetches_max(self) -> int:
-        """How many fetches may run at a time: after a shortage none, few, and slowly more."""
+        """Return how many fetches may run at a time: after a shortage none, few, slowly more."""
         if self._fewer is None:
             return self._concurrency
         fetches, since = self._fewer
@@ -100,13 +90,13 @@ class Engine:
         return self._crawler.engine._start is not None  # noqa: SLF001
 
     def wake(self) -> None:
-        """Let the engine ask for requests; by itself it would look every 5 s only."""
+        """Let the engine ask for requests now; by itself it only does every 5 s."""
         slot = self._slot()
         if slot is not None:
             slot.nextcall.schedule()
 
     def lost(self, leases: Iterable[Lease]) -> list[Lease]:
-        """Those of the leases whose requests the engine has no more; none while it closes."""
+        """Return the leases whose requests are no longer with the engine; none while it closes."""
         slot = self._slot()
         if slot is None:
             return []
@@ -116,9 +106,9 @@ class Engine:
 
     @staticmethod
     def take_outputs_in_turn(crawler: Crawler) -> None:
-        """Handle what a callback gives one after the other, without tasks and a queue for it.
+        """Handle the outputs of a callback one after the other, without a queue and tasks.
 
-        With CONCURRENT_ITEMS = 1 that is what Scrapy does, in two tasks a page.
+        Scrapy does the same with CONCURRENT_ITEMS = 1, but with two tasks a page.
         """
         scraper: Any = crawler.engine.scraper
 
@@ -126,7 +116,7 @@ class Engine:
             handle_error = scraper.handle_spider_error
             process = scraper._process_spidermw_output_async  # noqa: SLF001
             if isasyncgen(result):
-                # Ends with its first error, so that there is no need to ask again after one.
+                # An asynchronous generator ends with its first error.
                 while True:
                     try:
                         output = await anext(result)
@@ -149,10 +139,10 @@ class Engine:
 
     @staticmethod
     def close_unopened(crawler: Crawler, clean_up: Callable[[], Awaitable[None]]) -> None:
-        """If the spider cannot be opened, close what was opened, and send no spider_closed.
+        """If the spider cannot be opened, only close what was opened, and send no spider_closed.
 
-        Scrapy would close all parts and tell all extensions, and log a traceback for each of them
-        that never began. The error itself reaches whoever started the crawl.
+        Scrapy would close all components, and log a traceback for each that was never opened. The
+        error itself reaches whoever started the crawl.
         """
         engine: Any = crawler.engine
         close = engine.close_spider_async
@@ -166,7 +156,7 @@ class Engine:
                 try:
                     await close_part()
                 except Exception:
-                    # As of a pipeline that was not opened.
+                    # For example a pipeline that was not opened.
                     logger.debug("Closing a spider that did not open (%s)", reason, exc_info=True)
             engine._slot = engine.spider = None  # noqa: SLF001
 
@@ -189,15 +179,15 @@ class Engine:
 
 @dataclass(slots=True)
 class EngineHooks:
-    """What the lease pool asks of its surroundings."""
+    """Functions that the lease pool needs from its surroundings."""
 
-    # How many fetches could start now; None when this process is closing.
+    # How many fetches could start now; None while this process closes.
     room: Callable[[], int | None]
-    # Tell the engine that leases are ready, or that the crawl is over.
+    # Let the engine notice that leases are ready, or that the crawl is over.
     wake: Callable[[], None]
-    # Take in seeds and URLs that wait outside the frontier; says how many there were.
-    look_outside: Callable[[], Awaitable[int]]
-    # Are seeds still being read? An empty frontier says nothing then.
+    # Take in seeds and URLs that wait outside the frontier; returns how many there were.
+    take_in: Callable[[], Awaitable[int]]
+    # Is the spider's start() still being read? Then an empty frontier is not the end.
     starting: Callable[[], bool] = lambda: False
     # Add one to a stat.
     count: Callable[[str], None] = lambda _name: None

@@ -109,7 +109,7 @@ class Failures:
                 page = _unanswered(lease, failure_of(error).reason)
                 if isinstance(error, TooBigUnpacked):
                     no_page = f"failed/{page.reason}"
-            self._recrawls.tell(page, lease, None)
+            self._recrawls.fill_in(page, lease, None)
             done = partial(self._leases.done, lease, page=False, no_page=no_page)
             self._record(page, lease, done)
         else:
@@ -127,7 +127,7 @@ class Failures:
             settle()
             return
         page = _unanswered(lease, decision.reason)
-        self._recrawls.tell(page, lease, self._recrawls.failed(lease))
+        self._recrawls.fill_in(page, lease, self._recrawls.failed(lease))
         self._record(page, lease, settle)
 
     def _record(self, page: Page, lease: Lease, settle: Callable[[], None]) -> None:

@@ -11,7 +11,9 @@ A lease gives one URL to one process. It is in one of these states:
 to others after a delay, while the page is still parsed and stored.
 
 The pool claims as many leases as the downloader has room for, since a lease that waits here keeps
-its URL from the other processes (claimer.py decides when to claim).
+its URL from the other processes. Between two claims it sleeps until the next host is due, or this
+process changed something, or a second has passed: other processes may have changed something. A
+shard whose server does not answer is asked again later, after twice as long each time.
 """
 
 from __future__ import annotations
@@ -19,22 +21,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import random
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import NotStored
-from crawler.frontier import Again, Frontier, Kind, Lease
+from crawler.frontier import Again, Claim, Frontier, Kind, Lease, OwnerDead
 from crawler.frontier.outbox import Outbox
-from crawler.scheduling.claimer import Claimer
-from crawler.scheduling.completion import Completion, CompletionLimits
+from crawler.scheduling.completion import (
+    REDIS_LOST,
+    Completion,
+    CompletionLimits,
+    Round,
+    Verdict,
+)
 from crawler.scheduling.engine import EngineHooks
+from crawler.scheduling.notices import Standstill
 from crawler.scheduling.options import CrawlOptions
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.retry_policy import Bury, Retry
-from crawler.servers.health import GaveUp, ServerHealth
+from crawler.servers.health import LEASES, GaveUp, ServerHealth
+from crawler.servers.redis.errors import RedisAway
 from crawler.util.request_meta import LEASE
 from crawler.util.tasks import end
 
@@ -42,6 +54,13 @@ if TYPE_CHECKING:
     from scrapy import Request
 
 logger = logging.getLogger(__name__)
+
+# Two claims are at least this far apart, so that a busy process claims in batches.
+_CLAIM_GAP_S = 0.01
+_IDLE_MAX_S = 1.0
+# Time for another process to move a URL, between two checks for the end of the crawl.
+_CHECK_AGAIN_S = 0.05
+_FAILED_S = 5.0
 
 
 class LeasePool:
@@ -56,7 +75,7 @@ class LeasePool:
         recrawls: Recrawls,
     ) -> None:
         self.limits = limits
-        self.completion = Completion(frontier, limits, hooks.look_outside)
+        self.completion = Completion(frontier, limits, hooks.take_in)
         # The order in which shards are asked.
         self.shard_order: list[int] = list(range(frontier.shards))
         # Held while leases change hands, so that a heartbeat does not miss those on their way.
@@ -65,9 +84,12 @@ class LeasePool:
         # Was there ever a lease?
         self.has_claimed = False
         self._held: dict[tuple[int, bytes], Lease] = {}
-        several = frontier.shards > 1
         self.outbox = Outbox(
-            frontier, health, self.news, several_masters=several, under_way=self._held.__len__
+            frontier,
+            health,
+            self.claim_soon,
+            several_masters=frontier.shards > 1,
+            under_way=self._held.__len__,
         )
         self._frontier = frontier
         self._health = health
@@ -76,22 +98,25 @@ class LeasePool:
         # By shard. Without a heartbeat nobody declares a process dead.
         self._alive_until = [math.inf] * frontier.shards
         self._ready: deque[Lease] = deque()
-        # Those of them whose hosts have a slot taken: claimed, and not released yet.
+        # Held leases that occupy their hosts: claimed, and not released yet.
         self._in_flight: dict[tuple[int, bytes], Lease] = {}
-        # And those whose fetch may have begun, and whose page is not read yet.
+        # Held leases whose fetch may have begun, and whose page is not parsed yet.
         self._started: set[tuple[int, bytes]] = set()
         # See `settle_after`.
         self._settling: set[tuple[int, bytes]] = set()
-        self._claimer = Claimer(self, frontier, health, hooks)
-        # No fetch is started until somebody says so.
-        self.paused = False
+        # By shard: the id of a claim without an answer.
+        self._claim_ids: dict[int, str] = {}
+        self._claim_soon = asyncio.Event()
+        self._checked_s = 0.0
+        self._backoff, self._standstill = ShardBackoff(), Standstill()
+        self._paused = False
         self._task: asyncio.Task[None] | None = None
 
     # --- life ----------------------------------------------------------------------------------
 
     def open(self) -> None:
         """Start claiming."""
-        self._task = asyncio.get_running_loop().create_task(self._claimer.go_on())
+        self._task = asyncio.get_running_loop().create_task(self._claim_forever())
 
     async def close(self) -> None:
         """Hand back what is not settled, and send all that waits."""
@@ -106,32 +131,171 @@ class LeasePool:
         await self.outbox.drain()
 
     def drop_all(self) -> None:
-        """This instance was declared dead: what it held belongs to others."""
+        """Forget all leases: this process was declared dead, and they belong to others now."""
         self._alive_until = [-math.inf] * len(self._alive_until)
         self._ready.clear()
         self._held.clear()
         self._in_flight.clear()
         self._started.clear()
         self._settling.clear()
-        self._claimer.drop_all()
+        self._claim_ids.clear()
 
     def follow(self, now: CrawlOptions) -> None:
-        """The fleet's options changed."""
+        """Apply the fleet's options."""
         self.limits.max_pages = now.max_pages
         self.limits.host_pages = now.max_pages_per_host
         self._frontier.set_weights(now.weights, now.load_weights, now.load_threshold)
 
-    # --- leases --------------------------------------------------------------------------------
+    def pause(self, paused: bool) -> None:
+        """Start no fetch while paused; those in flight go on."""
+        self._paused = paused
+        if not paused:
+            self.claim_soon()
+            self._hooks.wake()
+
+    # --- claiming ------------------------------------------------------------------------------
+
+    def claim_soon(self) -> None:
+        """Claim without waiting for the next turn: something changed that makes it worthwhile."""
+        self._claim_soon.set()
+
+    async def _claim_forever(self) -> None:
+        """Claim until Redis is given up on."""
+        while True:
+            try:
+                pause_s = await self._claim_once()
+            except OwnerDead:
+                # The heartbeat takes a new name.
+                pause_s = _IDLE_MAX_S
+            except GaveUp:
+                self.completion.reason = REDIS_LOST
+                self._hooks.wake()
+                return
+            except Exception:
+                # A process that silently stops claiming would never end.
+                logger.exception("A claim failed; trying again")
+                pause_s = _FAILED_S
+            await asyncio.sleep(min(pause_s, _CLAIM_GAP_S))
+            if pause_s > _CLAIM_GAP_S:
+                # Not wait_for: it loses a cancellation that comes together with the event.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause_s - _CLAIM_GAP_S):
+                        await self._claim_soon.wait()
+
+    async def _claim_once(self) -> float:
+        """Claim once; return the seconds until it makes sense to claim again."""
+        self._claim_soon.clear()
+        wanted = self._hooks.room()
+        if wanted is None:
+            self._health.closing()
+            # At once: fetches in flight may take long, and other processes could fetch these.
+            while self._ready:
+                self.hand_back(self._ready.popleft(), 0)
+            return _IDLE_MAX_S
+        if self._health.given_up:
+            raise GaveUp("Redis is away")
+        room = wanted - self.ready
+        if room <= 0 or self._paused or self.outbox.full or not self.is_alive_anywhere:
+            return _IDLE_MAX_S
+        if self.completion.reason is not None:
+            if not self.completion.may_go_on:
+                return _IDLE_MAX_S
+            # A spider may keep the engine open when nothing is left, and others may add URLs.
+            wait_s = self._checked_s + _IDLE_MAX_S - monotonic()
+            if wait_s > 0:
+                return wait_s
+        self._checked_s = monotonic()
+        try:
+            return await self._claim_or_end(room)
+        except RedisAway as error:
+            self._health.failed(LEASES, error)
+            return _IDLE_MAX_S
+
+    async def _claim_or_end(self, room: int) -> float:
+        round_ = await self._claim_round(room)
+        self._standstill.log(round_)
+        if round_.leases:
+            self.completion.not_yet()
+        if round_.due:
+            await self._frontier.promote(shards=round_.due)
+        if round_.due or round_.more:
+            return 0
+        is_idle = not self._held and self.outbox.empty and not self._hooks.starting()
+        if not round_.leases and is_idle and not self._backoff:
+            verdict = await self.completion.check(round_)
+            if verdict is Verdict.CHECK_AGAIN:
+                return _CHECK_AGAIN_S
+            if verdict is Verdict.OVER:
+                self._hooks.wake()
+        return min([_IDLE_MAX_S, *round_.waits_s])
+
+    async def _claim_round(self, room: int) -> Round:
+        round_ = Round()
+        room, max_pages = await self.completion.allowance(round_, room)
+        for shard in filter(self._backoff.is_due, self.shard_order):
+            if round_.leases >= room:
+                break
+            async with self.lock:
+                if not self._backoff.is_due(shard) or not self.is_alive(shard):
+                    # This process may be about to take a new name: no beat would keep the lease.
+                    continue
+                try:
+                    claim = await self._claim(shard, room - round_.leases, max_pages)
+                except RedisAway as error:
+                    # The other shards' servers may be there.
+                    self._backoff.failed(shard)
+                    self._health.failed(LEASES, error)
+                    continue
+                self._backoff.worked(shard)
+                self.claimed(claim.leases)
+                self.completion.page_limit.claimed(len(claim.leases))
+            round_.take(shard, claim)
+            if claim.leases:
+                # At once: the next shard's server may be away.
+                self._hooks.wake()
+        return round_
+
+    async def _claim(self, shard: int, n: int, max_pages: int) -> Claim:
+        # The same id until an answer came: Redis repeats a claim whose reply was lost.
+        claim_id = self._claim_ids.setdefault(shard, uuid.uuid4().hex[:12])
+        limits = {"max_pages": max_pages, "host_pages": self.limits.host_pages}
+        claim = await self._frontier.claim(n, claim_id, shard=shard, **limits)
+        self._claim_ids.pop(shard, None)
+        return claim
+
+    def claimed(self, leases: Iterable[Lease]) -> None:
+        """Hold leases that this process has just claimed."""
+        for lease in leases:
+            self._held[lease.key] = self._in_flight[lease.key] = lease
+            self._ready.append(lease)
+            self.has_claimed = True
+
+    # --- fetching and settling -----------------------------------------------------------------
 
     def take(self) -> Lease | None:
-        """The next lease to fetch, if one is ready."""
-        if not self.paused:
+        """Take the next lease to fetch, if one is ready."""
+        if not self._paused:
             for place, lease in enumerate(self._ready):
                 if self.is_alive(lease.shard):
                     del self._ready[place]
                     return lease
-        self.news()
+        self.claim_soon()
         return None
+
+    def holds(self, lease: Lease) -> bool:
+        """Is this lease to be settled by this process, and is nobody settling it already?"""
+        return lease.key in self._held and lease.key not in self._settling
+
+    def may_fetch(self, lease: Lease) -> bool:
+        """Is this lease surely held at this moment? If so, its fetch counts as begun."""
+        if not self.holds(lease) or not self.is_alive(lease.shard):
+            return False
+        self._started.add(lease.key)
+        return True
+
+    def parsed(self, lease: Lease) -> None:
+        """Note that a page is parsed and waits for its store: parsing it killed no process."""
+        self._started.discard(lease.key)
 
     def release(self, lease: Lease, delay_ms: int, *, usual: bool = True) -> None:
         """End the fetch of a lease: its host is available again after the delay.
@@ -224,41 +388,46 @@ class LeasePool:
             # It ended without a fetch: its host was not contacted and needs no delay.
             self.release(lease, 0)
 
-    def holds(self, lease: Lease) -> bool:
-        """Is this lease to be settled by this process, and is nobody settling it already?"""
-        return lease.key in self._held and lease.key not in self._settling
+    # --- for the heartbeat ---------------------------------------------------------------------
 
-    def may_fetch(self, lease: Lease) -> bool:
-        """Is this lease surely ours at this moment? If so, its fetch counts as begun."""
-        if not self.holds(lease) or not self.is_alive(lease.shard):
-            return False
-        self._started.add(lease.key)
-        return True
+    def is_alive(self, shard: int) -> bool:
+        """Is it certain that no other process has declared this one dead in a shard by now?
 
-    def read(self, lease: Lease) -> None:
-        """The page of a lease is read and waits for its store: it has killed nobody."""
-        self._started.discard(lease.key)
+        A process that was stopped for a while finds out here, before it talks to Redis again.
+        """
+        return monotonic() < self._alive_until[shard]
 
-    def claimed(self, leases: Iterable[Lease]) -> None:
-        """These are ours from now on."""
-        for lease in leases:
-            self._held[lease.key] = self._in_flight[lease.key] = lease
-            self._ready.append(lease)
-            self.has_claimed = True
+    @property
+    def is_alive_anywhere(self) -> bool:
+        """Is there a shard to claim from?"""
+        return monotonic() < max(self._alive_until)
 
-    def hand_back_unstarted(self) -> None:
-        """At once: fetches in flight may take long to finish, and others could go on with these."""
-        while self._ready:
-            self.hand_back(self._ready.popleft(), 0)
+    def keep_alive(self, until: float, shard: int | None = None) -> None:
+        """Note that a shard, or all, got a beat: nobody declares this process dead before then."""
+        if not self.is_alive_anywhere:
+            self.claim_soon()
+        for each in range(len(self._alive_until)) if shard is None else (shard,):
+            self._alive_until[each] = until
+            self._backoff.worked(each)
+        if self._ready:
+            self._hooks.wake()
+
+    def missed(self, shard: int) -> None:
+        """Claim nothing from a shard that did not answer to a beat, until it does.
+
+        If it is the only one, claims find out for themselves, and delay nobody.
+        """
+        if self._frontier.shards > 1:
+            self._backoff.failed(shard, until=math.inf)
 
     @property
     def held(self) -> int:
-        """Leases claimed and not yet settled."""
+        """Number of leases that are claimed and not yet settled."""
         return len(self._held)
 
     @property
     def ready(self) -> int:
-        """Those of them that the engine may take; others wait for a shard that is away."""
+        """Number of leases that the engine may take; others wait for a shard that is away."""
         return sum(self.is_alive(lease.shard) for lease in self._ready)
 
     @property
@@ -267,59 +436,52 @@ class LeasePool:
         others = {lease.key for lease in self._ready} | self._settling
         return [lease for lease in self._held.values() if lease.key not in others]
 
-    def is_alive(self, shard: int) -> bool:
-        """Can no other process have declared this one dead in a shard by now?
-
-        A process that was stopped for a while finds out here, before it speaks to Redis again.
-        """
-        return monotonic() < self._alive_until[shard]
-
-    @property
-    def alive(self) -> bool:
-        """The same of any shard: is there one to claim from?"""
-        return monotonic() < max(self._alive_until)
-
-    def beaten(self, until: float, shard: int | None = None) -> None:
-        """A shard, or all, heard of this process: none declares it dead before this time."""
-        if not self.alive:
-            self.news()
-        shards = range(len(self._alive_until)) if shard is None else (shard,)
-        for each in shards:
-            self._alive_until[each] = until
-            self._claimer.heard_by(each)
-        if self._ready:
-            self._hooks.wake()
-
-    def missed(self, shard: int) -> None:
-        """A shard did not hear of this process now: what it has can wait."""
-        self._claimer.missed_by(shard)
-
     @property
     def known_leases(self) -> Iterable[Lease]:
-        """Leases that this process has not lost sight of: held, or being settled."""
+        """Leases that are held, or whose settlement Redis has not acknowledged."""
         return [*self._held.values(), *self.outbox.unsettled]
 
     @property
     def unsuspected(self) -> set[tuple[int, bytes]]:
-        """Leases that are not to blame if this process dies: not begun, read, or being settled."""
-        settling = {lease.key for lease in self.outbox.unsettled}
-        return (self._held.keys() - self._started) | settling
+        """Leases that cannot be the cause if this process dies: not begun, parsed, or settled."""
+        settled = {lease.key for lease in self.outbox.unsettled}
+        return (self._held.keys() - self._started) | settled
 
     @property
     def in_flight(self) -> Iterable[Lease]:
         """Leases whose hosts this process occupies."""
         return list(self._in_flight.values())
 
-    def pause(self, paused: bool) -> None:
-        """Start no fetch until told otherwise; those in flight go on."""
-        self.paused = paused
-        if not paused:
-            self.news()
-            self._hooks.wake()
 
-    def news(self) -> None:
-        """Something changed that makes another claim worth while."""
-        self._claimer.news()
+_WAIT_S = 0.1
+_WAIT_MAX_S = 5.0
+
+
+class ShardBackoff:
+    """Shards whose server does not answer, and when to ask each again."""
+
+    def __init__(self) -> None:
+        # By shard: when to ask it again, and how long that wait is.
+        self._away: dict[int, tuple[float, float]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._away)
+
+    def is_due(self, shard: int) -> bool:
+        """Is it worth asking this shard now?"""
+        return shard not in self._away or self._away[shard][0] <= monotonic()
+
+    def failed(self, shard: int, *, until: float | None = None) -> None:
+        """Wait twice as long as before, or until a given time, before this shard is asked again."""
+        before = self._away.get(shard, (0.0, 0.0))[1]
+        wait_s = min(max(_WAIT_S, 2 * before), _WAIT_MAX_S)
+        if until is None:
+            until = monotonic() + wait_s * (1 + random.random()) / 2
+        self._away[shard] = (until, wait_s)
+
+    def worked(self, shard: int) -> None:
+        """Ask this shard again as usual: its server answered."""
+        self._away.pop(shard, None)
 
 
 # Longer than what a server can lose: a second of its append-only file, or a failover.
@@ -327,20 +489,20 @@ _WINDOW_S = 30.0
 
 
 class RecentReleases:
-    """Hosts that rest, for as long as a server might forget it."""
+    """Fetches that ended so lately that a server which restarts may have forgotten it."""
 
     def __init__(self) -> None:
-        # When the fetch ended, its lease, and until when its host rests.
+        # When the fetch ended, its lease, and when its host is available again.
         self._recent: deque[tuple[float, Lease, float]] = deque()
 
-    def add(self, lease: Lease, rest_ms: int, *, now_s: float | None = None) -> None:
-        """A host rests from now on for so long."""
+    def add(self, lease: Lease, delay_ms: int, *, now_s: float | None = None) -> None:
+        """Remember a fetch that has just ended, and the delay of its host."""
         now = monotonic() if now_s is None else now_s
-        self._recent.append((now, lease, now + rest_ms / 1000))
+        self._recent.append((now, lease, now + delay_ms / 1000))
         while self._recent[0][0] < now - _WINDOW_S:
             self._recent.popleft()
 
     def left(self, *, now_s: float | None = None) -> list[tuple[Lease, int]]:
-        """The leases of these fetches, and the milliseconds that their hosts still rest."""
+        """Return the leases of these fetches, and the milliseconds left of their hosts' delays."""
         now = monotonic() if now_s is None else now_s
         return [(lease, max(0, round((until - now) * 1000))) for _, lease, until in self._recent]

@@ -1,7 +1,7 @@
 """Log once, and count, what would otherwise go unnoticed or flood the log.
 
-Start requests that the crawl knows already, requests that the frontier does not take (a spider may
-yield a million of them), and why nothing is claimed.
+That is: start requests that the crawl already knows, requests that the frontier refuses (a spider
+may yield a million of them), and the reason why nothing is claimed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 
 
 class KnownStarts:
-    """The known start requests of one run: the first is logged, all are counted.
+    """Start requests of this run that the crawl knows. The first is logged, all are counted.
 
-    `anew` says how to fetch them once more.
+    `anew` is the part of the message that says how to fetch them again.
     """
 
     def __init__(self, crawl: str, anew: str, count: Callable[[str, int], None]) -> None:
@@ -41,24 +41,23 @@ class KnownStarts:
         self._was_finished = False
 
     def begin(self, sizes: Sizes) -> None:
-        """The run begins with a crawl of these sizes."""
+        """Note the sizes of the crawl at the start of this run."""
         self._was_finished = sizes.added > 0 and not sizes.unfinished
 
-    def look(self, request: Request, sent: asyncio.Future[Added] | None) -> None:
-        """A start request was sent to the frontier; None: that surely has it."""
+    def sent(self, request: Request, sent: asyncio.Future[Added] | None) -> None:
+        """Watch a start request that was sent to the frontier; None: the frontier has it."""
         if sent is None:
             self._met(request)
         else:
             sent.add_done_callback(lambda answered: self._answered(request, answered))
 
     def add(self, *, known: int, new: int) -> None:
-        """So many seeds were known, and so many were not."""
+        """Count seeds that were known, and those that were not."""
         self._known += known
         self._new += new
 
     def warn_if_all(self) -> None:
-        """Warn if the crawl was finished and all start requests were known. For a run that crawled
-        nothing."""
+        """Warn after a run without pages if the crawl was finished, and knew all its requests."""
         if self._was_finished and self._known and not self._new:
             logger.warning(
                 "Nothing was crawled: the crawl %r was finished before, and knows all start "
@@ -86,33 +85,34 @@ class KnownStarts:
 
 
 def how_to_start_anew(spider: str, *, has_commands: bool) -> str:
-    """What a user does to have a finished crawl once more."""
+    """Return the advice to a user who wants to run a finished crawl again."""
     fresh = f"`scrapy crawl {spider} --fresh` starts it anew"
     if not has_commands:
         fresh = f'with COMMANDS_MODULE = "crawler.commands" in the settings {fresh}'
     return f"-s CRAWL=NAME begins another crawl, {fresh}"
 
 
-_TOLD = 5
+_LOGGED_MAX = 5
 
 
 class Rejections:
-    """What was refused in this process, by reason."""
+    """Requests that were refused in this process, by reason."""
 
     def __init__(self, count: Callable[[str, int], None]) -> None:
         self._count = count
-        # As many as there are reasons.
-        self._told: Counter[str] = Counter()
+        # By reason.
+        self._number: Counter[str] = Counter()
 
     def add(self, request: Request, found: Rejected | NotCarried) -> None:
-        """A request was refused for its URL, or for what it has beside it."""
+        """Count a request that was refused, and log it if it is one of the first."""
         reason = found.reason if isinstance(found, Rejected) else "not_carried"
         name = f"scheduler/rejected/{reason}"
         self._count(name, 1)
-        self._told[reason] += 1
-        if self._told[reason] > _TOLD:
+        self._number[reason] += 1
+        number = self._number[reason]
+        if number > _LOGGED_MAX:
             return
-        last = f" More of these are only counted, as {name}." if self._told[reason] == _TOLD else ""
+        last = f" More of these are only counted, as {name}." if number == _LOGGED_MAX else ""
         if isinstance(found, NotCarried):
             logger.error("%s%s", found, last)
             return
@@ -121,16 +121,16 @@ class Rejections:
 
 
 class Standstill:
-    """Of one process, which may be asked after every round of claims."""
+    """Reasons why nothing is claimed: the crawl is paused, or Redis has restarted."""
 
     def __init__(self) -> None:
         self._paused = False
         # Monotonic seconds.
         self._grace_until = 0.0
 
-    def tell(self, round_: Round) -> None:
-        """What a round of claims found, if that is news."""
-        # Without a state no shard was asked: Redis is away.
+    def log(self, round_: Round) -> None:
+        """Log what a round of claims found, if it changed."""
+        # No state: no shard was asked, because Redis is away.
         if round_.states and ("paused" in round_.states) != self._paused:
             self._paused = not self._paused
             if self._paused:
@@ -142,7 +142,7 @@ class Standstill:
                 logger.info("The crawl is resumed")
         if "grace" in round_.states and monotonic() > self._grace_until:
             wait_s = max(round_.waits_s, default=0.0)
-            # Not of each master of a cluster: the others may have leases meanwhile.
+            # Only once for all masters of a cluster.
             self._grace_until = monotonic() + wait_s
             logger.info(
                 "Redis has restarted: nothing new is fetched for %.0f s, in which processes that "

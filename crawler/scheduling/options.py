@@ -1,9 +1,8 @@
-"""Options that a whole fleet follows. They live in Redis; a process that starts may change them.
+"""Share options among all processes of a crawl. They are stored in Redis, see CrawlControl.
 
-Whoever writes options checks them first (`checked`); a value that is wrong all the same is left
-out by those who read it, so that one mistake does not stop a fleet. Regular expressions of users
-are compiled here, and refused if they could take for ever. The OptionsWatcher has the options as
-this process follows them now.
+Options are checked before they are written (`checked`). A reader ignores a value that is wrong all
+the same, so that one mistake does not stop a fleet. Users' regular expressions are compiled here,
+and refused if they could run forever. OptionsWatcher has the current options of this process.
 """
 
 from __future__ import annotations
@@ -26,11 +25,10 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from crawler import settings as ours
 from crawler.discovery.scope import SCOPES, SKIPPED_EXTENSIONS, Scope
 from crawler.errors import ConfigurationError
-from crawler.frontier import CrawlControl, Entry, Kind
+from crawler.frontier import CrawlControl, Entry
 from crawler.frontier.control import SharedOptions
 from crawler.frontier.entry import QUEUES
 from crawler.scheduling.recrawl_policy import OFF, policy_of
-from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.redis.errors import RedisAway
 from crawler.urls import Rejected, canonical, host_of, icann_domain, registered_domain
 from crawler.util.tasks import end
@@ -42,12 +40,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# Domains in one list, and seeds' domains that a crawl remembers.
+# Domains in one list, and domains of seeds that a crawl remembers.
 MAX_DOMAINS = 10_000
-# Turns in a round of the queues: each call of claim carries them.
+# Turns in a round of the queues: each claim sends them.
 MAX_TURNS = 1000
-# Hosts with a delay of their own: every process has them in memory. Each is an option of its own,
-# so that two people at the same time do not undo each other's.
+# Hosts with a delay of their own, which every process has in memory. Each is an option of its own,
+# so that two users who set delays at the same time do not overwrite each other.
 MAX_HOST_DELAYS = 1000
 _HOST_DELAY = "host_delay:"
 # Options that have a setting each.
@@ -61,37 +59,37 @@ _YES_AND_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False
 
 @dataclass(frozen=True, slots=True)
 class CrawlOptions:
-    """What a crawl may follow, and how much of it. Numbers: 0 for no limit."""
+    """Options of a crawl: what it may follow, and how much of it. Numbers: 0 for no limit."""
 
     scope: str = "domain"
     allowed_domains: tuple[str, ...] = ()
     excluded_domains: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    # False: nothing but the seeds, and the pages of sitemaps that were given as such.
+    # False: only the seeds, and the pages of sitemaps that were given as sitemaps.
     follow: bool = True
     max_depth: int = 0
-    # Characters of a URL that is followed; URL_LENGTH_LIMIT holds all the same.
+    # Characters of a URL that is followed. URL_LENGTH_LIMIT applies as well.
     max_url_length: int = 0
     max_pages: int = 0
     max_pages_per_host: int = 0
-    # Turns of the five queues in a round, the same under load, and the waiting URLs that are load.
+    # Turns of the five queues in a round, those under load, and how many waiting URLs are load.
     weights: tuple[int, ...] = tuple(ours.FRONTIER_WEIGHTS)
     load_weights: tuple[int, ...] = tuple(ours.FRONTIER_LOAD_WEIGHTS)
     load_threshold: int = ours.FRONTIER_LOAD_THRESHOLD
     # When pages are visited again: "off", "adaptive", "fixed:7d".
     recrawl: str = OFF
-    # Seconds that single hosts rest after a fetch, by order of people; others as usual.
+    # Seconds between two fetches of single hosts, as users set them; others as usual.
     host_delays: Mapping[str, float] = field(default_factory=dict)
     # How often a URL was forgotten on request.
     forgotten: int = 0
-    # No option, but the same for the whole fleet: registered domains of the seeds.
+    # Not an option, but shared too: registered domains of the seeds.
     seed_domains: frozenset[str] = field(default=frozenset(), repr=False)
-    # Nor is this: whether domains end below private suffixes too, fixed when the crawl was created.
+    # Not an option either: do private suffixes count for registered domains? Set at creation.
     private_suffixes: bool = True
 
     def url_filter(self, skipped_extensions: AbstractSet[str] = SKIPPED_EXTENSIONS) -> Scope:
-        """The same as a decision on URLs."""
+        """Return the scope of these options, which decides on URLs."""
         return Scope(
             scope=self.scope,
             max_depth=self.max_depth,
@@ -107,11 +105,11 @@ class CrawlOptions:
 
     @property
     def domain_of(self) -> Callable[[str], str]:
-        """The registered domain of a host, by the suffixes that count in this crawl."""
+        """Function that gives the registered domain of a host in this crawl."""
         return registered_domain if self.private_suffixes else icann_domain
 
     def changed(self, values: Mapping[str, Any]) -> CrawlOptions:
-        """These options with some values changed; what is unknown or wrong is passed over."""
+        """Return these options with some values changed; ignore what is unknown or wrong."""
         good: dict[str, Any] = {}
         for name, value in values.items():
             if name in _CHECKS:
@@ -132,9 +130,9 @@ class CrawlOptions:
 def checked(
     values: Mapping[str, Any], called: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Values as options keep them (JSON), or ConfigurationError: names, texts and lists alike.
+    """Return the values as they are stored (JSON); raise ConfigurationError for a wrong one.
 
-    `called` has the names by which an error speaks of options that the user gave by others.
+    `called` has the names that error messages use for options the user set by another name.
     """
     for name in values:
         if name not in _CHECKS:
@@ -154,7 +152,7 @@ def given_options(settings: BaseSettings, spider: Spider) -> dict[str, Any]:
 
 
 async def of_crawl(control: CrawlControl) -> CrawlOptions:
-    """All that holds in a crawl now, for whoever only looks."""
+    """Read the current options of a crawl, without following their changes."""
     known = frozenset(await control.seed_domains())
     return replace(
         CrawlOptions().changed(await control.options()),
@@ -163,62 +161,22 @@ async def of_crawl(control: CrawlControl) -> CrawlOptions:
     )
 
 
-async def share(control: CrawlControl, given: Mapping[str, Any]) -> CrawlOptions:
-    """Write the values a user gave for the whole fleet to follow; returns what holds now."""
-    before = await control.options()
-    for name, value in given.items():
-        if name in before and before[name] != value:
-            logger.warning(
-                "%s is now %r for every process of this crawl (it was %r)",
-                name,
-                value,
-                before[name],
-            )
-    await control.set_options(given)
-    return replace(
-        _read(json.dumps({**before, **given})),
-        private_suffixes=control.urls.rules.private_suffixes,
-    )
-
-
-async def follow(
-    control: CrawlControl, current: CrawlOptions, shared: Mapping[str, Any]
-) -> CrawlOptions:
-    """The options that the fleet shares now; logs what others changed."""
-    now = _read(json.dumps(shared, sort_keys=True))
-    known = current.seed_domains
-    # They are only ever added, so their number says whether there is news.
-    if now.scope == "seeds" and await control.count_seed_domains() != len(known):
-        noted = frozenset(await control.seed_domains())
-        if not known <= noted:
-            # Redis was away when they were noted.
-            await control.add_seed_domains(sorted(known - noted))
-        known |= noted
-    private_suffixes = control.urls.rules.private_suffixes
-    now = replace(now, seed_domains=known, private_suffixes=private_suffixes)
-    for name in _CHECKS:
-        value = getattr(now, name)
-        if value != getattr(current, name):
-            logger.info("%s was changed to %r", name, value)
-    return current if now == current else now
-
-
 async def set_host_delay(control: CrawlControl, host: str, delay_s: float | None) -> None:
-    """Let a host rest so long after each fetch, in the whole fleet; None: as usual again."""
+    """Set the delay of a host for the whole fleet; None: the usual delay again."""
     name = f"{_HOST_DELAY}{host}"
     now = await control.options()
     if delay_s is not None and name not in now:
         there = sum(known.startswith(_HOST_DELAY) for known in now)
         if there >= MAX_HOST_DELAYS:
             raise ConfigurationError(
-                f"{there:,} hosts have delays of their own, no more can have; take one back, or "
+                f"{there:,} hosts have a delay of their own, which is the limit; remove one, or "
                 "use HOST_RULES with a suffix."
             )
     await control.set_options({name: delay_s})
 
 
 def new_seed_domains(current: CrawlOptions, urls: Iterable[str]) -> list[str]:
-    """Domains of seeds that the crawl does not know yet, as many as there is room for."""
+    """Return domains of seeds that the crawl does not know yet, as many as there is room for."""
     new = {current.domain_of(host_of(url)) for url in urls} - current.seed_domains
     room = max(0, MAX_DOMAINS - len(current.seed_domains))
     if len(new) > room > 0:
@@ -231,7 +189,7 @@ def new_seed_domains(current: CrawlOptions, urls: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=4)
 def _read(text: str) -> CrawlOptions:
-    """Options from JSON; read once, so that a mistake in them is told once."""
+    """Read options from JSON. Cached, so that a mistake in them is logged once."""
     return CrawlOptions().changed(json.loads(text))
 
 
@@ -255,7 +213,7 @@ def _whole_number(name: str, value: Any) -> int:
 
 
 def _weights(name: str, value: Any) -> list[int]:
-    """Five whole numbers, separated by commas or blanks."""
+    """Read five whole numbers, separated by commas or blanks."""
     parts = value.replace(",", " ").split() if isinstance(value, str) else value
     try:
         found = [int(part) for part in parts]
@@ -286,7 +244,7 @@ def _yes_or_no(name: str, value: Any) -> bool:
 
 
 def _domains(name: str, value: Any) -> list[str]:
-    """Domains, separated by commas or blanks, as the canonical URLs have them."""
+    """Read domains, separated by commas or blanks, and write them as canonical URLs do."""
     parts = value.replace(",", " ").split() if isinstance(value, str) else list(value)
     if len(parts) > MAX_DOMAINS:
         raise ConfigurationError(
@@ -308,7 +266,7 @@ def _domain(name: str, text: str) -> str:
 
 
 def _patterns(name: str, value: Any) -> list[str]:
-    """Regular expressions, separated by blanks: URLs have none."""
+    """Read regular expressions, separated by blanks: URLs have none."""
     parts = value.split() if isinstance(value, str) else [str(part) for part in value]
     try:
         compiled(parts)
@@ -334,7 +292,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "recrawl": _recrawl,
     "forgotten": _whole_number,
 }
-# Those that people set.
+# Options that users set.
 NAMES = tuple(name for name in _CHECKS if name != "forgotten")
 # Those that are also arguments of the generic spider.
 ARGUMENTS = tuple(name for name in NAMES if name not in _SETTINGS)
@@ -342,112 +300,118 @@ assert {*_CHECKS, "host_delays", "seed_domains", "private_suffixes"} == {
     option.name for option in fields(CrawlOptions)
 }
 
-# An order holds in the whole fleet within 2 s; a look is one small reply.
-LOOK_S = 1.0
+# A change applies in the whole fleet within 2 s. Reading is one small reply.
+REFRESH_S = 1.0
 
 
 class OptionsWatcher:
-    """`use` is called with the options whenever somebody looked at them."""
+    """Current options of the crawl, and its scope, read from Redis every second."""
 
-    def __init__(
-        self,
-        skipped_extensions: AbstractSet[str] = SKIPPED_EXTENSIONS,
-        use: Callable[[CrawlOptions], None] = lambda _: None,
-        recrawls: Recrawls | None = None,
-    ) -> None:
+    def __init__(self, skipped_extensions: AbstractSet[str] = SKIPPED_EXTENSIONS) -> None:
         self.options = CrawlOptions()
         self._skipped_extensions = skipped_extensions
         self.scope: Scope = self.options.url_filter(skipped_extensions)
-        self._followers = [use]
-        self._recrawls = recrawls or Recrawls()
+        self._subscribers: list[Callable[[CrawlOptions], None]] = []
         self._control: CrawlControl
         self._shared = SharedOptions()
         self._task: asyncio.Task[None] | None = None
 
     async def open(self, control: CrawlControl, given: Mapping[str, Any]) -> None:
-        """Tell the fleet what this process was given, and follow what holds from now on."""
+        """Write the options that this process was given, and follow all changes from now on."""
         self._control = control
-        self._follow(await share(control, given))
-        await self.look()
-        self._task = asyncio.get_running_loop().create_task(self._look_forever())
+        before = await control.options()
+        for name, value in given.items():
+            if name in before and before[name] != value:
+                logger.warning(
+                    "%s is now %r for every process of this crawl (it was %r)",
+                    *(name, value, before[name]),
+                )
+        await control.set_options(given)
+        self._shared = await control.shared_options()
+        self._use(await self._read())
+        self._task = asyncio.get_running_loop().create_task(self._refresh_forever())
 
     async def close(self) -> None:
-        """Follow no more."""
+        """Follow no more changes."""
         if self._task is not None:
             await end(self._task)
 
-    def tell(self, use: Callable[[CrawlOptions], None]) -> None:
-        """Call this, too, with the options from now on."""
-        self._followers.append(use)
+    def subscribe(self, use: Callable[[CrawlOptions], None]) -> None:
+        """Call `use` with the options now, and whenever they change."""
+        self._subscribers.append(use)
         use(self.options)
 
-    async def look(self) -> None:
-        """Follow what others changed; write again what Redis lost of it."""
+    async def refresh(self) -> None:
+        """Apply what other processes changed. Write again the options that Redis lost."""
         shared = await self._control.shared_options()
         if shared.version < self._shared.version:
             logger.warning("Redis lost options of the crawl; writing them again")
             await self._control.restore_options(self._shared)
-            shared = self._shared
-        self._shared = shared
-        self._follow(await follow(self._control, self.options, shared.values))
-
-    async def _look_forever(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_S)
-            try:
-                await self.look()
-            except RedisAway:
-                # The heartbeat tells of it.
-                continue
-            except Exception:
-                # A process that follows no orders any more must not be the end of it.
-                logger.exception("The crawl's options could not be read; trying again")
+        else:
+            self._shared = shared
+        now = await self._read()
+        for name in _CHECKS:
+            if getattr(now, name) != getattr(self.options, name):
+                logger.info("%s was changed to %r", name, getattr(now, name))
+        self._use(now)
 
     async def note_seeds(self, entries: Sequence[Entry]) -> None:
-        """Let the fleet know the domains of new seeds, for the scope "seeds"."""
+        """Share the domains of new seeds, for the scope "seeds"."""
         new = new_seed_domains(self.options, (entry.url for entry in entries))
-        if not new:
-            return
-        known = self.options.seed_domains.union(new)
-        self._follow(replace(self.options, seed_domains=known))
-        # If Redis is away, it is told with the next look.
-        with suppress(*RedisAway):
-            await self._control.add_seed_domains(new)
+        if new:
+            self._use(replace(self.options, seed_domains=self.options.seed_domains.union(new)))
+            # If Redis is away, the next refresh writes them.
+            with suppress(*RedisAway):
+                await self._control.add_seed_domains(new)
 
-    def refuses_redirect(self, target: Entry, source: Entry) -> str | None:
-        """The reason not to follow a redirect, or None."""
-        depth = 0 if target.kind is Kind.SITEMAP else source.depth
-        return self.scope.refuses_redirect(target.url, source_url=source.url, depth=depth)
+    async def _refresh_forever(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH_S)
+            try:
+                await self.refresh()
+            except RedisAway:
+                # The heartbeat logs it.
+                continue
+            except Exception:
+                # A process must not stop following its options.
+                logger.exception("The crawl's options could not be read; trying again")
 
-    def drops(self, entry: Entry) -> str:
-        """The reason to drop a URL that was added before the options changed; empty for none."""
-        if self.scope.excludes(entry.url):
-            return "scope/excluded"
-        return "recrawl/unwanted" if self._recrawls.is_unwanted(entry) else ""
+    async def _read(self) -> CrawlOptions:
+        """Make options of the shared values, and of the domains of seeds if they count."""
+        now = _read(json.dumps(self._shared.values, sort_keys=True))
+        control, domains = self._control, self.options.seed_domains
+        # Domains are only ever added, so their number says whether there are new ones.
+        if now.scope == "seeds" and await control.count_seed_domains() != len(domains):
+            shared = frozenset(await control.seed_domains())
+            if not domains <= shared:
+                # Redis was away when they were noted.
+                await control.add_seed_domains(sorted(domains - shared))
+            domains |= shared
+        private_suffixes = control.urls.rules.private_suffixes
+        return replace(now, seed_domains=domains, private_suffixes=private_suffixes)
 
-    def _follow(self, now: CrawlOptions) -> None:
-        if now is not self.options:
+    def _use(self, now: CrawlOptions) -> None:
+        if now != self.options:
             self.options = now
             self.scope = now.url_filter(self._skipped_extensions)
-        self._recrawls.use(now.recrawl)
-        for use in self._followers:
-            use(now)
+            for use in self._subscribers:
+                use(now)
 
 
 MAX_PATTERNS = 100
 MAX_CHARS = 500
-# Of this thread's own time, for one URL. A pattern that is not at fault takes microseconds.
-_PATIENCE_S = 0.05
+# CPU time of this thread for one URL. A harmless pattern takes microseconds.
+_MATCH_MAX_S = 0.05
 _LENGTHS = (8, 12, 14, 16, 18, 20, 22, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048)
 _TRIED = ("a", "0", "/", "a/", "0-", "&a=0", "%20", ".")
 
 
 class BadPattern(ValueError):
-    """A pattern that is not used; the text says why."""
+    """Pattern that cannot be used; the text says why."""
 
 
 def compiled(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:
-    """The patterns, to be searched for anywhere in a URL; BadPattern names one that will not do."""
+    """Compile patterns that are searched for anywhere in a URL; BadPattern names a wrong one."""
     if len(patterns) > MAX_PATTERNS:
         raise BadPattern(f"{len(patterns)} patterns are too many; give {MAX_PATTERNS} at the most")
     return tuple(_compiled(text) for text in patterns)
@@ -464,11 +428,11 @@ def _compiled(text: str) -> re.Pattern[str]:
         raise BadPattern(f"{text!r} is no regular expression: {error}") from error
     for length in _LENGTHS:
         for part in _TRIED:
-            # No URL has line breaks: they keep the pattern from matching too soon.
+            # No URL has line breaks: with them the pattern does not match too early.
             tried = (part * length)[:length] + "\n\n"
             before = thread_time()
             pattern.search(tried)
-            if thread_time() - before > _PATIENCE_S:
+            if thread_time() - before > _MATCH_MAX_S:
                 raise BadPattern(
                     f"{text!r} takes too long on a URL of {length} characters; avoid a repetition "
                     "within a repetition, as in (a+)+, and several .* in a row"

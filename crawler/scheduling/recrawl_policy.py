@@ -2,7 +2,7 @@
 
 `fixed:7d` visits every page at one interval. `adaptive` learns each page's own: it grows while the
 page stays the same and shrinks when it changed. What sites say (sitemaps, Cache-Control) counts for
-the first interval, and as the least one. Errors and gone pages back off, and end after some.
+the first interval, and as the least one. Visits of pages that give errors become rarer, and end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MAX_AGE = re.compile(r"(?:^|,)\s*max-age\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class RecrawlTuning:
-    """The setting RECRAWL changes these by name."""
+    """Values of the setting RECRAWL."""
 
     # Seconds to the second visit, and the least and the most between two; fixed intervals have
     # the least as well.
@@ -82,7 +82,7 @@ class RecrawlTuning:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Self:
-        """The defaults with some values changed; ValueError says what is wrong."""
+        """Return the defaults with some values changed; ValueError says what is wrong."""
         names = [field.name for field in fields(cls)]
         unknown = set(given) - set(names)
         if unknown:
@@ -103,24 +103,24 @@ def recrawl_tuning(settings: BaseSettings) -> RecrawlTuning:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What is remembered of a page's visits. It travels in the page's entry, see `packed`."""
+    """Memory of a page's visits. It travels in the page's entry, see `packed`."""
 
     interval_s: float
-    # Of the last version that was seen.
+    # Digest and SimHash of the last version that was seen.
     digest: bytes
     simhash: int | None = None
-    # Of the version that it last changed to, see dedup/simhash.py.
+    # Words of the version that it last changed to, see dedup/simhash.py.
     words: bytes = b""
     visits: int = 1
     changes: int = 0
     changes_in_a_row: int = 0
     failures_in_a_row: int = 0
-    # SimHash of the version that it last changed to, if that is another one: small changes that
-    # add up are noticed.
+    # SimHash of the version that it last changed to, if that is another one: so small changes
+    # that add up are noticed.
     since: int | None = None
 
     def packed(self) -> list[Any]:
-        """A short list of plain values."""
+        """Return a short list of plain values."""
         numbers = [self.visits, self.changes, self.changes_in_a_row, self.failures_in_a_row]
         if self.since is not None:
             numbers.append(self.since)
@@ -128,7 +128,7 @@ class Visit:
 
     @classmethod
     def unpacked(cls, values: Any) -> Self | None:
-        """The visit of such a list, or None for anything else: the page counts as new."""
+        """Read such a list; None for anything else: the page counts as new."""
         try:
             interval_s, digest, simhash, words, *numbers = values
             hashes = (bytes(digest), simhash, bytes(words))
@@ -140,7 +140,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class VisitResult:
-    """What a visit found: hashes of the content. Without a digest: not modified (304)."""
+    """Hashes of the content that a visit found. Without a digest: not modified (304)."""
 
     digest: bytes = b""
     simhash: int | None = None
@@ -149,7 +149,7 @@ class VisitResult:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What the site says. Times in seconds, None where it says nothing."""
+    """Statements of the site about a page's changes, in seconds. None: it says nothing."""
 
     changefreq_s: float | None = None
     modified_at_s: float | None = None
@@ -161,7 +161,7 @@ NO_HINTS = Hints()
 
 @dataclass(frozen=True, slots=True)
 class VisitAgain:
-    """Visit it again after this wait."""
+    """Decision to visit a page again after a wait."""
 
     wait_s: float
     visit: Visit
@@ -169,15 +169,8 @@ class VisitAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """It is visited no more."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class RecrawlPolicy:
-    """When pages are visited again. `fixed_s` None: adaptive."""
+    """Policy by which pages are visited again. `fixed_s` None: adaptive."""
 
     fixed_s: float | None = None
     tuning: RecrawlTuning = DEFAULTS
@@ -185,7 +178,7 @@ class RecrawlPolicy:
     def visited(
         self, before: Visit | None, found: VisitResult, hints: Hints = NO_HINTS, *, now_s: float
     ) -> VisitAgain:
-        """The next visit of a page that was there."""
+        """Return the next visit of a page that was there."""
         if before is None:
             first_s = self._first_s(hints, now_s)
             visit = Visit(first_s, found.digest, found.simhash, found.words)
@@ -209,11 +202,14 @@ class RecrawlPolicy:
             )
         return VisitAgain(self._wait_s(visit, hints), visit, changed)
 
-    def failed(self, before: Visit, *, gone: bool = False) -> VisitAgain | End:
-        """The next visit of a page that gave an error; `gone` if it said that it is, for good."""
+    def failed(self, before: Visit, *, gone: bool = False) -> VisitAgain | None:
+        """Return the next visit of a page that gave an error; None: there is none.
+
+        `gone` says that the page was removed for good (410).
+        """
         failures = before.failures_in_a_row + 1
         if gone or failures > self.tuning.failures:
-            return End("gone" if gone else "failures")
+            return None
         backoff = Backoff(before.interval_s, max(self.tuning.max_s, before.interval_s))
         wait_s = backoff.delay_s(failures + 1)
         return VisitAgain(
@@ -229,7 +225,7 @@ class RecrawlPolicy:
         if hints.changefreq_s is not None:
             first = hints.changefreq_s
         elif hints.modified_at_s is not None:
-            # What changed lately may change again soon.
+            # A page that changed lately may change again soon.
             first = min(first, now_s - hints.modified_at_s)
         return self._bounded(first)
 
@@ -245,7 +241,7 @@ class RecrawlPolicy:
         return self._bounded(interval_s)
 
     def _wait_s(self, visit: Visit, hints: Hints) -> float:
-        """Not while the site says that nothing changes, unless it says so for very long."""
+        """Wait at least for the max-age of the page, but not for a very long one."""
         if self.fixed_s is not None or hints.max_age_s is None:
             return visit.interval_s
         return max(visit.interval_s, min(hints.max_age_s, self.tuning.start_s))
@@ -265,7 +261,7 @@ class RecrawlPolicy:
 
 
 def policy_of(text: str, tuning: RecrawlTuning = DEFAULTS) -> RecrawlPolicy | None:
-    """The policy of the argument `recrawl`, None for "off"; ValueError for what it cannot be."""
+    """Return the policy for the argument `recrawl`, None for "off"; ValueError if it is wrong."""
     if text == OFF:
         return None
     if text == ADAPTIVE:
@@ -280,7 +276,7 @@ def policy_of(text: str, tuning: RecrawlTuning = DEFAULTS) -> RecrawlPolicy | No
 
 
 def max_age_s(cache_control: str) -> float | None:
-    """What Cache-Control says; None where it says nothing, or that it must be asked each time."""
+    """Return the max-age of Cache-Control; None if it has none, or 0."""
     found = _MAX_AGE.search(cache_control)
     age = float(found[1]) if found is not None else 0.0
     return age or None

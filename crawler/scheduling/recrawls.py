@@ -1,8 +1,8 @@
-"""The recrawl policy in force, and what it decided for the leases of this process.
+"""Apply the recrawl policy to the leases of this process.
 
-What is known of a page travels in its entry: `visit` (see scheduling/recrawl_policy.py), the
-validators `etag` and `last_modified`, and for URLs of sitemaps `hints`. So no visit needs a look
-into a database.
+The entry of a page carries what is known of it: `visit` (see scheduling/recrawl_policy.py), the
+validators `etag` and `last_modified`, and for URLs of sitemaps `hints`. So no visit has to query a
+database.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from crawler.parsing.sitemap import Located
 from crawler.scheduling import recrawl_policy
 from crawler.scheduling.recrawl_policy import (
     CHANGEFREQ_S,
-    End,
     Hints,
     RecrawlPolicy,
     RecrawlTuning,
@@ -35,20 +34,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The status of what is gone for good.
+# Status of a page that was removed for good.
 GONE = 410
 _VISIT, _HINTS = "visit", "hints"
 # New pages are found within a day, until the sitemap turns out to change less or more often.
 _SITEMAP_S = CHANGEFREQ_S["daily"]
 _VALIDATORS = ("etag", "last_modified")
-# Of no use to the next visit.
+# Parts of a tail that the next visit does not need.
 _DROPPED = frozenset({_VISIT, _HINTS, "history", *_VALIDATORS})
-# Longer ones would make entries large: such a page is compared by its content.
+# Longer validators would make entries large: such a page is compared by its content.
 _VALIDATOR_MAX = 200
 
 
 class Recrawls:
-    """Decides for one lease at a time; the lease's settlement takes the decision along."""
+    """Decisions about the next visits of leased pages, each taken when its lease is settled."""
 
     def __init__(self, tuning: RecrawlTuning = recrawl_policy.DEFAULTS) -> None:
         self._tuning = tuning
@@ -58,7 +57,7 @@ class Recrawls:
         self._decided: dict[tuple[int, bytes], Again] = {}
 
     def use(self, text: str) -> None:
-        """Follow the crawl's option from now on."""
+        """Apply the option `recrawl`."""
         if text == self._text:
             return
         self._text = text
@@ -84,9 +83,9 @@ class Recrawls:
         queue_of: Callable[[bool], int],
         now_s: float,
     ) -> recrawl_policy.VisitAgain | None:
-        """A page was there: remember when it is visited again, in the queue for (un)changed ones.
+        """Decide on the next visit of a page that was there; None while nothing is recrawled.
 
-        `headers` have lower-case names. None while nothing is recrawled.
+        `headers` have lower-case names. `queue_of` gives the queue of a changed or unchanged page.
         """
         if self.policy is None:
             return None
@@ -103,7 +102,7 @@ class Recrawls:
         return decision
 
     def visited_sitemap(self, lease: Lease, response: Response) -> None:
-        """Sitemaps tell of new pages: they are visited again as well, and judged by their bytes."""
+        """Decide on the next visit of a sitemap, which is compared by its bytes."""
         if response.status not in (200, 304):
             self.gave_no_page(lease, gone=response.status == GONE)
             return
@@ -120,7 +119,7 @@ class Recrawls:
         )
 
     def hints(self, pages: Iterable[Located]) -> dict[str, dict[str, Any]]:
-        """What a sitemap says of pages that will be visited again, as tails of their entries."""
+        """Return what a sitemap says about the changes of its pages, as tails of their entries."""
         if self.policy is None:
             return {}
         return {
@@ -135,20 +134,20 @@ class Recrawls:
         }
 
     def gave_no_page(self, lease: Lease, *, gone: bool = False) -> recrawl_policy.VisitAgain | None:
-        """A known page gave an error: remember when it is tried again, if it is."""
+        """Decide on the next visit of a known page that gave an error; None: there is none."""
         decision = self.failed(lease, gone=gone)
         if decision is not None:
             self._decide(lease, decision, lease.entry, lease.entry.tail)
         return decision
 
     def after_failures(self, lease: Lease) -> Again | None:
-        """A known page could not be fetched, and all retries failed: how it comes back."""
+        """Return how a known page comes back after all its retries failed; None: it does not."""
         self.gave_no_page(lease)
         return self.take(lease)
 
     @staticmethod
-    def tell(page: Page, lease: Lease, decision: recrawl_policy.VisitAgain | None) -> None:
-        """Let the page's record say what is known of its visits."""
+    def fill_in(page: Page, lease: Lease, decision: recrawl_policy.VisitAgain | None) -> None:
+        """Fill in the fields of a page about its visits."""
         before = visit_of(lease.entry)
         if before is not None:
             page.visits, page.changes = before.visits + 1, before.changes
@@ -157,16 +156,15 @@ class Recrawls:
             page.next_crawl = page.crawled_at + timedelta(seconds=decision.wait_s)
 
     def take(self, lease: Lease) -> Again | None:
-        """The decision for a lease that is being settled."""
+        """Return and forget the decision for a lease that is being settled."""
         return self._decided.pop(lease.key, None)
 
     def failed(self, lease: Lease, *, gone: bool = False) -> recrawl_policy.VisitAgain | None:
-        """When a page that gave an error is tried again; None for one that is new, or over."""
+        """Return the next visit of a page that gave an error; None for one that has none."""
         before = visit_of(lease.entry)
         if self.policy is None or before is None:
             return None
-        decision = self.policy.failed(before, gone=gone)
-        return None if isinstance(decision, End) else decision
+        return self.policy.failed(before, gone=gone)
 
     def _decide(
         self,
@@ -186,7 +184,7 @@ class Recrawls:
 
 
 def visit_of(entry: Entry) -> Visit | None:
-    """What is known of a page's earlier visits."""
+    """Return what is known of a page's earlier visits."""
     return Visit.unpacked(entry.tail[_VISIT]) if _VISIT in entry.tail else None
 
 

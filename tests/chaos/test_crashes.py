@@ -89,7 +89,7 @@ class Scene:
 
     def taken_back(self) -> int:
         """Leases of dead processes that went to others: the most that may be fetched again."""
-        found = [re.findall(r"Took back (\d+) leases", process.log) for process in self.processes]
+        found = [re.findall(r"Took over (\d+) leases", process.log) for process in self.processes]
         return sum(int(number) for numbers in found for number in numbers)
 
     def verdict(self, repeats: int) -> Verdict:
@@ -146,9 +146,9 @@ def test_a_process_that_is_stopped_for_longer_than_its_lease(scene: Scene) -> No
     first, second = scene.start(), scene.start()
     scene.goes_on(20)
     scene.stop_at_work(first)
-    second.says(r"Took back \d+ leases of processes that died")
+    second.says(r"Took over \d+ leases of processes that died")
     first.send(signal.SIGCONT)
-    first.says("goes on under a new name|Spider closed")
+    first.says("continues under a new name|Spider closed")
     scene.ends(first, second)
     scene.check(repeats=scene.taken_back())
 
@@ -192,7 +192,7 @@ def test_a_redis_that_comes_back_without_its_last_second(scene: Scene) -> None:
     scene.redis.start()
     for process in (first, second):
         # A process may have begun in that second.
-        process.says("Redis restarted or failed over|goes on under a new name")
+        process.says("Redis restarted or failed over|continues under a new name")
     lost = sum(entry.start_s > cut - 0.5 for entry in read_log(scene.log))
     scene.ends(first, second)
     scene.check(repeats=lost + 2 * HELD)
@@ -208,7 +208,7 @@ def test_a_redis_that_lost_the_whole_young_crawl(scene: Scene) -> None:
     with Redis.from_url(scene.redis.url) as client:
         client.flushall()
     for process in (first, second):
-        process.says("goes on under a new name")
+        process.says("continues under a new name")
     scene.ends(first, second)
     # All that was done is done again.
     scene.check(repeats=10_000)

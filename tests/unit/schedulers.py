@@ -107,7 +107,7 @@ class WritingScheduler(Scheduler):
             lambda: self.adder.arrival(),  # noqa: PLW0108 - tests replace it
             lambda error: self.out_of_sockets.append(str(error)),
         )
-        self.options_watcher = OptionsWatcher(recrawls=self.recrawls)
+        self.options_watcher = OptionsWatcher()
         self.known_starts = KnownStarts(self.crawl, "", lambda _name, _by: None)
         # Asked for its shards only; it has no server.
         self.frontier = Frontier(None, self.crawl)

@@ -390,7 +390,7 @@ class Process:
         self.epochs = 0
         self.losses: list[float] = []
         self.health = redis_health(give_up_s)
-        hooks = EngineHooks(lambda: self.room, self._wake, self._look_outside)
+        hooks = EngineHooks(lambda: self.room, self._wake, self._take_in)
         self.pool = LeasePool(frontier, self.health, CompletionLimits(), hooks, Recrawls())
         self.heart = Heartbeat(
             frontier,
@@ -398,7 +398,7 @@ class Process:
             self.health,
             pulse or Pulse(beat_s=0.05),
             about=dict,
-            on_beat=self._look_outside,
+            on_beat=self._take_in,
             on_epoch=self._on_epoch,
             on_loss=self.losses.append,
         )
@@ -409,7 +409,7 @@ class Process:
     def _on_epoch(self) -> None:
         self.epochs += 1
 
-    async def _look_outside(self) -> int:
+    async def _take_in(self) -> int:
         return 0
 
     async def open(self) -> None:
@@ -445,10 +445,10 @@ async def test_a_process_claims_what_it_has_room_for_and_no_more(
     frontier: LostReplies, process: Process
 ) -> None:
     await frontier.add(hosts(10))
-    process.pool.news()
+    process.pool.claim_soon()
     await until(lambda: process.pool.held == 3, "leases are here")
     assert process.woken
-    process.pool.news()
+    process.pool.claim_soon()
     beats = frontier.calls.count("beat")
     await until(lambda: frontier.calls.count("beat") >= beats + 2, "it had time to claim more")
     assert process.pool.held == (await frontier.sizes()).leased == 3
@@ -456,7 +456,7 @@ async def test_a_process_claims_what_it_has_room_for_and_no_more(
 
 async def test_a_crawl_ends_when_all_is_done(frontier: LostReplies, process: Process) -> None:
     await frontier.add([*hosts(10), *entries(5)])
-    process.pool.news()
+    process.pool.claim_soon()
     assert sorted(await process.crawl()) == sorted(e.url for e in [*hosts(10), *entries(5)])
     assert process.pool.completion.reason == "finished"
     assert (await frontier.sizes()).unfinished == 0
@@ -466,7 +466,7 @@ async def test_a_process_that_stays_when_all_is_done_finds_what_others_add(
     frontier: LostReplies, process: Process
 ) -> None:
     await frontier.add(hosts(2))
-    process.pool.news()
+    process.pool.claim_soon()
     await process.crawl()
     assert process.pool.completion.reason == "finished"
     woken, claims = process.woken, frontier.calls.count("claim")
@@ -489,7 +489,7 @@ async def test_a_process_that_closes_hands_its_leases_back(
 ) -> None:
     async with running(Process(frontier)) as process:
         await frontier.add(hosts(3))
-        process.pool.news()
+        process.pool.claim_soon()
         await until(lambda: process.pool.held == 3, "leases are here")
         released = process.pool.take()
         assert released is not None
@@ -511,7 +511,7 @@ async def test_a_crawl_goes_on_after_a_restart_of_redis(
     object.__setattr__(frontier.tuning, "grace_ms", 200)
     async with running(Process(frontier)) as process:
         await frontier.add([*hosts(6), *entries(6)])
-        process.pool.news()
+        process.pool.claim_soon()
         await until(lambda: process.pool.held == 3, "leases are here")
         with caplog.at_level(logging.WARNING):
             redis_process.kill()
@@ -536,7 +536,7 @@ async def test_a_process_that_asks_for_nothing_does_not_say_that_redis_is_back(
             redis_process.kill()
             await until(lambda: process.health.away, "it was noticed")
             for _ in range(10):
-                process.pool.news()
+                process.pool.claim_soon()
                 await asyncio.sleep(0.02)
             assert presence(caplog) == ["Redis is away"]
             redis_process.start()
@@ -563,7 +563,7 @@ async def test_leases_of_a_claim_whose_reply_never_came_are_handed_back(
     await frontier.claim(4, "lost")
     await until(lambda: _leased(frontier, 0), "they were handed back")
     process.room = 3
-    process.pool.news()
+    process.pool.claim_soon()
     assert len(await process.crawl()) == 4
 
 
@@ -575,7 +575,7 @@ async def test_a_process_that_was_declared_dead_goes_on_under_a_new_name(
     frontier: LostReplies, process: Process, place: Place
 ) -> None:
     await frontier.add(hosts(3))
-    process.pool.news()
+    process.pool.claim_soon()
     await until(lambda: process.pool.held == 3, "leases are here")
     name = frontier.owner
     for key in ("owners", "instances"):
@@ -645,7 +645,7 @@ async def test_the_leases_of_the_dead_are_taken_back(frontier: LostReplies, plac
     await dead.add(hosts(3))
     await dead.claim(3, "r")
     async with running(
-        Process(frontier, pulse=Pulse(beat_s=0.05, lease_ttl_s=0.5, reclaim_rest_s=0))
+        Process(frontier, pulse=Pulse(beat_s=0.05, lease_ttl_s=0.5, reclaim_delay_s=0))
     ) as process:
         assert len(await process.crawl()) == 3
 
@@ -657,11 +657,11 @@ async def test_many_leases_of_the_dead_are_taken_back_at_once(
     await dead.add(hosts(350))
     await dead.claim(350, "r")
     caplog.set_level(logging.INFO)
-    process = Process(frontier, pulse=Pulse(beat_s=0.05, lease_ttl_s=0.5, reclaim_rest_s=0))
+    process = Process(frontier, pulse=Pulse(beat_s=0.05, lease_ttl_s=0.5, reclaim_delay_s=0))
     process.room = 0
     async with running(process):
-        await until(lambda: "Took back" in caplog.text, "the dead one was found")
-    assert "Took back 350 leases" in caplog.text
+        await until(lambda: "Took over" in caplog.text, "the dead one was found")
+    assert "Took over 350 leases" in caplog.text
 
 
 async def test_after_an_absence_of_redis_the_others_may_beat_first(
@@ -692,7 +692,7 @@ async def test_a_slot_is_freed_when_a_url_is_settled_unfetched(
     frontier: LostReplies, process: Process
 ) -> None:
     await frontier.add(entries(2))
-    process.pool.news()
+    process.pool.claim_soon()
     await until(lambda: process.pool.held == 1, "a lease is here")
     lease = process.pool.take()
     assert lease is not None
@@ -704,7 +704,7 @@ async def test_a_restarted_server_learns_what_is_in_flight_and_what_ended(
     frontier: LostReplies, process: Process, place: Place
 ) -> None:
     await frontier.add([entry("http://a.test/1"), entry("http://b.test/1")])
-    process.pool.news()
+    process.pool.claim_soon()
     await until(lambda: process.pool.held == 2, "leases are here")
     first, second = process.pool.take(), process.pool.take()
     assert first is not None
@@ -748,7 +748,7 @@ async def test_a_fetch_that_ends_while_a_restarted_server_is_told_of_it_frees_it
     async with running(Process(frontier)) as process:
         pool = process.pool
         await frontier.add([entry("http://a.test/1"), entry("http://b.test/1")])
-        pool.news()
+        pool.claim_soon()
         await until(lambda: pool.held == 2, "leases are here")
         fetched, unfetched = pool.take(), pool.take()
         assert fetched is not None
@@ -772,7 +772,9 @@ async def test_a_fetch_that_ends_while_a_restarted_server_is_told_of_it_frees_it
         frontier.meanwhile = both_end
         await place.redis.hset(place.key("a.test", "stats"), "run_id", "another")
         await until(lambda: process.epochs == 1 + is_reply_lost, "it was noticed")
-        await until(lambda: frontier.meanwhile is None and not process.heart._told, "it was told")
+        await until(
+            lambda: frontier.meanwhile is None and not process.heart._repeated, "it was told"
+        )
         control = await place.control()
         states = [await control.host(lease.entry.host) for lease in (fetched, unfetched)]
         assert [state.in_flight for state in states] == [0, 0]

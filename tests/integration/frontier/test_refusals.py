@@ -161,7 +161,7 @@ async def test_nothing_is_claimed_while_much_waits(
     for lease in fetched:
         pool.done(lease, page=False)
     for _ in range(20):
-        pool.news()
+        pool.claim_soon()
         await asyncio.sleep(0.02)
     assert pool.held == 0
     rest = await crawl_all(pool)

@@ -103,7 +103,10 @@ async def test_a_crawl_keeps_the_suffixes_that_it_began_with(place: Place) -> No
         former = await CrawlControl.open(place.redis, CRAWL, urls)
         assert host_of(url)[former.urls.group_skip(url) :] == "github.io"
         assert not (await options.of_crawl(former)).private_suffixes
-        assert not (await options.share(former, {})).private_suffixes
+        watcher = options.OptionsWatcher()
+        await watcher.open(former, {})
+        assert not watcher.options.private_suffixes
+        await watcher.close()
         await place.instance()
 
 

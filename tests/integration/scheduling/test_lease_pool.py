@@ -52,14 +52,14 @@ class HalfAway(Frontier):
 
 
 def lease_pool_of(frontier: Frontier, wake: Callable[[], None] = lambda: None) -> LeasePool:
-    async def look_outside() -> int:
+    async def take_in() -> int:
         return 0
 
-    hooks = EngineHooks(room=lambda: 8, wake=wake, look_outside=look_outside)
+    hooks = EngineHooks(room=lambda: 8, wake=wake, take_in=take_in)
     lease_pool = LeasePool(
         frontier, redis_health(), CompletionLimits(close_when_done=False), hooks, Recrawls()
     )
-    lease_pool.beaten(monotonic() + 60)
+    lease_pool.keep_alive(monotonic() + 60)
     return lease_pool
 
 
@@ -135,7 +135,7 @@ async def test_a_limit_of_pages_holds_and_is_no_halt_while_one_server_is_away(
             # Time for several claims, of which none gives a lease, and for another count.
             before = frontier.counts
             while frontier.counts == before:
-                lease_pool.news()
+                lease_pool.claim_soon()
                 await asyncio.sleep(0.01)
         assert lease_pool.take() is None
         frontier.away = False
@@ -158,7 +158,7 @@ async def test_news_at_the_moment_of_closing_do_not_keep_it_open(frontier: Front
     lease_pool = lease_pool_of(frontier)
     lease_pool.open()
     await asyncio.sleep(0.5)
-    lease_pool.news()
+    lease_pool.claim_soon()
     async with asyncio.timeout(SOON_S):
         await lease_pool.close()
 
@@ -185,7 +185,7 @@ async def test_pages_that_are_read_are_no_suspects_if_the_process_dies(frontier:
         assert lease_pool.may_fetch(lease)
     assert lease_pool.unsuspected == {waiting.key}
     # Its page waits for its store; another one is stored, and Redis does not know it yet.
-    lease_pool.read(read)
+    lease_pool.parsed(read)
     lease_pool.done(done, page=True)
     assert lease_pool.unsuspected == {waiting.key, read.key, done.key}
     await lease_pool.outbox.drain()
@@ -201,9 +201,9 @@ async def test_a_process_that_may_have_been_declared_dead_takes_nothing(
     async with asyncio.timeout(SOON_S):
         while not lease_pool.held:  # noqa: ASYNC110 - as the engine does
             await asyncio.sleep(0.01)
-        lease_pool.beaten(monotonic() - 0.001)
+        lease_pool.keep_alive(monotonic() - 0.001)
         assert lease_pool.take() is None
-        lease_pool.beaten(monotonic() + 60)
+        lease_pool.keep_alive(monotonic() + 60)
         assert lease_pool.take() is not None
         await lease_pool.close()
 
@@ -220,18 +220,18 @@ async def test_leases_of_a_shard_that_may_have_declared_it_dead_are_passed_over(
         async with asyncio.timeout(SOON_S):
             while lease_pool.ready < 8:  # noqa: ASYNC110 - as the engine does
                 await asyncio.sleep(0.01)
-        lease_pool.beaten(monotonic() - 0.001, 0)
+        lease_pool.keep_alive(monotonic() - 0.001, 0)
         # Nor do they keep others from being claimed.
         ready = lease_pool.ready
         taken = [lease for _ in range(8) if (lease := lease_pool.take()) is not None]
         assert {lease.shard for lease in taken} == {1}
         assert 0 < len(taken) == ready < 8
         assert not any(lease.shard == 1 for lease in lease_pool._ready)
-        lease_pool.beaten(monotonic() + 60, 0)
+        lease_pool.keep_alive(monotonic() + 60, 0)
         late = lease_pool.take()
         assert late is not None
         assert lease_pool.may_fetch(late)
-        lease_pool.beaten(monotonic() - 0.001, 0)
+        lease_pool.keep_alive(monotonic() - 0.001, 0)
         assert not lease_pool.may_fetch(late)
         await lease_pool.close()
 

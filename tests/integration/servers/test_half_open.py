@@ -59,7 +59,7 @@ async def test_a_process_whose_connections_to_redis_go_silent_keeps_its_leases(
     redis = await servers.redis()
     frontier = Frontier(redis, CRAWL)
     # Room for more, so that claims are on their way as well.
-    hooks = EngineHooks(room=lambda: 2, wake=lambda: None, look_outside=nothing)
+    hooks = EngineHooks(room=lambda: 2, wake=lambda: None, take_in=nothing)
     pool = LeasePool(
         frontier, redis_health(), CompletionLimits(close_when_done=False), hooks, Recrawls()
     )
@@ -90,7 +90,7 @@ async def test_a_process_whose_connections_to_redis_go_silent_keeps_its_leases(
         assert taken == 0
         await asyncio.sleep(0.05)
     assert (frontier.owner, pool.held) == (owner, 1)
-    assert pool.alive
+    assert pool.is_alive_anywhere
     await pool.close()
     await heartbeat.close()
     await other_redis.aclose()

@@ -62,5 +62,5 @@ async def test_where_items_may_be_handled_at_the_same_time_scrapy_does_it() -> N
 
 def test_without_a_number_of_fetches_there_would_be_none() -> None:
     crawler: Any = SimpleNamespace()
-    with pytest.raises(ConfigurationError, match="CONCURRENT_REQUESTS is 0; give 1 or more"):
+    with pytest.raises(ConfigurationError, match="CONCURRENT_REQUESTS is 0; set it to 1 or more"):
         Engine(crawler, 0)

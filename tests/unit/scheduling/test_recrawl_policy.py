@@ -9,7 +9,6 @@ import pytest
 from crawler.scheduling.recrawl_policy import (
     ADAPTIVE,
     OFF,
-    End,
     Hints,
     RecrawlPolicy,
     RecrawlTuning,
@@ -202,7 +201,7 @@ def test_errors_back_off_and_end() -> None:
         visit = decision.visit
         waits.append(decision.wait_s)
     assert waits == [4 * DAY, 8 * DAY, 16 * DAY]
-    assert decision == End("failures")
+    assert decision is None
     assert (visit.visits, visit.changes, visit.interval_s) == (4, 0, 2 * DAY)
 
 
@@ -223,7 +222,7 @@ def test_a_page_that_is_back_goes_on_where_it_was() -> None:
 
 
 def test_what_is_gone_for_good_ends_at_once() -> None:
-    assert ADAPT.failed(Visit(DAY, b"one"), gone=True) == End("gone")
+    assert ADAPT.failed(Visit(DAY, b"one"), gone=True) is None
 
 
 # --- as people write it, and as entries carry it -------------------------------------------------
