@@ -17,8 +17,6 @@ _LATE_STATUS_LINE = re.compile(rb"(?<=\n)HTTP/[0-9]\.[0-9] [1-9][0-9]{2}(?![0-9]
 _GARBAGE_MAX = 4096
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*)")
 _END = re.compile(rb"\n\r{0,2}\n")
-# What the parser takes for an end by itself.
-_PLAIN_END = re.compile(rb"\n\r?\n")
 # Bytes of an end that may have come before the rest of it.
 _END_BEGUN = 3
 _BLANK_LINES = re.compile(rb"[\r\n]*")
@@ -58,16 +56,6 @@ def mended(raw: bytes, known: int = 0, *, may_begin_late: bool = True) -> bytes 
         at = end.end()
         if not status.startswith(b"1") or status == _SWITCHING:
             return b"".join((*heads, raw[at:]))
-
-
-def after_heads(raw: bytes, number: int) -> bytes:
-    """What follows so many heads, which the parser has read without ado."""
-    at = 0
-    for _ in range(number):
-        end = _PLAIN_END.search(raw, _start(raw, at))
-        assert end is not None
-        at = end.end()
-    return raw[at:]
 
 
 def _status_line(raw: bytes) -> int:

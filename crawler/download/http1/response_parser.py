@@ -1,6 +1,6 @@
 """Read one response from the bytes of a connection, and pass it on as it comes. No I/O.
 
-The head is read by llhttp; bodies in chunks are read here, as leniently as browsers do.
+llhttp reads the head. Bodies are read here, those in chunks as leniently as browsers do.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ from scrapy.exceptions import DownloadFailedError
 from scrapy.http import Headers
 
 from crawler.download.errors import Malformed
-from crawler.download.http1.lenient_head import NotBegun, Unmendable, after_heads, mended
+from crawler.download.http1.lenient_head import NotBegun, Unmendable, mended
 
-# What a server may send besides the body (and MAX_BETWEEN_BYTES that are neither): a header, how
-# many of them, and all headers of an answer together, as much as Chrome takes.
+# Limits of a head: one header, their number, and all of them together, as in Chrome.
 MAX_HEADER_BYTES = 64 * 1024
 MAX_HEADERS = 4096
 MAX_HEAD_BYTES = 256 * 1024
+# Bytes between two headers, between two chunks, or after the last chunk (trailers).
+MAX_BETWEEN_BYTES = 128 * 1024
+_HEAD_END = re.compile(rb"\n\r?\n")
 _SWITCHING = 101
 _WITHOUT_BODY = frozenset({204, 304})
 _CHUNKED = b"chunked"
-# So much of an answer in chunks is kept as it came, to be read once more if the parser refuses it.
-_MAX_KEPT_BYTES = 1 << 20
-_LAST_CHUNK = b"0\r\n"
-# For what should follow at once and never may: the empty line after the last chunk, the status line
-# after something that is no HTTP.
+# Longer numbers count as absent: no body has that many bytes.
+_LENGTH = re.compile(rb"[0-9]{1,18}")
+_KEEP_ALIVE = re.compile(rb"timeout=(\d{1,9})", re.IGNORECASE)
+# Seconds to wait for bytes that should come at once and may never come: the empty line after the
+# last chunk, the status line after bytes that are not HTTP.
 _GRACE_S = 1.0
-_TIMEOUT = re.compile(rb"timeout=(\d{1,9})", re.IGNORECASE)
 
 
 class Truncated(Exception):
-    """The head of an answer came, and its body did not end as it should; `cause` tells how."""
+    """Error for a body that did not end as it should; `cause` is one of CAUSES."""
 
-    # Fewer bytes than Content-Length says, chunks without a last one, a connection that broke.
+    # Fewer bytes than Content-Length, chunks without a last one, a connection that broke.
     CAUSES = LENGTH, CHUNKS, RESET = "length", "chunks", "reset"
 
     def __init__(self, text: str, cause: str) -> None:
@@ -52,7 +53,7 @@ class Truncated(Exception):
 
 
 class NoAnswer(DownloadFailedError):
-    """The connection ended before a byte of an answer came."""
+    """Error for a connection that ended before the first byte of a response."""
 
 
 class ResponseReceiver(Protocol):
@@ -65,143 +66,125 @@ class ResponseReceiver(Protocol):
         """Receive the next part of the body."""
 
 
-class _Enough(Exception):
-    """The rest is not wanted."""
-
-
-class _NotForParser(Exception):
-    """The rest is in chunks, which the parser does not know."""
-
-
 class ResponseParser:
-    """Fed until `done`, which has a result when all that is wanted has come, else an error."""
+    """Parser of one response; `done` has a result when all that is wanted came, or an error."""
 
     def __init__(
         self, receiver: ResponseReceiver, *, only_head: bool, is_first: bool = True
     ) -> None:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # It ended where it should, and the server goes on listening, for so many seconds.
+        # The response ended where it should, and the server listens for another request, for
+        # this many seconds.
         self.keeps = False
         self.listens_s = math.inf
         self._receiver = receiver
         self._only_head = only_head
-        # Of its connection. Else what goes before it may be more of the answer before.
+        # The first response of a connection may begin late. Before others, odd bytes may belong
+        # to the response before.
         self._is_first = is_first
+        # Bytes of the head so far, and how many of them the parser has read.
+        self._raw = b""
+        self._read = 0
+        self._parser = self._new_parser()
         self._fields: dict[bytes, list[bytes]] = {}
-        self._count = 0
-        self._head_bytes = 0
-        # Bytes since the last header or part of the body.
-        self._between = 0
-        self._has_head = self._until_close = self._may_keep = False
-        # What came so far; None when there is a head, or too much to mend one.
-        self._raw: bytes | None = b""
-        # Why the parser refused the head; then it is mended when all of it is there.
+        self._count = self._head_bytes = self._between = 0
+        self._status = 0
+        self._may_keep = False
+        # Why the parser refused the head. It is mended when all of it has come.
         self._refusal = ""
         self._is_mended = False
-        # Heads before that of the answer itself (1xx).
-        self._interims = 0
-        # What came of an answer in chunks, while that is not too much, and the bytes of its body
-        # that were taken; and what reads the chunks that the parser refused.
-        self._kept: list[bytes] | None = None
-        self._kept_bytes = self._taken_bytes = 0
-        self._is_chunked = False
+        # How the body ends: with its last chunk, after so many bytes, or with the connection.
         self._chunks: Chunks | None = None
+        self._left: int | None = None
         self._grace: asyncio.TimerHandle | None = None
-        self._parser = self._new_parser()
 
     def feed(self, data: bytes) -> None:
-        """The next bytes of the connection."""
+        """Take the next bytes of the connection."""
         if self.done.done():
-            # The server does not know where its answer ends.
+            # The server does not know where its response ends.
             self.keeps = False
-            return
-        if self._chunks is not None:
-            self._take_chunks(self._chunks, data)
-            return
-        self._between += len(data)
-        raw = self._raw
-        if raw is not None:
-            # The first part is kept without a copy; most heads have one.
-            self._raw = raw + data if len(raw) <= MAX_HEAD_BYTES else None
-            if self._refusal:
-                self._mend(known=len(raw))
-                return
-        elif self._is_chunked:
-            self._keep(data)
-        self._parse(data)
-
-    def _parse(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except HttpParserCallbackError as error:
-            # Raised by what is below, by the receiver, or by the parser's own part of a call.
-            cause = error.__context__
-            if isinstance(cause, _NotForParser):
-                self._read_again()
-            elif cause is None or isinstance(cause, HttpParserError):
-                self._broken(f"it is no HTTP: {cause or error}")
-            else:
-                self._end(cause)
-        except (HttpParserError, HttpParserUpgrade) as error:
-            self._refusal = f"it is no HTTP: {error}"
+        elif self._status:
+            self._take(data)
         else:
-            if self._between > MAX_BETWEEN_BYTES:
-                self._broken("it has a line without end")
-        # Not above: what is raised while an error is handled has that one as its cause.
-        if self._refusal:
-            self._refused()
-        elif self._is_chunked and _may_be_last(data) and not self.done.done():
-            self._wait_a_little()
-
-    def _refused(self) -> None:
-        """The parser did not go on: something may be mended."""
-        if self.done.done():
-            # It is what follows the answer.
-            self.keeps = False
-        elif not self._has_head:
-            self._mend()
-        elif not self._is_chunked or self._read_again() is None:
-            self._broken(self._refusal)
+            known = len(self._raw)
+            # The first part is kept without a copy: most heads come in one.
+            self._raw = self._raw + data if known else data
+            if self._refusal:
+                self._mend(known=known)
+            else:
+                self._parse()
 
     def closed(self, error: BaseException | None) -> None:
-        """There is no more: the connection was closed."""
+        """Take the end of the connection."""
         if self.done.done():
             return
-        # A reset is no end. TLS that is not ended in form is one: servers often leave it out.
+        # A reset is not an end. TLS without its closing message is one: servers often omit it.
         broke = isinstance(error, ConnectionError)
-        if self._is_chunked:
-            chunks = self._read_again()
-            is_whole = chunks is not None and chunks.is_whole(at_close=not broke)
+        if self._chunks is not None:
+            is_whole = self._chunks.is_whole(at_close=not broke)
         else:
-            is_whole = self._has_head and self._until_close and not broke
+            is_whole = bool(self._status) and self._left is None and not broke
         if is_whole:
             self._end(None)
         elif self._refusal:
             self._broken(self._refusal)
         else:
-            kind = NoAnswer if self._raw == b"" else DownloadFailedError
+            kind = DownloadFailedError if self._raw else NoAnswer
             reason = f"the connection broke: {error}" if error else "the server closed it"
             self._broken(reason, kind, cause=Truncated.RESET if broke else "")
 
     def leave(self) -> None:
-        """Let go of the parser, which knows this object too: no work for the collector."""
+        """Drop the parser, which refers to this object: nothing is left for the collector."""
         del self._parser
         self._stop_waiting()
+
+    # --- the head --------------------------------------------------------------------------------
 
     def _new_parser(self) -> HttpResponseParser:
         parser = HttpResponseParser(self)
         # Servers send odd bytes in headers, and lines that end with a line feed only.
-        parser.set_dangerous_leniencies(
-            lenient_headers=True,
-            lenient_optional_cr_before_lf=True,
-            lenient_spaces_after_chunk_size=True,
-        )
+        parser.set_dangerous_leniencies(lenient_headers=True, lenient_optional_cr_before_lf=True)
         return parser
 
-    def _mend(self, *, known: int = 0) -> None:
-        """Read the head that was refused once more, without what is wrong with it."""
+    def _parse(self) -> None:
+        """Let the parser read up to the end of the head, and no byte of the body."""
+        raw, size = self._raw, len(self._raw)
+        while self._read < size and not (self._status or self._refusal or self.done.done()):
+            end = _empty_line_end(raw, self._read)
+            start, self._read = self._read, size if end is None else end
+            self._between += self._read - start
+            # The last byte of an empty line goes alone: only there a head may end.
+            if self._feed_parser(raw[start : self._read - (end is not None)]):
+                self._status, self._refusal = 0, "it is no HTTP: its head ends within a line"
+            elif end is not None and not self._refusal:
+                self._feed_parser(raw[end - 1 : end])
+        if self.done.done():
+            return
+        if self._status:
+            # The parser may have refused to read on, as before another protocol (101).
+            self._refusal, self._raw = "", b""
+            self._begin_body(raw[self._read :])
+        elif self._refusal:
+            self._mend()
+        elif self._between > MAX_BETWEEN_BYTES or size > MAX_HEAD_BYTES + MAX_BETWEEN_BYTES:
+            self._broken("it has a line without end")
+
+    def _feed_parser(self, data: bytes) -> bool:
+        """Feed the parser; return whether the head has ended."""
         try:
-            if self._raw is None or self._is_mended:
+            self._parser.feed_data(data)
+        except HttpParserCallbackError as error:
+            cause = error.__context__
+            reason = cause if isinstance(cause, Malformed) else f"it is no HTTP: {error}"
+            self._broken(str(reason))
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._refusal = f"it is no HTTP: {error}"
+        return bool(self._status)
+
+    def _mend(self, *, known: int = 0) -> None:
+        """Read the head that was refused again, without what is wrong with it."""
+        try:
+            if len(self._raw) > MAX_HEAD_BYTES or self._is_mended:
                 raise Unmendable
             data = mended(self._raw, known, may_begin_late=self._is_first)
         except NotBegun:
@@ -213,49 +196,105 @@ class ResponseParser:
         self._stop_waiting()
         if data is not None:
             self._raw, self._refusal, self._is_mended = data, "", True
-            self._fields, self._count, self._between, self._interims = {}, 0, 0, 0
+            self._fields, self._count, self._between, self._read = {}, 0, 0, 0
             self._parser = self._new_parser()
-            self._parse(data)
+            self._parse()
 
-    def _keep(self, data: bytes) -> None:
-        self._kept_bytes += len(data)
-        if self._kept is not None and self._kept_bytes <= _MAX_KEPT_BYTES:
-            self._kept.append(data)
-        else:
-            self._kept = None
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header. Called by the parser."""
+        self._between = 0
+        self._count += 1
+        size = len(name) + len(value)
+        self._head_bytes += size
+        if (
+            self._count > MAX_HEADERS
+            or size > MAX_HEADER_BYTES
+            or self._head_bytes > MAX_HEAD_BYTES
+        ):
+            raise Malformed("its headers are too many or too long")
+        if b"\0" in value:
+            raise Malformed("a header has a zero byte in it")
+        # In the form in which Scrapy's Headers keep them; "Content-Length : 3" is accepted too.
+        key = name.rstrip(b" \t").title()
+        self._fields.setdefault(key, []).append(value.rstrip(b" \t"))
 
-    def _read_again(self) -> Chunks | None:
-        """Read the chunks that came once more, and all that follow, without the parser.
+    def on_headers_complete(self) -> None:
+        """Take the end of a head. Called by the parser."""
+        status = self._parser.get_status_code()
+        if status < 200 and status != _SWITCHING:
+            # An interim response (1xx): the final one follows.
+            self._fields, self._count, self._head_bytes = {}, 0, 0
+            return
+        self._status = status
+        # A server that writes one head wrong may be wrong about the end of the body.
+        self._may_keep = self._parser.should_keep_alive() and not self._is_mended
 
-        None if more came than is kept.
-        """
-        if self._chunks is None and self._kept is not None:
-            data = after_heads(b"".join(self._kept), self._interims + 1)
-            self._kept, self._chunks = None, Chunks()
-            self._refusal, self._may_keep = "", False
-            self._take_chunks(self._chunks, data)
-        return self._chunks
+    def on_body(self, _data: bytes) -> None:
+        """Refuse an interim response with a body. Called by the parser."""
+        if not self._status:
+            raise Malformed("there is a body before it")
+
+    # --- the body --------------------------------------------------------------------------------
+
+    def _begin_body(self, data: bytes) -> None:
+        """Pass the head on, and take the bytes that came with it."""
+        status, fields = self._status, self._fields
+        if promise := fields.get(b"Keep-Alive"):
+            found = _KEEP_ALIVE.search(promise[-1])
+            self.listens_s = int(found[1]) if found else math.inf
+        lengths = fields.get(b"Content-Length")
+        if codings := fields.get(b"Transfer-Encoding"):
+            if codings == [_CHUNKED] or _last_coding(codings) == _CHUNKED:
+                self._chunks = Chunks()
+        elif lengths and _LENGTH.fullmatch(lengths[-1]):
+            self._left = int(lengths[-1])
+        headers = Headers()
+        dict.update(headers, fields)
+        try:
+            wants = self._receiver.head(status, self._parser.get_http_version(), headers)
+        except Exception as error:  # noqa: BLE001 - the fetch raises it
+            self._end(error)
+            return
+        if self._only_head or status == _SWITCHING or not wants:
+            self._end(None, whole=self._only_head)
+        elif status in _WITHOUT_BODY or self._left == 0:
+            self._end(None, whole=True)
+        if data:
+            self.feed(data)
+
+    def _take(self, data: bytes) -> None:
+        """Pass the next part of the body on."""
+        try:
+            if self._chunks is not None:
+                self._take_chunks(self._chunks, data)
+            elif self._left is None:
+                if not self._receiver.body(data):
+                    self._end(None)
+            else:
+                part = data[: self._left]
+                self._left -= len(part)
+                if not self._receiver.body(part):
+                    self._end(None)
+                elif not self._left:
+                    self._end(None, whole=len(part) == len(data))
+        except Exception as error:  # noqa: BLE001 - of the receiver; the fetch raises it
+            self._end(error)
 
     def _take_chunks(self, chunks: Chunks, data: bytes) -> None:
         try:
             for part in chunks.feed(data):
-                known = min(len(part), self._taken_bytes)
-                self._taken_bytes -= known
-                if known < len(part) and not self._receiver.body(part[known:]):
+                if not self._receiver.body(part):
                     self._end(None)
                     return
         except BadChunks as error:
-            if chunks.is_last:
-                self._end(None)
-            else:
-                self._broken(str(error))
-        except Exception as error:  # noqa: BLE001 - of the receiver, for who waits for the answer
-            self._end(error)
-        else:
-            if chunks.is_ended:
-                self._end(None, whole=not chunks.is_odd)
-            elif chunks.is_last:
-                self._wait_a_little()
+            self._broken(str(error))
+            return
+        if chunks.is_ended:
+            self._end(None, whole=not chunks.is_odd)
+        elif chunks.is_last:
+            self._wait_a_little()
+
+    # --- the end ---------------------------------------------------------------------------------
 
     def _wait_a_little(self) -> None:
         if self._grace is None:
@@ -267,147 +306,70 @@ class ResponseParser:
             self._grace = None
 
     def _waited(self) -> None:
-        """What should have followed did not."""
+        """Go on without the bytes that should have come."""
         self._grace = None
-        if not self._is_chunked:
-            self._broken(self._refusal)
-        elif (chunks := self._read_again()) is not None and chunks.is_last:
+        if self._status:
             self._end(None)
+        else:
+            self._broken(self._refusal)
 
     def _broken(self, reason: str, kind: type[Exception] = Malformed, *, cause: str = "") -> None:
-        text = f"The answer cannot be read: {reason}"
-        if self._has_head:
-            usual = Truncated.CHUNKS if self._is_chunked else Truncated.LENGTH
+        text = f"The response cannot be read: {reason}"
+        if self._status:
+            usual = Truncated.LENGTH if self._chunks is None else Truncated.CHUNKS
             self._end(Truncated(text, cause or usual))
         else:
             self._end(kind(text))
 
     def _end(self, error: BaseException | None, *, whole: bool = False) -> None:
         if self.done.done():
-            self.keeps = self.keeps and whole
             return
         self.keeps = self._may_keep and whole
-        if error is None or isinstance(error, _Enough):
+        if error is None:
             self.done.set_result(None)
         else:
             self.done.set_exception(error)
 
-    # --- called by the parser --------------------------------------------------------------------
 
-    def on_message_begin(self) -> None:
-        if self.done.done():
-            # A second answer: which request it belongs to cannot be told.
-            raise _Enough
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._between = 0
-        self._count += 1
-        size = len(name) + len(value)
-        self._head_bytes += size
-        if (
-            self._count > MAX_HEADERS
-            or size > MAX_HEADER_BYTES
-            or self._head_bytes > MAX_HEAD_BYTES
-        ):
-            self._refuse("its headers are too many or too long")
-        if b"\0" in value:
-            self._refuse("a header has a zero byte in it")
-        # What follows a body is for nobody.
-        if not self._has_head:
-            # In the form in which Scrapy's Headers keep them; "Content-Length : 3" is taken too.
-            key = name.rstrip(b" \t").title()
-            self._fields.setdefault(key, []).append(value.rstrip(b" \t"))
-
-    def on_headers_complete(self) -> None:
-        parser, fields = self._parser, self._fields
-        status = parser.get_status_code()
-        if status < 200 and status != _SWITCHING:
-            # The answer itself is still to come.
-            self._interims += 1
-            self._fields, self._count, self._head_bytes = {}, 0, 0
-            return
-        raw, self._has_head, self._raw = self._raw, True, None
-        # A server that is wrong about one answer may be wrong about its end.
-        self._may_keep = parser.should_keep_alive() and not self._is_mended
-        if promise := fields.get(b"Keep-Alive"):
-            self.listens_s = _promised_s(promise[-1])
-        codings = fields.get(b"Transfer-Encoding")
-        if codings:
-            self._is_chunked = codings == [_CHUNKED] or _last_coding(codings) == _CHUNKED
-            self._until_close = not self._is_chunked
-        else:
-            self._until_close = b"Content-Length" not in fields
-        headers = Headers()
-        dict.update(headers, fields)
-        wants = self._receiver.head(status, parser.get_http_version(), headers)
-        if self._only_head or status == _SWITCHING:
-            self._end(None, whole=self._only_head)
-        elif not wants:
-            raise _Enough
-        elif codings and self._is_chunked and status not in _WITHOUT_BODY:
-            self._kept = [raw] if raw is not None else None
-            if not codings[-1].lower().endswith(_CHUNKED):
-                raise _NotForParser
-            # It would take a line feed at the beginning of a chunk for the end of its line.
-            parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=False)
-
-    def on_body(self, body: bytes) -> None:
-        self._between = 0
-        if not self._has_head:
-            self._refuse("there is a body before it")
-        if self.done.done() or not self._receiver.body(body):
-            raise _Enough
-        self._taken_bytes += len(body)
-
-    def on_message_complete(self) -> None:
-        if self._has_head:
-            self._end(None, whole=True)
-
-    def _refuse(self, reason: str) -> None:
-        self._broken(reason)
-        raise _Enough
-
-
-def _may_be_last(data: bytes) -> bool:
-    """Do these bytes end as the last chunk does, or are they too few to tell?"""
-    return data.endswith(_LAST_CHUNK) or len(data) < len(_LAST_CHUNK)
+def _empty_line_end(raw: bytes, read: int) -> int | None:
+    """Find where the next empty line ends, after the first `read` bytes."""
+    found = _HEAD_END.search(raw, max(read - 2, 0))
+    if found is not None and found.end() <= read:
+        found = _HEAD_END.search(raw, read - 1)
+    return None if found is None else found.end()
 
 
 def _last_coding(values: list[bytes]) -> bytes:
-    """The transfer coding that was applied last, of those that change something."""
+    """Return the transfer coding that was applied last, of those that change something."""
     names = [name.strip().lower() for value in values for name in value.split(b",")]
     return next((name for name in reversed(names) if name not in (b"", b"identity")), b"")
 
 
-def _promised_s(keep_alive: bytes) -> float:
-    """For how long a server says that it listens for another request."""
-    found = _TIMEOUT.search(keep_alive)
-    return int(found[1]) if found else math.inf
-
-
-# What may come between two chunks, or after the last one: a length with its extension, trailers.
-MAX_BETWEEN_BYTES = 128 * 1024
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 _LAST = re.compile(rb"0+[ \t]*\r?")
+# The length of a chunk that is not the last one, also with the end of the chunk before.
+_FIRST_CHUNK = re.compile(rb"([1-9A-Fa-f][0-9A-Fa-f]{0,7})\r\n")
+_END = b"\r\n0\r\n\r\n"
+_NEXT_CHUNK = re.compile(rb"\r\n([1-9A-Fa-f][0-9A-Fa-f]{0,7})\r\n")
 
 
 class BadChunks(Exception):
-    """The bytes where a chunk should begin or end that are neither."""
+    """Error for bytes that are not chunks."""
 
 
 class Chunks:
-    """The reader of one body: takes bytes as they come, gives the parts of the body in them."""
+    """Reader of a body in chunks."""
 
     def __init__(self) -> None:
-        # The last chunk came, so that the body is whole; and the empty line after it.
+        # The last chunk came, so the body is whole; and the empty line after it.
         self.is_last = False
         self.is_ended = False
-        # Some line had another form than it should, or something followed the end.
+        # A line was irregular, or something followed the end.
         self.is_odd = False
-        # Of the data of the current chunk.
+        # Bytes left of the current chunk.
         self._left = 0
         self._is_after_data = False
-        # What came of a line that has not ended, and the bytes since the last part of the body.
+        # The begin of a line that has not ended, and the bytes since the last part of the body.
         self._line = b""
         self._between = 0
 
@@ -422,6 +384,15 @@ class Chunks:
                 self._between = 0
                 yield part
                 continue
+            if not (self._line or self.is_last):
+                # Regular lines, in one step.
+                usual = _NEXT_CHUNK if self._is_after_data else _FIRST_CHUNK
+                if found := usual.match(data, at):
+                    self._left, at, self._is_after_data = int(found[1], 16), found.end(), True
+                    continue
+                if self._is_after_data and data[at:] == _END:
+                    self.is_last = self.is_ended = True
+                    return
             if self.is_ended:
                 self.is_odd = True
                 return
@@ -435,22 +406,23 @@ class Chunks:
                 self._read(line)
 
     def is_whole(self, *, at_close: bool) -> bool:
-        """Did the last chunk come? At the end of a connection its line may have no end."""
+        """Return whether the last chunk came; at the end of a connection its line may be cut."""
         is_begun = not self._is_after_data and _LAST.fullmatch(self._line) is not None
         return self.is_last or (at_close and is_begun)
 
     def _read(self, line: bytes) -> None:
-        """Take a whole line."""
+        """Read a whole line."""
         if not line.endswith(b"\r\n"):
             self.is_odd = True
         text = line.rstrip(b"\r\n")
         if self._is_after_data:
             if text:
-                raise BadChunks("a chunk is longer than it says")
+                raise BadChunks("a chunk is longer than its length")
             self._is_after_data = False
         elif self.is_last:
-            # Trailers are for nobody.
+            # Trailers are ignored.
             self.is_ended = not text
+            self.is_odd = self.is_odd or (bool(text) and b":" not in text)
         else:
             size = text.partition(b";")[0].strip(b" \t")
             if _SIZE.fullmatch(size) is None:

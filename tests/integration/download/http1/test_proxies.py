@@ -17,9 +17,9 @@ from scrapy.http import Response
 from crawler.download.errors import Malformed, PrivateAddress, StoppedTooLong
 from crawler.download.handler import DownloadHandler
 from crawler.util.request_meta import MAY_FETCH
-from tests.certificates import server_context
-from tests.http_server import handler_with, ok, serving, then_silent
+from tests.support.certificates import server_context
 from tests.support.http_proxy import HttpProxy, proxying
+from tests.support.http_server import handler_with, ok, serving, then_silent
 
 CREDENTIALS = b"Basic dXNlcjpzZWNyZXQ="
 
