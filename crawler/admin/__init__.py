@@ -13,7 +13,7 @@ the process of a crawl (extensions/admin.py) or alone (`scrapy admin`).
     static/       files of the dashboard, served by static_files
 
 A new question or order is a function in `queries`, and a route here or a verb in
-commands/_frontier.py. The package owns no keys: it uses frontier.CrawlControl. FastAPI and uvicorn
+commands/frontier.py. The package owns no keys: it uses frontier.CrawlControl. FastAPI and uvicorn
 are imported only when the API is on; `queries` does not need them. docs/admin.md describes the API.
 Public: `server.create_server()`, and the API itself.
 """

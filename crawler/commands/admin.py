@@ -13,8 +13,8 @@ from importlib import import_module
 from scrapy.commands import ScrapyCommand
 
 from crawler.commands import _validate
-from crawler.commands._frontier import check_folder, crawl_name
 from crawler.commands._settings import completed
+from crawler.commands.frontier import check_folder, crawl_name
 from crawler.config.values import url_rules
 from crawler.errors import CrawlerError
 from crawler.monitoring import logs

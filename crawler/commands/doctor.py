@@ -1,25 +1,63 @@
-"""`scrapy doctor`: check servers, limits and settings. Exit 0: a crawl can start; 1: it cannot."""
+"""`scrapy doctor`: check servers, files, disk and settings; each finding says what to change.
+
+The checks change nothing. Exit 0: a crawl can start; 1: it cannot.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
-import sys
+import shutil
 import tempfile
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from time import perf_counter
 
+from pymongo.errors import PyMongoError
 from scrapy.commands import ScrapyCommand
-from scrapy.settings import BaseSettings
+from scrapy.settings import BaseSettings, default_settings
 
-from crawler.commands._doctor import FAILURE, Doctor, Finding, verdict
+from crawler import settings as ours
+from crawler.commands import _validate
 from crawler.commands._settings import completed
+from crawler.commands._verbs import errors_in_one_line, report_error
+from crawler.dns.errors import DnsFailed, NoSuchHost
+from crawler.dns.lookup import Lookup
 from crawler.errors import CrawlerError, ExitCode
+from crawler.robots.rules import robots_name
+from crawler.robots.user_agent import has_contact, is_distinctive
 from crawler.servers.connections import Servers
+from crawler.servers.mongo import explain
+from crawler.servers.redis import checks
+from crawler.servers.redis.checks import NEEDED, Needed, ServerFacts, compresses_well, damages_lists
+from crawler.servers.redis.connection import masked
+from crawler.servers.redis.errors import RedisAway
+from crawler.servers.redis.settings import redis_url
+from crawler.urls.hosts import suffix_list_date
+from crawler.util.file_limit import Connections, advice, limits
+from crawler.util.format import size
+
+# In place of the address of a server that we run ourselves.
+EMBEDDED = "embedded"
+_MONGO_VERSION = (5, 0)
+_DISK_SHARE = 0.9
+_DISK_FAILURE_BYTES = 1 << 30
+_DISK_WARNING_BYTES = 10 << 30
+_MEMORY_FULL = 0.8
+_ROUND_TRIP_MS = 20.0
+_CLOCK_S = 5.0
+# Some ten suffixes are added a month.
+_SUFFIXES_OLD = timedelta(days=270)
+
+OK, WARNING, FAILURE = "ok", "warning", "failure"
+_MARKS = {OK: "ok  ", WARNING: "warn", FAILURE: "FAIL"}
 
 
 class Command(ScrapyCommand):
-    """Needs no reactor: a plain event loop asks the servers."""
+    """Command that runs the checks in a plain event loop; it needs no reactor."""
 
     requires_project = True
     requires_crawler_process = False
@@ -35,48 +73,320 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--json", action="store_true", help="one JSON object a check")
+        parser.add_argument("--json", action="store_true", help="print a JSON object per check")
         parser.add_argument(
-            "--name", default="example.com", help="the name that DNS is asked for (example.com)"
+            "--name", default="example.com", help="the name to look up in DNS (example.com)"
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        try:
-            settings = completed(self.settings).copy()
-        except CrawlerError as error:
-            print(f"scrapy doctor: {error}", file=sys.stderr)
-            self.exitcode = ExitCode.FAILED
-            return
-        # It is a finding here, no reason to stop.
-        settings.set("REQUIRE_PERSISTENCE", False, "cmdline")
-        crawl_dir = Path(settings["CRAWL_DIR"])
-        with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
-            if not crawl_dir.is_dir():
-                # Embedded servers are tried, and leave nothing behind.
-                settings.set("CRAWL_DIR", folder, "cmdline")
+        with errors_in_one_line(self, "doctor"):
             try:
-                findings = asyncio.run(_examine(settings, crawl_dir, opts))
-            except BrokenPipeError:
-                # `… | head` has seen enough; Python would complain once more when it flushes.
-                sys.stdout = None
+                settings = completed(self.settings).copy()
+            except CrawlerError as error:
+                report_error(self, "doctor", error)
+                self.exitcode = ExitCode.FAILED
                 return
-        if not opts.json:
-            print(f"\n{verdict(findings)}")
-        if any(finding.level == FAILURE for finding in findings):
-            self.exitcode = ExitCode.FAILED
+            # Here it is a finding, no reason to stop.
+            settings.set("REQUIRE_PERSISTENCE", False, "cmdline")
+            crawl_dir = Path(settings["CRAWL_DIR"])
+            with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
+                if not crawl_dir.is_dir():
+                    # Embedded servers are tried, and leave nothing behind.
+                    settings.set("CRAWL_DIR", folder, "cmdline")
+                found = asyncio.run(_print_findings(settings, crawl_dir, opts))
+            if not opts.json:
+                print(f"\n{verdict(found)}")
+            if any(finding.level == FAILURE for finding in found):
+                self.exitcode = ExitCode.FAILED
 
 
-async def _examine(
+async def _print_findings(
     settings: BaseSettings, crawl_dir: Path, opts: argparse.Namespace
 ) -> list[Finding]:
     servers = Servers.from_settings(settings)
     found = []
     try:
-        doctor = Doctor(settings, servers, crawl_dir=crawl_dir, dns_name=opts.name)
-        async for finding in doctor.findings():
+        async for finding in findings(settings, servers, crawl_dir=crawl_dir, dns_name=opts.name):
             found.append(finding)
-            lines = [json.dumps(finding.to_json())] if opts.json else finding.lines()
+            lines = [json.dumps(asdict(finding))] if opts.json else finding.lines()
             print("\n".join(lines), flush=True)
     finally:
         await servers.close()
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Result of one check."""
+
+    subject: str
+    level: str
+    text: str
+    # What to change; empty if nothing.
+    advice: str = ""
+
+    def lines(self) -> list[str]:
+        """Format the finding for people, with the advice below it."""
+        head = f"{_MARKS[self.level]}  {self.subject:12}  {self.text}"
+        return [head, f"{'':20}→ {self.advice}"] if self.advice else [head]
+
+
+def ok(subject: str, text: str) -> Finding:
+    """Report that nothing is to be changed."""
+    return Finding(subject, OK, text)
+
+
+def warning(subject: str, text: str, advice: str) -> Finding:
+    """Report that a crawl works, but could do better or be in danger."""
+    return Finding(subject, WARNING, text, advice)
+
+
+def failure(subject: str, text: str, advice: str = "") -> Finding:
+    """Report that no crawl starts, or that it would lose data."""
+    return Finding(subject, FAILURE, text, advice)
+
+
+def verdict(findings: Iterable[Finding]) -> str:
+    """Sum up the findings in one line."""
+    levels = [finding.level for finding in findings]
+    failures, warnings = levels.count(FAILURE), levels.count(WARNING)
+    if failures:
+        return f"{failures} of {len(levels)} checks failed: a crawl would not start, or lose pages."
+    if warnings:
+        have = "has" if warnings == 1 else "have"
+        return f"A crawl can start; {warnings} of {len(levels)} checks {have} a warning."
+    return "All is well."
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+async def findings(
+    settings: BaseSettings, servers: Servers, *, crawl_dir: Path, dns_name: str
+) -> AsyncIterator[Finding]:
+    """Run all checks, and yield the findings one by one.
+
+    A check that fails does not end the others. Embedded servers keep their data in `crawl_dir`;
+    `dns_name` is looked up in DNS.
+    """
+    try:
+        _validate.check(settings)
+        yield ok("settings", "every value is valid")
+    except CrawlerError as error:
+        yield failure("settings", str(error))
+    yield user_agent(
+        settings["USER_AGENT"] or "",
+        robots_name(settings),
+        (ours.USER_AGENT, default_settings.USER_AGENT),
+        is_required=settings.getbool("REQUIRE_CONTACT"),
+    )
+    yield file_limit(*limits(), Connections.from_settings(settings))
+    yield suffix_list(suffix_list_date(), today=datetime.now(UTC).date())
+    if not redis_url(settings) or not settings["MONGO_URI"]:
+        yield disk(crawl_dir)
+    for found in await _redis(settings, servers):
+        yield found
+    for found in await _mongo(settings, servers):
+        yield found
+    yield await _dns(settings.getlist("DNS_SERVERS"), dns_name)
+
+
+def user_agent(
+    value: str, robots_name: str, defaults: Collection[str], *, is_required: bool = False
+) -> Finding:
+    """Check that site owners can find out who crawls them.
+
+    `defaults` are Scrapy's user agent and ours. `is_required`: without a contact, no crawl starts
+    (REQUIRE_CONTACT).
+    """
+    unnamed = failure if is_required else warning
+    if value in defaults:
+        return unnamed(
+            "user agent",
+            f"{value!r} is the default",
+            "Set USER_AGENT to your crawler's name and a URL or e-mail address, such as "
+            "'name/1.0 (+https://your.site/crawler)'.",
+        )
+    if not has_contact(value):
+        return unnamed(
+            "user agent",
+            f"{value!r} names no contact",
+            "Add a URL or e-mail address to USER_AGENT.",
+        )
+    if not is_distinctive(robots_name):
+        return warning(
+            "user agent",
+            f"robots.txt files cannot address {robots_name!r}, which is no crawler's name",
+            "Set ROBOTSTXT_USER_AGENT to a name of its own.",
+        )
+    return ok("user agent", f"{value!r}, {robots_name!r} for robots.txt files")
+
+
+def file_limit(limit: int, most: int, connections: Connections) -> Finding:
+    """Check the limit on open files; `most` is what a crawl may raise its `limit` to."""
+    needed = connections.files
+    text = f"{limit} open files allowed, {needed} needed"
+    if limit >= needed:
+        return ok("file limit", text)
+    if most >= needed:
+        return ok("file limit", f"{text}: a crawl raises its limit")
+    return failure("file limit", f"{most} open files allowed, {needed} needed", advice(needed))
+
+
+def suffix_list(listed: date | None, *, today: date) -> Finding:
+    """Check the age of the list of public suffixes."""
+    text = "the list has no date" if listed is None else f"the list is of {listed}"
+    if listed is not None and today - listed <= _SUFFIXES_OLD:
+        return ok("suffixes", text)
+    return warning(
+        "suffixes",
+        f"{text}: sites of newer platforms would count as one domain",
+        "Run `pip install --upgrade publicsuffixlist`, on all machines of a fleet between crawls.",
+    )
+
+
+def disk(folder: Path) -> Finding:
+    """Check the room for the data of embedded servers. Blocking."""
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    free_bytes = shutil.disk_usage(place).free
+    text = f"{size(free_bytes)} free for {folder}"
+    if free_bytes >= _DISK_WARNING_BYTES:
+        return ok("disk", text)
+    advice = "Free some, or set CRAWL_DIR to a folder on a larger disk; 1 million pages take 13 GB."
+    return (failure if free_bytes < _DISK_FAILURE_BYTES else warning)("disk", text, advice)
+
+
+async def _redis(settings: BaseSettings, servers: Servers) -> list[Finding]:
+    url = redis_url(settings)
+    try:
+        nodes = await checks.facts(await servers.redis())
+    except CrawlerError as error:
+        return [failure("Redis", str(error))]
+    except RedisAway as error:
+        return [failure("Redis", f"it does not answer: {error}", "Check its log.")]
+    return list(redis_findings(nodes, masked(url) if url else EMBEDDED))
+
+
+def redis_findings(nodes: list[ServerFacts], where: str) -> Iterator[Finding]:
+    """Check the nodes of a Redis; one bad node is enough for a warning or a failure."""
+    first = nodes[0]
+    what = f"cluster of {len(nodes)}" if len(nodes) > 1 else first.mode
+    yield ok("Redis", f"{first.product} ({what}) at {where}")
+    for needed in NEEDED:
+        yield _needed(nodes, needed)
+    yield _memory(nodes, may_be_unlimited=where == EMBEDDED)
+    if any(damages_lists(node) for node in nodes):
+        yield failure(
+            "Redis lists",
+            "are compressed by a version that damages them",
+            "Set list-compress-depth to 0 in redis.conf and restart it, or use Redis 7 or later.",
+        )
+    elif any(node.compress_depth == 0 and compresses_well(node.version) for node in nodes):
+        yield warning(
+            "Redis lists",
+            "are not compressed",
+            "`redis-cli config set list-compress-depth 1` halves the memory of waiting URLs.",
+        )
+    slowest = max(node.round_trip_ms for node in nodes)
+    text = f"{slowest:.1f} ms per round trip"
+    if slowest > _ROUND_TRIP_MS:
+        yield warning("Redis speed", text, "Run the crawler nearer to Redis.")
+    else:
+        yield ok("Redis speed", text)
+    ahead = max((node.ahead_s for node in nodes), key=abs)
+    if abs(ahead) > _CLOCK_S:
+        yield warning(
+            "clocks",
+            f"Redis' clock differs from this machine's by {abs(ahead):.0f} s",
+            "Run an NTP client on both.",
+        )
+
+
+def _needed(nodes: list[ServerFacts], setting: Needed) -> Finding:
+    name, fact, needed, risk = setting
+    values = {getattr(node, fact) for node in nodes}
+    wrong = sorted(value for value in values if value not in (None, needed))
+    subject = "Redis keeps" if name == "appendonly" else "Redis evicts"
+    if wrong:
+        return failure(
+            subject,
+            f"{name} is {wrong[0]}: {risk}",
+            f"`redis-cli config set {name} {needed}`, and put it into redis.conf.",
+        )
+    if None in values:
+        return warning(
+            subject, f"its {name} is unknown", f"Make sure that it is {needed}, or {risk}."
+        )
+    return ok(subject, f"{name} is {needed}")
+
+
+def _memory(nodes: list[ServerFacts], *, may_be_unlimited: bool) -> Finding:
+    unlimited = max((node.used_bytes for node in nodes if not node.max_bytes), default=None)
+    if unlimited is not None and may_be_unlimited:
+        return ok("Redis memory", f"{size(unlimited)} used")
+    if unlimited is not None:
+        return warning(
+            "Redis memory",
+            f"{size(unlimited)} used, no maxmemory",
+            "Set maxmemory below the machine's memory, so that the crawl spills to MongoDB instead "
+            "of swapping.",
+        )
+    fullest = max(nodes, key=lambda node: node.used_bytes / node.max_bytes)
+    text = f"{size(fullest.used_bytes)} of {size(fullest.max_bytes)} used"
+    if fullest.used_bytes >= _MEMORY_FULL * fullest.max_bytes:
+        advice = "Raise maxmemory, or add masters; meanwhile links of low priority wait in MongoDB."
+        return warning("Redis memory", text, advice)
+    return ok("Redis memory", text)
+
+
+async def _mongo(settings: BaseSettings, servers: Servers) -> list[Finding]:
+    if settings["PAGES_STORE"] == "none":
+        return [ok("MongoDB", "not used (PAGES_STORE=none)")]
+    try:
+        client = await servers.mongo()
+        version = str((await client.server_info())["version"])
+        started = perf_counter()
+        stats = await client[settings["MONGO_DATABASE"]].command("dbStats")
+        spent_ms = (perf_counter() - started) * 1000
+    except CrawlerError as error:
+        return [failure("MongoDB", str(error))]
+    except PyMongoError as error:
+        return [failure("MongoDB", explain(error))]
+    where = masked(settings["MONGO_URI"]) if settings["MONGO_URI"] else EMBEDDED
+    found = [ok("MongoDB", f"{version} at {where}, {spent_ms:.1f} ms per round trip")]
+    if tuple(int(part) for part in version.split(".")[:2]) < _MONGO_VERSION:
+        found = [failure("MongoDB", found[0].text, "Update it to 5.0 or later.")]
+    used, total = stats.get("fsUsedSize", 0), stats.get("fsTotalSize", 0)
+    if total and used / total > _DISK_SHARE:
+        found.append(
+            warning(
+                "MongoDB disk",
+                f"{size(int(used))} of {size(int(total))} used",
+                "Give it a larger disk before it is full: fetching stops then.",
+            )
+        )
+    return found
+
+
+async def _dns(addresses: list[str], name: str) -> Finding:
+    servers = ", ".join(addresses) or "the system's servers"
+    started = perf_counter()
+    try:
+        answer = await Lookup(addresses).ask(name)
+    except NoSuchHost:
+        # Still an answer: a closed network may have only its own names.
+        return warning(
+            "DNS",
+            f"{servers}: no address for {name}",
+            "Is this machine on the network? If it has other names, give one of them by --name.",
+        )
+    except DnsFailed as error:
+        return failure(
+            "DNS",
+            f"{servers}: {error}",
+            "Set DNS_SERVERS to servers that answer, or give a name of your own by --name.",
+        )
+    spent_ms = (perf_counter() - started) * 1000
+    return ok("DNS", f"{servers}: {answer.addresses[0]} for {name}, {spent_ms:.0f} ms")

@@ -1,19 +1,534 @@
-"""`scrapy frontier`: inspect and control a crawl.
+"""`scrapy frontier`: inspect and control a crawl that runs or has ended.
 
+A verb is its arguments and a coroutine that gets a `VerbContext`, calls the query layer and prints
+the answer. No verb creates a crawl.
 Exit 0: done; 1: not found; 2: wrong arguments or settings; 3: Redis does not answer.
 """
 
 from __future__ import annotations
 
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from scrapy.commands import ScrapyCommand
 
-from crawler.commands import _frontier
-from crawler.commands._verbs import VerbCommand
+from crawler.admin import queries
+from crawler.commands._deletion import confirm_deletion, delete_crawl
+from crawler.commands._output import fields, print_json, print_table
+from crawler.commands._verbs import Verb, VerbCommand, add_json_option, whole_number
+from crawler.config.values import fill, url_rules, value
+from crawler.discovery.follow import scorer
+from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue
+from crawler.discovery.scope import skipped_extensions
+from crawler.discovery.traps import PageLinks, TrapRules, Traps
+from crawler.errors import ConfigurationError, NotFound
+from crawler.frontier import CrawlControl, meta
+from crawler.frontier.control import SORTS, STATES
+from crawler.scheduling import options
+from crawler.scheduling.options import CrawlOptions
+from crawler.servers.connections import Servers
+from crawler.servers.redis.connection import Client
+from crawler.servers.redis.settings import redis_url
+from crawler.urls import Rejected, Spelling, Urls, written_url
+from crawler.util import format as formats
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_DEFAULT_CRAWL = "web"
+
+
+@dataclass(frozen=True, slots=True)
+class VerbContext:
+    """The crawl that a verb works on, and the verb's arguments."""
+
+    crawl: str
+    control: CrawlControl
+    arguments: argparse.Namespace
+    servers: Servers
+    settings: BaseSettings
+
+    def show(self, value: Any, text: str) -> None:
+        """Print the value with --json, else the text."""
+        if self.arguments.json:
+            print_json(value)
+        else:
+            print(text)
+
+
+def on_crawl(
+    work: Callable[[VerbContext], Awaitable[None]],
+) -> Callable[[BaseSettings, argparse.Namespace], None]:
+    """Make the function of a verb that works on one crawl."""
+
+    def run(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+        crawl, urls = crawl_name(settings, arguments.crawl), Urls(url_rules(settings))
+
+        async def connect(servers: Servers, redis: Client) -> None:
+            try:
+                control = await CrawlControl.open(redis, crawl, urls)
+            except NotFound as error:
+                raise NotFound(f"{error} `scrapy frontier crawls` lists those that are.") from error
+            await work(VerbContext(crawl, control, arguments, servers, settings))
+
+        _with_redis(settings, connect)
+
+    return run
+
+
+def _with_redis(settings: BaseSettings, work: Callable[[Servers, Client], Awaitable[None]]) -> None:
+    async def connect() -> None:
+        servers = Servers.from_settings(settings)
+        try:
+            await work(servers, await servers.redis())
+        finally:
+            await servers.close()
+
+    check_folder(settings)
+    asyncio.run(connect())
+
+
+def crawl_name(settings: BaseSettings, given: str) -> str:
+    """Return the name of the crawl that the user means."""
+    return str(given or settings["CRAWL"] or _DEFAULT_CRAWL)
+
+
+def check_folder(settings: BaseSettings) -> None:
+    """Raise NotFound where no crawl ever was: an embedded server would create an empty one."""
+    folder = Path(settings["CRAWL_DIR"])
+    if not redis_url(settings) and not (folder / "redis").is_dir():
+        raise NotFound(
+            f"There is no crawl in {str(folder)!r}: crawl first, or name the crawl's folder by "
+            "-s CRAWL_DIR=… or its server by -s REDIS_URL=…"
+        )
+
+
+def _common_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--crawl", default="", help="name of the crawl (CRAWL, or web)")
+    add_json_option(parser)
+
+
+# --- crawls ---------------------------------------------------------------------------------------
+
+
+def _crawls(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    async def show(_servers: Servers, redis: Client) -> None:
+        found = [await _crawl_row(redis, *crawl) for crawl in (await meta.crawls(redis)).items()]
+        if arguments.json:
+            print_json(found)
+            return
+        if not found:
+            raise NotFound("There is no crawl in this Redis.")
+        print_table(list(found[0]), [list(crawl.values()) for crawl in found])
+
+    _with_redis(settings, show)
+
+
+async def _crawl_row(redis: Client, crawl: str, version: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"crawl": crawl}
+    if version not in meta.READABLE:
+        row |= dict.fromkeys(("pages", "waiting", "leased", "processes"))
+        return row | {"note": f"of another version of this program (data model {version})"}
+    control = await CrawlControl.open(redis, crawl)
+    sizes = await control.sizes()
+    return row | {
+        "pages": sizes.pages,
+        "waiting": sizes.waiting,
+        "leased": sizes.leased,
+        "processes": len(await control.instances()),
+        "note": "paused" if sizes.paused else "",
+    }
+
+
+async def _status(verb: VerbContext) -> None:
+    status = await queries.status(verb.crawl, verb.control)
+    hosts = await verb.control.host_counts()
+    if verb.arguments.json:
+        sizes = asdict(await verb.control.sizes())
+        sizes |= {"waiting": status.waiting, "unfinished": status.unfinished}
+        about = {"crawl": verb.crawl, **sizes, "paused": status.paused, "hosts_by_state": hosts}
+        live = {worker.id: worker.about for worker in status.workers}
+        print_json(about | {"workers": live, "options": status.options})
+        return
+    front = " ".join(f"F{n} {count:,}" for n, count in enumerate(status.waiting_by_queue, 1))
+    shown = {
+        "crawl": verb.crawl + (", paused" if status.paused else ""),
+        "pages crawled": status.pages,
+        "URLs found": status.found,
+        "done": status.done,
+        "waiting": f"{status.waiting:,} ({front}, back {status.waiting_by_host:,})",
+        "leased": status.leased,
+        "to retry": status.retries,
+        "to recrawl": status.recrawls,
+        "given up": status.dead,
+        "dropped": sum(asdict(status.dropped).values()),
+        "hosts": ", ".join(f"{n:,} {state.replace('_', ' ')}" for state, n in hosts.items()),
+        "options": status.options or "none",
+    }
+    print(f"{fields(shown)}\n")
+    rows = [
+        # A process id is no quantity.
+        (
+            one.id,
+            one.machine,
+            str(one.pid),
+            one.pages,
+            one.held,
+            ", ".join(map(str, one.shards[:8])),
+        )
+        for one in status.workers
+    ]
+    if rows:
+        print_table(("process", "machine", "pid", "pages", "leases", "shards"), rows)
+    else:
+        print("No process works on it.")
+    for trouble in status.troubles:
+        print(trouble)
+
+
+async def _pause(verb: VerbContext) -> None:
+    await verb.control.pause()
+    text = f"The crawl {verb.crawl!r} is paused; what is in flight finishes."
+    verb.show({"crawl": verb.crawl, "paused": True}, text)
+
+
+async def _resume(verb: VerbContext) -> None:
+    await verb.control.resume()
+    verb.show({"crawl": verb.crawl, "paused": False}, f"The crawl {verb.crawl!r} goes on.")
+
+
+def _delete_arguments(parser: argparse.ArgumentParser) -> None:
+    _common_arguments(parser)
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+async def _delete(verb: VerbContext) -> None:
+    crawl = verb.crawl
+    confirm_deletion(crawl, (await verb.control.sizes()).added, yes=verb.arguments.yes)
+    deleted = await delete_crawl(crawl, verb.servers, verb.settings)
+    text = f"The crawl {crawl!r} is deleted: {deleted:,} keys."
+    verb.show({"crawl": crawl, "keys_deleted": deleted}, text)
+
+
+# --- hosts ----------------------------------------------------------------------------------------
+
+# Practically for ever, and still a date that every program can represent.
+_FOR_EVER_S = 100 * 365 * 86_400
+
+
+def _hosts_arguments(parser: argparse.ArgumentParser) -> None:
+    _common_arguments(parser)
+    parser.add_argument("search", metavar="TEXT", nargs="?", default="", help="part of the name")
+    parser.add_argument("--state", choices=STATES, default="", help="only hosts in this state")
+    parser.add_argument("--sort", choices=tuple(SORTS), default="next", help="order (next)")
+    parser.add_argument("--offset", type=whole_number, default=0, help="how many to skip (0)")
+    parser.add_argument("--limit", type=whole_number, default=50, help="how many to list (50)")
+
+
+async def _hosts(verb: VerbContext) -> None:
+    given = verb.arguments
+    page = await queries.hosts(
+        verb.control,
+        search=given.search,
+        state=given.state,
+        sort=given.sort,
+        offset=given.offset,
+        limit=given.limit,
+    )
+    hosts = [_host_fields(host) for host in page.hosts]
+    if given.json:
+        print_json({"hosts": hosts, "total": page.total, "complete": page.complete})
+        return
+    names = ("state", "waiting", "pages", "delay_ms", "next_contact", "host")
+    print_table(
+        [name.replace("_", " ") for name in names],
+        [[host[name] for name in names] for host in hosts],
+    )
+    more = "" if page.complete else " or more: not all hosts were read"
+    print(f"\n{len(hosts):,} of {page.total:,} hosts{more}")
+
+
+def _host_fields(host: queries.Host) -> dict[str, Any]:
+    found = asdict(host)
+    found["delay_ms"] = round(found.pop("usual_delay_s") * 1000)
+    return found
+
+
+def _host_arguments(parser: argparse.ArgumentParser) -> None:
+    _common_arguments(parser)
+    parser.add_argument("host", metavar="HOST")
+
+
+async def _host(verb: VerbContext) -> None:
+    found = _host_fields(await queries.host(verb.control, verb.arguments.host))
+    verb.show(found, fields(found))
+
+
+def _block_arguments(parser: argparse.ArgumentParser) -> None:
+    _host_arguments(parser)
+    parser.add_argument(
+        "--for",
+        dest="seconds",
+        metavar="TIME",
+        type=_seconds,
+        default=_FOR_EVER_S,
+        help="90s, 30m, 2h or 1d (for ever)",
+    )
+
+
+def _seconds(text: str) -> int:
+    found = formats.seconds(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90s, 30m, 2h or 1d")
+    return min(found, _FOR_EVER_S)
+
+
+async def _block(verb: VerbContext) -> None:
+    seconds = verb.arguments.seconds
+    until = datetime.now(UTC) + timedelta(seconds=seconds)
+    host = await queries.order(verb.control, verb.arguments.host, {"blocked_until": until})
+    end = "it is unblocked" if seconds == _FOR_EVER_S else f"{until:%Y-%m-%d %H:%M:%S} UTC"
+    verb.show(_host_fields(host), f"{host.host} is not contacted until {end}; its URLs wait.")
+
+
+async def _unblock(verb: VerbContext) -> None:
+    host = await queries.host(verb.control, verb.arguments.host)
+    if not (host.blocked_until or host.excluded):
+        raise NotFound(f"{host.host} is neither blocked nor excluded.")
+    orders = {"blocked_until": None, "excluded": False}
+    host = await queries.order(verb.control, host.host, orders)
+    verb.show(_host_fields(host), f"{host.host} is contacted again.")
+
+
+# --- URLs -----------------------------------------------------------------------------------------
+
+
+def _url_arguments(parser: argparse.ArgumentParser) -> None:
+    _common_arguments(parser)
+    parser.add_argument("url", metavar="URL")
+
+
+async def _url(verb: VerbContext) -> None:
+    found = await queries.url(verb.control, verb.arguments.url)
+    shown = asdict(found) | {
+        "owner": found.owner or None,
+        "reason": found.reason or None,
+        "history": [(failure.reason, int(failure.at.timestamp())) for failure in found.history],
+    }
+    del shown["page"], shown["page_note"]
+    present = {name: value for name, value in shown.items() if value not in (None, [])}
+    verb.show(shown, fields(present))
+    if found.state == "unseen":
+        raise NotFound(f"The crawl {verb.crawl!r} has not seen {found.url}.")
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    _common_arguments(parser)
+    parser.add_argument("url", metavar="URL", nargs="+")
+
+
+async def _add(verb: VerbContext) -> None:
+    found = await queries.add_seeds(verb.control, verb.arguments.url)
+    lines = [
+        f"{seed.state:8}  {seed.url or seed.given}" + (f": {seed.detail}" if seed.detail else "")
+        for seed in found.urls
+    ]
+    verb.show([asdict(seed) for seed in found.urls], "\n".join(lines))
+    if found.rejected:
+        raise ConfigurationError("Some of the URLs were rejected.")
+
+
+async def _forget(verb: VerbContext) -> None:
+    url = await queries.forget(verb.control, verb.arguments.url)
+    text = f"{url} is forgotten: it is crawled again when it is added or found again."
+    verb.show({"url": url, "forgotten": True}, text)
+
+
+# --- dead letters ---------------------------------------------------------------------------------
+
+
+def _requeue_arguments(parser: argparse.ArgumentParser) -> None:
+    _common_arguments(parser)
+    parser.add_argument("--reason", default="", help="only those with this reason")
+    parser.add_argument("--host", default="", help="only those of this host")
+
+
+def _dead_arguments(parser: argparse.ArgumentParser) -> None:
+    _requeue_arguments(parser)
+    parser.add_argument("--limit", type=whole_number, default=1000, help="how many to list (1000)")
+
+
+async def _dead(verb: VerbContext) -> None:
+    given = verb.arguments
+    page = await queries.dead_letters(
+        verb.control, reason=given.reason, host=given.host, limit=given.limit
+    )
+    if given.json:
+        print_json(
+            [
+                {"at": one.at, "reason": one.reason, "url": one.url or None, "host": one.host}
+                for one in page.letters
+            ]
+        )
+        return
+    if not page.letters:
+        print("There is no dead letter like that.", file=sys.stderr)
+    for one in page.letters:
+        print(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.reason:20}  {one.url or repr(one.data[:80])}")
+
+
+async def _requeue(verb: VerbContext) -> None:
+    given = verb.arguments
+    count = await verb.control.requeue(reason=given.reason, host=given.host)
+    verb.show({"requeued": count}, f"{count} of the dead wait again")
+
+
+# --- explain --------------------------------------------------------------------------------------
+
+# Reasons of the crawl's filter, for people.
+_REFUSALS = {
+    "depth": "it is deeper than max_depth",
+    "too_long": "it is longer than max_url_length",
+    "extension": "its ending is one of SKIPPED_EXTENSIONS",
+    "excluded": "its domain is one of excluded_domains",
+    "scope": "it is outside of scope and allowed_domains",
+    "include": "it has none of the patterns of include",
+    "exclude": "it has a pattern of exclude",
+}
+
+
+def _explain_arguments(parser: argparse.ArgumentParser) -> None:
+    _url_arguments(parser)
+    parser.add_argument("--page", default="", help="the page that links to it (one of its host)")
+    parser.add_argument("--depth", type=whole_number, default=1, help="links from a seed (1)")
+    parser.add_argument(
+        "--host-urls",
+        type=whole_number,
+        default=HostFacts().urls,
+        help="URLs of its host found so far",
+    )
+    parser.add_argument(
+        "--inbound", type=whole_number, default=0, help="links to its host from other domains (0)"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="its sitemap says: changed within a day"
+    )
+    parser.set_defaults(crawl=None)
+
+
+def _explain(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    """Explain a score by the settings alone, or with --crawl by the options of that crawl too."""
+    if arguments.crawl is None:
+        _show_score(settings, arguments, None)
+        return
+
+    async def with_options(verb: VerbContext) -> None:
+        _show_score(settings, arguments, await options.of_crawl(verb.control))
+
+    on_crawl(with_options)(settings, arguments)
+
+
+def _show_score(
+    settings: BaseSettings, arguments: argparse.Namespace, crawl: CrawlOptions | None
+) -> None:
+    spelling = _spelling(settings, arguments.url)
+    url, written = spelling[0], written_url(*spelling)
+    page = _spelling(settings, arguments.page)[0] if arguments.page else url
+    depth = arguments.depth
+    host = HostFacts(arguments.host_urls, arguments.inbound)
+    reasons = scorer(settings).explain(url, depth, host, Facts(fresh=arguments.fresh))
+    points = clamp(sum(part for _, part in reasons))
+    queue = front_queue(points, value(settings, "FRONTIER_THRESHOLDS"))
+    share = None if crawl is None else crawl.weights[queue - 1] / sum(crawl.weights)
+    refused = _refusal(settings, crawl or CrawlOptions(), url, page=page, depth=depth)
+    if arguments.json:
+        parts = [{"reason": reason, "points": part} for reason, part in reasons]
+        found = {"url": url, "written": written, "score": points, "queue": queue}
+        print_json({**found, "share_of_turns": share, "parts": parts, "refused": refused})
+        return
+    print(url)
+    if written != url:
+        print(f"Judged by robots.txt and fetched as {written}")
+    for reason, part in reasons:
+        print(f"{part:+6}  {reason}")
+    turns = "" if share is None else f", which has {share:.0%} of the turns"
+    print(f"{points:6}  score, from 0 to 100: front queue {queue}{turns}")
+    if refused:
+        print(f"It would not be followed: {refused}")
+
+
+def _spelling(settings: BaseSettings, text: str) -> Spelling:
+    found = Urls(url_rules(settings)).spelling(text)
+    if isinstance(found, Rejected):
+        raise ConfigurationError(
+            f"{text!r} is not crawled ({found.reason}); write a URL as https://example.com/page."
+        )
+    return found
+
+
+def _refusal(
+    settings: BaseSettings, crawl: CrawlOptions, url: str, *, page: str, depth: int
+) -> str:
+    """Return why a URL would not be followed; empty if it would."""
+    if not crawl.follow and depth:
+        return "the crawl follows no links (follow=no)"
+    scope = crawl.url_filter(skipped_extensions(settings))
+    reason = scope.refuses(url, page_url=page, depth=depth)
+    if reason is not None:
+        return _REFUSALS[reason]
+    traps = Traps(fill(TrapRules, settings))
+    trap = traps.refuses(url, PageLinks(page), today=datetime.now(UTC).date())
+    return f"it looks like a trap ({trap})" if trap is not None else ""
+
+
+VERBS = {
+    "crawls": Verb("list the crawls in this Redis", "", add_json_option, _crawls),
+    "status": Verb("show how the crawl stands", "", _common_arguments, on_crawl(_status)),
+    "hosts": Verb(
+        "list hosts",
+        "[TEXT] [--state STATE] [--sort ORDER] [--limit N] [--offset N]",
+        _hosts_arguments,
+        on_crawl(_hosts),
+    ),
+    "host": Verb("show one host", "HOST", _host_arguments, on_crawl(_host)),
+    "url": Verb("show where a URL is, and its history", "URL", _url_arguments, on_crawl(_url)),
+    "explain": Verb(
+        "show what a URL's score is made of, and what would keep it out",
+        "URL [--crawl NAME] [--page URL] [--depth N] [--host-urls N] [--inbound N] [--fresh]",
+        _explain_arguments,
+        _explain,
+    ),
+    "add": Verb("add seeds", "URL …", _add_arguments, on_crawl(_add)),
+    "block": Verb("leave a host alone", "HOST [--for TIME]", _block_arguments, on_crawl(_block)),
+    "unblock": Verb("contact a host again", "HOST", _host_arguments, on_crawl(_unblock)),
+    "forget": Verb("let a URL be crawled again", "URL", _url_arguments, on_crawl(_forget)),
+    "pause": Verb("fetch nothing new until resumed", "", _common_arguments, on_crawl(_pause)),
+    "resume": Verb("continue a paused crawl", "", _common_arguments, on_crawl(_resume)),
+    "dead": Verb(
+        "list the newest dead letters",
+        "[--reason REASON] [--host HOST] [--limit N]",
+        _dead_arguments,
+        on_crawl(_dead),
+    ),
+    "requeue": Verb(
+        "let dead letters be crawled once more",
+        "[--reason REASON] [--host HOST]",
+        _requeue_arguments,
+        on_crawl(_requeue),
+    ),
+    "delete": Verb("delete the crawl from Redis", "[--yes]", _delete_arguments, on_crawl(_delete)),
+}
 
 
 class Command(VerbCommand, ScrapyCommand):
     """Command with a verb for each question to a crawl, and for each order."""
 
     name = "frontier"
-    verbs = _frontier.VERBS
     summary = "Inspect a crawl's frontier, and control it"
+    verbs = VERBS

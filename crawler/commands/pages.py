@@ -1,19 +1,467 @@
 """`scrapy pages`: inspect, export and repair stored pages.
 
+A verb is its arguments and a coroutine that gets a reader of the stored pages. Several verbs filter
+pages by --domain, --since, --status and --reason.
 Exit 0: found; 1: not found; 2: wrong arguments or settings; 3: MongoDB does not answer.
 """
 
 from __future__ import annotations
 
+import argparse
+import asyncio
+import gzip
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
 from scrapy.commands import ScrapyCommand
 
-from crawler.commands import _pages
-from crawler.commands._verbs import VerbCommand
+from crawler.commands._output import (
+    as_json,
+    fields,
+    harmless,
+    print_json,
+    progress_bar,
+    shown_raw,
+    time,
+)
+from crawler.commands._verbs import Verb, VerbCommand, add_json_option, whole_number
+from crawler.config.values import url_rules
+from crawler.discovery.seeds import why
+from crawler.errors import ConfigurationError, CrawlerError, NotFound
+from crawler.servers.connections import Servers
+from crawler.storage.mongo import schema
+from crawler.storage.mongo.reader import Overview, PageReader, StoredContent, Wanted, overview
+from crawler.storage.mongo.repair import MISSING, Repair
+from crawler.urls import Rejected, Urls
+from crawler.util.format import plural, size
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_TEXT_SHOWN = 600
+# Fields that `get` shows, if they have a value.
+_BRIEF = "url status reason title content_type language crawled_at depth links_count".split()
+
+
+def on_pages(
+    work: Callable[[PageReader, argparse.Namespace], Awaitable[None]],
+) -> Callable[[BaseSettings, argparse.Namespace], None]:
+    """Make the function of a verb that reads the stored pages."""
+
+    async def connect(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+        # The user waits for the answer, which may have to read all pages.
+        servers = Servers.from_settings(settings, mongo_timeout_s=schema.LONG_S)
+        try:
+            database = (await servers.mongo())[settings["MONGO_DATABASE"]]
+            await schema.check(database)
+            await work(PageReader(database, Urls(url_rules(settings))), arguments)
+        finally:
+            await servers.close()
+
+    def run(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+        folder = Path(settings["CRAWL_DIR"])
+        if not settings["MONGO_URI"] and not folder.is_dir():
+            # Embedded servers would create an empty one.
+            raise ConfigurationError(
+                f"There is no folder {str(folder)!r}: crawl first, or name the crawl's folder by "
+                "-s CRAWL_DIR=… or its database by -s MONGO_URI=…"
+            )
+        asyncio.run(connect(settings, arguments))
+
+    return run
+
+
+# --- get ------------------------------------------------------------------------------------------
+
+
+def _get_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("url", metavar="URL")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--meta", action="store_true", help="all its metadata")
+    part.add_argument("--text", action="store_true", help="its text")
+    part.add_argument("--body", action="store_true", help="its body, byte for byte")
+    add_json_option(parser, "print JSON; a body as text")
+
+
+async def _get(pages: PageReader, arguments: argparse.Namespace) -> None:
+    url = _page_url(arguments.url, pages.urls)
+    page = await pages.metadata(url)
+    if page is None:
+        raise NotFound(f"{url} is not stored.")
+    if arguments.text or arguments.body:
+        content = await pages.content(page)
+        if content is None:
+            raise NotFound(_why_not_kept(page))
+        _print_content(page, content, arguments)
+    elif arguments.json:
+        print_json(page)
+    elif arguments.meta:
+        print(fields(page, shown_raw))
+    else:
+        _print_brief(page, await pages.content(page))
+
+
+def _page_url(text: str, urls: Urls) -> str:
+    """Return the canonical form of a URL, or raise ConfigurationError."""
+    url = urls.canonical(text)
+    if isinstance(url, Rejected):
+        raise ConfigurationError(
+            f"{text!r} is no URL of a page: {why(url.reason)}. Write it as https://example.com/page"
+        )
+    return url
+
+
+# Reasons of a page without content, for people.
+_WHY = {
+    "noindex": "the page asks not to be kept (noindex)",
+    "robots": "robots.txt forbids it",
+    "host_rules": "HOST_RULES forbid it",
+    "type_not_accepted": "its type is none of ACCEPT_TYPES",
+    "too_big_to_store": "it is larger than a document of MongoDB may be",
+    "content_missing": "it was lost (scrapy pages repair found that)",
+}
+
+
+def _why_not_kept(page: dict[str, Any]) -> str:
+    reason = page.get("reason", "")
+    if page.get("duplicate_of"):
+        why = "it has the content of another page, which is gone"
+    elif reason in _WHY:
+        why = _WHY[reason]
+    elif not page["status"]:
+        why = f"there was no answer ({reason})"
+    elif not 200 <= page["status"] < 300:
+        why = f"the answer was {page['status']}"
+    else:
+        why = "it is missing; scrapy pages repair looks for more of them"
+    return f"The content of {page['url']} is not stored: {why}. --meta shows what is known."
+
+
+def _print_content(
+    page: dict[str, Any], content: StoredContent, arguments: argparse.Namespace
+) -> None:
+    if arguments.json:
+        name = "body" if arguments.body else "text"
+        text = content.text if arguments.text else _decoded(content.body, page.get("charset"))
+        print_json({"url": page["url"], "content_url": content.url, name: text})
+    elif arguments.text:
+        # A file or a program gets the text as it is.
+        print(harmless(content.text) if sys.stdout.isatty() else content.text)
+    else:
+        sys.stdout.buffer.write(content.body)
+
+
+def _print_brief(page: dict[str, Any], content: StoredContent | None) -> None:
+    brief = {name: page[name] for name in _BRIEF if page.get(name) not in ("", None)}
+    brief["size"] = size(page.get("size_bytes", 0))
+    if content is not None and content.url != page["url"]:
+        brief["content of"] = content.url
+    print(fields(brief, shown_raw))
+    if content is None:
+        print(f"\n{_why_not_kept(page)}")
+    else:
+        more = " …" if len(content.text) > _TEXT_SHOWN else ""
+        print(f"\n{harmless(content.text[:_TEXT_SHOWN])}{more}")
+
+
+def _decoded(body: bytes, charset: str | None) -> str:
+    try:
+        return body.decode(charset or "utf-8", "replace")
+    except LookupError:
+        return body.decode("utf-8", "replace")
+
+
+# --- options that filter pages --------------------------------------------------------------------
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+_STATUS = re.compile(r"[1-5]xx|[1-5]\d\d|0")
+_DOMAIN = re.compile(r"[^\s/@?#]+\.[^\s/@?#]+|localhost|\[[0-9a-f:]+\](:\d+)?", re.IGNORECASE)
+
+
+def _filter_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--domain", type=domain, metavar="NAME", help="a domain, or one of its hosts"
+    )
+    parser.add_argument(
+        "--since",
+        type=since,
+        metavar="WHEN",
+        help="crawled within 45m, 2h, 3d or 1w, or since a date",
+    )
+    parser.add_argument(
+        "--status", type=statuses, metavar="CODE", help="200, 4xx …; 0: there was no answer"
+    )
+    parser.add_argument(
+        "--reason", help="why there is no content: robots, timeout, noindex, status_404 …"
+    )
+
+
+def _wanted(arguments: argparse.Namespace, *, kept: bool = False) -> Wanted:
+    """Return the filter that the options describe; `kept`: only pages with content."""
+    return Wanted(
+        domain=arguments.domain,
+        since=arguments.since,
+        statuses=arguments.status,
+        reason=arguments.reason,
+        kept=kept,
+    )
+
+
+def domain(text: str) -> str:
+    """Read a domain or a host."""
+    if not _DOMAIN.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no domain; write it as example.com")
+    return text.lower()
+
+
+def age(text: str) -> timedelta:
+    """Read a time span: 45m, 2h, 3d …"""
+    match = _AGO.fullmatch(text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 45m, 2h, 3d or 1w")
+    try:
+        return timedelta(**{_UNITS[match[2]]: float(match[1])})
+    except OverflowError:
+        raise argparse.ArgumentTypeError(f"{text!r} is longer than anything here lasts") from None
+
+
+def since(text: str) -> datetime:
+    """Read a time span before now, or a time; without a zone it is UTC."""
+    if _AGO.fullmatch(text.strip()):
+        try:
+            return datetime.now(UTC) - age(text)
+        except OverflowError:
+            raise argparse.ArgumentTypeError(f"{text!r} is before all times") from None
+    try:
+        at = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time; write 45m, 2h, 3d, 1w, 2026-05-31 or 2026-05-31T12:00"
+        ) from None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+
+
+def statuses(text: str) -> tuple[int, int]:
+    """Read a status, or a class of them: return its first and its last code."""
+    if not _STATUS.fullmatch(text.lower()):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no status; write 200, 4xx, or 0 for URLs without an answer"
+        )
+    if text.lower().endswith("xx"):
+        return int(text[0]) * 100, int(text[0]) * 100 + 99
+    return int(text), int(text)
+
+
+# --- export ---------------------------------------------------------------------------------------
+
+_FORMATS = ("jsonl",)
+
+
+def _export_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format", choices=_FORMATS, default=_FORMATS[0], help="one JSON object a line (jsonl)"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="PATH",
+        help="file to write, replaced if it exists; compressed if it ends in .gz; - for stdout",
+    )
+    _filter_options(parser)
+    parser.add_argument(
+        "--all", action="store_true", help="also duplicates, and URLs without content"
+    )
+    parser.add_argument("--no-body", action="store_true", help="leave the bodies out")
+
+
+async def _export(pages: PageReader, arguments: argparse.Namespace) -> None:
+    wanted = _wanted(arguments, kept=not arguments.all)
+    total, written = await pages.count(wanted), 0
+    with _output(arguments.output) as file, progress_bar("pages", total) as advance:
+        async for page, content in pages.with_content(wanted):
+            if content is not None:
+                page["text"] = content.text
+                if not arguments.no_body:
+                    page["body"] = _decoded(content.body, page.get("charset"))
+            file.write(as_json(page) + "\n")
+            written += 1
+            advance(1)
+    print(f"{written:,} pages written to {arguments.output}", file=sys.stderr)
+
+
+@contextmanager
+def _output(path: str) -> Iterator[IO[str]]:
+    """Open a text file that appears when it is complete, or standard output."""
+    if path == "-":
+        yield sys.stdout
+        return
+    part = Path(f"{path}.part")
+    opened = gzip.open if path.endswith(".gz") else open
+    try:
+        try:
+            with opened(part, "wt", encoding="utf-8") as file:
+                yield cast("IO[str]", file)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise CrawlerError(f"{path} cannot be written ({reason}); name another file.") from error
+
+
+# --- repair ---------------------------------------------------------------------------------------
+
+_AGE = timedelta(hours=1)
+
+
+def _repair_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="change nothing; exit 1 if there is damage"
+    )
+    parser.add_argument(
+        "--older",
+        type=age,
+        default=_AGE,
+        metavar="TIME",
+        help="leave content alone that is younger (1h): a crawl may be about to store its metadata",
+    )
+    add_json_option(parser)
+
+
+async def _repair(pages: PageReader, arguments: argparse.Namespace) -> None:
+    before = datetime.now(UTC) - arguments.older
+    repair = Repair(pages.database, before=before, dry_run=arguments.dry_run)
+    with progress_bar("documents", await repair.count()) as advance:
+        async for looked_at in repair.run():
+            advance(looked_at)
+    found = repair.found
+    if arguments.json:
+        counts = {
+            "content_without_metadata": found.without_metadata,
+            "metadata_without_content": found.without_content,
+            "mended": not arguments.dry_run,
+        }
+        print_json(counts)
+    else:
+        done = "" if arguments.dry_run else ": deleted"
+        print(f"content without metadata  {found.without_metadata:,}{done}")
+        done = "" if arguments.dry_run else f": marked as {MISSING}"
+        print(f"metadata without content  {found.without_content:,}{done}")
+        if found.without_content and not arguments.dry_run:
+            print(f"scrapy pages find --reason {MISSING} lists the latter", file=sys.stderr)
+    if arguments.dry_run and found.total:
+        raise NotFound(f"{plural(found.total, 'document')} to mend; without --dry-run they are.")
+
+
+# --- stats ----------------------------------------------------------------------------------------
+
+
+async def _stats(pages: PageReader, arguments: argparse.Namespace) -> None:
+    found = await overview(pages.database)
+    if arguments.json:
+        print_json(asdict(found))
+    elif not found.urls:
+        raise NotFound("No page is stored yet.")
+    else:
+        print(fields(_summary(found)))
+
+
+def _summary(found: Overview) -> dict[str, str]:
+    summary = {
+        "URLs": f"{found.urls:,}",
+        "pages with content": f"{found.pages:,}",
+        "duplicates": f"{found.duplicates:,}",
+        "by status": _counts({status or "no answer": n for status, n in found.statuses.items()}),
+        "without content": _counts(found.reasons),
+        "largest domains": _counts(found.domains),
+        "size": f"{size(found.fetched_bytes)} fetched, {size(found.disk_bytes)} on disk",
+    }
+    if found.first_crawled is not None and found.last_crawled is not None:
+        summary["crawled"] = f"{time(found.first_crawled)} to {time(found.last_crawled)}"
+    return {name: text for name, text in summary.items() if text}
+
+
+def _counts(counts: dict[int | str, int] | dict[str, int]) -> str:
+    return ", ".join(f"{name} {n:,}" for name, n in counts.items())
+
+
+# --- find -----------------------------------------------------------------------------------------
+
+_LIMIT = 50
+
+
+def _find_arguments(parser: argparse.ArgumentParser) -> None:
+    _filter_options(parser)
+    parser.add_argument(
+        "--limit",
+        type=whole_number,
+        default=_LIMIT,
+        metavar="N",
+        help=f"how many to list ({_LIMIT}); 0: all",
+    )
+    add_json_option(parser, "print all metadata, one JSON object per line")
+
+
+async def _find(pages: PageReader, arguments: argparse.Namespace) -> None:
+    found = 0
+    async for page in pages.find(_wanted(arguments), arguments.limit):
+        found += 1
+        print(as_json(page) if arguments.json else _line(page))
+    if not found:
+        raise NotFound("No stored page is like that.")
+
+
+def _line(page: dict[str, Any]) -> str:
+    status = page.get("status") or "–"
+    why = page.get("reason") or ("duplicate" if page.get("duplicate_of") else "")
+    length = size(page.get("size_bytes", 0))
+    line = f"{time(page['crawled_at'])}  {status:>3}  {length:>8}  {page['url']}"
+    return f"{line}  ({why})" if why and why != f"status_{status}" else line
+
+
+_FILTER = "[--domain NAME] [--since 2h] [--status 200] [--reason WORD]"
+
+
+VERBS = {
+    "get": Verb(
+        "show one page",
+        "URL [--meta | --text | --body] [--json]",
+        _get_arguments,
+        on_pages(_get),
+    ),
+    "find": Verb(
+        "list pages, the newest first",
+        f"{_FILTER} [--limit N] [--json]",
+        _find_arguments,
+        on_pages(_find),
+    ),
+    "export": Verb(
+        "write pages to a file, one JSON object per line",
+        f"-o PATH [--format jsonl] {_FILTER} [--all] [--no-body]",
+        _export_arguments,
+        on_pages(_export),
+    ),
+    "stats": Verb("count the stored pages", "[--json]", add_json_option, on_pages(_stats)),
+    "repair": Verb(
+        "mend metadata without content, and content without metadata",
+        "[--dry-run] [--older 1h] [--json]",
+        _repair_arguments,
+        on_pages(_repair),
+    ),
+}
 
 
 class Command(VerbCommand, ScrapyCommand):
     """Command with a verb for each use of the stored pages."""
 
     name = "pages"
-    verbs = _pages.VERBS
     summary = "Inspect stored pages, export and repair them"
+    verbs = VERBS

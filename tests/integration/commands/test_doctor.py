@@ -9,7 +9,7 @@ import pytest
 import redis as redis_client
 from scrapy.utils.project import get_project_settings
 
-from crawler.commands._doctor import FAILURE, OK, WARNING, Doctor, Finding
+from crawler.commands.doctor import FAILURE, OK, WARNING, Finding, findings
 from crawler.servers.connections import Servers
 from tests.acceptance.crawls import scrapy
 from tests.support.dns_server import DnsServer
@@ -28,8 +28,8 @@ async def examine(tmp_path: Path, **changes: Any) -> dict[str, Finding]:
         settings.set(name, value, "cmdline")
     servers = Servers.from_settings(settings)
     try:
-        doctor = Doctor(settings, servers, crawl_dir=tmp_path, dns_name="host.test")
-        return {finding.subject: finding async for finding in doctor.findings()}
+        found = findings(settings, servers, crawl_dir=tmp_path, dns_name="host.test")
+        return {finding.subject: finding async for finding in found}
     finally:
         await servers.close()
 

@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from crawler.commands import _doctor
-from crawler.commands._doctor import FAILURE, OK, WARNING
+from crawler.commands import doctor
+from crawler.commands.doctor import FAILURE, OK, WARNING
 from crawler.urls.hosts import suffix_list_date
 from crawler.util.file_limit import Connections
 
 
 def test_a_file_for_each_fetch_and_each_kept_connection() -> None:
     usual = Connections(fetches=64, kept=256)
-    assert _doctor.file_limit(534, 534, usual).level == OK
-    short = _doctor.file_limit(533, 533, usual)
+    assert doctor.file_limit(534, 534, usual).level == OK
+    short = doctor.file_limit(533, 533, usual)
     assert short.level == FAILURE
     assert "ulimit -n 65536" in short.advice
-    raised = _doctor.file_limit(64, 534, usual)
+    raised = doctor.file_limit(64, 534, usual)
     assert (raised.level, raised.text) == (
         OK,
         "64 open files allowed, 534 needed: a crawl raises its limit",
     )
-    huge = _doctor.file_limit(1024, 4096, Connections(fetches=100_000, kept=0))
+    huge = doctor.file_limit(1024, 4096, Connections(fetches=100_000, kept=0))
     assert "ulimit -n 200150" in huge.advice
 
 
@@ -41,7 +41,7 @@ def test_a_file_for_each_fetch_and_each_kept_connection() -> None:
 )
 def test_a_user_agent_is_ones_own_and_names_somebody(value: str, name: str, level: str) -> None:
     defaults = ("default/1.0 (+https://example.org)", "Scrapy/2 (+https://scrapy.org)")
-    found = _doctor.user_agent(value, name, defaults)
+    found = doctor.user_agent(value, name, defaults)
     assert found.level == level
     assert bool(found.advice) == (level != OK)
 
@@ -59,13 +59,13 @@ def test_a_disk_has_room(
         return type("Usage", (), {"free": free_bytes})()
 
     monkeypatch.setattr("shutil.disk_usage", usage)
-    assert _doctor.disk(tmp_path / "not" / "there" / "yet").level == level
+    assert doctor.disk(tmp_path / "not" / "there" / "yet").level == level
     assert asked == [tmp_path]
 
 
 def test_a_user_agent_without_contact_is_no_start_where_one_is_required() -> None:
     for value in ("mybot/1.0", "default/1.0"):
-        found = _doctor.user_agent(value, "mybot", ["default/1.0"], is_required=True)
+        found = doctor.user_agent(value, "mybot", ["default/1.0"], is_required=True)
         assert found.level == FAILURE
 
 
@@ -74,7 +74,7 @@ def test_a_user_agent_without_contact_is_no_start_where_one_is_required() -> Non
     [(date(2026, 9, 1), OK), (date(2026, 1, 1), OK), (date(2025, 4, 7), WARNING), (None, WARNING)],
 )
 def test_the_list_of_public_suffixes_tells_its_date(listed: date | None, level: str) -> None:
-    found = _doctor.suffix_list(listed, today=date(2026, 9, 20))
+    found = doctor.suffix_list(listed, today=date(2026, 9, 20))
     assert found.level == level
     assert (str(listed) if listed else "no date") in found.text
     assert bool(found.advice) == (level != OK)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.commands._doctor import (
+from crawler.commands.doctor import (
     EMBEDDED,
     FAILURE,
     OK,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crawler.commands import _pages
+from crawler.commands import pages
 from crawler.storage.mongo.reader import KEPT, Wanted
 
 
@@ -23,7 +23,7 @@ from crawler.storage.mongo.reader import KEPT, Wanted
 )
 def test_a_time_span_counts_back_from_now(text: str, span: timedelta) -> None:
     before = datetime.now(UTC)
-    assert before - span <= _pages.since(text) <= datetime.now(UTC) - span
+    assert before - span <= pages.since(text) <= datetime.now(UTC) - span
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_time_span_counts_back_from_now(text: str, span: timedelta) -> None:
     ],
 )
 def test_a_time_without_a_zone_is_utc(text: str, at: datetime) -> None:
-    assert _pages.since(text) == at
+    assert pages.since(text) == at
 
 
 @pytest.mark.parametrize(
@@ -44,25 +44,25 @@ def test_a_time_without_a_zone_is_utc(text: str, at: datetime) -> None:
     [("200", (200, 200)), ("4xx", (400, 499)), ("5XX", (500, 599)), ("0", (0, 0))],
 )
 def test_a_status_is_a_code_or_a_class(text: str, codes: tuple[int, int]) -> None:
-    assert _pages.statuses(text) == codes
+    assert pages.statuses(text) == codes
 
 
 @pytest.mark.parametrize(
     ("read", "text"),
     [
-        (_pages.since, "yesterday"),
-        (_pages.since, "2y"),
-        (_pages.since, "999999999w"),
-        (_pages.since, "199999w"),
-        (_pages.since, ""),
-        (_pages.age, "1e3h"),
-        (_pages.age, "9999999999999999999999d"),
-        (_pages.statuses, "20"),
-        (_pages.statuses, "600"),
-        (_pages.statuses, "2x"),
-        (_pages.domain, "http://example.com/"),
-        (_pages.domain, "example"),
-        (_pages.domain, ""),
+        (pages.since, "yesterday"),
+        (pages.since, "2y"),
+        (pages.since, "999999999w"),
+        (pages.since, "199999w"),
+        (pages.since, ""),
+        (pages.age, "1e3h"),
+        (pages.age, "9999999999999999999999d"),
+        (pages.statuses, "20"),
+        (pages.statuses, "600"),
+        (pages.statuses, "2x"),
+        (pages.domain, "http://example.com/"),
+        (pages.domain, "example"),
+        (pages.domain, ""),
     ],
 )
 def test_what_is_wrong_is_named(read: Callable[[str], Any], text: str) -> None:
