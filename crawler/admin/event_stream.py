@@ -1,7 +1,7 @@
-"""One stream of readings for all who listen, up to a limit: the crawl is asked once for all.
+"""One stream of events for all listeners, up to a limit: the crawl is asked once for all of them.
 
-There are several kinds of readings, each with its own interval. Nothing is queued: who is slow
-misses readings and gets the newest of each kind.
+There are several sources of events, each with its own interval. Nothing is queued: a slow listener
+misses events, and gets the newest of each source.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from crawler.servers.redis.errors import RedisAway
 logger = logging.getLogger(__name__)
 
 MAX_LISTENERS = 20
-# Without news for so long a comment is sent, so that both sides know that the other is there.
+# After this time without news a comment is sent, so that both sides notice a dead connection.
 HEARTBEAT_S = 10.0
 
 
 class Full(Exception):
-    """There are as many listeners as there may be."""
+    """Refusal of a listener: MAX_LISTENERS are there already."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """A kind of readings: the name of its events, how to read, and how often."""
+    """Source of events: their name, the function that reads one, and its interval."""
 
     name: str
     read: Callable[[], Awaitable[str]]
@@ -35,13 +35,13 @@ class EventSource:
 
 
 class EventStream:
-    """Reads while somebody listens, and no longer."""
+    """Events from several sources, read only while somebody listens."""
 
     def __init__(self, *sources: EventSource) -> None:
         self._sources = sources
         self._news = asyncio.Event()
         self._number = 0
-        # Name of a source -> number of its newest reading, and its text.
+        # Name of a source -> number of its newest event, and its text.
         self._newest: dict[str, tuple[int, str]] = {}
         self._listeners = 0
         self._closed = False
@@ -57,17 +57,17 @@ class EventStream:
         self._news.set()
 
     def listen(self) -> AsyncIterator[str]:
-        """Server-sent events from now on, or Full."""
+        """Return server-sent events from now on, or raise Full."""
         if self._listeners >= MAX_LISTENERS:
             raise Full
         return self._events()
 
     async def _events(self) -> AsyncIterator[str]:
-        # Counted here: a stream that is never begun is never ended either.
+        # Counted here: a generator that is never started is never closed either.
         self._listeners += 1
         if not self._tasks:
             loop = asyncio.get_running_loop()
-            self._tasks = [loop.create_task(self._read_forever(one)) for one in self._sources]
+            self._tasks = [loop.create_task(self._read_forever(source)) for source in self._sources]
         heard = 0
         try:
             yield "retry: 2000\n\n"
@@ -107,6 +107,6 @@ class EventStream:
 
 
 def event(name: str, data: str) -> str:
-    """One event as it is sent."""
+    """Format a server-sent event."""
     lines = "".join(f"data: {line}\n" for line in data.splitlines() or [""])
     return f"event: {name}\n{lines}\n"

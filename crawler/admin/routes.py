@@ -10,13 +10,13 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Path, Query, Request
+from fastapi import APIRouter, Body, Depends, HTTPException, Path, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from fastapi.security import HTTPBearer
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from crawler.admin import queries
-from crawler.admin.errors import ProblemError, problem
+from crawler.admin.errors import problem
 from crawler.admin.event_stream import MAX_LISTENERS, EventSource, EventStream, Full
 from crawler.admin.queries import Count, StoredPages
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
@@ -216,7 +216,7 @@ async def seed_urls(
     given = body.urls if isinstance(body, SeedUrls) else body
     texts = given.replace(",", " ").split() if isinstance(given, str) else given
     if not 0 < len(texts) <= MAX_SEEDS:
-        raise ProblemError(422, f"Give 1 to {MAX_SEEDS:,} URLs, not {len(texts):,}.")
+        raise HTTPException(422, f"Give 1 to {MAX_SEEDS:,} URLs, not {len(texts):,}.")
     answer = await queries.add_seeds(control, texts)
     note(request, f"({answer.added} added, {answer.known} known, {answer.rejected} rejected)")
     return answer
@@ -242,7 +242,7 @@ async def set_limits(request: Request, control: TheControl, body: UrlLimits) -> 
     """
     given = body.model_dump(exclude_unset=True)
     if not given:
-        raise ProblemError(422, f"Name a limit: {', '.join(_LIMITS)}.")
+        raise HTTPException(422, f"Name a limit: {', '.join(_LIMITS)}.")
     chosen: dict[str, Any] = {_LIMITS[name]: value for name, value in given.items()}
     checked = options.checked({name: value for name, value in chosen.items() if value is not None})
     await control.set_options(dict.fromkeys(chosen) | checked)
@@ -264,7 +264,7 @@ async def forget(control: TheControl, url: Url) -> Forgotten:
     except (ConfigurationError, NotFound):
         raise
     except CrawlerError as error:
-        raise ProblemError(409, str(error)) from error
+        raise HTTPException(409, str(error)) from error
 
 
 # --- hosts ----------------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ async def change_host(
     """
     given = body.model_dump(exclude_unset=True)
     if not given:
-        raise ProblemError(422, f"Name an order: {', '.join(HostOrders.model_fields)}.")
+        raise HTTPException(422, f"Name an order: {', '.join(HostOrders.model_fields)}.")
     answer = await queries.order(control, host, given)
     note(request, " ".join(f"{name}={value}" for name, value in given.items()))
     return answer
@@ -415,7 +415,7 @@ async def events(stream: Annotated[EventStream, Depends(_events)]) -> StreamingR
     try:
         listener = stream.listen()
     except Full as error:
-        raise ProblemError(
+        raise HTTPException(
             503, f"There are {MAX_LISTENERS} listeners already; close one of them."
         ) from error
     return StreamingResponse(listener, media_type="text/event-stream")

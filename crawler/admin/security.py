@@ -1,7 +1,7 @@
-"""The bearer token, and the checks that every request passes: host, token, size of the body.
+"""The bearer token, and the checks that every request has to pass: host, token, size of the body.
 
-An ASGI middleware around everything, so that no route can be forgotten. The token is the user's
-own, or one that is made at the first start and kept in a private file.
+The checks are an ASGI middleware around the application, so that no route can be forgotten. The
+token is the user's own, or is created at the first start and kept in a private file.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ audit_log = logging.getLogger("crawler.admin.audit")
 
 MAX_BODY_BYTES = 1024 * 1024
 _TOO_LARGE = f"A request has {MAX_BODY_BYTES:,} bytes at the most; send several."
-# Of a query in the audit log.
+# Characters of a path and query in the audit log.
 _QUERY_SHOWN = 300
 _READS = ("GET", "HEAD")
-# One says only that the process lives. The other is the dashboard's page: it has no data in it and
-# asks for the token. So have its files.
+# Without token: /healthz only tells that the process is alive. The dashboard's page and its files
+# contain no data; the page asks for the token.
 _OPEN = ("/healthz", "/")
 STATIC = "/static/"
 
-# Nothing but our own files, nothing inline, nobody may frame it, no form is sent anywhere.
+# Only our own files, nothing inline, no frames, no forms.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -54,9 +54,10 @@ _HEADERS = {
 
 
 class SecurityMiddleware:
-    """Lets in who may come in."""
+    """ASGI middleware that checks every request, and adds our headers to every response."""
 
     def __init__(self, app: ASGIApp, *, token: str, names: Iterable[str]) -> None:
+        """`names` are the host names that requests may use, besides addresses and localhost."""
         self._app = app
         self._token = token.encode()
         self._names = {name.lower() for name in names} | {"localhost"}
@@ -64,27 +65,47 @@ class SecurityMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        headers = Headers(scope=scope)
-        sent = _Sent(scope, send)
-        refusal = self._refusal(scope, headers)
+        status = size = 0
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers.update(_HEADERS)
+                is_file = scope["path"].startswith(STATIC)
+                headers.setdefault("Cache-Control", "no-cache" if is_file else "no-store")
+            await send(message)
+
+        async def received() -> Message:
+            # A body that is sent in chunks has no length to check first.
+            nonlocal size
+            message = await receive()
+            if message["type"] == "http.request":
+                size += len(message.get("body", b""))
+                if size > MAX_BODY_BYTES:
+                    raise HTTPException(413, _TOO_LARGE)
+            return message
+
+        refusal = self._refusal(scope, Headers(scope=scope))
         try:
             if refusal is not None:
                 await refusal(scope, receive, sent)
             else:
-                await self._app(scope, _Body(receive), sent)
+                await self._app(scope, received, sent)
         finally:
-            # Also of one that failed: it may have done a part.
+            # Also after an error: the request may have had a part of its effect.
             if scope["method"] not in _READS:
-                _audit(scope, sent.status)
+                _audit(scope, status)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Any:
-        if not self._is_ours(headers.get("host", "")):
+        if not self._is_known_name(headers.get("host", "")):
             return problem(
                 421,
                 "This server is not known by that name: use its address or localhost, or name it "
                 "in ADMIN_HOSTS.",
             )
-        if not _is_open(scope) and not self._knows_token(headers):
+        if not _is_open(scope) and not self._has_token(headers):
             return problem(
                 401,
                 "Send the token as `Authorization: Bearer …`; it is in the file admin.token of "
@@ -96,10 +117,10 @@ class SecurityMiddleware:
             return problem(413, _TOO_LARGE)
         return None
 
-    def _is_ours(self, host: str) -> bool:
-        """No page of another site may reach us by a name of its own that points here.
+    def _is_known_name(self, host: str) -> bool:
+        """Accept known names and all addresses.
 
-        An address cannot be such a name.
+        Another site may point a name of its own at us, and let its pages call us by that name.
         """
         name = host.lower()
         if name.startswith("["):
@@ -114,15 +135,15 @@ class SecurityMiddleware:
             return False
         return True
 
-    def _knows_token(self, headers: Headers) -> bool:
+    def _has_token(self, headers: Headers) -> bool:
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        # In constant time, so that nobody learns it character by character.
-        known = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self._token)
-        return known and scheme.lower() == "bearer"
+        # In constant time: the time must not reveal how much of a guess is right.
+        is_right = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self._token)
+        return is_right and scheme.lower() == "bearer"
 
 
 def _is_open(scope: Scope) -> bool:
-    """Is there nothing to keep secret and nothing to change?"""
+    """Return whether a request needs no token."""
     if scope["method"] not in _READS:
         return False
     path = scope["path"]
@@ -130,49 +151,15 @@ def _is_open(scope: Scope) -> bool:
     return is_file or path in _OPEN
 
 
-class _Sent:
-    """Adds our headers to an answer, and remembers its status."""
-
-    def __init__(self, scope: Scope, send: Send) -> None:
-        self.status = 0
-        self._is_file = scope["path"].startswith(STATIC)
-        self._send = send
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers[name] = value
-            headers.setdefault("Cache-Control", "no-cache" if self._is_file else "no-store")
-        await self._send(message)
-
-
-class _Body:
-    """Counts what arrives: a body sent in chunks has no length to look at first."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._size = 0
-
-    async def __call__(self) -> Message:
-        message = await self._receive()
-        if message["type"] == "http.request":
-            self._size += len(message.get("body", b""))
-            if self._size > MAX_BODY_BYTES:
-                raise HTTPException(413, _TOO_LARGE)
-        return message
-
-
 def _audit(scope: Scope, status: int) -> None:
-    """Who changed what: never the token, which is in no URL and no body."""
+    """Log who changed what. The token is in no URL and no body."""
     client = scope.get("client")
     who = client[0] if client else "unknown"
-    # As it was sent, still quoted: no line break gets into the log.
+    # Still quoted, as it was sent: no line break gets into the log.
     what = scope.get("raw_path", b"").decode("ascii", "backslashreplace")
     query = scope.get("query_string", b"").decode("ascii", "backslashreplace")
     if query:
-        # Not quoted, or a URL's password would not be found; control characters are.
+        # Unquoted, to find the password of a URL in it; ascii() escapes control characters.
         what = f"{what}?{ascii(masked(unquote(query)))[1:-1]}"
     more = scope.get("state", {}).get("audit", "")
     audit_log.info("%s %s %s: %d %s", who, scope["method"], what[:_QUERY_SHOWN], status, more)
@@ -183,10 +170,10 @@ _MIN_LENGTH = 16
 
 
 def token_for(host: str, given: str | None, folder: Path) -> str:
-    """The token of a server that binds to `host`, or ConfigurationError. Blocking.
+    """Return the token of a server that binds to `host`, or raise ConfigurationError. Blocking.
 
-    Beyond this machine only a token that the user chose will do: a made one would open the crawl to
-    a network that nobody thought of.
+    Beyond this machine the user has to choose the token: one that we create would open the crawl to
+    a network without the user's decision.
     """
     if given:
         return _checked(given)
@@ -195,11 +182,11 @@ def token_for(host: str, given: str | None, folder: Path) -> str:
             f"The admin API would be open to the network ({host}) with a token that nobody set: "
             f"set ADMIN_TOKEN ({_MIN_LENGTH} characters or more), or bind it to 127.0.0.1."
         )
-    return _kept(folder / FILE)
+    return _stored_token(folder / FILE)
 
 
 def is_loopback(host: str) -> bool:
-    """Can only programs on this machine reach it?"""
+    """Return whether only programs on this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -215,11 +202,11 @@ def _checked(token: str) -> str:
     return token
 
 
-def _kept(path: Path) -> str:
+def _stored_token(path: Path) -> str:
     try:
         with suppress(FileNotFoundError):
             return _read(path)
-        _make(path)
+        _create(path)
         return _read(path)
     except OSError as error:
         raise ConfigurationError(
@@ -229,7 +216,7 @@ def _kept(path: Path) -> str:
 
 
 def _read(path: Path) -> str:
-    # Not through a link, which others may have put there.
+    # Not through a symbolic link, which others may have put there.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, encoding="ascii", errors="replace") as file:
         status = os.fstat(file.fileno())
@@ -245,8 +232,8 @@ def _read(path: Path) -> str:
     return token
 
 
-def _make(path: Path) -> None:
-    """Write a new token; whoever comes first has made it, and none is ever seen half written."""
+def _create(path: Path) -> None:
+    """Write a new token. The first process wins, and none ever reads half a token."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

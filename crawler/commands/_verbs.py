@@ -34,7 +34,6 @@ class Verb:
     """A verb of a command: its help, its arguments, and the function that runs it."""
 
     summary: str
-    syntax: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[BaseSettings, argparse.Namespace], None]
 
@@ -54,7 +53,7 @@ class VerbCommand:
     exitcode: int
 
     def syntax(self) -> str:
-        return " | ".join(f"{name} {verb.syntax}" for name, verb in self.verbs.items())
+        return f"{'|'.join(self.verbs)} [options]"
 
     def short_desc(self) -> str:
         return self.summary

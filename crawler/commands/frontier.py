@@ -488,41 +488,27 @@ def _refusal(
 
 
 VERBS = {
-    "crawls": Verb("list the crawls in this Redis", "", add_json_option, _crawls),
-    "status": Verb("show how the crawl stands", "", _common_arguments, on_crawl(_status)),
-    "hosts": Verb(
-        "list hosts",
-        "[TEXT] [--state STATE] [--sort ORDER] [--limit N] [--offset N]",
-        _hosts_arguments,
-        on_crawl(_hosts),
-    ),
-    "host": Verb("show one host", "HOST", _host_arguments, on_crawl(_host)),
-    "url": Verb("show where a URL is, and its history", "URL", _url_arguments, on_crawl(_url)),
+    "crawls": Verb("list the crawls in this Redis", add_json_option, _crawls),
+    "status": Verb("show how the crawl stands", _common_arguments, on_crawl(_status)),
+    "hosts": Verb("list hosts", _hosts_arguments, on_crawl(_hosts)),
+    "host": Verb("show one host", _host_arguments, on_crawl(_host)),
+    "url": Verb("show where a URL is, and its history", _url_arguments, on_crawl(_url)),
     "explain": Verb(
         "show what a URL's score is made of, and what would keep it out",
-        "URL [--crawl NAME] [--page URL] [--depth N] [--host-urls N] [--inbound N] [--fresh]",
         _explain_arguments,
         _explain,
     ),
-    "add": Verb("add seeds", "URL …", _add_arguments, on_crawl(_add)),
-    "block": Verb("leave a host alone", "HOST [--for TIME]", _block_arguments, on_crawl(_block)),
-    "unblock": Verb("contact a host again", "HOST", _host_arguments, on_crawl(_unblock)),
-    "forget": Verb("let a URL be crawled again", "URL", _url_arguments, on_crawl(_forget)),
-    "pause": Verb("fetch nothing new until resumed", "", _common_arguments, on_crawl(_pause)),
-    "resume": Verb("continue a paused crawl", "", _common_arguments, on_crawl(_resume)),
-    "dead": Verb(
-        "list the newest dead letters",
-        "[--reason REASON] [--host HOST] [--limit N]",
-        _dead_arguments,
-        on_crawl(_dead),
-    ),
+    "add": Verb("add seeds", _add_arguments, on_crawl(_add)),
+    "block": Verb("leave a host alone", _block_arguments, on_crawl(_block)),
+    "unblock": Verb("contact a host again", _host_arguments, on_crawl(_unblock)),
+    "forget": Verb("let a URL be crawled again", _url_arguments, on_crawl(_forget)),
+    "pause": Verb("fetch nothing new until resumed", _common_arguments, on_crawl(_pause)),
+    "resume": Verb("continue a paused crawl", _common_arguments, on_crawl(_resume)),
+    "dead": Verb("list the newest dead letters", _dead_arguments, on_crawl(_dead)),
     "requeue": Verb(
-        "let dead letters be crawled once more",
-        "[--reason REASON] [--host HOST]",
-        _requeue_arguments,
-        on_crawl(_requeue),
+        "let dead letters be crawled once more", _requeue_arguments, on_crawl(_requeue)
     ),
-    "delete": Verb("delete the crawl from Redis", "[--yes]", _delete_arguments, on_crawl(_delete)),
+    "delete": Verb("delete the crawl from Redis", _delete_arguments, on_crawl(_delete)),
 }
 
 

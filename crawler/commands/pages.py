@@ -427,32 +427,15 @@ def _line(page: dict[str, Any]) -> str:
     return f"{line}  ({why})" if why and why != f"status_{status}" else line
 
 
-_FILTER = "[--domain NAME] [--since 2h] [--status 200] [--reason WORD]"
-
-
 VERBS = {
-    "get": Verb(
-        "show one page",
-        "URL [--meta | --text | --body] [--json]",
-        _get_arguments,
-        on_pages(_get),
-    ),
-    "find": Verb(
-        "list pages, the newest first",
-        f"{_FILTER} [--limit N] [--json]",
-        _find_arguments,
-        on_pages(_find),
-    ),
+    "get": Verb("show one page", _get_arguments, on_pages(_get)),
+    "find": Verb("list pages, the newest first", _find_arguments, on_pages(_find)),
     "export": Verb(
-        "write pages to a file, one JSON object per line",
-        f"-o PATH [--format jsonl] {_FILTER} [--all] [--no-body]",
-        _export_arguments,
-        on_pages(_export),
+        "write pages to a file, one JSON object per line", _export_arguments, on_pages(_export)
     ),
-    "stats": Verb("count the stored pages", "[--json]", add_json_option, on_pages(_stats)),
+    "stats": Verb("count the stored pages", add_json_option, on_pages(_stats)),
     "repair": Verb(
         "mend metadata without content, and content without metadata",
-        "[--dry-run] [--older 1h] [--json]",
         _repair_arguments,
         on_pages(_repair),
     ),
