@@ -19,11 +19,13 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands import _deletion, _validate
 from crawler.commands._fleet.process import FleetCommands, FleetProcess, folder_of, fresh_log
-from crawler.commands._fleet.supervisor import CrawlSnapshot, Supervisor
-from crawler.commands._fleet.view import Screen, summary_lines
+from crawler.commands._fleet.snapshot import FleetReader, fleet_json, summary_lines
+from crawler.commands._fleet.supervisor import Supervisor
 from crawler.commands._settings import check_spider, completed, of_spider
 from crawler.errors import CrawlerError, ExitCode
 from crawler.monitoring import logs
+from crawler.monitoring.console.screen import Screen
+from crawler.monitoring.console.view import Snapshot
 from crawler.servers.connections import Servers
 from crawler.servers.redis.checks import taken
 from crawler.servers.redis.connection import Client
@@ -118,22 +120,28 @@ class Command(ScrapyCommand):
             _member(folder, f"process {number}", commands.crawler(first=number == 1), give_up_s)
             for number in range(1, opts.processes + 1)
         ]
-        screen = Screen(settings["PROGRESS"], settings.getfloat("PROGRESS_INTERVAL"))
-        snapshot = CrawlSnapshot(redis, crawl)
+        screen = Screen.from_settings(settings)
+        reader = FleetReader(redis, crawl)
         admin = _member(folder, "admin", commands.admin(crawl))
-        supervisor = Supervisor(crawlers, admin, has_work=snapshot.has_work, say=screen.say)
-        await snapshot.open()
+        supervisor = Supervisor(crawlers, admin, has_work=reader.has_work, say=screen.say)
+        await reader.open()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, supervisor.stop)
+
+        async def read() -> Snapshot:
+            return await reader.read(crawlers, stopping=supervisor.stopping)
+
         screen.say(f"{opts.processes} processes crawl {crawl!r}; their logs are in {folder}")
-        async with screen.showing(lambda: snapshot.view(supervisor)):
+        screen.start(read)
+        try:
             await supervisor.run()
-        view = await snapshot.view(supervisor)
+        finally:
+            await screen.stop()
         if opts.json:
-            print(json.dumps(view.to_json()))
+            print(json.dumps(fleet_json(await read())))
         else:
-            for line in summary_lines(view):
+            for line in summary_lines(await read()):
                 screen.say(line)
         self.exitcode = supervisor.exit_code
 

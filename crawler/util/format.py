@@ -9,24 +9,24 @@ _REASONS_SHOWN = 5
 
 
 def duration(seconds: float) -> str:
-    """5 s, 3:07 or 2:03:07."""
+    """Return a duration as 5 s, 3:07 or 2:03:07."""
     whole = max(0, round(seconds))
-    minutes, rest = divmod(whole, 60)
+    minutes, left = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
-        return f"{hours}:{minutes:02}:{rest:02}"
-    return f"{minutes}:{rest:02}" if minutes else f"{rest} s"
+        return f"{hours}:{minutes:02}:{left:02}"
+    return f"{minutes}:{left:02}" if minutes else f"{left} s"
 
 
 def rate(per_second: float | None) -> str:
-    """One decimal where it matters, none above ten."""
+    """Return a rate with one decimal below ten, with none above."""
     if per_second is None:
         return "–"
     return f"{per_second:.1f}" if per_second < 10 else f"{per_second:,.0f}"
 
 
 def share(part: float | None) -> str:
-    """In percent; never 100% of what is not all, nor 0% of what is not nothing."""
+    """Return a share in percent; only all is 100%, and only nothing is 0%."""
     if part is None:
         return "–"
     percent = part * 100
@@ -36,7 +36,7 @@ def share(part: float | None) -> str:
 
 
 def size(count_bytes: int) -> str:
-    """In units of 1,000, as disks are sold."""
+    """Return a size in units of 1,000 bytes."""
     value = float(count_bytes)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000:
@@ -46,7 +46,7 @@ def size(count_bytes: int) -> str:
 
 
 def by_reason(counts: Mapping[str, int]) -> str:
-    """The total, then the reasons with the most: 12 (timeout 9, status_503 3)."""
+    """Return the total and the most frequent reasons: 12 (timeout 9, status_503 3)."""
     total = sum(counts.values())
     if not total:
         return "0"
@@ -56,8 +56,9 @@ def by_reason(counts: Mapping[str, int]) -> str:
     return f"{total:,} ({', '.join(shown)})"
 
 
-def plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """Return a count with its noun: 1 page, 1,234 pages."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
 _DURATION = re.compile(r"(\d{1,9})\s*([smhd]?)", re.ASCII)
@@ -65,6 +66,6 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def seconds(text: str) -> int | None:
-    """The seconds of a duration, or None for what is none."""
+    """Return the seconds of a duration such as 90, 10m or 7d; None if the text is none."""
     found = _DURATION.fullmatch(text.strip())
     return int(found[1]) * _SECONDS[found[2]] if found is not None else None

@@ -76,8 +76,8 @@ class FleetProcess:
             )
         self.state, self.why = RUNNING, ""
 
-    def look(self, now_s: float) -> bool:
-        """Find out how it is, and start it again when it is time; says whether that is news."""
+    def check(self, now_s: float) -> bool:
+        """Read its state, and start it again when it is time; return whether anything changed."""
         if self._process is not None:
             code = self._process.poll()
             if code is not None:

@@ -1,36 +1,26 @@
-"""Run the processes of a fleet until the crawl is over or somebody stops it.
-
-What is shown of the crawl meanwhile is read from Redis.
-"""
+"""Run the processes of a fleet until the crawl is over or somebody stops it."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from time import monotonic
 
 from crawler.commands._fleet.process import GIVEN_UP, RUNNING, FleetProcess
-from crawler.commands._fleet.view import FleetView, Row
-from crawler.errors import CrawlerError, ExitCode
-from crawler.frontier import CrawlControl, Sizes
-from crawler.monitoring import ledger
-from crawler.monitoring.figures import by_word
-from crawler.servers.redis.connection import Client
-from crawler.servers.redis.errors import RedisAway
+from crawler.errors import ExitCode
 
-_LOOK_S = 0.1
-# Processes that were told twice to stop get this long before they are killed.
+_CHECK_S = 0.1
+# Processes that were asked twice to stop get this long before they are killed.
 _FORCED_S = 5.0
-# The others start when there is something to do, at the latest after this time.
+# The others start when there are URLs to crawl, at the latest after this time.
 _FIRST_S = 60.0
 
 
 class Supervisor:
-    """`crawlers` crawl; `admin` serves the dashboard as long as one of them does.
+    """Processes of a fleet: `crawlers` crawl, `admin` serves the dashboard while they do.
 
-    `has_work` says whether the frontier has URLs; `say` takes news for people.
+    `has_work` returns whether the frontier has URLs; `say` shows news to people.
     """
 
     def __init__(
@@ -47,7 +37,7 @@ class Supervisor:
         self._say = say
         self._stops = 0
         self._kill_at_s: float | None = None
-        # Where the dashboard is was said.
+        # Whether the address of the dashboard was shown.
         self._announced = False
 
     @property
@@ -56,11 +46,11 @@ class Supervisor:
 
     @property
     def exit_code(self) -> ExitCode:
-        """DONE, or that of the crawl processes that were given up: the one that says most."""
+        """DONE, or the most telling code of the crawl processes that were given up."""
         return max(member.exit_code for member in self.crawlers)
 
     def stop(self) -> None:
-        """Once: let fetches finish. Twice: at once."""
+        """Let fetches finish; when called again, stop at once."""
         self._stops += 1
         if self._stops == 1:
             self._say("Stopping: fetches in flight finish; once more stops at once")
@@ -78,12 +68,12 @@ class Supervisor:
         waiting = True
         try:
             while not (first.over if waiting else all(member.over for member in self.crawlers)):
-                self._look()
-                # Without work the others would take the crawl for over.
+                self._check()
+                # Without URLs the others would find the crawl finished, and end.
                 if waiting and (await self._has_work() or monotonic() > started_s + _FIRST_S):
                     waiting = False
                     self._start_others()
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(_CHECK_S)
         finally:
             self._end_all()
 
@@ -92,19 +82,19 @@ class Supervisor:
             for member in (*self.crawlers[1:], self.admin):
                 member.start(monotonic())
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now_s = monotonic()
         for member in (*self.crawlers, self.admin):
-            if member.look(now_s):
-                self._tell(member)
-        if not self._announced and "http://" in (said := self.admin.tail()):
+            if member.check(now_s):
+                self._report(member)
+        if not self._announced and "http://" in (shown := self.admin.tail()):
             self._announced = True
-            self._say(said)
+            self._say(shown)
         if self._kill_at_s is not None and now_s > self._kill_at_s:
             for member in self.crawlers:
                 member.stop(signal.SIGKILL)
 
-    def _tell(self, member: FleetProcess) -> None:
+    def _report(self, member: FleetProcess) -> None:
         if member.state == RUNNING:
             self._say(f"{member.name} runs again (pid {member.pid})")
         elif member.state == GIVEN_UP:
@@ -114,66 +104,10 @@ class Supervisor:
             self._say(f"{member.name} {member.why}")
 
     def _end_all(self) -> None:
-        """Nothing that was started here stays."""
+        """End all processes that were started here."""
         for member in self.crawlers:
             if not member.over:
                 member.stop(signal.SIGKILL)
         self.admin.stop()
         for member in (*self.crawlers, self.admin):
             member.wait()
-
-
-class CrawlSnapshot:
-    """Keeps the last reading: an old one is better than none."""
-
-    def __init__(self, redis: Client, crawl: str) -> None:
-        self._redis = redis
-        self._crawl = crawl
-        self._started_s = monotonic()
-        self._before: dict[str, int] = {}
-        self._pages_before = 0
-        self._fleet = ledger.Fleet()
-        self._sizes: Sizes | None = None
-
-    async def open(self) -> None:
-        """Note what earlier runs counted."""
-        await self._read()
-        self._before = self._fleet.totals
-        self._pages_before = self._pages
-
-    async def has_work(self) -> bool:
-        """Does the frontier have URLs?"""
-        await self._read()
-        return self._sizes is not None and self._sizes.unfinished > 0
-
-    async def view(self, supervisor: Supervisor) -> FleetView:
-        """How things are now."""
-        await self._read()
-        totals, before = self._fleet.totals, self._before
-        grown = {name: count - before.get(name, 0) for name, count in totals.items()}
-        by_pid = {about.get("pid"): about for about in self._fleet.instances.values()}
-        return FleetView(
-            crawl=self._crawl,
-            elapsed_s=monotonic() - self._started_s,
-            rows=[
-                Row(m.name, m.state, m.pid, m.restarts, m.why, by_pid.get(m.pid, {}))
-                for m in supervisor.crawlers
-            ],
-            sizes=self._sizes,
-            pages=self._pages - self._pages_before,
-            not_modified=grown.get("not_modified", 0),
-            bytes=grown.get("bytes", 0),
-            failed=sum(by_word(grown, "failed").values()),
-            stopping=supervisor.stopping,
-        )
-
-    @property
-    def _pages(self) -> int:
-        """As the frontier counts them: of a process that is killed too, to the last one."""
-        return self._sizes.pages if self._sizes is not None else 0
-
-    async def _read(self) -> None:
-        # A crawl that nobody has begun has no sizes.
-        with suppress(CrawlerError, *RedisAway):
-            self._sizes = await (await CrawlControl.open(self._redis, self._crawl)).sizes()
-            self._fleet = await ledger.read(self._redis, self._crawl, minutes=1)

@@ -1,8 +1,8 @@
-"""What a crawl shows of itself on a terminal or in a log.
+"""What a crawl or a fleet shows on a terminal or in a log.
 
-    figures  the numbers that are shown, gathered from Scrapy's stats; pure
-    view     a snapshot drawn as live view or plain line
+    view     the figures that are shown, drawn as a live view or a plain line
+    screen   standard error: shows the view again and again, prints news
     summary  what a run did, why it ended, and which commands come next
 
-Entry point: extensions/progress.py. Public: nothing.
+Entry points: extensions/progress.py and commands/fleet.py. Public: nothing.
 """

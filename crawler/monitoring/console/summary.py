@@ -1,6 +1,6 @@
 """The summary of a run: what it did, how the crawl stands, why it ended, which commands come next.
 
-If a run brought no page at all, it says why, and what to look at.
+If a run found no page at all, the summary says why and gives advice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawler.download.errors import KINDS
 from crawler.frontier import Sizes
-from crawler.monitoring.console.figures import Process
+from crawler.monitoring.console.view import RunFigures
 from crawler.scheduling.completion import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.servers.redis.connection import masked
 from crawler.servers.redis.settings import redis_url
@@ -36,16 +36,16 @@ _NAME_WIDTH = 18
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """What to type next."""
+    """Commands to type next."""
 
     # Shows a page that was really stored; empty when there is none.
     look: str
-    # Goes on where this run ended.
+    # Continues the crawl where this run ended.
     resume: str
-    # Forgets the crawl.
+    # Deletes the crawl.
     forget: str
     requeue: str
-    # Serves the dashboard of the crawl, whose own has ended with this process.
+    # Serves the dashboard of the crawl; that of this process has ended with it.
     dashboard: str
 
 
@@ -57,24 +57,18 @@ class Summary:
     # Scrapy's reason: finished, max_pages, waiting, shutdown (Ctrl-C), or another component's.
     reason: str
     ended_at: datetime
-    process: Process
-    # Hosts that gave a page in this run; `hosts_cut` says that there were more than are counted.
-    hosts: int
-    hosts_cut: bool
-    seeds_added: int
-    seeds_known: int
+    run: RunFigures
     # None when Redis did not answer at the end.
     sizes: Sizes | None
-    # Seconds until the earliest URL that is put off, when that is why the run ended.
+    # Seconds until the earliest URL that is put off, if the run ended for that.
     waits_s: float | None
-    # Where the frontier and the pages lie, in words.
+    # Where the frontier and the pages are, in words.
     frontier_at: str
     pages_at: str
     commands: Commands
-    # Of those that were added, by others through Redis.
-    seeds_pushed: int = 0
-    sitemaps_added: int = 0
-    # False where only feeds and users' own pipelines have the pages.
+    # Whether there were more hosts than are counted.
+    hosts_cut: bool = False
+    # False if only feeds and users' own pipelines have the pages.
     has_store: bool = True
 
     @property
@@ -85,13 +79,12 @@ class Summary:
     @property
     def nothing_to_do(self) -> bool:
         """Whether this run found the crawl finished already."""
-        process = self.process
-        worked = process.visits or process.items or process.robots_denied or process.retries
-        began = self.seeds_added or self.sitemaps_added
-        return self.finished and not worked and not began
+        run = self.run
+        worked = run.visits or run.items or run.robots_denied or run.retries
+        return self.finished and not (worked or run.seeds_added or run.sitemaps_added)
 
     def why(self) -> str:
-        """Why the run ended, in a sentence."""
+        """Return why the run ended, in a sentence."""
         if self.sizes is None:
             waits = "Redis does not answer, so what waits is not known"
         else:
@@ -99,44 +92,33 @@ class Summary:
             waits = f"{plural(left, 'URL')} wait{'s' if left == 1 else ''}"
         if self.nothing_to_do:
             pages = plural(self.sizes.pages if self.sizes is not None else 0, "page")
-            seeds = plural(self.seeds_known, "seed")
-            known = "is" if self.seeds_known == 1 else "are"
+            seeds = plural(self.run.seeds_known, "seed")
+            known = "is" if self.run.seeds_known == 1 else "are"
             return (
                 f"nothing left to crawl: {seeds} {known} known, {pages} crawled; "
                 f"{self._to_try_again()}`{self.commands.forget}` forgets{self._to_visit_again()}"
             )
-        if self.reason == NO_SEEDS:
-            return (
-                "there are no seeds to begin with; give URLs, or a file with one URL a line: "
-                "-a seeds=https://example.com"
-            )
-        if self.reason == BAD_SEEDS:
-            return f"the seeds cannot be read, as the error above says; {waits}"
-        if self.reason == "finished":
-            return f"finished: nothing is left to crawl{self._to_visit_again()}"
-        if self.reason == "max_pages":
-            return (
-                f"the crawl {self.crawl!r} has all the pages that max_pages allows; {waits}. "
-                "-a max_pages=N raises the limit (0 lifts it), -a crawl=NAME begins another crawl"
-            )
-        if self.reason == "closespider_timeout":
-            return f"max_time is reached; {waits}"
-        if self.reason == REDIS_LOST:
-            return "Redis was away for longer than REDIS_GIVE_UP; what it has is kept"
-        if self.reason == DATA_LOST:
-            return (
-                "Redis has lost a part of the crawl, as the error above says; run it again with "
-                f"its seeds; {waits}"
-            )
-        if self.reason == "shutdown":
-            return f"stopped by Ctrl-C or a signal; {waits}"
         if self.reason == "waiting" and self.waits_s is not None:
             due = self.ended_at + timedelta(seconds=self.waits_s)
             return (
                 f"{waits}, the earliest until {due:%Y-%m-%d %H:%M:%S} "
                 f"(in {duration(self.waits_s)}; CRAWL_MAX_WAIT is shorter)"
             )
-        return f"{self.reason}; {waits}"
+        reasons = {
+            NO_SEEDS: "there are no seeds to begin with; give URLs, or a file with one URL a line: "
+            "-a seeds=https://example.com",
+            BAD_SEEDS: f"the seeds cannot be read, as the error above says; {waits}",
+            "finished": f"finished: nothing is left to crawl{self._to_visit_again()}",
+            "max_pages": f"the crawl {self.crawl!r} has all the pages that max_pages allows; "
+            f"{waits}. -a max_pages=N raises the limit (0 lifts it), -a crawl=NAME begins another "
+            "crawl",
+            "closespider_timeout": f"max_time is reached; {waits}",
+            REDIS_LOST: "Redis was away for longer than REDIS_GIVE_UP; what it has is kept",
+            DATA_LOST: "Redis has lost a part of the crawl, as the error above says; run it again "
+            f"with its seeds; {waits}",
+            "shutdown": f"stopped by Ctrl-C or a signal; {waits}",
+        }
+        return reasons.get(self.reason, f"{self.reason}; {waits}")
 
     def _to_try_again(self) -> str:
         if self.sizes is None or not self.sizes.dead:
@@ -151,21 +133,18 @@ class Summary:
         return f"; {pages} will be visited again by later runs, or with -s CRAWL_IDLE=wait"
 
     def figures(self) -> dict[str, Any]:
-        """Its numbers, as a structured log has them."""
+        """Return the numbers of the summary, for a structured log."""
         names = ("crawl", "reason", "finished", "this_run", "whole_crawl")
         return {name: value for name, value in self.to_json().items() if name in names}
 
     def to_json(self) -> dict[str, Any]:
-        """The summary for programs."""
-        process = asdict(self.process)
-        del process["in_flight"], process["recent_s"]
-        process |= {
-            "hosts": self.hosts,
-            "success_rate": self.process.success,
-            "pages_per_s": round(self.process.average_s, 3),
-            "seeds_added": self.seeds_added,
-            "seeds_pushed": self.seeds_pushed,
-            "seeds_known": self.seeds_known,
+        """Return the summary for programs."""
+        run = asdict(self.run)
+        for name in ("in_flight", "recent_s", "sitemaps_added"):
+            del run[name]
+        run |= {
+            "success_rate": self.run.success,
+            "pages_per_s": round(self.run.average_s, 3),
         }
         crawl = None
         if self.sizes is not None:
@@ -179,7 +158,7 @@ class Summary:
             "nothing_to_do": self.nothing_to_do,
             "ended_at": self.ended_at.isoformat(),
             "waits_s": self.waits_s,
-            "this_run": process,
+            "this_run": run,
             "whole_crawl": crawl,
             "frontier_at": self.frontier_at,
             "pages_at": self.pages_at,
@@ -188,7 +167,7 @@ class Summary:
 
 
 def summary_text(summary: Summary) -> Text:
-    """The summary for people. Print it with soft_wrap: a command stays one line to copy."""
+    """Return the summary for people. Print it with soft_wrap, so that commands can be copied."""
     parts: list[tuple[str, Iterator[tuple[str, str]]]] = []
     if not summary.nothing_to_do:
         parts.append(("This run", _run_rows(summary)))
@@ -205,30 +184,30 @@ def summary_text(summary: Summary) -> Text:
 
 
 def _run_rows(summary: Summary) -> Iterator[tuple[str, str]]:
-    process = summary.process
+    run = summary.run
     more = "+" if summary.hosts_cut else ""
-    yield "pages crawled", f"{process.pages:,} ({size(process.size_bytes)} read)"
-    if process.not_modified:
-        yield "not modified", f"{process.not_modified:,}"
-    yield "failed", by_reason(process.failed)
-    yield "success rate", share(process.success)
+    yield "pages crawled", f"{run.pages:,} ({size(run.size_bytes)} read)"
+    if run.not_modified:
+        yield "not modified", f"{run.not_modified:,}"
+    yield "failed", by_reason(run.failed)
+    yield "success rate", share(run.success)
     if summary.has_store:
-        yield "pages stored", f"{process.stored:,}"
-    if process.items:
-        yield "items scraped", f"{process.items:,}"
-    if summary.seeds_pushed:
-        yield "seeds pushed", f"{summary.seeds_pushed:,}"
-    yield "hosts", f"{summary.hosts:,}{more}"
-    yield "duplicates", f"{process.duplicates_exact:,} exact, {process.duplicates_near:,} near"
-    if process.not_kept:
-        yield "not kept", f"{process.not_kept:,} (noindex, or a type or size that is not stored)"
-    if process.recrawled:
-        yield "visited again", by_reason(process.recrawled)
-    yield "denied by robots", f"{process.robots_denied:,}"
-    yield "retried", by_reason(process.retries)
-    if process.errors:
-        yield "errors logged", f"{process.errors:,}"
-    yield "elapsed", f"{duration(process.elapsed_s)}, {rate(process.average_s)} pages/s"
+        yield "pages stored", f"{run.stored:,}"
+    if run.items:
+        yield "items scraped", f"{run.items:,}"
+    if run.seeds_pushed:
+        yield "seeds pushed", f"{run.seeds_pushed:,}"
+    yield "hosts", f"{run.hosts:,}{more}"
+    yield "duplicates", f"{run.duplicates_exact:,} exact, {run.duplicates_near:,} near"
+    if run.not_kept:
+        yield "not kept", f"{run.not_kept:,} (noindex, or a type or size that is not stored)"
+    if run.recrawled:
+        yield "visited again", by_reason(run.recrawled)
+    yield "denied by robots", f"{run.robots_denied:,}"
+    yield "retried", by_reason(run.retries)
+    if run.errors:
+        yield "errors logged", f"{run.errors:,}"
+    yield "elapsed", f"{duration(run.elapsed_s)}, {rate(run.average_s)} pages/s"
 
 
 def _crawl_rows(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -250,7 +229,7 @@ def _crawl_rows(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def _closing_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "ended", summary.why()
-    if no_page := why_no_page(summary.process):
+    if no_page := why_no_page(summary.run):
         yield "no page, because", no_page
     yield "pages lie in", summary.pages_at
     yield "frontier lies in", summary.frontier_at
@@ -267,7 +246,7 @@ _DEFAULT_DATABASE = "crawler"
 
 
 def frontier_at(settings: BaseSettings, crawl: str) -> str:
-    """Where the frontier is."""
+    """Return where the frontier is."""
     where = redis_url(settings)
     return f"crawl {crawl!r} of " + (
         masked(where) if where else f"the embedded Redis in {settings['CRAWL_DIR']}"
@@ -275,7 +254,7 @@ def frontier_at(settings: BaseSettings, crawl: str) -> str:
 
 
 def pages_at(settings: BaseSettings) -> str:
-    """Where the pages are."""
+    """Return where the pages are."""
     if settings["PAGES_STORE"] == "none":
         return "no store (PAGES_STORE=none): feeds and your own pipelines have them"
     where = settings["MONGO_URI"]
@@ -285,16 +264,16 @@ def pages_at(settings: BaseSettings) -> str:
 
 
 def scrapy_program(prefix: str, folder: str, environment: Mapping[str, str]) -> str:
-    """How to call scrapy: by its path if its environment is in `folder` and not activated."""
+    """Return how to call scrapy: by path if its environment is in `folder` and not activated."""
     if "VIRTUAL_ENV" in environment or not PurePath(prefix).is_relative_to(folder):
         return "scrapy"
     return str(PurePath(prefix).relative_to(folder) / "bin" / "scrapy")
 
 
-def commands(
+def next_commands(
     settings: BaseSettings, *, crawl: str, page_url: str | None, argv: Sequence[str], program: str
 ) -> Commands:
-    """What to type next; `argv` is how this process was started, without the word crawl."""
+    """Return what to type next; `argv` is how this process was started, without the word crawl."""
     look = ""
     if page_url is not None and settings["PAGES_STORE"] != "none":
         look = f"{program} pages get {shlex.quote(page_url)}{_flags(_page_options(settings))}"
@@ -316,7 +295,7 @@ def _flags(options: Sequence[str]) -> str:
 
 
 def _page_options(settings: BaseSettings) -> list[str]:
-    """Settings by which another process finds the pages."""
+    """Return the settings by which another process finds the pages."""
     options = _server_options(settings, "MONGO_URI")
     if settings["MONGO_DATABASE"] != _DEFAULT_DATABASE:
         options.append(f"MONGO_DATABASE={settings['MONGO_DATABASE']}")
@@ -324,12 +303,12 @@ def _page_options(settings: BaseSettings) -> list[str]:
 
 
 def _server_options(settings: BaseSettings, name: str) -> list[str]:
-    """What another process would not know of a server by itself."""
+    """Return the settings of a server that another process does not have by itself."""
     where = redis_url(settings) if name == "REDIS_URL" else settings[name]
     if where:
-        told_by = name if settings[name] else "REDIS_HOST"
-        # From the environment it is known there too.
-        given = (settings.getpriority(told_by) or 0) >= SETTINGS_PRIORITIES["cmdline"]
+        given_as = name if settings[name] else "REDIS_HOST"
+        # The environment has it for other processes, too.
+        given = (settings.getpriority(given_as) or 0) >= SETTINGS_PRIORITIES["cmdline"]
         return [f"{name}={masked(where)}"] if given else []
     if settings["CRAWL_DIR"] != _DEFAULT_FOLDER:
         return [f"CRAWL_DIR={settings['CRAWL_DIR']}"]
@@ -337,7 +316,7 @@ def _server_options(settings: BaseSettings, name: str) -> list[str]:
 
 
 def _is_for_once(argument: str) -> bool:
-    """Is it an option that a run which goes on must not have? They may be abbreviated."""
+    """Is this an option that a resumed run must not have? It may be abbreviated."""
     return len(argument) > 2 and any(name.startswith(argument) for name in ("--fresh", "--yes"))
 
 
@@ -353,15 +332,15 @@ def _resume(argv: Sequence[str], program: str) -> str:
 _ADVICE = {kind.reason: kind.advice for kind in KINDS if kind.advice}
 
 
-def why_no_page(process: Process) -> str:
-    """The most frequent cause, with advice; empty if there was one, or nothing failed."""
-    if process.pages or process.items or process.not_modified:
+def why_no_page(run: RunFigures) -> str:
+    """Return the most frequent cause, with advice; empty if there was a page or no failure."""
+    if run.pages or run.items or run.not_modified:
         return ""
-    causes = Counter(process.retries)
-    causes.update(process.failed)
+    causes = Counter(run.retries)
+    causes.update(run.failed)
     if causes:
         cause, _ = causes.most_common(1)[0]
         return f"{cause}: {_ADVICE[cause]}" if cause in _ADVICE else cause
-    if process.robots_denied:
+    if run.robots_denied:
         return "robots.txt denies it to USER_AGENT, or could not be read"
     return ""

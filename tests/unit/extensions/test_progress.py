@@ -1,40 +1,30 @@
-"""The task that shows the progress."""
+"""Figures that the progress gathers from a running crawl."""
 
-import asyncio
-from pathlib import Path
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from crawler.extensions.progress import Progress
+from crawler.frontier import Sizes
+from crawler.monitoring.console.screen import Screen
+from tests.unit.monitoring.console.snapshots import SIZES
 from tests.unit.schedulers import WritingScheduler, crawler_with
 
 
-async def test_errors_are_logged_once_and_do_not_end_it(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("owners", "shards"), [(2, 1), (16, 8)])
+async def test_processes_are_counted_once_however_many_shards_there_are(
+    owners: int, shards: int
 ) -> None:
-    progress = Progress(
-        crawler_with(WritingScheduler()),
-        mode="plain",
-        interval_s=0.001,
-        summary_file=Path("unused"),
-        log_file=None,
-    )
-    shown: list[int] = []
-    enough = asyncio.Event()
+    async def sizes() -> Sizes:
+        return replace(SIZES, owners=owners)
 
-    async def show() -> None:
-        shown.append(len(shown))
-        if len(shown) > 3:
-            enough.set()
-        raise ValueError("odd")
-
-    monkeypatch.setattr(progress, "_show", show)
-    progress._opened()
-    async with asyncio.timeout(5):
-        await enough.wait()
-    assert progress._task is not None
-    assert not progress._task.done()
-    progress._task.cancel()
-    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
-        "The progress could not be shown; trying again each time"
-    ]
+    scheduler: Any = WritingScheduler()
+    scheduler.frontier = SimpleNamespace(sizes=sizes, shards=shards)
+    crawler = crawler_with(scheduler)
+    crawler.engine.downloader = SimpleNamespace(active={1, 2})  # type: ignore[union-attr]
+    assert crawler.stats is not None
+    crawler.stats.set_value("pages/crawled", 7)
+    snapshot = await Progress(crawler, Screen("off", 1.0))._snapshot()
+    assert (snapshot.processes, snapshot.run.pages, snapshot.run.in_flight) == (2, 7, 2)

@@ -36,7 +36,7 @@ def test_a_process_that_ends_is_over(tmp_path: Path) -> None:
         assert (one.state, one.over) == (NOT_STARTED, True)
         one.start(0.0)
         assert one.state == RUNNING
-        wait_until(lambda: one.look(1.0))
+        wait_until(lambda: one.check(1.0))
         assert (one.state, one.over, one.pid) == (ENDED, True, None)
         assert one.tail() == "said"
 
@@ -46,11 +46,11 @@ def test_a_process_that_is_killed_starts_again_in_time(tmp_path: Path) -> None:
         one.start(0.0)
         killed = one.pid
         one._process.kill()  # type: ignore[union-attr]
-        wait_until(lambda: one.look(10.0))
+        wait_until(lambda: one.check(10.0))
         assert one.state == RESTARTING
         assert one.why == "ended by SIGKILL, starts again in 1 s"
-        assert not one.look(10.9)
-        assert one.look(11.0)
+        assert not one.check(10.9)
+        assert one.check(11.0)
         assert (one.state, one.restarts) == (RUNNING, 1)
         assert one.pid not in (None, killed)
 
@@ -58,7 +58,7 @@ def test_a_process_that_is_killed_starts_again_in_time(tmp_path: Path) -> None:
 def test_a_process_with_a_mistake_is_given_up_and_its_log_says_why(tmp_path: Path) -> None:
     with member(tmp_path, "print('no such spider'); raise SystemExit(2)") as one:
         one.start(0.0)
-        wait_until(lambda: one.look(1.0))
+        wait_until(lambda: one.check(1.0))
         assert one.state == GIVEN_UP
         assert "exited with 2" in one.why
         assert one.exit_code is ExitCode.MISTAKE
@@ -71,26 +71,26 @@ def test_a_process_without_its_server_starts_again_for_as_long_as_it_takes(tmp_p
         one.start(now_s)
         waits_s = []
         for _ in range(12):
-            wait_until(lambda: one.look(now_s))  # noqa: B023 - called at once
+            wait_until(lambda: one.check(now_s))  # noqa: B023 - called at once
             assert one.state == RESTARTING
             waits_s.append(one._start_at_s - now_s)
             now_s = one._start_at_s
-            assert one.look(now_s)
+            assert one.check(now_s)
         assert waits_s == [1, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]
         assert one.exit_code is ExitCode.DONE
-        wait_until(lambda: one.look(now_s))
+        wait_until(lambda: one.check(now_s))
         assert one.why == "exited with 3: a server is away, starts again in 60 s"
 
 
 def test_a_process_without_its_server_is_given_up_in_time(tmp_path: Path) -> None:
     with member(tmp_path, "raise SystemExit(3)", give_up_s=5.0) as one:
         one.start(0.0)
-        wait_until(lambda: one.look(100.0))
-        assert one.look(101.0)
-        wait_until(lambda: one.look(104.9))
+        wait_until(lambda: one.check(100.0))
+        assert one.check(101.0)
+        wait_until(lambda: one.check(104.9))
         assert one.state == RESTARTING
-        assert one.look(110.0)
-        wait_until(lambda: one.look(110.0))
+        assert one.check(110.0)
+        wait_until(lambda: one.check(110.0))
         assert (one.state, one.exit_code) == (GIVEN_UP, ExitCode.SERVER_AWAY)
         assert one.why == "exited with 3: a server was away for 10 s"
 
@@ -99,18 +99,18 @@ def test_a_process_that_is_stopped_does_not_start_again(tmp_path: Path) -> None:
     with member(tmp_path, SLEEPS) as one:
         one.start(0.0)
         one.stop(signal.SIGKILL)
-        wait_until(lambda: one.look(1.0))
+        wait_until(lambda: one.check(1.0))
         assert one.state == ENDED
-        assert not one.look(1000.0)
+        assert not one.check(1000.0)
 
 
 def test_one_that_waits_for_its_restart_can_be_stopped(tmp_path: Path) -> None:
     with member(tmp_path, "raise SystemExit(1)") as one:
         one.start(0.0)
-        wait_until(lambda: one.look(1.0))
+        wait_until(lambda: one.check(1.0))
         assert one.state == RESTARTING
         one.stop()
-        assert one.look(1.1)
+        assert one.check(1.1)
         assert one.state == ENDED
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from crawler.frontier import Sizes
-from crawler.monitoring.console.figures import Process, Snapshot
 from crawler.monitoring.console.summary import Commands, Summary
+from crawler.monitoring.console.view import RunFigures, Snapshot
 
 EMPTY = Sizes.from_numbers([0] * 24)
 SIZES = replace(
@@ -22,7 +22,7 @@ SIZES = replace(
     hosts=64,
     owners=2,
 )
-PROCESS = Process(
+RUN = RunFigures(
     elapsed_s=83.4,
     pages=2_066,
     failed={"status_404": 32, "dns": 2},
@@ -34,10 +34,12 @@ PROCESS = Process(
     retries={"timeout": 9, "status_503": 3},
     dead={"dns": 2},
     size_bytes=66_800_000,
+    hosts=63,
+    seeds_added=1,
     in_flight=17,
     recent_s=31.4,
 )
-SNAPSHOT = Snapshot("web", PROCESS, SIZES)
+SNAPSHOT = Snapshot("web", RUN, SIZES, processes=2)
 COMMANDS = Commands(
     look="scrapy pages get http://a.test/",
     resume="scrapy crawl web",
@@ -52,11 +54,7 @@ def summary(**changes: Any) -> Summary:
         "crawl": "web",
         "reason": "finished",
         "ended_at": datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC),
-        "process": PROCESS,
-        "hosts": 63,
-        "hosts_cut": False,
-        "seeds_added": 1,
-        "seeds_known": 0,
+        "run": RUN,
         "sizes": replace(EMPTY, pages=7_000, added=9_000, done=9_000),
         "waits_s": None,
         "frontier_at": "crawl 'web' of the embedded Redis in .crawl",

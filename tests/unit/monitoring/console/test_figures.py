@@ -1,8 +1,8 @@
-"""Figures from Scrapy's stats."""
+"""Figures of a run, from Scrapy's stats or from those of a fleet."""
 
 import pytest
 
-from crawler.monitoring.console.figures import process_figures
+from crawler.monitoring.console.view import RunFigures
 
 STATS = {
     "pages/crawled": 15,
@@ -25,33 +25,41 @@ STATS = {
 
 
 def test_figures_come_from_the_stats() -> None:
-    process = process_figures(STATS, elapsed_s=5.0)
-    assert (process.pages, process.stored, process.not_kept) == (15, 10, 2)
-    assert (process.robots_denied, process.errors, process.size_bytes) == (4, 3, 1_000)
-    assert process.average_s == 3.0
+    run = RunFigures.from_stats(STATS, elapsed_s=5.0)
+    assert (run.pages, run.stored, run.not_kept) == (15, 10, 2)
+    assert (run.robots_denied, run.errors, run.size_bytes) == (4, 3, 1_000)
+    assert run.average_s == 3.0
 
 
 def test_the_success_rate_is_the_share_of_visits_that_found_their_page() -> None:
-    process = process_figures(STATS, elapsed_s=5.0)
-    assert (process.not_modified, process.visits) == (2, 20)
-    assert process.success == pytest.approx(17 / 20)
-    assert process_figures({"failed/status_404": 5}, elapsed_s=1.0).success == 0.0
+    run = RunFigures.from_stats(STATS, elapsed_s=5.0)
+    assert (run.not_modified, run.visits) == (2, 20)
+    assert run.success == pytest.approx(17 / 20)
+    assert RunFigures.from_stats({"failed/status_404": 5}, elapsed_s=1.0).success == 0.0
 
 
 def test_reasons_are_in_order_of_their_number() -> None:
-    process = process_figures(STATS, elapsed_s=5.0)
-    assert list(process.retries.items()) == [("status_503", 5), ("timeout", 1)]
-    assert list(process.failed.items()) == [("status_404", 2), ("dns", 1)]
-    assert process.dead == {"dns": 1}
+    run = RunFigures.from_stats(STATS, elapsed_s=5.0)
+    assert list(run.retries.items()) == [("status_503", 5), ("timeout", 1)]
+    assert list(run.failed.items()) == [("status_404", 2), ("dns", 1)]
+    assert run.dead == {"dns": 1}
 
 
 def test_items_of_other_spiders_are_no_pages() -> None:
     # They may give several items a page, or none.
     stats = {"pages/crawled": 4, "item_scraped_count": 8}
-    process = process_figures(stats, elapsed_s=2.0, items=8)
-    assert (process.pages, process.items, process.average_s) == (4, 8, 2.0)
+    run = RunFigures.from_stats(stats, elapsed_s=2.0, items=8)
+    assert (run.pages, run.items, run.average_s) == (4, 8, 2.0)
 
 
 def test_before_the_first_page_all_is_zero() -> None:
-    process = process_figures({}, elapsed_s=0.0)
-    assert (process.pages, process.average_s, process.success) == (0, 0.0, None)
+    run = RunFigures.from_stats({}, elapsed_s=0.0)
+    assert (run.pages, run.average_s, run.success) == (0, 0.0, None)
+
+
+def test_a_fleet_has_the_figures_that_its_processes_added() -> None:
+    figures = {"failed/dns": 2, "retries/timeout": 3, "robots/denied": 4, "bytes": 500}
+    run = RunFigures.from_figures(figures, pages=6, elapsed_s=3.0)
+    assert (run.pages, run.failed, run.retries) == (6, {"dns": 2}, {"timeout": 3})
+    assert (run.robots_denied, run.size_bytes, run.success) == (4, 500, 0.75)
+    assert (run.in_flight, run.not_kept) == (None, None)

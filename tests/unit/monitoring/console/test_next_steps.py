@@ -1,12 +1,19 @@
 """Where the data lies, and commands that can be copied."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from scrapy.settings import Settings
 
 from crawler import settings as ours
-from crawler.monitoring.console.summary import commands, frontier_at, pages_at, scrapy_program
+from crawler.monitoring.console.summary import (
+    Commands,
+    frontier_at,
+    next_commands,
+    pages_at,
+    scrapy_program,
+)
 
 
 def settings(**changes: Any) -> Settings:
@@ -18,9 +25,15 @@ def settings(**changes: Any) -> Settings:
     return found
 
 
+def commands(
+    changed: Settings, crawl: str = "web", page_url: str | None = None, argv: Sequence[str] = ()
+) -> Commands:
+    return next_commands(changed, crawl=crawl, page_url=page_url, argv=argv, program="scrapy")
+
+
 def look(**changes: Any) -> str:
     url = "http://a.test/?x=1&y=2"
-    return commands(settings(**changes), crawl="web", page_url=url, argv=[], program="scrapy").look
+    return commands(settings(**changes), page_url=url).look
 
 
 def test_by_default_the_url_is_enough() -> None:
@@ -38,15 +51,12 @@ def test_a_password_is_never_shown() -> None:
     assert "secret" not in pages_at(settings(MONGO_URI=uri))
     assert "secret" not in frontier_at(settings(REDIS_URL="redis://:secret@r:6379/0"), "web")
     argv = ["/bin/scrapy", "web", "-s", f"MONGO_URI={uri}"]
-    assert (
-        "secret"
-        not in commands(settings(), crawl="web", page_url=None, argv=argv, program="scrapy").resume
-    )
+    assert "secret" not in commands(settings(), argv=argv).resume
 
 
 def dashboard(crawl: str = "web", **changes: Any) -> str:
     argv = ["scrapy", crawl]
-    found = commands(settings(**changes), crawl=crawl, page_url=None, argv=argv, program="scrapy")
+    found = commands(settings(**changes), crawl=crawl, argv=argv)
     return found.dashboard
 
 
@@ -59,21 +69,21 @@ def test_the_dashboard_can_be_seen_when_the_crawl_has_ended() -> None:
 
 def test_to_resume_a_feed_is_appended_to() -> None:
     argv = ["/bin/scrapy", "web", "-O", "pages.jsonl"]
-    resume = commands(settings(), crawl="web", page_url=None, argv=argv, program="scrapy").resume
+    resume = commands(settings(), argv=argv).resume
     assert resume == "scrapy crawl web -o pages.jsonl"
 
 
 @pytest.mark.parametrize("fresh", ["--fresh", "--fr"])
 def test_to_resume_nothing_is_deleted(fresh: str) -> None:
     argv = ["/bin/scrapy", "web", fresh, "--yes", "-a", "seeds=http://a.test/", "--nolog"]
-    resume = commands(settings(), crawl="web", page_url=None, argv=argv, program="scrapy").resume
+    resume = commands(settings(), argv=argv).resume
     assert resume == "scrapy crawl web -a seeds=http://a.test/ --nolog"
 
 
 def test_no_secret_is_shown_again() -> None:
     secrets = ["ADMIN_TOKEN=hidden-secret", 'REDIS_PARAMS={"password": "hidden-secret"}']
     argv = ["/bin/scrapy", "web", *(word for secret in secrets for word in ("-s", secret))]
-    resume = commands(settings(), crawl="web", page_url=None, argv=argv, program="scrapy").resume
+    resume = commands(settings(), argv=argv).resume
     assert resume.startswith("scrapy crawl web -s ADMIN_TOKEN=***")
     assert "hidden-secret" not in resume
 
@@ -85,17 +95,14 @@ def test_without_a_store_there_is_no_page_to_look_at() -> None:
 
 def test_the_command_that_was_typed_resumes() -> None:
     argv = ["/env/bin/scrapy", "web", "-a", "seeds=http://a.test/ http://b.test/"]
-    found = commands(settings(), crawl="web", page_url=None, argv=argv, program="scrapy")
+    found = commands(settings(), argv=argv)
     assert found.resume == "scrapy crawl web -a 'seeds=http://a.test/ http://b.test/'"
 
 
 def test_a_program_that_starts_crawls_names_its_own_command() -> None:
     changed = settings(RESUME_COMMAND="make crawl")
-    assert (
-        commands(changed, crawl="web", page_url=None, argv=[], program="scrapy").resume
-        == "make crawl"
-    )
-    other = commands(settings(), crawl="web", page_url=None, argv=["runner.py"], program="scrapy")
+    assert commands(changed).resume == "make crawl"
+    other = commands(settings(), argv=["runner.py"])
     assert other.resume == "start it again as before"
 
 
@@ -114,8 +121,6 @@ def test_scrapy_is_called_so_that_the_shell_finds_it(
 
 
 def test_one_crawl_is_forgotten_or_tried_again_and_no_other() -> None:
-    found = commands(
-        settings(CRAWL_DIR="x"), crawl="my shop", page_url=None, argv=[], program="scrapy"
-    )
+    found = commands(settings(CRAWL_DIR="x"), crawl="my shop")
     assert found.forget == "scrapy frontier delete --crawl 'my shop' -s CRAWL_DIR=x"
     assert found.requeue == "scrapy frontier requeue --crawl 'my shop' -s CRAWL_DIR=x"

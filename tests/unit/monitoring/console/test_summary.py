@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from crawler.extensions.progress import write_summary
-from crawler.monitoring.console.figures import Process, process_figures
 from crawler.monitoring.console.summary import summary_text
+from crawler.monitoring.console.view import RunFigures
 from crawler.scheduling.completion import BAD_SEEDS, NO_SEEDS
 from tests.unit.monitoring.console.snapshots import EMPTY, SIZES, summary
 
@@ -47,8 +47,8 @@ def test_what_was_visited_again_is_told() -> None:
         "recrawl/changed": 1,
         "recrawl/unwanted": 5,
     }
-    found = process_figures(stats, elapsed_s=1.0)
-    text = summary_text(summary(process=found, sizes=replace(EMPTY, recrawls=4, done=14))).plain
+    found = RunFigures.from_stats(stats, elapsed_s=1.0)
+    text = summary_text(summary(run=found, sizes=replace(EMPTY, recrawls=4, done=14))).plain
     assert "not modified      6\n" in text
     assert "visited again     8 (unchanged 7, changed 1)" in text
     assert "0 found, 14 visits, 0 given up" in text
@@ -70,39 +70,39 @@ def test_a_run_that_waits_says_until_when() -> None:
 
 
 @pytest.mark.parametrize(
-    ("process", "text"),
+    ("run", "text"),
     [
-        (Process(retries={"dns_nxdomain": 2}), "dns_nxdomain: DNS has no address for the host"),
-        (Process(failed={"private_address": 1}), "ALLOW_NETWORKS lets"),
-        (Process(retries={"malformed": 2}), "malformed: the answer of the host is not HTTP"),
-        (Process(retries={"status_503": 1}), "status_503\n"),
-        (Process(failed={"status_404": 3}, retries={"timeout": 2}), "status_404\n"),
-        (Process(robots_denied=1), "robots.txt denies it"),
+        (RunFigures(retries={"dns_nxdomain": 2}), "dns_nxdomain: DNS has no address for the host"),
+        (RunFigures(failed={"private_address": 1}), "ALLOW_NETWORKS lets"),
+        (RunFigures(retries={"malformed": 2}), "malformed: the answer of the host is not HTTP"),
+        (RunFigures(retries={"status_503": 1}), "status_503\n"),
+        (RunFigures(failed={"status_404": 3}, retries={"timeout": 2}), "status_404\n"),
+        (RunFigures(robots_denied=1), "robots.txt denies it"),
     ],
 )
-def test_a_run_without_a_page_says_why(process: Process, text: str) -> None:
-    plain = summary_text(summary(reason="waiting", waits_s=66.0, process=process)).plain
+def test_a_run_without_a_page_says_why(run: RunFigures, text: str) -> None:
+    plain = summary_text(summary(reason="waiting", waits_s=66.0, run=run)).plain
     assert text in plain.partition("no page, because  ")[2]
 
 
 @pytest.mark.parametrize(
-    "process", [Process(), Process(not_modified=1), Process(pages=1, retries={"timeout": 1})]
+    "run", [RunFigures(), RunFigures(not_modified=1), RunFigures(pages=1, retries={"timeout": 1})]
 )
-def test_a_run_that_read_something_needs_no_such_reason(process: Process) -> None:
-    assert "no page" not in summary_text(summary(process=process)).plain
+def test_a_run_that_read_something_needs_no_such_reason(run: RunFigures) -> None:
+    assert "no page" not in summary_text(summary(run=run)).plain
 
 
 def test_items_of_other_spiders_have_a_line_of_their_own() -> None:
-    process = Process(items=2_759, robots_denied=62)
-    text = summary_text(summary(process=process)).plain
+    run = RunFigures(items=2_759, robots_denied=62)
+    text = summary_text(summary(run=run)).plain
     assert "items scraped     2,759" in text
     assert "no page" not in text
     assert "items" not in summary_text(summary()).plain
-    assert not summary(process=Process(items=1), seeds_added=0).nothing_to_do
+    assert not summary(run=RunFigures(items=1)).nothing_to_do
 
 
 def test_seeds_that_others_pushed_are_told() -> None:
-    found = summary(process=Process(), seeds_added=3, seeds_pushed=2)
+    found = summary(run=RunFigures(seeds_added=3, seeds_pushed=2))
     assert "seeds pushed      2\n" in summary_text(found).plain
     assert not found.nothing_to_do
     assert found.to_json()["this_run"]["seeds_pushed"] == 2
@@ -110,7 +110,7 @@ def test_seeds_that_others_pushed_are_told() -> None:
 
 
 def test_a_run_that_read_a_sitemap_had_something_to_do() -> None:
-    assert not summary(process=Process(), seeds_added=0, sitemaps_added=1).nothing_to_do
+    assert not summary(run=RunFigures(sitemaps_added=1)).nothing_to_do
 
 
 @pytest.mark.parametrize("reason", [NO_SEEDS, BAD_SEEDS])
@@ -127,7 +127,7 @@ def test_max_pages_says_what_is_left() -> None:
 
 
 def test_a_run_with_nothing_to_do_says_so() -> None:
-    found = summary(process=Process(elapsed_s=1.0), seeds_added=0, seeds_known=1)
+    found = summary(run=RunFigures(elapsed_s=1.0, seeds_known=1))
     assert found.nothing_to_do
     assert found.why() == (
         "nothing left to crawl: 1 seed is known, 7,000 pages crawled; "
@@ -137,8 +137,8 @@ def test_a_run_with_nothing_to_do_says_so() -> None:
 
 
 def test_a_first_run_that_only_met_a_denial_had_something_to_do() -> None:
-    process = Process(robots_denied=1)
-    assert not summary(process=process, seeds_added=0).nothing_to_do
+    run = RunFigures(robots_denied=1)
+    assert not summary(run=run).nothing_to_do
 
 
 def test_a_summary_without_redis_still_says_what_this_run_did() -> None:

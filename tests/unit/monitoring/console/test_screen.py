@@ -9,12 +9,13 @@ import pytest
 from rich.console import Console
 from scrapy.settings import Settings
 from scrapy.utils import log
-from scrapy.utils.test import get_crawler
 
 from crawler.errors import ConfigurationError
-from crawler.extensions.progress import Progress
-from crawler.monitoring.console.view import Terminal
+from crawler.monitoring.console.screen import Screen
+from crawler.monitoring.console.view import Snapshot, plain_line
 from crawler.monitoring.logs import hide_listings
+from tests.support.waiting import until
+from tests.unit.monitoring.console.snapshots import SNAPSHOT
 
 
 @pytest.fixture
@@ -28,35 +29,70 @@ def root_handler() -> Iterator[logging.Handler]:
     logging.root.setLevel(level)
 
 
-def test_log_lines_go_above_the_view_and_the_handler_gets_its_stream_back(
+async def snapshot() -> Snapshot:
+    return SNAPSHOT
+
+
+async def test_log_lines_go_above_the_view_and_the_handler_gets_its_stream_back(
     root_handler: logging.StreamHandler[Any],
 ) -> None:
-    screen = io.StringIO()
+    file = io.StringIO()
     before = root_handler.stream
-    terminal = Terminal(Console(file=screen, force_terminal=True, width=60, height=20))
-    terminal.start()
-    terminal.show("the view")
+    screen = Screen("live", 1.0, console=Console(file=file, force_terminal=True, width=80))
+    screen.start(snapshot)
+    await until(lambda: "This process" in file.getvalue())
     logging.getLogger("test").warning("a line")
-    terminal.stop()
-    terminal.stop()
+    screen.say("news")
+    await screen.stop()
+    await screen.stop()
     assert root_handler.stream is before
-    text = screen.getvalue()
-    assert "a line" in text
+    text = file.getvalue()
+    assert "news" in text
     # Drawn, moved down by the line, and taken away at the end.
-    assert text.count("the view") >= 2
-    assert text.index("a line") < text.rindex("the view")
+    assert text.count("This process") >= 2
+    assert text.index("a line") < text.rindex("This process")
 
 
-def test_a_log_that_the_view_leaves_alone_goes_on_after_it(
+async def test_a_log_that_the_view_leaves_alone_goes_on_after_it(
     root_handler: logging.StreamHandler[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As for a view that is forced upon what is no terminal.
     monkeypatch.setattr("sys.stderr", root_handler.stream)
-    terminal = Terminal(Console(file=io.StringIO()))
+    screen = Screen("live", 1.0, console=Console(file=io.StringIO()))
     before = root_handler.stream
-    terminal.start()
-    terminal.stop()
+    screen.start(snapshot)
+    await screen.stop()
     assert root_handler.stream is before
+
+
+async def test_errors_are_logged_once_and_do_not_end_the_view(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reads: list[int] = []
+
+    async def read() -> Snapshot:
+        reads.append(len(reads))
+        raise ValueError("odd")
+
+    screen = Screen("plain", 0.001)
+    screen.start(read)
+    await until(lambda: len(reads) > 3)
+    await screen.stop()
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
+        "The progress could not be shown; trying again each time"
+    ]
+
+
+async def test_plain_lines_go_to_the_log_and_nothing_is_shown_when_off() -> None:
+    lines: list[str] = []
+    screens = [Screen(mode, 0.001, log=lines.append) for mode in ("off", "plain")]
+    for screen in screens:
+        screen.start(snapshot)
+    await until(lambda: lines)
+    for screen in screens:
+        await screen.stop()
+    assert set(lines) == {plain_line(SNAPSHOT)}
+    assert screens[0]._task is None
 
 
 @pytest.mark.parametrize(
@@ -82,7 +118,6 @@ def test_listings_are_for_debugging(
     ],
 )
 def test_a_wrong_setting_is_told(settings: dict[str, object], text: str) -> None:
-    crawler = get_crawler(settings_dict={"PROGRESS_INTERVAL": 5, **settings})
     with pytest.raises(ConfigurationError) as error:
-        Progress.from_crawler(crawler)
+        Screen.from_settings(Settings({"PROGRESS_INTERVAL": 5, **settings}))
     assert text in str(error.value)
