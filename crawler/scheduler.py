@@ -31,7 +31,7 @@ from crawler.scheduling import connect
 from crawler.scheduling.adder import SeenCache, UrlAdder
 from crawler.scheduling.completion import DATA_LOST, REDIS_LOST, CompletionLimits, keep_files
 from crawler.scheduling.engine import Engine, EngineHooks
-from crawler.scheduling.failures import Failures
+from crawler.scheduling.failures import Failures, SettlingErrback
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.intake import Intake
 from crawler.scheduling.lease_pool import LeasePool
@@ -140,7 +140,7 @@ class Scheduler(BaseScheduler):
                 self.leases.fail(lease, Bury(f"unreadable: {error}"[:200]))
                 continue
             request.meta[LEASE] = lease
-            request.errback = self.failures.errback(lease, request.errback)
+            request.errback = SettlingErrback(self.failures, lease, request.errback)
             return request
         return None
 

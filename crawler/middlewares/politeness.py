@@ -16,7 +16,7 @@ from crawler.politeness.host_delays import HostDelays, retry_after_s
 from crawler.scheduler import Scheduler
 from crawler.scheduling.options import CrawlOptions
 from crawler.util.file_limit import OutOfSockets
-from crawler.util.request_meta import LEASE, MAY_FETCH
+from crawler.util.request_meta import CRAWL_DELAY, LEASE, MAY_FETCH
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STARTED = "fetch_started"
-CRAWL_DELAY = "crawl_delay"
 
 
 class PolitenessMiddleware:

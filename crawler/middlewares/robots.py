@@ -14,12 +14,11 @@ from scrapy.exceptions import DownloadCancelledError
 
 from crawler.config.values import value
 from crawler.download.errors import Forbidden
-from crawler.middlewares.politeness import CRAWL_DELAY
 from crawler.robots.gate import Denied, PutOff, RobotsGate
 from crawler.robots.user_agent import check_user_agent
 from crawler.scheduler import Scheduler
 from crawler.servers.connections import Servers
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import CRAWL_DELAY, LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -17,14 +17,14 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crawler.config.values import fill, value
 from crawler.errors import ConfigurationError
 from crawler.politeness.delay import Delay, DelayPolicy, Fetch, HostRecord, usual_s
 from crawler.politeness.host_rules import HostRules
 from crawler.servers.connections import Servers
-from crawler.servers.redis.batching import CommandBatcher
+from crawler.servers.redis.batching import Command, CommandBatcher
 from crawler.servers.redis.errors import RedisAway
 from crawler.util.per_crawler import shared
 
@@ -157,34 +157,33 @@ class HostHealth:
         """Count one more event of this kind; returns how many there are, 1 if Redis is away."""
         self._fine.pop(host, None)
         key = _key(kind, host)
-        try:
-            number, _ = await self._commands.ask(("INCR", key), ("PEXPIRE", key, _KEPT_MS))
-            return int(number)
-        except RedisAway as error:
-            logger.debug("The overload or failure of %s is not counted: %s", host, error)
-            return 1
+        answers = await self._ask(host, ("INCR", key), ("PEXPIRE", key, _KEPT_MS))
+        return 1 if answers is None else int(answers[0])
 
     async def forget_after(self, kind: str, host: str, delay_s: float) -> None:
         """Forget events of this kind after the delay and some quiet time."""
-        try:
-            kept_ms = round((delay_s + self._quiet_s) * 1000)
-            await self._commands.ask(("PEXPIRE", _key(kind, host), kept_ms))
-        except RedisAway as error:
-            logger.debug("The overload or failure of %s is kept longer: %s", host, error)
+        kept_ms = round((delay_s + self._quiet_s) * 1000)
+        await self._ask(host, ("PEXPIRE", _key(kind, host), kept_ms))
 
     async def worked(self, host: str) -> int:
         """Reset the failures of a host that answered; returns how many there had been."""
         now = monotonic()
         if self._fine.get(host, 0.0) > now:
             return 0
-        try:
-            (before,) = await self._commands.ask(("GETDEL", _key(FAILURES, host)))
-        except RedisAway as error:
-            logger.debug("The failures of %s are kept: %s", host, error)
+        answers = await self._ask(host, ("GETDEL", _key(FAILURES, host)))
+        if answers is None:
             return 0
         self._fine[host] = now + self._fine_s
         _bound(self._fine, host)
-        return int(before or 0)
+        return int(answers[0] or 0)
+
+    async def _ask(self, host: str, *commands: Command) -> list[Any] | None:
+        """Return the answers of Redis, or None while it is away: counts are then wrong."""
+        try:
+            return await self._commands.ask(*commands)
+        except RedisAway as error:
+            logger.debug("Overloads and failures of %s are not counted: %s", host, error)
+            return None
 
 
 def _bound(hosts: OrderedDict[str, float], newest: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from crawler.config.values import value
 from crawler.dns.resolver import Resolver
@@ -44,17 +44,11 @@ class IpClock:
     @classmethod
     def of(cls, crawler: Crawler) -> IpClock:
         """Return the clock of this crawl."""
-        return shared(cls, crawler, lambda: cls.from_crawler(crawler))
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
-        return cls(
-            round(value(crawler.settings, "IP_DELAY") * 1000),
-            Resolver.of(crawler).address,
-            Servers.of(crawler).redis,
-            crawler.stats.inc_value,
-        )
+        count = crawler.stats.inc_value
+        delay_ms = round(value(crawler.settings, "IP_DELAY") * 1000)
+        address_of, connect = Resolver.of(crawler).address, Servers.of(crawler).redis
+        return shared(cls, crawler, lambda: cls(delay_ms, address_of, connect, count))
 
     async def wait_ms(self, host: str, group: str, *, now_ms: int = 0) -> int:
         """Return the delay of a host; with 0 it is contacted now, and the clock is set.

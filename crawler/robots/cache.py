@@ -11,24 +11,23 @@ import asyncio
 import random
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from dataclasses import InitVar, dataclass, field
+from functools import lru_cache
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 import zstandard
 
-from crawler.config.values import value
+from crawler.config.values import setting
 from crawler.robots.rules import (
     FORBIDDEN_FILE_RULES,
     MAX_BYTES,
     ForbiddenFile,
     RobotsRules,
     Unreachable,
-    robots_name,
     rules_ttl_s,
 )
 from crawler.servers.redis.batching import Command, CommandBatcher
@@ -38,7 +37,6 @@ from crawler.util.backoff import Backoff
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
-    from scrapy.settings import BaseSettings
 
 # A lock is extended with each redirect. Not longer, for the URLs of the host wait for it if its
 # holder dies.
@@ -94,48 +92,39 @@ class FileLock:
     token: str
     is_held: bool
     # Rules that were known by then, in Redis or in memory.
-    found: CachedRules | None
-    # Keeps the lock, if it has not expired, for another LOCK_S.
-    extend: Callable[[], Awaitable[None]]
+    found: CachedRules | None = None
+
+    @property
+    def key(self) -> str:
+        return f"robots:lock:{self.authority}"
+
+    @property
+    def unlock(self) -> Command:
+        """Command that does nothing if the lock expired and belongs to another process by now."""
+        return ("EVAL", UNLOCK, 1, self.key, self.token)
 
 
+@dataclass(slots=True)
 class RobotsCache:
     """Rules by authority (scheme and host).
 
     Redis has what was fetched, for crawls of any name. The rules that a forbidden file (401, 403)
-    stands for are those of each process, see ROBOTS_FORBIDDEN_IS.
+    stands for are those of each process.
     """
 
-    def __init__(
-        self,
-        redis: Redis,
-        user_agent: str,
-        *,
-        ttl_s: float,
-        error_ttl_s: float,
-        size: int,
-        forbidden_is: bytes = FORBIDDEN_FILE_RULES["allow"],
-    ) -> None:
-        self._commands = CommandBatcher.for_client(redis)
-        self._user_agent = user_agent
-        self._ttl_s = ttl_s
-        self._errors = Backoff(error_ttl_s, max(error_ttl_s, _ERROR_TTL_MAX_S))
-        self._size = size
-        self._forbidden_is = forbidden_is
-        self._recent: OrderedDict[str, CachedRules] = OrderedDict()
-        self._recent_bytes = 0
+    redis: InitVar[Redis]
+    # Product token.
+    user_agent: str
+    ttl_s: float = setting("ROBOTS_TTL")
+    error_ttl_s: float = setting("ROBOTS_ERROR_TTL")
+    size: int = setting("ROBOTS_CACHE_SIZE")
+    forbidden_is: str = setting("ROBOTS_FORBIDDEN_IS")
+    _recent: OrderedDict[str, CachedRules] = field(default_factory=OrderedDict, init=False)
+    _recent_bytes: int = field(default=0, init=False)
+    _commands: CommandBatcher = field(init=False)
 
-    @classmethod
-    def from_settings(cls, settings: BaseSettings, redis: Redis) -> Self:
-        """Make the cache of a crawl."""
-        return cls(
-            redis,
-            robots_name(settings),
-            ttl_s=value(settings, "ROBOTS_TTL"),
-            error_ttl_s=value(settings, "ROBOTS_ERROR_TTL"),
-            size=value(settings, "ROBOTS_CACHE_SIZE"),
-            forbidden_is=FORBIDDEN_FILE_RULES[value(settings, "ROBOTS_FORBIDDEN_IS")],
-        )
+    def __post_init__(self, redis: Redis) -> None:
+        self._commands = CommandBatcher.for_client(redis)
 
     def recent(self, authority: str) -> CachedRules | None:
         """Return the valid rules in this process's memory, or None."""
@@ -148,24 +137,29 @@ class RobotsCache:
     @asynccontextmanager
     async def locked(self, authority: str) -> AsyncIterator[FileLock]:
         """Try to lock a file, and read what is known of it in the same round trip."""
-        token = uuid.uuid4().hex
+        lock = FileLock(authority, uuid.uuid4().hex, is_held=False)
         taken, packed, left_ms = await self._commands.ask(
-            ("SET", _lock_key(authority), token, "NX", "PX", round(LOCK_S * 1000)),
+            ("SET", lock.key, lock.token, "NX", "PX", round(LOCK_S * 1000)),
             *_read_commands(authority),
         )
-        extend = partial(self._extend_lock, authority, token)
-        lock = FileLock(authority, token, bool(taken), None, extend)
+        lock.is_held = bool(taken)
         try:
-            lock.found = None if taken else self.recent(authority)
-            if lock.found is None:
+            recent = self.recent(authority)
+            if lock.is_held or recent is None:
                 # Also without the lock: its holder may have done no more than read.
                 lock.found = await self._read(authority, *_record(packed, left_ms))
-            lock.found = lock.found or self.recent(authority)
+            lock.found = lock.found or recent
             yield lock
         finally:
             if lock.is_held:
                 with suppress(*RedisAway):
-                    await self._commands.ask(_unlock(lock))
+                    await self._commands.ask(lock.unlock)
+
+    async def extend(self, lock: FileLock) -> None:
+        """Keep a lock, if it has not expired, for another LOCK_S."""
+        with suppress(*RedisAway):
+            left_ms = round(LOCK_S * 1000)
+            await self._commands.ask(("EVAL", LOCK_ON, 1, lock.key, lock.token, left_ms))
 
     async def put(
         self,
@@ -190,15 +184,12 @@ class RobotsCache:
                 record["failures"] = before["failures"] if before is not None else 0
             record["reason"] = content.reason
             record["failures"] += 1
-            ttl_s = self._errors.delay_s(record["failures"])
+            backoff = Backoff(self.error_ttl_s, max(self.error_ttl_s, _ERROR_TTL_MAX_S))
+            ttl_s = backoff.delay_s(record["failures"])
         else:
             record["withheld"] = isinstance(content, ForbiddenFile)
-            body = (
-                self._forbidden_is
-                if isinstance(content, ForbiddenFile)
-                else content[: MAX_BYTES + 1]
-            )
-            rules, ttl_s = await self._parse(body), rules_ttl_s(self._ttl_s, cache_control)
+            body = self._rules_text(content)
+            rules, ttl_s = await self._parse(body), rules_ttl_s(self.ttl_s, cache_control)
             record["body"] = _PACKER.compress(body)
         # Spread, so that a fleet does not refresh all of them at once.
         ttl_s = max(ttl_s * (1 + random.uniform(-_JITTER, _JITTER)), at_least_s)
@@ -209,10 +200,10 @@ class RobotsCache:
         cached = self._remember(authority, rules, ttl_s, ttl_s)
         expires_ms = record["ttl_ms"] + record["kept_ms"]
         commands: list[Command] = [
-            ("SET", _key(authority), msgpack.packb(record), "PX", expires_ms)
+            ("SET", f"robots:{authority}", msgpack.packb(record), "PX", expires_ms)
         ]
         if lock is not None:
-            commands.append(_unlock(lock))
+            commands.append(lock.unlock)
         await self._commands.ask(*commands)
         if lock is not None:
             lock.is_held = False
@@ -222,12 +213,7 @@ class RobotsCache:
         """Try again later to refresh rules; they stay valid until they expire."""
         cached = self._recent.get(authority)
         if cached is not None:
-            cached.refresh_from = monotonic() + self._errors.base_s
-
-    async def _extend_lock(self, authority: str, token: str) -> None:
-        with suppress(*RedisAway):
-            key, left_ms = _lock_key(authority), round(LOCK_S * 1000)
-            await self._commands.ask(("EVAL", LOCK_ON, 1, key, token, left_ms))
+            cached.refresh_from = monotonic() + self.error_ttl_s
 
     async def _read(
         self, authority: str, record: dict[str, Any] | None, left_ms: int
@@ -237,19 +223,24 @@ class RobotsCache:
         if record["reason"]:
             rules: RobotsRules | Unreachable = Unreachable(record["reason"])
         elif record.get("withheld"):
-            rules = await self._parse(self._forbidden_is)
+            rules = await self._parse(self._rules_text(ForbiddenFile()))
         else:
             text = _UNPACKER.decompress(record["body"], max_output_size=2 * MAX_BYTES)
             rules = await self._parse(text)
         left_s = (left_ms - record["kept_ms"]) / 1000
         return self._remember(authority, rules, left_s, record["ttl_ms"] / 1000)
 
+    def _rules_text(self, content: bytes | ForbiddenFile) -> bytes:
+        if isinstance(content, ForbiddenFile):
+            return FORBIDDEN_FILE_RULES[self.forbidden_is]
+        return content[: MAX_BYTES + 1]
+
     async def _parse(self, body: bytes) -> RobotsRules:
         if len(body) > _PARSE_INLINE_BYTES:
-            return await asyncio.to_thread(RobotsRules, body, self._user_agent)
+            return await asyncio.to_thread(RobotsRules, body, self.user_agent)
         if len(body) > _SHARED_BYTES:
-            return RobotsRules(body, self._user_agent)
-        return _shared_rules(body, self._user_agent)
+            return RobotsRules(body, self.user_agent)
+        return _shared_rules(body, self.user_agent)
 
     def _remember(
         self, authority: str, rules: RobotsRules | Unreachable, left_s: float, ttl_s: float
@@ -260,7 +251,7 @@ class RobotsCache:
         if (old := self._recent.pop(authority, None)) is not None:
             self._recent_bytes -= old.size_bytes
         self._recent[authority] = cached
-        while len(self._recent) > self._size or (
+        while len(self._recent) > self.size or (
             self._recent_bytes > _RECENT_BYTES and len(self._recent) > 1
         ):
             _, oldest = self._recent.popitem(last=False)
@@ -274,7 +265,7 @@ def _shared_rules(body: bytes, user_agent: str) -> RobotsRules:
 
 
 def _read_commands(authority: str) -> tuple[Command, Command]:
-    key = _key(authority)
+    key = f"robots:{authority}"
     return ("GET", key), ("PTTL", key)
 
 
@@ -283,16 +274,3 @@ def _record(packed: bytes | None, left_ms: int) -> tuple[dict[str, Any] | None, 
         return None, 0
     record = msgpack.unpackb(packed)
     return (record, left_ms) if isinstance(record, dict) else (None, 0)
-
-
-def _unlock(lock: FileLock) -> Command:
-    """Unlock a file, unless the lock expired and belongs to another process by now."""
-    return ("EVAL", UNLOCK, 1, _lock_key(lock.authority), lock.token)
-
-
-def _key(authority: str) -> str:
-    return f"robots:{authority}"
-
-
-def _lock_key(authority: str) -> str:
-    return f"robots:lock:{authority}"

@@ -17,19 +17,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from crawler.config.values import value
+from crawler.config.values import fill, value
 from crawler.politeness.delay import Fetch
 from crawler.politeness.host_delays import HostDelays, retry_after_s
 from crawler.politeness.ip_clock import IpClock
 from crawler.robots.cache import CachedRules, FileLock, RobotsCache
 from crawler.robots.fetcher import RobotsFetcher
-from crawler.robots.rules import RobotsRules, Unreachable
+from crawler.robots.rules import RobotsRules, Unreachable, robots_name
 from crawler.servers.redis.errors import RedisAway
 from crawler.urls import DEFAULT, Rejected, authority_of, written_url
 from crawler.util.request_meta import MAY_FETCH
@@ -78,48 +78,37 @@ class Denied:
     cached: CachedRules | None = None
 
 
+@dataclass(slots=True)
 class RobotsGate:
-    """The robots.txt decisions of one crawl.
+    """Robots.txt decisions of one crawl."""
 
-    `may_fetch` tells whether a lease still belongs to this process, so that its host may be
-    contacted. `count` adds one to a stat.
-    """
-
-    def __init__(
-        self,
-        cache: RobotsCache,
-        fetcher: RobotsFetcher,
-        *,
-        host_delays: HostDelays,
-        ip_clock: IpClock,
-        may_fetch: Callable[[Lease], bool],
-        crawl_delay_max_s: float,
-        count: Callable[[str], None],
-    ) -> None:
-        self.cache = cache
-        self._fetcher = fetcher
-        self._host_delays = host_delays
-        self._ip_clock = ip_clock
-        self._may_fetch = may_fetch
-        self._crawl_delay_max_s = crawl_delay_max_s
-        self._count = count
-        # Lookups for direct requests by authority: a page may need a hundred pictures at once.
-        self._lookups: dict[str, asyncio.Task[CachedRules]] = {}
+    cache: RobotsCache
+    fetcher: RobotsFetcher
+    host_delays: HostDelays
+    ip_clock: IpClock
+    # Tells whether a lease still belongs to this process, so that its host may be contacted.
+    may_fetch: Callable[[Lease], bool]
+    crawl_delay_max_s: float
+    # Adds one to a stat.
+    count: Callable[[str], None]
+    # Lookups for direct requests by authority: a page may need a hundred pictures at once.
+    _lookups: dict[str, asyncio.Task[CachedRules]] = field(default_factory=dict, init=False)
 
     @classmethod
     def from_crawler(
         cls, crawler: Crawler, redis: Client, may_fetch: Callable[[Lease], bool]
     ) -> Self:
         """Make the gate of a crawl."""
+        settings = crawler.settings
         assert crawler.stats is not None
         return cls(
-            RobotsCache.from_settings(crawler.settings, redis),
+            fill(RobotsCache, settings, redis=redis, user_agent=robots_name(settings)),
             RobotsFetcher(crawler),
-            host_delays=HostDelays.of(crawler),
-            ip_clock=IpClock.of(crawler),
-            may_fetch=may_fetch,
-            crawl_delay_max_s=value(crawler.settings, "CRAWL_DELAY_MAX"),
-            count=crawler.stats.inc_value,
+            HostDelays.of(crawler),
+            IpClock.of(crawler),
+            may_fetch,
+            value(settings, "CRAWL_DELAY_MAX"),
+            crawler.stats.inc_value,
         )
 
     async def check(self, url: str, lease: Lease | None) -> Allowed | PutOff | Denied:
@@ -138,18 +127,18 @@ class RobotsGate:
             except RedisAway as error:
                 logger.debug("The robots.txt rules for %s cannot be looked up: %s", url, error)
                 nothing = Fetch(duration_s=0.0, status=None)
-                return PutOff((await self._host_delays.after(lease.entry.host, nothing)).ms)
+                return PutOff((await self.host_delays.after(lease.entry.host, nothing)).ms)
             if isinstance(found, PutOff):
                 return found
             cached = found
         if isinstance(cached.rules, Unreachable):
-            self._count("robots/deferred")
+            self.count("robots/deferred")
             return PutOff(_until_expiry_ms(cached))
-        if cached.rules.crawl_delay_s > self._crawl_delay_max_s:
+        if cached.rules.crawl_delay_s > self.crawl_delay_max_s:
             # Coming more often than asked would be impolite, coming that rarely is useless.
-            self._count("robots/crawl_delay_too_long")
+            self.count("robots/crawl_delay_too_long")
             return PutOff(_until_expiry_ms(cached))
-        self._count("robots/cached")
+        self.count("robots/cached")
         return await self._evaluate(cached, url)
 
     async def _check_direct(self, url: str) -> Allowed | Denied:
@@ -169,7 +158,7 @@ class RobotsGate:
         except RedisAway as error:
             return Denied(f"The robots.txt rules of {authority} cannot be looked up: {error}")
         if isinstance(cached.rules, Unreachable):
-            self._count("robots/denied")
+            self.count("robots/denied")
             return Denied(f"No robots.txt rules from {authority} ({cached.rules.reason})")
         return await self._evaluate(cached, written)
 
@@ -182,7 +171,7 @@ class RobotsGate:
             allowed = await asyncio.to_thread(rules.allows, url)
         if allowed:
             return Allowed(cached)
-        self._count("robots/denied")
+        self.count("robots/denied")
         return Denied(f"robots.txt forbids {url}", cached)
 
     # --- finding rules -------------------------------------------------------------------------
@@ -211,7 +200,7 @@ class RobotsGate:
             if not lock.is_held:
                 if cached is None:
                     if lease is not None:
-                        self._count("robots/deferred")
+                        self.count("robots/deferred")
                     return PutOff(_LOCKED_DELAY_MS)
                 return cached
             if cached is not None and (lease is None or not cached.needs_refresh):
@@ -219,10 +208,10 @@ class RobotsGate:
             if lease is None:
                 return await self._fetch(lock, None)
             host = urlsplit(authority).hostname or ""
-            delay_ms = await self._ip_clock.wait_ms(host, lease.entry.host)
+            delay_ms = await self.ip_clock.wait_ms(host, lease.entry.host)
             if delay_ms and cached is not None:
                 return cached
-            if delay_ms or not self._may_fetch(lease):
+            if delay_ms or not self.may_fetch(lease):
                 return PutOff(delay_ms)
             return await self._fetch(lock, lease)
 
@@ -231,19 +220,19 @@ class RobotsGate:
         meta: dict[str, Any] = {}
         if lease is not None:
             meta["download_slot"] = lease.entry.host
-            meta[MAY_FETCH] = partial(self._may_fetch, lease)
+            meta[MAY_FETCH] = partial(self.may_fetch, lease)
             if proxy := lease.entry.tail.get("meta", {}).get("proxy"):
                 meta["proxy"] = proxy
         started = monotonic()
-        answer = await self._fetcher.fetch(lock.authority, meta, lock.extend)
+        answer = await self.fetcher.fetch(lock.authority, meta, partial(self.cache.extend, lock))
         ended = Fetch(duration_s=monotonic() - started, status=answer.status)
-        if lease is not None and answer.status is None and not self._may_fetch(lease):
+        if lease is not None and answer.status is None and not self.may_fetch(lease):
             # This process was stopped meanwhile; that says nothing about the host.
             return PutOff(0)
-        self._count("robots/fetched")
+        self.count("robots/fetched")
         content, at_least_s, cached = answer.content(), 0.0, None
         if isinstance(content, Unreachable):
-            self._count("robots/unreachable")
+            self.count("robots/unreachable")
             at_least_s = retry_after_s(answer.headers.get("Retry-After")) or 0.0
             # Rules that were to be refreshed stay valid until they expire.
             cached = lock.found
@@ -265,7 +254,7 @@ class RobotsGate:
                 *(lock.authority, cached.rules.reason, cached.left_s),
             )
             return PutOff(_until_expiry_ms(cached))
-        delay = await self._host_delays.after(
+        delay = await self.host_delays.after(
             lease.entry.host, ended, crawl_delay_s=cached.rules.crawl_delay_s
         )
         return PutOff(delay.ms) if delay.ms else cached

@@ -1,9 +1,9 @@
 """Settle the lease of a request that ended without a response.
 
-Every leased request gets this errback, so that whatever goes wrong (a fetch, a middleware, a
-refused URL) comes through here: a failure worth repeating goes back to the frontier, any other is
-shown to the user's own errback and settled when that has finished. Where pages are stored, the last
-word on a URL is recorded with them before its lease is settled.
+Every request with a lease gets a SettlingErrback, so that whatever goes wrong (a fetch, a
+middleware, a refused URL) ends here. A failure that is worth a retry goes back to the frontier. Any
+other is passed to the user's own errback, and the lease is settled when that has finished. Where
+pages are stored, the final failure of a URL is stored with them before its lease is settled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +21,11 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from crawler.download.errors import Forbidden, TooBigUnpacked, failure_of
+from crawler.download.errors import TooBigUnpacked, failure_of
 from crawler.frontier import Kind, Lease
 from crawler.frontier.entry import MAX_ATTEMPTS
-from crawler.items import Page, parent_of
-from crawler.scheduling.outcome import no_page_stat, page_of
+from crawler.items import Page
+from crawler.scheduling.outcome import no_page_stat, page_of, page_without_response
 from crawler.scheduling.retry_policy import Bury, Retry, RetryPolicy
 from crawler.util.file_limit import OutOfSockets
 
@@ -34,12 +33,12 @@ if TYPE_CHECKING:
     from crawler.scheduling.lease_pool import LeasePool
     from crawler.scheduling.recrawls import Recrawls
 
-# Other hosts have their turn before this one: by then a fetch may have ended.
+# Delay of a host for which there was no file descriptor: by then another fetch may have ended.
 _OUT_OF_SOCKETS_MS = 1000
 
 
 class Failures:
-    """Make errbacks that settle leases."""
+    """Failed URLs of this process: retried, stored as failed, or buried."""
 
     def __init__(
         self,
@@ -52,15 +51,15 @@ class Failures:
         self._policy = policy
         self._leases = leases
         self._recrawls = recrawls
-        # Returns when Redis has the requests that errbacks gave; False if it was given up on.
+        # Waits until Redis has the requests of errbacks; False if Redis was given up on.
         self.arrival = arrival
-        # Start fewer fetches for a while.
+        # Reduces the number of fetches at a time for a while.
         self._run_fewer = run_fewer
-        # Set by whoever stores pages: takes one without an answer, done when it is durable.
+        # Stores a page without a response; set by the pipeline that stores pages.
         self.record: Callable[[Page], asyncio.Future[None]] | None = None
 
     def decide(self, lease: Lease, reason: str, *, at_least_s: float = 0.0) -> Retry | Bury:
-        """Repeat this URL later, or give up on it?"""
+        """Decide whether a URL that failed is retried."""
         return self._policy.decide(
             reason,
             lease.entry.attempts,
@@ -70,15 +69,11 @@ class Failures:
         )
 
     def is_last(self, lease: Lease) -> bool:
-        """Is this the last attempt at a URL?"""
+        """Tell whether this is the last attempt at a URL."""
         return self._policy.is_last(lease.entry.attempts, _retry_times(lease))
 
-    def errback(self, lease: Lease, wrapped: Callable[[Failure], Any] | None) -> SettlingErrback:
-        """The errback of a leased request, around the user's own."""
-        return SettlingErrback(self, lease, wrapped)
-
     def retry(self, lease: Lease, failure: Failure) -> bool:
-        """Put the URL off if its failure is worth another attempt, or is none of its own."""
+        """Requeue a URL whose failure is worth a retry, or is not its own; tells whether it is."""
         if not self._leases.holds(lease):
             return False
         error = failure.value
@@ -96,17 +91,17 @@ class Failures:
         return True
 
     def settle(self, lease: Lease, failure: Failure) -> None:
-        """The last word on a failed URL."""
+        """Settle the lease of a URL that is not retried."""
         if not self._leases.holds(lease):
             return
         error = failure.value
         if isinstance(error, IgnoreRequest):
-            # A URL that a middleware leaves out did not fail.
+            # A URL that a middleware drops did not fail.
             no_page = ""
             if isinstance(error, HttpError):
                 page, no_page = page_of(error.response), no_page_stat(error.response)
             else:
-                page = _unanswered(lease, failure_of(error).reason)
+                page = page_without_response(lease, failure_of(error).reason)
                 if isinstance(error, TooBigUnpacked):
                     no_page = f"failed/{page.reason}"
             self._recrawls.fill_in(page, lease, None)
@@ -116,22 +111,22 @@ class Failures:
             self.fail(lease, Bury(failure_of(error).reason))
 
     def hand_back(self, lease: Lease) -> None:
-        """A failed URL has its last word later."""
+        """Requeue a URL at once: it fails again, and its errback runs again."""
         if self._leases.holds(lease):
             self._leases.hand_back(lease, 0)
 
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
-        """A fetch failed, or what was made of its response."""
+        """Carry out a decision about a URL whose fetch, callback or item failed."""
         settle = partial(self._leases.fail, lease, decision)
         if isinstance(decision, Retry):
             settle()
             return
-        page = _unanswered(lease, decision.reason)
+        page = page_without_response(lease, decision.reason)
         self._recrawls.fill_in(page, lease, self._recrawls.failed(lease))
         self._record(page, lease, settle)
 
     def _record(self, page: Page, lease: Lease, settle: Callable[[], None]) -> None:
-        """Settle a lease when its last word is durable."""
+        """Settle a lease when the page that says why it failed is stored."""
         if self.record is None or lease.entry.kind is not Kind.PAGE:
             settle()
         else:
@@ -139,7 +134,7 @@ class Failures:
 
 
 class SettlingErrback:
-    """The user's errback, or none, with a lease to settle at its end."""
+    """Errback of a request with a lease; wraps the user's own, if there is one."""
 
     def __init__(
         self, failures: Failures, lease: Lease, wrapped: Callable[[Failure], Any] | None
@@ -147,7 +142,7 @@ class SettlingErrback:
         self._failures = failures
         self._lease = lease
         self.wrapped = wrapped
-        # Its output is being read, and the lease is settled at the end of it.
+        # Whether its output is being read; the lease is settled at the end of that.
         self.draining = False
         self.__name__ = getattr(wrapped, "__name__", "errback")
 
@@ -169,7 +164,7 @@ class SettlingErrback:
         return self._drain(output, failure)
 
     async def _drain(self, output: Any, failure: Failure) -> AsyncIterator[Any]:
-        """Pass the errback's output on; its requests are in Redis before the settlement."""
+        """Yield the errback's output; settle the lease when Redis has its requests."""
         arrived = False
         try:
             try:
@@ -184,36 +179,14 @@ class SettlingErrback:
             if arrived:
                 self._failures.settle(self._lease, failure)
             else:
-                # Nobody waits for them any more: the URL fails again, and they come with it.
                 self._failures.hand_back(self._lease)
 
 
 def _retry_times(lease: Lease) -> int | None:
-    """How often its request wants to be tried again, in Scrapy's words; None: as all others."""
+    """Return how often the request asks to be retried (Scrapy's meta keys), or None."""
     meta = lease.entry.tail.get("meta", {})
     if meta.get("dont_retry"):
         return 0
     times = meta.get("max_retry_times")
-    # An entry counts no further.
+    # An entry does not count further.
     return None if times is None else min(times, MAX_ATTEMPTS)
-
-
-def _unanswered(lease: Lease, reason: str) -> Page:
-    """The record of a URL without an answer that counts."""
-    entry = lease.entry
-    # What was forbidden is no error.
-    error = "" if reason in Forbidden.REASONS else reason
-    return Page(
-        url=entry.url,
-        final_url=entry.written_url,
-        status=0,
-        crawled_at=datetime.now(UTC),
-        depth=entry.depth,
-        priority=entry.queue,
-        parent=parent_of(entry),
-        stored=False,
-        reason=reason,
-        error_count=entry.attempts + bool(error),
-        last_error=error,
-        robots_allowed=reason != Forbidden.BY_ROBOTS,
-    )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
 LEASE = "lease"
-# A function: may the request be sent, or has its lease passed to another process?
+# Function that tells whether the request may be sent: its lease still belongs to this process.
 MAY_FETCH = "may_fetch"
+# Seconds that robots.txt asks for between two fetches.
+CRAWL_DELAY = "crawl_delay"

@@ -9,7 +9,6 @@ from redis.asyncio import Redis
 
 from crawler.robots.cache import CachedRules, RobotsCache
 from crawler.robots.rules import (
-    FORBIDDEN_FILE_RULES,
     MAX_BYTES,
     ForbiddenFile,
     RobotsRules,
@@ -31,7 +30,7 @@ def cache_that(redis: Redis, forbidden_is: str) -> RobotsCache:
         ttl_s=1000.0,
         error_ttl_s=100.0,
         size=10,
-        forbidden_is=FORBIDDEN_FILE_RULES[forbidden_is],
+        forbidden_is=forbidden_is,
     )
 
 
@@ -240,9 +239,9 @@ async def test_one_process_at_a_time_fetches_a_file(redis_client: Redis) -> None
             assert of_another_file.is_held
         assert await redis_client.exists(key)
         await redis_client.pexpire(key, 1000)
-        await locked_out.extend()
+        await other.extend(locked_out)
         assert await redis_client.pttl(key) <= 1000
-        await lock.extend()
+        await mine.extend(lock)
         assert 19_000 < await redis_client.pttl(key) <= 20_000
     assert not await redis_client.exists(key)
 

@@ -6,9 +6,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from scrapy import Request
 from scrapy.http import Response
 
-from crawler.middlewares.politeness import CRAWL_DELAY
 from crawler.middlewares.robots import Robots
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import CRAWL_DELAY, LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
 
 ALLOWED, FORBIDDEN = "http://h.test/a", "http://h.test/private"

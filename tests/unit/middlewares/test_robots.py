@@ -17,9 +17,8 @@ from scrapy.http import Response
 from crawler.download.errors import Forbidden
 from crawler.errors import ConfigurationError
 from crawler.frontier import Entry, Lease
-from crawler.middlewares.politeness import CRAWL_DELAY
 from crawler.scheduling.request_codec import to_entry
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import CRAWL_DELAY, LEASE
 from tests.unit.middlewares.robots_worlds import ALLOWED, FORBIDDEN, RULES, Answer, World, answer
 from tests.unit.schedulers import lease_of
 
@@ -517,7 +516,7 @@ class Turns:
 
 async def test_a_robots_txt_waits_for_its_address_and_so_does_its_url() -> None:
     world = World(answer())
-    world.robots.gate._ip_clock = Turns(400, 0)  # type: ignore[assignment]
+    world.robots.gate.ip_clock = Turns(400, 0)  # type: ignore[assignment]
     assert isinstance(await world.meets(ALLOWED), Request)
     assert world.scheduler.calls == [("hand_back", ALLOWED, 400)]
     assert world.asked == []
@@ -528,7 +527,7 @@ async def test_a_robots_txt_waits_for_its_address_and_so_does_its_url() -> None:
 
 async def test_rules_that_hold_are_used_while_their_address_rests() -> None:
     world = World(answer())
-    world.robots.gate._ip_clock = Turns(0, 400)  # type: ignore[assignment]
+    world.robots.gate.ip_clock = Turns(0, 400)  # type: ignore[assignment]
     await world.meets(ALLOWED)
     known = world.cache.recent("http://h.test")
     assert known is not None

@@ -17,6 +17,7 @@ from crawler.errors import NotStored
 from crawler.frontier import Added, Entry, Kind, Lease
 from crawler.items import NOT_MODIFIED, Page
 from crawler.scheduling.adder import SeenCache, UrlAdder
+from crawler.scheduling.failures import SettlingErrback
 from crawler.scheduling.retry_policy import Bury, Retry
 from crawler.servers.health import GaveUp
 from crawler.util.file_limit import OutOfSockets
@@ -61,7 +62,7 @@ def test_a_url_without_a_file_descriptor_for_it_is_not_charged_for_that(
     # Even after its last attempt, and whatever its own errback would do.
     lease = lease_of(URL, attempts=3)
     shown: list[Failure] = []
-    errback = scheduler.failures.errback(lease, shown.append)
+    errback = SettlingErrback(scheduler.failures, lease, shown.append)
     assert errback(Failure(OutOfSockets("too many open files"))) is None
     assert scheduler.calls == [("hand_back", URL, 1000)]
     assert scheduler.out_of_sockets == ["too many open files"]
@@ -257,7 +258,7 @@ async def test_a_url_is_settled_when_redis_has_what_its_errback_gave(
         if fails:
             raise ValueError("in the errback")
 
-    output = scheduler.failures.errback(lease_of(), errback)(Failure(IgnoreRequest()))
+    output = SettlingErrback(scheduler.failures, lease_of(), errback)(Failure(IgnoreRequest()))
     reading = asyncio.ensure_future(ended(output))
     await until(lambda: outbox.futures)
     await asyncio.wait([reading], timeout=0.05)
