@@ -1,4 +1,4 @@
-"""What a page says of itself: metadata, directives for crawlers, canonical links. Pure."""
+"""The document that parsing makes of a page, its directives and its canonical links. Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from crawler.urls import Base, Rejected, Urls
 _UNICODE = frozenset({"utf-8", "utf-16", "utf-16-le", "utf-16-be"})
 _REFERENCES = "crawler.references"
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
-# Characters that the links of a page may have in sum, those that lead nowhere included. The base of
-# a hostile page has 2,000, which stand before each of its links and have to be read.
+# Characters that all links of a page may have together, rejected ones included. The base of a
+# hostile page has 2,000, which are read again for each of its links.
 _CHARS, _CHARS_A_LINK = 100_000, 170
-# No character has more when it is escaped.
+# The longest escape of one character.
 _ESCAPED_CHARS = 16
 
 
 def canonical_links(
     hrefs: Sequence[str], *, urls: Urls, base: Base, charset: str, max_links: int
 ) -> tuple[list[str | None], dict[str, str]]:
-    """Links of a page in canonical form, so many different ones; None for all others.
+    """Resolve the links of a page to at most `max_links` different canonical URLs.
 
-    Then how those are written that are not written so, of several spellings the first.
+    Returns the URL of each link, or None, and how URLs are written (by URL) if the page does not
+    write them in canonical form; of several spellings the first.
     """
     chars_left = _CHARS + _CHARS_A_LINK * max_links
     most_chars = sum(map(len, hrefs)) * _ESCAPED_CHARS + len(base.folder) * len(hrefs)
@@ -56,18 +57,15 @@ def canonical_links(
 
 
 def _spelled(href: str, charset: str) -> str:
-    """A link as browsers spell it on a page in this encoding."""
-    return href if charset in _UNICODE or href.isascii() else _in_charset(href, charset)
-
-
-def _in_charset(href: str, charset: str) -> str:
-    """A link whose query is escaped as browsers do: in the encoding of its page."""
+    """Escape the query of a link in the encoding of its page, as browsers do."""
+    if charset in _UNICODE or href.isascii():
+        return href
     path, mark, query = href.partition("?")
     return path + mark + quote(query.encode(charset, _REFERENCES), safe=_PRINTABLE)
 
 
 def _references(error: UnicodeError) -> tuple[str, int]:
-    """What browsers write for letters that the encoding of the page does not have."""
+    """Write letters that the encoding does not have as browsers do. Handler for codecs."""
     assert isinstance(error, UnicodeEncodeError)
     letters = error.object[error.start : error.end]
     return "".join(f"%26%23{ord(letter)}%3B" for letter in letters), error.end
@@ -75,18 +73,18 @@ def _references(error: UnicodeError) -> tuple[str, int]:
 
 codecs.register_error(_REFERENCES, _references)
 
-# A directive and the first word of its value, where "none" has another meaning. The rest of a date
-# asks for nothing.
+# A directive and the first word of its value, in which "none" has another meaning. The other words
+# of a date are no directives.
 _WITH_VALUE = re.compile(
     r"\b(?:unavailable_after|max-snippet|max-image-preview|max-video-preview)\s*:\s*[^\s,]*"
 )
-# The name of a crawler, "*" for all; a colon before minutes is of a date.
+# The name of a crawler, "*" for all. A colon before two digits is part of a time.
 _NAMED = re.compile(r"([^:]+):(?!\d\d)")
 
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """Whether a page wants not to be kept, and its links not to be followed."""
+    """Directives of a page for crawlers: do not keep it, do not follow its links."""
 
     noindex: bool = False
     nofollow: bool = False
@@ -96,28 +94,28 @@ class Directives:
 
 
 def of_meta(content: str) -> Directives:
-    """What the content of a meta robots tag asks for."""
+    """Read the content of a meta robots tag."""
     return _asked_by(_parts(content))
 
 
 def of_headers(values: Iterable[str], crawler_name: str) -> Directives:
-    """What X-Robots-Tag headers ask of all crawlers, and of the one with this name."""
+    """Read X-Robots-Tag headers, as far as they are for all crawlers or for the one named."""
     asked: set[str] = set()
     names = ("*", crawler_name.lower())
     for value in values:
-        meant = True
+        is_addressed = True
         for part in _parts(value):
             named = _NAMED.match(part)
             if named is not None:
-                # It holds for all that follow in this header.
-                meant = named[1].strip() in names
-            if meant:
+                # A name holds for all directives that follow in this header.
+                is_addressed = named[1].strip() in names
+            if is_addressed:
                 asked.update((part[named.end() :] if named is not None else part).split())
     return _asked_by(asked)
 
 
 def _parts(text: str) -> list[str]:
-    """What is between commas, without the directives that have values."""
+    """Split at commas, without the directives that have values."""
     return _WITH_VALUE.sub(" ", text.lower()).split(",")
 
 
@@ -127,14 +125,14 @@ def _asked_by(parts: Iterable[str]) -> Directives:
     return Directives(everything or "noindex" in words, everything or "nofollow" in words)
 
 
-# What is kept of each, since it is stored with the page: hostile pages have megabytes of it.
+# Characters and entries that are kept: hostile pages have megabytes, and all is stored.
 MAX_TITLE, MAX_DESCRIPTION, MAX_LANGUAGE = 2000, 10_000, 100
 MAX_FEEDS, MAX_LANGUAGES = 100, 500
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link as its page presents it."""
+    """Link with the attributes and the text of its anchor."""
 
     url: str
     rel: str = ""
@@ -143,7 +141,7 @@ class Link:
 
 @dataclass(slots=True)
 class Document:
-    """A page that was read. All URLs are canonical; `written` has the links that are not so."""
+    """Page that was parsed. All its URLs are canonical."""
 
     charset: str = ""
     title: str = ""
@@ -152,15 +150,15 @@ class Document:
     canonical: str = ""
     noindex: bool = False
     nofollow: bool = False
-    # What a visitor reads.
+    # The text that visitors read.
     text: str = ""
-    # The pieces of it that the page is compared by, without its frame; None: all of it.
+    # The pieces of text by which the page is compared, without boilerplate; None: all of its text.
     blocks: list[str] | None = None
-    # Outlinks to follow, each once: of the head, of anchors in page order, of frames. `anchors` has
-    # more of the same, if wanted.
+    # Outlinks to follow, each once: of the head, of anchors in page order, of frames. `anchors`
+    # describes those of anchors, if wanted.
     links: list[str] = field(default_factory=list)
     anchors: list[Link] = field(default_factory=list)
-    # How links are written, those that are not written as their canonical form.
+    # How links are written, for those that are not written in canonical form.
     written: dict[str, str] = field(default_factory=dict)
     feeds: list[str] = field(default_factory=list)
     # The page in other languages: language to URL.

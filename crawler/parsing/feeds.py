@@ -1,7 +1,7 @@
 """Read RSS and Atom feeds: their title, and the pages of their items. Pure.
 
-Entities are not expanded, nothing is loaded, and what is no feed has no links. URLs with bare
-ampersands, as many sitemaps and feeds have them, are repaired first.
+Entities are not expanded and nothing is loaded. Bare ampersands, which many feeds and sitemaps have
+in URLs, are repaired first.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _PARENTS = frozenset({"item", "entry", "channel", "feed"})
 
 
 def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) -> Document | None:
-    """The feed in an XML document, or None for any other XML. Never raises for its content."""
+    """Read a feed; None for any other XML. Never raises for its content."""
     parser = etree.XMLParser(
         recover=True, resolve_entities=False, no_network=True, huge_tree=False, remove_comments=True
     )
     try:
-        root = etree.fromstring(mended(body), parser)
+        root = etree.fromstring(repaired(body), parser)
     except (etree.XMLSyntaxError, ValueError):
         return None
     base = urls.base(url)
@@ -32,7 +32,7 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
         return None
     document = Document()
     hrefs: list[str] = []
-    # Items with links, and the guids of items.
+    # Items that have links, and the guids of items.
     linked: set[etree._Element] = set()
     guids: dict[etree._Element, str] = {}
     for node in root.iter("{*}link", "{*}title", "{*}guid"):
@@ -43,7 +43,7 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
             document.title = document.title or (node.text or "").strip()[:MAX_TITLE]
         elif _name(node) == "guid":
             guids.setdefault(parent, permalink((node.text or "").strip(), node.attrib))
-        # Atom: an attribute, and only the page itself; RSS: the text.
+        # Atom has the link in an attribute, and others than the page's; RSS has it as text.
         elif node.get("rel", "alternate") == "alternate":
             href = (node.get("href") or node.text or "").strip()
             if href:
@@ -58,7 +58,7 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
 
 
 def permalink(guid: str, attributes: Mapping[str, str]) -> str:
-    """The URL that a guid of RSS is, or an empty text: it is one unless isPermaLink is false."""
+    """Return the guid of an RSS item if it is a URL, as isPermaLink says; else an empty text."""
     says = {name.lower(): value.strip().lower() for name, value in attributes.items()}
     is_url = guid.lower().startswith(("http://", "https://"))
     return guid if is_url and says.get("ispermalink", "true") != "false" else ""
@@ -69,17 +69,20 @@ def _name(node: etree._Element) -> str:
     return tag.rpartition("}")[2].lower() if isinstance(tag, str) else ""
 
 
-# Not followed by what makes it a reference, such as "amp;" or "#38;".
+# An ampersand that begins no reference such as "&amp;" or "&#38;".
 _BARE = re.compile(rb"&(?!#?\w{1,10};)")
 _LONGEST_REFERENCE = 13
 _OPEN, _CLOSE = b"<![CDATA[", b"]]>"
-# Enough to tell one byte a character from two.
+# Bytes that show whether a character has one byte or two.
 _LOOKED_AT = 4
 _BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Ampersands:
-    """Takes a document in pieces; what may be half of something waits for its other half."""
+    """Repair of bare ampersands in a document that comes in pieces.
+
+    The end of a piece that may be half of a reference or of a CDATA mark waits for the next piece.
+    """
 
     def __init__(self) -> None:
         self._waiting = b""
@@ -87,7 +90,7 @@ class Ampersands:
         self._is_wide: bool | None = None
 
     def feed(self, piece: bytes, *, last: bool = False) -> bytes:
-        """The mended text up to where it is sure; with the last piece, to the end."""
+        """Return the repaired text as far as it is certain; with the last piece, to the end."""
         data = self._waiting + piece
         if self._is_wide is None and (last or len(data) >= _LOOKED_AT):
             self._is_wide = data.startswith(_BOMS) or b"\0" in data[:_LOOKED_AT]
@@ -95,24 +98,24 @@ class Ampersands:
             self._waiting = data
             return b""
         if self._is_wide:
-            # Two bytes a character: left as it is, for in these our bytes are others.
+            # With two bytes for a character the text is left as it is.
             self._waiting = b""
             return data
         done, at = [], 0
         while (found := data.find(_CLOSE if self._in_cdata else _OPEN, at)) >= 0:
-            done.append(self._mended(data[at:found]))
+            done.append(self._repaired(data[at:found]))
             at = found
             self._in_cdata = not self._in_cdata
-        sure = len(data) if last else self._sure(data, at)
-        done.append(self._mended(data[at:sure]))
-        self._waiting = data[sure:]
+        certain = len(data) if last else self._certain(data, at)
+        done.append(self._repaired(data[at:certain]))
+        self._waiting = data[certain:]
         return b"".join(done)
 
-    def _mended(self, text: bytes) -> bytes:
+    def _repaired(self, text: bytes) -> bytes:
         return text if self._in_cdata or b"&" not in text else _BARE.sub(b"&amp;", text)
 
-    def _sure(self, data: bytes, at: int) -> int:
-        """Where the last piece of markup or reference begins that may not be whole."""
+    def _certain(self, data: bytes, at: int) -> int:
+        """Find the start of the last mark or reference that may be incomplete."""
         end = len(data)
         if self._in_cdata:
             return max(at, end - len(_CLOSE) + 1)
@@ -121,6 +124,6 @@ class Ampersands:
         return min((place for place in (markup, reference) if place >= 0), default=end)
 
 
-def mended(document: bytes) -> bytes:
-    """A whole document with its bare ampersands mended."""
+def repaired(document: bytes) -> bytes:
+    """Repair the bare ampersands of a whole document."""
     return Ampersands().feed(document, last=True) if b"&" in document else document

@@ -1,12 +1,10 @@
 """Cut a page where a parser would take too long, or too much memory. Pure, linear.
 
-Browsers' rules make four things grow with the square of a page's size: searching all open
-elements for each tag, repeating unclosed formatting (`<p><b x=1><p><b x=2>…`: 41 KB of it make
-1.6 GB of nodes), looking for repeated attributes of one tag, and choosing among the options of a
-list. The work is estimated from the tags; what is left of a page that would need too much is not
-read, and a list of too many options is no longer one to choose from.
-
-Parsers compare each attribute of a tag with those before it. Tags with too many are cut short.
+The parsing rules of HTML make four things grow with the square of a page's size: searching all
+open elements for each tag, repeating unclosed formatting (41 KB of `<p><b x=1><p><b x=2>…` make
+1.6 GB of nodes), comparing each attribute of a tag with those before it, and selecting among the
+options of a list. The work is estimated from the tags, and a page that would need too much is cut.
+Lists with too many options become lists of suggestions; tags with too many attributes are cut.
 """
 
 from __future__ import annotations
@@ -15,31 +13,31 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-# Tags that can do no harm, whatever they are.
+# So few tags do no harm, whatever they are.
 FREE_TAGS = 600
-# Open elements that are searched for each tag, in sum; 50 ms or so.
+# Open elements that are searched for all tags together; takes about 50 ms.
 _BUDGET = 5_000_000
-# Weights of open elements. Some are nearly always closed, though they could be nested by tricks.
+# Weights of open elements. Some are nearly always closed, though a hostile page may nest them.
 _ELEMENT = 32
 _SELDOM = 1
-# Items of both kinds of lists, each searched for among all that are open.
+# Weight of items if a page has both kinds of lists, which can nest in each other.
 _MIXED = 4
-# Up to this depth pages are of good will.
+# Normal pages stay below this depth.
 _USUAL = 250 * _ELEMENT
-# Each one may be repeated in all that follow.
+# Unclosed formatting may be repeated in all elements that follow.
 _FORMATTING = dict.fromkeys(
     "b big code em font i nobr s small strike strong tt u".split(), 20 * _ELEMENT
 )
-# Closed by the next one, except that items of the two kinds of lists can nest in each other.
+# Items are closed by the next item of their kind of list.
 _ITEMS = ("li", "dd", "dt")
 _CLOSED = dict.fromkeys("p br embed hr img meta".split(), 0)
-# Without end tags, but not inside drawings and formulas: there they nest.
+# Have no end tags, but nest inside drawings and formulas.
 _CLOSED_IN_HTML = tuple(
     "area base col input link option param source tbody td tfoot th thead tr track wbr".split()
 )
-# Written with "/>", which closes them in drawings.
+# Usually written with "/>", which closes them in drawings.
 _SHAPES = tuple("circle ellipse image line path polygon polyline rect stop use".split())
-# Options of a page among which the parser may choose, again for each of them; 100 ms or so.
+# Options of a page. The parser selects one again after each option; takes about 100 ms.
 _OPTIONS = 4000
 _SELECT = re.compile(r"<(/?)select(?=[\s/>])", re.IGNORECASE)
 _IN_NAMES = str.maketrans("", "", "/-:")
@@ -47,7 +45,7 @@ _TAG = re.compile(r"<(/?[a-zA-Z][^\s/>]*)")
 
 
 def bounded(html: str) -> str:
-    """As much of a page as can be parsed in time."""
+    """Return as much of a page as can be parsed in time."""
     html = with_bounded_attributes(html)
     return html if html.count("<") <= FREE_TAGS else _with_bounded_depth(html)
 
@@ -60,13 +58,13 @@ def _with_bounded_depth(html: str) -> str:
     effects = _effects(set(tags))
     opened = dict.fromkeys([tag for tag, _ in effects.values()], 0)
     depth = work = 0
-    # Most tags of a page are few: what each does is looked up, not found out again.
+    # A page has few different tags, so the effect of each is computed once.
     for number, effect in enumerate(map(effects.get, tags)):
         if effect is None:
             continue
         tag, weight = effect
         if weight < 0:
-            # Only what was opened can be closed.
+            # End tags without an open element do nothing.
             if opened[tag]:
                 opened[tag] -= 1
                 depth += weight
@@ -82,64 +80,64 @@ def _with_bounded_depth(html: str) -> str:
 
 
 def _without_choices(html: str, tags: list[str]) -> str:
-    """A page whose lists of options are for suggestions only, if it has too many of them."""
+    """Turn lists of options into lists of suggestions if a page has too many options."""
     number = sum(tags.count(raw) for raw in set(tags) if raw.lower() == "option")
     return html if number <= _OPTIONS else _SELECT.sub(r"<\1datalist", html)
 
 
 def _effects(raw_tags: set[str]) -> dict[str, tuple[str, int]]:
-    """What each tag does to the depth of what is open, as it is written: element and weight."""
+    """Map each tag, as written, to its element and the weight it adds to the depth."""
     weights = _weights({raw.lower() for raw in raw_tags})
     found = {}
     for raw in raw_tags:
         is_end = raw[0] == "/"
         tag = raw.lower()[is_end:]
         weight = weights.get(tag, _ELEMENT)
-        # What is open is searched for tags without weight, too.
+        # Start tags without weight count too: open elements are searched for each.
         if weight or not is_end:
             found[raw] = (tag, -weight if is_end else weight)
     return found
 
 
 def _weights(tags: set[str]) -> dict[str, int]:
-    """How much an open element of each kind counts on a page with these tags."""
+    """Find the weight of each kind of open element on a page with these tags."""
     items = _MIXED if "li" in tags and not tags.isdisjoint(("dd", "dt")) else 0
     closed = dict.fromkeys(_CLOSED_IN_HTML, _SELDOM if "svg" in tags or "math" in tags else 0)
-    # What looks like a tag in a script: "i<n)".
+    # Script code may look like a tag: "i<n)".
     odd = {tag: _SELDOM for tag in tags if not tag.translate(_IN_NAMES).isalnum()}
     seldom = dict.fromkeys(("a", *_SHAPES), _SELDOM)
     return {**odd, **seldom, **_FORMATTING, **dict.fromkeys(_ITEMS, items), **_CLOSED, **closed}
 
 
-# Shorter pages can do no harm: they have room for some thousand attributes, 100 ms or so.
+# Shorter pages do no harm: they have room for some thousand attributes, which take about 100 ms.
 FREE_CHARS = 32_000
-# Attributes of one tag, and how many are compared in sum before fewer are allowed.
+# Attributes of one tag, and comparisons in all tags together.
 _MOST = 1500
 _COMPARED = 30_000_000
-# Tags below this size have too few attributes to matter, and so much of a larger one is kept.
+# Shorter tags have too few attributes to matter. This much of a shortened tag is kept.
 _BLOCK = 512
 _LONG = re.compile(rf"<[a-zA-Z][^>]{{{_BLOCK}}}")
 # A quoted value that has a ">": it does not end its tag.
 _HIDDEN = re.compile(r"=\s*(?:\"[^\">]*>|'[^'>]*>)")
 _TAG_START = re.compile(r"<[a-zA-Z]")
 _NAME_END = re.compile(r"[\s/>]")
-# As the HTML standard reads them: a quote counts only right behind a "=".
+# As in the HTML standard: a quote counts only directly after a "=".
 _ATTRIBUTE = re.compile(
     r"[\s/]*[^\s/>][^\s/>=]*(?:\s*=\s*(?:\"[^\"]*\"?|'[^']*'?|[^\s>\"'][^\s>]*)?)?"
 )
-# Ends a tag, whatever is open in it: a value in either kind of quotes or in none, or a name.
+# Ends a tag in any state: in a name, or in a value with or without quotes.
 _TAG_END = "x'\">"
-# Where an element ends whose text may look like tags.
+# End of an element whose text may look like tags.
 _RAW_END = re.compile(r"</(?:script|style)", re.IGNORECASE)
-# Reading an attribute takes as long as scanning so many characters.
+# Reading an attribute takes as long as scanning this many characters.
 _STEP_CHARS = 200
 
 
 def with_bounded_attributes(html: str) -> str:
     """Return a page whose attributes are compared in bounded time.
 
-    Whether something is a tag depends on what is around it, as a script; where a tag ends and which
-    attributes it has does not. So everything that looks like a tag is judged by itself.
+    Whether something is a tag depends on its context, such as a script. Where a tag ends and which
+    attributes it has does not. So everything that looks like a tag is checked by itself.
     """
     if len(html) <= FREE_CHARS:
         return html
@@ -150,7 +148,7 @@ def with_bounded_attributes(html: str) -> str:
         if start < at:
             continue
         if tags.is_beyond_budget:
-            # Tags in tags in tags: made to be slow.
+            # Tags within tags within tags: made to be slow.
             return "".join([*kept, html[at:start]])
         if (end := tags.end_of_wide(start)) is not None:
             kept += [html[at : start + _BLOCK], _TAG_END]
@@ -168,7 +166,7 @@ def _suspects(html: str) -> Iterator[int]:
     for place, is_hidden in places:
         if place < done:
             continue
-        # All that may begin before the next ">"; of a value that has one, before the value.
+        # Tags may begin anywhere before the next ">", or before the value that has one.
         start = max(done, html.rfind(">", done, place) + 1)
         end = place if is_hidden else html.find(">", place)
         done = len(html) if end < 0 else end
@@ -177,15 +175,15 @@ def _suspects(html: str) -> Iterator[int]:
 
 
 class _Tags:
-    """Everything on a page that looks like a tag: how many attributes it has, and where it ends."""
+    """Tags of a page, and everything that looks like one: their attributes and ends."""
 
     def __init__(self, html: str) -> None:
         self._html = html
         self._left = _COMPARED
-        # Characters that may be read, those in several tags more than once.
+        # Characters that may still be read; those in several tags count more than once.
         self._chars = 1_000_000 + 2 * len(html)
         self._name_end = 0
-        # From where on they were read: attributes to come, and the end of their tag.
+        # Position → number of attributes from there on, and the end of their tag.
         self._read: dict[int, tuple[int, int]] = {}
 
     @property
@@ -202,7 +200,7 @@ class _Tags:
         if number <= _MOST and number**2 <= self._left:
             self._left -= number**2
             return None
-        # Of a script that looks like a tag the rest of the page must stay.
+        # If it is script code that looks like a tag, the rest of the page must stay.
         raw = _RAW_END.search(html, start + _BLOCK, end)
         return raw.start() if raw is not None else end
 

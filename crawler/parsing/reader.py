@@ -1,7 +1,7 @@
-"""Decode what was fetched, and read it by its type: HTML, feeds, plain text. Pure.
+"""Decode a body and read it by its type: HTML, feeds, plain text. Pure.
 
-The encoding is found by byte order mark, header or meta tag, else by a guess that takes no time.
-Other types are no text that people read, and have no links: they are kept as they came.
+The encoding comes from the byte order mark, the header or a meta tag, else from a guess by the
+top-level domain. Bodies of other types give an empty document.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from crawler.parsing.html import HtmlReader
 from crawler.urls import DEFAULT, Urls
 
 FALLBACK = "cp1252"
-# What is read of a Content-Type.
+# Characters that are read of a Content-Type.
 _HEADER_CHARS = 200
-# Codecs of Python that are no encodings of pages must not be reached from outside.
+# Python has codecs that are no encodings of pages; a page must not reach them.
 _KNOWN = frozenset(
     """utf-8 utf-16 utf-16-le utf-16-be cp866 cp874 cp932 cp949 big5 big5hkscs gb18030 gbk euc_jp
     euc_kr iso2022_jp shift_jis koi8-r koi8-u mac-roman mac-cyrillic ascii""".split()
     + [f"cp{number}" for number in range(1250, 1259)]
     + [f"iso8859-{number}" for number in range(1, 17)]
 )
-# Where a meta tag could be read at all, the page is not in one of these.
+# A page whose meta tag can be read as ASCII is in none of these.
 _NOT_BY_META = ("utf-16", "utf-16-le", "utf-16-be")
-# By top-level domain; of several the first that fits.
+# Guesses by top-level domain; the first that fits is taken.
 _BY_COUNTRY = {
     country: encodings
     for countries, encodings in (
@@ -55,7 +55,7 @@ _BY_COUNTRY = {
 
 
 def decode(body: bytes, content_type: str = "", url: str = "") -> tuple[str, str]:
-    """Text of a page and the name of its encoding. Total: what cannot be read is replaced."""
+    """Decode a page; returns its text and encoding. Undecodable bytes are replaced."""
     encoding, mark = read_bom(body)
     if encoding is not None and mark is not None:
         return body[len(mark) :].decode(encoding, "replace"), encoding
@@ -84,7 +84,7 @@ def _guessed(body: bytes, url: str) -> tuple[str, str]:
     country = host.partition(":")[0].rpartition(".")[2]
     candidates = ["utf-8", *_BY_COUNTRY.get(country, ())]
     if country == "jp" and b"\x1b$" in body:
-        candidates.remove("utf-8")  # such bytes are ASCII too
+        candidates.remove("utf-8")  # ISO-2022-JP is valid ASCII
     for encoding in candidates:
         try:
             return body.decode(encoding), encoding
@@ -94,7 +94,7 @@ def _guessed(body: bytes, url: str) -> tuple[str, str]:
     return body.decode(last, "replace"), last
 
 
-# Reading a page takes about 10 µs a KB, and more with many tags.
+# Reading a page takes about 10 µs for each KB, and more with many tags.
 _SMALL_BYTES = 50_000
 _LIGHT_BYTES = 200_000
 _LIGHT_TAGS = 3_000
@@ -103,7 +103,7 @@ _SNIFFED = 1024
 
 
 class DocumentReader:
-    """Reads bodies as one crawl wants them read."""
+    """Reader of bodies of any type, with the options of one crawl."""
 
     def __init__(self, html: HtmlReader, *, max_links: int, urls: Urls = DEFAULT) -> None:
         self._html = html
@@ -113,7 +113,7 @@ class DocumentReader:
     def read(
         self, body: bytes, url: str, *, content_type: str = "", nofollow: bool = False
     ) -> Document:
-        """Read what came from `url`; with `nofollow` its links are not wanted."""
+        """Read the body of the page at `url`; with `nofollow` its links are not wanted."""
         kind = content_type.partition(";")[0].strip().lower()
         if kind.endswith(("/xml", "+xml")) and kind not in _HTML:
             max_links = 0 if nofollow else self._max_links
@@ -131,7 +131,7 @@ class DocumentReader:
 
 
 def is_light(body: bytes) -> bool:
-    """Is it read in no more than a few milliseconds?"""
+    """Whether a body is read in a few milliseconds at most."""
     if len(body) <= _SMALL_BYTES:
         return True
     return len(body) <= _LIGHT_BYTES and body.count(b"<") <= _LIGHT_TAGS

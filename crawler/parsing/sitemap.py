@@ -1,7 +1,7 @@
 """Read sitemaps: XML, indexes of others, text, RSS and Atom, gzipped or not. Pure.
 
-The file is unpacked and parsed piece by piece, never as a tree, within the limits of the protocol
-(sitemaps.org). Of a damaged file as much is read as can be.
+The file is unpacked and parsed piece by piece, without a tree, within the limits of the protocol
+(sitemaps.org). A damaged file is read as far as possible.
 """
 
 from __future__ import annotations
@@ -23,53 +23,53 @@ MAX_URLS = 50_000
 MAX_BYTES = 50 * 1024 * 1024
 _CHUNK = 64 * 1024
 _GZIP = b"\x1f\x8b"
-# Packed files in one.
-_PACKED_MAX = 1000
+# Gzip members in one file.
+_MEMBERS_MAX = 1000
 _AS_GZIP = 16 + zlib.MAX_WBITS
 _BOMS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-# Text of one element that is read; a URL that is longer is not crawled.
+# Characters of one element that are read; longer URLs are not crawled.
 _MAX_TEXT = 8192
-# Far more than a full sitemap with its pictures has.
+# Far more than a full sitemap with its images has.
 _MAX_ELEMENTS = 2_000_000
-# Repeated ones and those that are not crawled included.
+# Repeated and rejected ones included.
 _MAX_ADDRESSES = 2 * MAX_URLS
 # Elements of one URL: of sitemaps, and of feeds.
 _LOCATED = frozenset({"url", "sitemap"})
 _RECORDS = _LOCATED | {"item", "entry"}
-# Of files whose records may have their address as their own text.
+# Roots of files whose records may have their address as their own text.
 _ROOTS = frozenset({"urlset", "sitemapindex"})
-# What an element is by where it stands.
+# The role of an element, by its place in the file.
 _RECORD, _ADDRESS, _FIELD, _OTHER = range(4)
 _TIMES = frozenset({"lastmod", "pubdate", "updated", "date"})
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A URL that a sitemap lists, in canonical form, and what it says of it."""
+    """Canonical URL of a sitemap, with the facts that the sitemap states about it."""
 
     url: str
     modified: datetime | None = None
     priority: float = 0.5
-    # How often it changes, in the words of the protocol.
+    # How often the page changes, in the words of the protocol.
     changefreq: str = ""
 
 
 @dataclass(slots=True)
 class Sitemap:
-    """What a file lists: pages, and other sitemaps if it is an index."""
+    """Content of a sitemap: pages, and other sitemaps if it is an index."""
 
     pages: list[Located] = field(default_factory=list)
     sitemaps: list[str] = field(default_factory=list)
-    # How both are written, those that are not written as their canonical form.
+    # How URLs are written, for those that are not written in canonical form.
     written: dict[str, str] = field(default_factory=dict)
-    # URLs that are not crawled, as files or other schemes.
+    # Number of URLs that are not crawled, such as those of other schemes.
     rejected: int = 0
-    # More was there than the protocol allows, or the file could not be read to its end.
+    # The file has more than the protocol allows, or could not be read to its end.
     cut: bool = False
 
 
 def read(body: bytes, url: str, urls: Urls = DEFAULT) -> Sitemap:
-    """What the sitemap that came from `url` lists, each URL once. Never raises for its content."""
+    """Read the sitemap at `url`, each URL once. Never raises for its content."""
     found = _Collector(url, urls)
     chunks = _unpacked(body, found.sitemap)
     try:
@@ -110,22 +110,22 @@ def _looks_like_xml(start: bytes) -> bool:
 
 
 def _unpacked(body: bytes, sitemap: Sitemap) -> Iterator[bytes]:
-    """The file in pieces, unpacked if it is packed, no further than the limit."""
+    """Yield the file in pieces, unpacked if it is gzipped, up to the limit."""
     if not body.startswith(_GZIP):
         sitemap.cut = len(body) > MAX_BYTES
         for at in range(0, min(len(body), MAX_BYTES), _CHUNK):
             yield body[at : min(at + _CHUNK, MAX_BYTES)]
         return
     left, at = MAX_BYTES, 0
-    # Files may be put together of several packed ones.
-    for _ in range(_PACKED_MAX):
+    # A gzip file may have several members.
+    for _ in range(_MEMBERS_MAX):
         if not body.startswith(_GZIP, at) or left <= 0:
             return
         unpacker = zlib.decompressobj(_AS_GZIP)
         data = b""
         while left > 0 and not unpacker.eof:
             if not data:
-                # In pieces: what is not used of one is copied.
+                # In pieces, because zlib copies the unused part of its input.
                 data = body[at : at + _CHUNK]
                 at += len(data)
             if not data:
@@ -141,11 +141,11 @@ def _unpacked(body: bytes, sitemap: Sitemap) -> Iterator[bytes]:
 
 
 class _Full(Exception):
-    """The sitemap has as many URLs as it may have."""
+    """Signal that the sitemap has as many URLs as it may have."""
 
 
 class _Collector:
-    """Takes the parser's events: no tree is built."""
+    """Target of lxml's parser that collects the URLs of a sitemap, without a tree."""
 
     def __init__(self, url: str, urls: Urls) -> None:
         self.sitemap = Sitemap()
@@ -153,9 +153,9 @@ class _Collector:
         base = urls.base(url)
         self._base = None if isinstance(base, Rejected) else base
         self._seen: set[str] = set()
-        # Names and parts of the open elements, from the root on.
+        # Names and roles of the open elements, from the root on.
         self._path: list[tuple[str, int]] = []
-        # The last record that began: its name, what it says, its addresses.
+        # The last record that began: its name, fields and addresses.
         self._name = ""
         self._record: dict[str, str] = {}
         self._located: list[str] = []
@@ -165,30 +165,30 @@ class _Collector:
         self._elements = 0
         self._addresses = 0
 
-    # --- XML, as lxml calls it -----------------------------------------------------------------
+    # --- called by lxml ------------------------------------------------------------------------
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._elements += 1
         if self._elements > _MAX_ELEMENTS:
             raise _Full
-        # Text before a child is read, too: the parent was not closed, or has no `loc`.
+        # Text before a child counts: the parent may have no `loc`, or an element was not closed.
         self._take()
         name = tag.rpartition("}")[2].lower()
-        part = self._part(name)
-        self._path.append((name, part))
-        if part == _RECORD:
-            # The last one may not have been closed.
+        role = self._role(name)
+        self._path.append((name, role))
+        if role == _RECORD:
+            # The last record may not have been closed.
             self._finish()
             self._name = name
         elif name == "guid":
             self._guid = attributes
-        elif name == "link" and self._name == "entry" and part == _FIELD:
+        elif name == "link" and self._name == "entry" and role == _FIELD:
             href = attributes.get("href")
             if href and attributes.get("rel", "alternate") == "alternate":
                 self._record.setdefault("link", href)
 
     def data(self, text: str) -> None:
-        # Blanks between elements are the most of it.
+        # Most calls are for blanks between elements.
         if self._chars < _MAX_TEXT and (self._text or not text.isspace()):
             self._text.append(text)
             self._chars += len(text)
@@ -199,21 +199,21 @@ class _Collector:
             self._finish()
 
     def close(self) -> None:
-        """The end of the file, perhaps in the middle of a record."""
+        """End the file, perhaps in the middle of a record."""
         self._text = []
         self._finish()
 
-    def _part(self, name: str) -> int:
-        """What an element of this name is below the open ones."""
-        parent, part = self._path[-1] if self._path else ("", _OTHER)
-        if part == _ADDRESS:
-            # As in <loc><url>…</url></loc>.
+    def _role(self, name: str) -> int:
+        """Find the role of an element of this name below the open ones."""
+        parent, role = self._path[-1] if self._path else ("", _OTHER)
+        if role == _ADDRESS:
+            # For example <loc><url>…</url></loc>.
             return _ADDRESS if name in ("url", "loc") else _OTHER
-        if part == _FIELD:
+        if role == _FIELD:
             return _OTHER
         if name in _RECORDS:
             return _RECORD
-        if part == _RECORD:
+        if role == _RECORD:
             return _ADDRESS if name == "loc" and parent in _LOCATED else _FIELD
         return _OTHER
 
@@ -224,64 +224,54 @@ class _Collector:
         text, self._text, self._chars = "".join(self._text).strip(), [], 0
         if not self._path:
             return
-        name, part = self._path[-1]
-        if part == _RECORD and name in _LOCATED and self._path[0][0] in _ROOTS:
-            # As in <sitemap>http://…</sitemap>.
-            part = _ADDRESS if text.lower().startswith(("http://", "https://")) else part
-        if part == _ADDRESS:
+        name, role = self._path[-1]
+        if role == _RECORD and name in _LOCATED and self._path[0][0] in _ROOTS:
+            # For example <sitemap>http://…</sitemap>.
+            role = _ADDRESS if text.lower().startswith(("http://", "https://")) else role
+        if role == _ADDRESS:
             self._located.append(text)
             if len(self._located) > MAX_URLS:
                 raise _Full
-        elif part == _FIELD:
+        elif role == _FIELD:
             if name == "guid":
                 text = permalink(text, self._guid)
             if text:
                 self._record.setdefault("time" if name in _TIMES else name, text)
 
     def _finish(self) -> None:
-        """List the addresses of the last record."""
+        """Add the addresses of the last record."""
         record, addresses = self._record, self._located
         if self._name not in _LOCATED:
             addresses = [record.get("link") or record.get("guid", "")]
         self._record, self._located = {}, []
         if not any(addresses):
             return
-        modified, priority = _time(record.get("time", "")), _priority(record)
-        changefreq = record.get("changefreq", "").lower()
+        is_map, changefreq = self._name == "sitemap", record.get("changefreq", "").lower()
+        facts = _time(record.get("time", "")), _priority(record), changefreq
         for address in addresses:
-            self._add(
-                address,
-                is_map=self._name == "sitemap",
-                modified=modified,
-                priority=priority,
-                changefreq=changefreq,
-            )
+            absolute = address if self._base is None else self._base.join(address)
+            self._add(absolute, facts, is_map=is_map)
 
     # --- text ----------------------------------------------------------------------------------
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Take lines with a URL each."""
+        """Add lines that have a URL each."""
         for line in lines:
             if line.strip():
-                self._add(line.strip(), relative=False)
+                self._add(line.strip())
 
     # -------------------------------------------------------------------------------------------
 
     def _add(
         self,
         address: str,
+        facts: tuple[datetime | None, float, str] = (None, 0.5, ""),
         *,
         is_map: bool = False,
-        relative: bool = True,
-        modified: datetime | None = None,
-        priority: float = 0.5,
-        changefreq: str = "",
     ) -> None:
         self._addresses += 1
         if self._addresses > _MAX_ADDRESSES:
             raise _Full
-        if relative and self._base is not None:
-            address = self._base.join(address)
         spelling = self._urls.spelling(address)
         if isinstance(spelling, Rejected):
             self.sitemap.rejected += 1
@@ -297,7 +287,7 @@ class _Collector:
         if is_map:
             self.sitemap.sitemaps.append(url)
         else:
-            self.sitemap.pages.append(Located(url, modified, priority, changefreq))
+            self.sitemap.pages.append(Located(url, *facts))
 
 
 def _priority(record: dict[str, str]) -> float:
@@ -309,11 +299,11 @@ def _priority(record: dict[str, str]) -> float:
 
 
 def _time(text: str) -> datetime | None:
-    """A W3C or mail date; None for anything else."""
+    """Read a W3C or mail date; None for anything else."""
     if not text:
         return None
     try:
-        # Without a time of day it is that day's end: it may have changed at any hour of it.
+        # A date without a time means the end of that day: the page may have changed at any hour.
         whole_day = len(text) == len("2024-01-01")
         found = datetime.fromisoformat(f"{text}T23:59:59" if whole_day else text)
     except ValueError:

@@ -1,16 +1,15 @@
-"""Canonical URLs, their fingerprints, hosts and politeness groups. Pure, total: any text will do.
+"""URLs: canonical form, fingerprint, host and politeness group. Pure, total: any text will do.
 
-`UrlRules` are made once from the settings, and all processes of a crawl must have the same ones:
-another canonical form is another fingerprint. `canonical` and `fingerprint` follow the defaults.
-
-    canonical    the one spelling of a URL, and its rules
-    written      how a URL is written where that is not its canonical form
-    fingerprint  what URL-seen knows a request by
-    join         links made absolute, as browsers do
+    canonical    the canonical form of a URL, and its rules
+    written      how a URL is written, if that is not its canonical form
+    fingerprint  64 bits that identify a request in URL-seen
+    join         makes links absolute, as browsers do
     hosts        host, authority, registered domain, politeness group
 
-A URL is known by its canonical form, and fetched and judged by robots.txt as it is written.
-dropped_parameters.txt has the parameters that never matter. Owns no keys.
+A URL is identified by its canonical form. It is fetched, and checked against robots.txt, as it is
+written. `UrlRules` are made once from the settings. All processes of a crawl must have the same
+rules, because another canonical form is another fingerprint. `canonical` and `fingerprint` follow
+the defaults. dropped_parameters.txt lists query parameters that never matter. Owns no keys.
 
 Public: the names below.
 """

@@ -1,7 +1,7 @@
-"""The one spelling of a URL: the browsers' parser, then what browsers leave open. Pure, total.
+"""The canonical form of a URL: a browser's parser, and rules for what it leaves open. Pure, total.
 
-It is what a URL is known by. How the URL was written is found on the way, see written.py. The rules
-are UrlRules; the list of dropped parameters is in a file beside.
+How the URL was written is found on the way, see written.py. The rules are UrlRules;
+dropped_parameters.txt lists parameters that are dropped.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from crawler.urls.hosts import group_skip, icann_domain, registered_domain
 from crawler.urls.join import Base
 from crawler.urls.written import part_of, written_url
 
-# A canonical URL, and what is kept of how it was written.
+# A canonical URL, and how it was written (written.py).
 Spelling = tuple[str, str]
 
-# Longer texts are not even parsed: no address has a fragment or blanks of this size.
+# Longer texts are not parsed: no real address has a fragment or blanks of this size.
 _MAX_READ = 65_536
 _NAMES_KEPT = 4096
 _AUTHORITIES_KEPT = 20_000
-# As long as a name in DNS can be.
+# The longest name in DNS.
 _MAX_HOST = 253
-# Not preceded by half an escape, which decoding would make whole: "%%34%31" is no "%41".
+# Not after half an escape, which decoding would complete: "%%34%31" is not "%41".
 _ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
-# Those with small letters or for what needs no escape: where there is none, there is nothing to do.
-# A page's base may have hundreds of escapes, and stands before each of its links.
+# Escapes that change: with small letters, or of characters that need none. A URL without them is
+# left alone. The base of a page may have hundreds of escapes and precedes each of its links.
 _CHANGING = re.compile(
     r"%(?:[0-9A-Fa-f][a-f]|[a-f][0-9A-Fa-f]|2[DE]|3[0-9]|[46][1-9A-F]|5[0-9AF]|7[0-9AE])"
 )
@@ -41,20 +41,20 @@ _UNRESERVED = {
     f"%{ord(char):02X}": char
     for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 }
-# Browsers leave these as they are, Scrapy escapes them on the way out: one spelling is fetched.
+# Browsers leave these as they are, but Scrapy escapes them in requests.
 _OPEN = re.compile(r"[\[\]^`{|}\\]")
 _DOTS = re.compile(r"/(?:\.|%2[eE]){1,2}(?=/|$)")
-# Paths with more parameters are left as they are.
+# Paths with more path parameters are left as they are.
 _PATH_PARAMETERS_READ = 20
 _PATH_PARAMETER = re.compile(r";([^/;]+)")
-# Paths, and queries behind them, that are spelled in one way only, unless a segment starts with a
-# dot. Their escapes are those that `_CHANGING` would leave.
+# Paths, and queries after them, that are canonical as they are, unless a segment starts with a dot.
+# Their escapes are those that `_CHANGING` does not match.
 _KEPT_ESCAPE = r"%(?:[01][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-DF]|[89A-F][0-9A-F])"
 _PATH = rf"/?[A-Za-z0-9](?:[A-Za-z0-9/_.~!$&'()*+,=@-]++|{_KEPT_ESCAPE})*+"
 _PLAIN_PATH = re.compile(_PATH).fullmatch
 _PLAIN = re.compile(rf"({_PATH})\?([A-Za-z0-9_.=&+,:-]*)").fullmatch
-# The plainest, many at once: characters and beginnings of such paths, and what is left of absolute
-# links without these characters. A second colon is that of a port, or harmless in a path.
+# For the plainest links, many at once: the characters and beginnings of such paths, and what
+# remains of absolute links without these characters. A second colon is for a port or in a path.
 _WORD_CHARS = f"{string.ascii_letters}{string.digits}_-"
 _PLAIN_CHARS = f"{_WORD_CHARS}/.".encode()
 _PLAIN_STARTS = frozenset(["/", *(f"/{char}" for char in _WORD_CHARS)])
@@ -63,33 +63,33 @@ _IN_ABSOLUTE = frozenset([b":", b"::"])
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A string that is no URL to crawl, and why."""
+    """Reason why a text is not a URL to crawl."""
 
     reason: str
 
 
 class Urls:
-    """How the URLs of one crawl are spelled, told apart and grouped."""
+    """URL rules of one crawl: canonical form, identity and politeness groups."""
 
     def __init__(self, rules: UrlRules | None = None) -> None:
         self.rules = rules or UrlRules()
         self._max_length = self.rules.max_length
-        # The web has few names for its parameters.
+        # The names of parameters on the web are few.
         self._kind = lru_cache(maxsize=_NAMES_KEPT)(self.rules.dropped.kind)
         self._sorts = self.rules.sort_query
         self._folds = self.rules.fold
         self._by_domain = self.rules.group_by == "domain"
         self.registered_domain = registered_domain if self.rules.private_suffixes else icann_domain
-        # Beginnings of URLs ("http://www.example.com") that are canonical as they are.
+        # Scheme and host ("http://www.example.com") of URLs that are canonical as they are.
         self._authorities: set[str] = set()
 
     def canonical(self, url: str) -> str | Rejected:
-        """The one spelling of an absolute URL, or why it is not crawled. Final: it is its own."""
+        """Return the canonical form of an absolute URL, which is its own canonical form."""
         found = self.spelling(url)
         return found if isinstance(found, Rejected) else found[0]
 
     def spelling(self, url: str) -> Spelling | Rejected:
-        """The same with how it is written."""
+        """Return the canonical form of an absolute URL, and how it is written."""
         path_at = url.find("/", 8)
         authority, known = url[:path_at], self._authorities
         if authority in known:
@@ -101,14 +101,14 @@ class Urls:
             return found
         canonical = found[0]
         if canonical[:path_at] == authority and canonical[path_at] == "/":
-            # As it is written it is canonical: most are met again.
+            # Remember the authority, which is canonical as written: most are met again.
             if len(known) >= _AUTHORITIES_KEPT:
                 known.clear()
             known.add(authority)
         return found
 
     def base(self, url: str) -> Base | Rejected:
-        """What the links of a page are relative to: its URL as it is written."""
+        """Make the base for the links of a page: its URL as it is written."""
         found = self.spelling(url)
         if isinstance(found, Rejected):
             return found
@@ -121,7 +121,7 @@ class Urls:
         try:
             parsed = can_ada.parse(url)
         except (ValueError, TypeError):
-            # TypeError: a lone surrogate, which no encoding has.
+            # TypeError: a lone surrogate.
             return Rejected("malformed" if "://" in url else "no_scheme")
         found = parsed.href
         if not found.startswith(("http://", "https://")):
@@ -146,7 +146,7 @@ class Urls:
             found, path_at = start + found[path_at:], len(start)
         if "/." in found or "/%2" in found:
             found = undotted(found, path_at)
-        # A search for each is faster than one regular expression for all.
+        # One search for each is faster than a regular expression for all.
         if (
             "?" in found
             or "%" in found
@@ -160,7 +160,7 @@ class Urls:
         return (found, "") if len(found) <= self._max_length else Rejected("too_long")
 
     def resolve(self, base: Base, link: str) -> Spelling | Rejected:
-        """The spelling of a link on a page: `spelling(base.join(link))`, but faster."""
+        """Do the same as `spelling(base.join(link))`, but faster."""
         if link.startswith(("http://", "https://")):
             return self.spelling(link)
         found = None
@@ -171,7 +171,7 @@ class Urls:
         return self.spelling(base.join(link)) if found is None else found
 
     def _plain(self, before: str, link: str, path_at: int) -> Spelling | Rejected | None:
-        """What has one path only behind a beginning that is canonical; None if it may not."""
+        """Append a path to a canonical beginning; None if the path needs a parser."""
         if "?" in link:
             plain = _PLAIN(link, path_at)
             if plain is None or "/." in plain[1]:
@@ -190,27 +190,29 @@ class Urls:
     def resolve_all(
         self, base: Base, links: Sequence[str]
     ) -> tuple[list[str | None], dict[str, str]]:
-        """The canonical URL of each link of a page, None for what leads to no other page.
+        """Do the same as `resolve` for all links of a page, but faster.
 
-        Then how those are written that are not written so, of several spellings the first. The same
-        as by `resolve`, but faster.
+        Returns the canonical URL of each link, None for links to no other page; and how URLs are
+        written that are not written in canonical form, of several spellings the first.
         """
-        # Which links have other characters than plain ones is found for all of them in one go.
-        rests = "\n".join(links).encode(errors="replace").translate(None, _PLAIN_CHARS).split(b"\n")
+        # One call finds the unusual characters of all links.
+        unusual = (
+            "\n".join(links).encode(errors="replace").translate(None, _PLAIN_CHARS).split(b"\n")
+        )
         longest = max(map(len, links), default=0)
-        if len(rests) != len(links) or len(base.authority) + longest > self._max_length:
-            # There is one with a line break, or that may be too long, or none at all.
-            rests = [b"?"] * len(links)
+        if len(unusual) != len(links) or len(base.authority) + longest > self._max_length:
+            # A link has a line break or may be too long, or there is no link.
+            unusual = [b"?"] * len(links)
         found: list[str | None] = []
         others: dict[str, str | None] = {}
-        # Place, URL and spelling.
+        # Position, canonical URL, and how it is written.
         written: list[tuple[int, str, str]] = []
         add, authority, authorities = found.append, base.authority, self._authorities
-        for link, rest in zip(links, rests, strict=True):
-            if not rest and link[:2] in _PLAIN_STARTS and "/." not in link:
+        for link, others_of in zip(links, unusual, strict=True):
+            if not others_of and link[:2] in _PLAIN_STARTS and "/." not in link:
                 add(authority + link)
                 continue
-            if rest in _IN_ABSOLUTE and "/." not in link:
+            if others_of in _IN_ABSOLUTE and "/." not in link:
                 path_at = link.find("/", 8)
                 if path_at > 0 and link[:path_at] in authorities:
                     add(link)
@@ -233,7 +235,7 @@ class Urls:
         return found, {url: part for place, url, part in written if first[url] == place}
 
     def _respelled(self, url: str, path_at: int) -> Spelling | Rejected:
-        """A parsed URL whose path or query may have more than one spelling."""
+        """Normalise the path and query of a parsed URL."""
         start, location = url[:path_at], url[path_at:]
         if (
             "[" in location
@@ -255,7 +257,7 @@ class Urls:
             shorter = _PATH_PARAMETER.sub(self._kept_path_parameter, path)
             if shorter != path:
                 found = self.spelling(f"{start}{shorter}{mark}{query}")
-                # "/..;jsessionid=1/" has become a dot segment, which servers may see in it: it is
+                # "/..;jsessionid=1/" has become a dot segment. Servers may see it as one, so it is
                 # resolved for robots.txt too.
                 if isinstance(found, Rejected) or _DOTS.search(shorter) is not None:
                     return found
@@ -265,27 +267,27 @@ class Urls:
         return start + spelled, part_of(location, spelled)
 
     def fingerprint(self, url: str, method: str = "GET", body: bytes = b"") -> int:
-        """64 bits that stand for a request in URL-seen; folded URLs share theirs."""
+        """Compute 64 bits that identify a request in URL-seen; folded URLs share theirs."""
         return fingerprint(folded(url, self._folds) if self._folds else url, method, body)
 
     def fingerprints(self, urls: Iterable[str]) -> list[int]:
-        """The same of many URLs that are only got."""
+        """Compute the fingerprints of GET requests for many URLs."""
         if self._folds:
             return [fingerprint(folded(url, self._folds)) for url in urls]
         return fingerprints(urls)
 
     def group_skip(self, url: str) -> int:
-        """How many leading characters of a canonical URL's host its politeness group leaves out."""
+        """Count the leading characters of a URL's host that are not in its politeness group."""
         return group_skip(url, self.registered_domain) if self._by_domain else 0
 
     def with_private_suffixes(self, private: bool) -> Urls:
-        """The same, with domains by this choice."""
+        """Return the same rules with or without private suffixes."""
         if private == self.rules.private_suffixes:
             return self
         return Urls(replace(self.rules, private_suffixes=private))
 
     def _query(self, query: str) -> str:
-        """The parameters that make a difference, by name; equal names keep their order."""
+        """Keep the parameters that matter, sorted by name; equal names keep their order."""
         kind_of = self._kind
         if "&" not in query and kind_of(query.partition("=")[0]) == "kept":
             # One parameter, as most queries have.
@@ -300,13 +302,13 @@ class Urls:
         if self._sorts and len(kept) > 1:
             in_order = sorted(names)
             if in_order != names:
-                # Stable: what has the same name stays as it was.
+                # Stable: parameters of the same name stay in order.
                 kept = [kept[i] for i in sorted(range(len(kept)), key=names.__getitem__)]
         return "&".join(kept)
 
     def _drops(self, name: str, value: str) -> bool:
         kind = self._kind(name)
-        return kind == "dropped" or (kind == "session" and is_session_id(value))
+        return kind != "kept" and (kind == "dropped" or is_session_id(value))
 
     def _kept_path_parameter(self, match: re.Match[str]) -> str:
         name, _, value = match[1].partition("=")
@@ -314,13 +316,13 @@ class Urls:
 
 
 def _plain_host(name: str) -> str | None:
-    """The host without the dot of a full name; None if it is too long or a part is empty."""
+    """Remove the final dot of a host; None if it is too long or a label is empty."""
     name = name.removesuffix(".")
     return name if len(name) <= _MAX_HOST and "" not in name.split(".") else None
 
 
 def undotted(url: str, path_at: int) -> str:
-    """A URL without dot segments; the parser leaves them behind a segment such as ".well-known"."""
+    """Resolve dot segments; the parser leaves those after a segment such as ".well-known"."""
     path, mark, query = url[path_at:].partition("?")
     if _DOTS.search(path) is None:
         return url
@@ -351,19 +353,22 @@ def _encoded(char: re.Match[str]) -> str:
 
 
 MAX_LENGTH = 2048
-# What may count as the same URL for URL-seen, though it is fetched as it was found.
+# Differences that URL-seen may ignore; URLs are still fetched as they were found.
 FOLDS = ("scheme", "www", "slash", "index", "case")
-# What shares one clock: a host, or all hosts of a registered domain.
+# What has one politeness clock: a host, or all hosts of a registered domain.
 GROUPS = ("host", "domain")
 
-# As servers make session ids: 26 letters and digits of PHP, 32 of others.
+# Session ids of servers: PHP's have 26 letters and digits, others 32.
 _SESSION_ID = re.compile(r"(?=.*[0-9])[0-9A-Za-z,-]{24,}")
 _NOTATION = re.compile(r"[^\s=&*;]+(?:\*|=id)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Names of query parameters, in lower case: whole, by their beginning, and if session ids."""
+    """Names of dropped query parameters, in lower case.
+
+    `sessions` are dropped only if their values look like session ids.
+    """
 
     names: frozenset[str]
     prefixes: tuple[str, ...]
@@ -390,7 +395,7 @@ class Parameters:
         return cls(frozenset(names), tuple(sorted(prefixes)), frozenset(sessions))
 
     def kind(self, name: str) -> str:
-        """What a parameter of this name is: "dropped", "session" (if its value is one), "kept"."""
+        """Classify a name: "dropped", "session" (dropped if its value is an id) or "kept"."""
         name = name.lower()
         if name in self.names or name.startswith(self.prefixes):
             return "dropped"
@@ -398,26 +403,26 @@ class Parameters:
 
 
 def is_session_id(value: str) -> bool:
-    """Does it look like what servers make up?"""
+    """Whether a value looks like a session id."""
     return _SESSION_ID.fullmatch(value) is not None
 
 
 @cache
 def dropped_parameters(more: tuple[str, ...] = ()) -> Parameters:
-    """The bundled list, and more in its notation."""
+    """Read the bundled list, and more lines in its notation."""
     bundled = files(__package__).joinpath("dropped_parameters.txt").read_text(encoding="utf-8")
     return Parameters.parse([*bundled.splitlines(), *more])
 
 
 @dataclass(frozen=True, slots=True)
 class UrlRules:
-    """How the URLs of a crawl are spelled, told apart and grouped. The same in every process."""
+    """Options of Urls. Every process of a crawl must have the same."""
 
     max_length: int = MAX_LENGTH
     sort_query: bool = True
     dropped: Parameters = field(default_factory=dropped_parameters)
     fold: frozenset[str] = frozenset()
     group_by: str = "host"
-    # Whether domains end below private suffixes too, as github.io. No setting: crawls that began
-    # with a version that did not know these go on without.
+    # Whether private suffixes such as github.io count. Not a setting: crawls that began with a
+    # version without them go on without.
     private_suffixes: bool = True

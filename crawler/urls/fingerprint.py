@@ -1,4 +1,4 @@
-"""What URL-seen knows a request by: a fingerprint, of a folded URL if so configured. Pure."""
+"""Fingerprints that identify requests in URL-seen, of folded URLs if so configured. Pure."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from collections.abc import Set as AbstractSet
 
 import xxhash
 
-# In the place of a method: a sitemap is read even if its URL was linked to and fetched as a page.
+# Used as a method, so that a sitemap is read even if its URL was fetched as a page.
 SITEMAP = "SITEMAP"
 _INDEX = re.compile(r"/(?:index|default)\.(?:html?|xhtml|php|aspx?|jsp|cgi)$", re.IGNORECASE)
 
 
 def fingerprint(url: str, method: str = "GET", body: bytes = b"") -> int:
-    """64 bits that stand for a request: its method, canonical URL and body."""
+    """Compute 64 bits that identify a request: its method, canonical URL and body."""
     if method == "GET" and not body:
         return xxhash.xxh3_64_intdigest(b"GET %b\n" % url.encode())
     return xxhash.xxh3_64_intdigest(f"{method} {url}\n".encode() + body)
 
 
 def fingerprints(urls: Iterable[str]) -> list[int]:
-    """Those of many URLs that are only got."""
+    """Compute the fingerprints of GET requests for many URLs."""
     digest = xxhash.xxh3_64_intdigest
     return [digest(b"GET %b\n" % url.encode()) for url in urls]
 
 
 def folded(url: str, folds: AbstractSet[str]) -> str:
-    """What near-duplicates of a canonical URL have in common; no URL to fetch.
+    """Make similar canonical URLs equal; the result is for fingerprints only.
 
     scheme: http and https.  www: with or without www.  slash: with or without one at the end.
-    index: /index.html and the like, and their folder.  case: of the path and query.
+    index: /index.html and its like, and their folder.  case: of the path and query.
     """
     location, mark, query = url.partition("?")
     scheme, _, rest = location.partition("://")

@@ -1,6 +1,6 @@
-"""Make the links of a page absolute, as browsers do. Pure; `canonical` does the rest.
+"""Make the links of a page absolute, as browsers do. Pure.
 
-Also the check of a redirect's target before its URL is read.
+Also the check of a redirect's target before its URL is parsed.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
-# What a browser cuts off around a link, and out of it.
+# Characters that browsers remove around a link, and inside it.
 _BLANKS = "".join(map(chr, range(0x21)))
 _LINE_BREAKS = re.compile(r"[\t\r\n]")
 
 
 class Base:
-    """A URL that links are relative to, canonical but perhaps for its path and query.
+    """Base URL of relative links. Its scheme and host are canonical.
 
-    `is_canonical` says whether its path is canonical as well.
+    `is_canonical` says whether its path is canonical too.
     """
 
     __slots__ = ("_page", "_path", "_scheme", "authority", "folder", "is_canonical")
@@ -30,11 +30,11 @@ class Base:
         self.is_canonical = is_canonical
 
     def join(self, link: str) -> str:
-        """A link on the page, made absolute."""
+        """Make a link of the page absolute."""
         if link.startswith(("http://", "https://")):
             return link
         first = link[:1]
-        # Letters and digits are no blanks: most links need no closer look.
+        # Most links begin with a letter or digit and need no further checks.
         if first == "/" and link[1:2].isalnum():
             return self.authority + link
         if first.isalnum() and ":" not in link:
@@ -62,16 +62,16 @@ class Base:
 
 
 def join(base: str, link: str) -> str:
-    """A link on a page at the canonical URL `base`, made absolute."""
+    """Make a link absolute on the page at the canonical URL `base`."""
     return Base(base).join(link)
 
 
-# More than any name has, with a user and a port; to read one that is longer takes seconds.
+# Longer than any name with a user and a port. Parsing a longer one takes seconds.
 _AUTHORITY_MAX = 1000
 _AUTHORITY = re.compile(rb"\s*(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?[/\\]{2}([^/\\?#]*)")
 
 
 def leads_nowhere(location: bytes) -> bool:
-    """Is the host of a Location header longer than any name?"""
+    """Whether the host of a Location header is longer than any name."""
     found = _AUTHORITY.match(location)
     return found is not None and len(found[1]) > _AUTHORITY_MAX

@@ -1,6 +1,6 @@
-"""How a URL is written where that is not its canonical form, in as few characters as will do. Pure.
+"""How a URL is written, if that is not its canonical form, in few characters. Pure.
 
-A URL is judged by robots.txt and fetched as it is written: with all of its parameters, in their
+A URL is fetched, and checked against robots.txt, as it is written: with all parameters in their
 order. Scheme, host and port are those of the canonical form, and there are no dot segments.
 
     (empty)       as the canonical form
@@ -19,7 +19,7 @@ _UPPER_ESCAPE = re.compile(r"%(?:[A-F]|[0-9a-f][A-F])")
 
 
 def part_of(location: str, canonical: str) -> str:
-    """What is to be kept of a path with its query, beside its canonical form."""
+    """Return what must be kept of a path with query, in addition to its canonical form."""
     if location == canonical:
         return ""
     path, mark, query = location.partition("?")
@@ -31,7 +31,7 @@ def part_of(location: str, canonical: str) -> str:
 
 
 def written_url(canonical: str, part: str) -> str:
-    """The URL as it is written, by its canonical form and what was kept."""
+    """Restore the URL as written from its canonical form and the kept part."""
     if not part:
         return canonical
     if part[0] == "?":
@@ -42,7 +42,7 @@ def written_url(canonical: str, part: str) -> str:
 
 
 def with_fragment(canonical: str, part: str, fragment: str) -> str:
-    """What is kept of a URL that has a fragment, for spiders. With it alone it is as canonical."""
+    """Add a fragment, which spiders want, to the kept part; not if nothing else is kept."""
     if not part or not fragment:
         return part
     if part == LOWER_ESCAPES:

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simhash import Simhash
 
-from crawler.dedup.simhash import BITS, distance, hashes_of, majority, words_of
+from crawler.dedup.simhash import distance, hashes_of, majority, words_of
 from crawler.dedup.simhash import simhash as simhash_of_hashes
+
+BITS = 64
 
 WORDS = [f"word{number}".encode() for number in range(2000)]
 

@@ -1,10 +1,10 @@
-"""Bare ampersands of XML are mended, whatever pieces it comes in, and only where they are wrong."""
+"""Bare ampersands of XML are repaired in any pieces, and only where they are wrong."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.parsing.feeds import Ampersands, mended, read_feed
+from crawler.parsing.feeds import Ampersands, read_feed, repaired
 from crawler.parsing.sitemap import read
 
 CASES = [
@@ -30,7 +30,7 @@ def in_pieces(document: bytes, size: int) -> bytes:
 
 @pytest.mark.parametrize(("text", "wanted"), CASES)
 def test_what_is_no_reference_becomes_one_outside_of_cdata(text: str, wanted: str) -> None:
-    assert mended(text.encode()) == wanted.encode()
+    assert repaired(text.encode()) == wanted.encode()
     for size in range(1, 16):
         assert in_pieces(text.encode(), size) == wanted.encode()
 
@@ -38,7 +38,7 @@ def test_what_is_no_reference_becomes_one_outside_of_cdata(text: str, wanted: st
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_what_has_two_bytes_a_character_is_left_alone(encoding: str) -> None:
     document = "<a>x&y</a>".encode(encoding)
-    assert mended(document) == document
+    assert repaired(document) == document
     assert in_pieces(document, 1) == document
 
 
@@ -48,9 +48,9 @@ _PARTS = st.sampled_from(["&", "amp;", "#38;", "<![CDATA[", "]]>", "]", "<", "!"
 @given(st.lists(_PARTS, max_size=30), st.integers(1, 12))
 def test_pieces_make_no_difference(parts: list[str], size: int) -> None:
     document = "".join(parts).encode()
-    assert in_pieces(document, size) == mended(document)
+    assert in_pieces(document, size) == repaired(document)
     # Once is enough.
-    assert mended(mended(document)) == mended(document)
+    assert repaired(repaired(document)) == repaired(document)
 
 
 ADDRESSES = ["/?x=1&y=2", "/?x=1&amp;y=2", "<![CDATA[/?x=1&y=2]]>", " <![CDATA[/?x=1&y=2]]> "]
