@@ -1,8 +1,7 @@
-"""Apply what people said of single hosts (HOST_RULES) to their URLs. Downloader middleware.
+"""Apply HOST_RULES: blocked hosts, page budgets, parallel fetches. Downloader middleware.
 
-Delays are applied where a fetch ends, see politeness/host_delays.py; this is about hosts that are
-not crawled, or not to the end, and about how many fetches a host may have: the frontier keeps that
-for the fleet.
+Budgets and parallelism are written to the frontier, which applies them for the whole fleet. Delays
+are applied at the end of a fetch, see politeness/host_delays.py.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-_TOLD_MAX = 10_000
+_WRITTEN_MAX = 10_000
 _AWAY_WAIT_MS = 2000
 
 
 class HostRulesMiddleware:
-    """Before any other contact with the host, its robots.txt and DNS included."""
+    """Downloader middleware before any contact with the host, including its robots.txt and DNS."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._rules = HostDelays.of(crawler).rules
-        # Hosts whose budget and parallelism the frontier knows.
-        self._told: OrderedDict[str, None] = OrderedDict()
+        # Hosts whose budget and parallelism are written to the frontier.
+        self._written: OrderedDict[str, None] = OrderedDict()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -47,26 +46,26 @@ class HostRulesMiddleware:
         if rule.blocked:
             self._crawler.stats.inc_value("host_rules/blocked")
             raise Forbidden(Forbidden.BY_HOST_RULES, f"HOST_RULES block {lease.entry.host}")
-        orders = {
+        options = {
             name: value
             for name, value in (("budget", rule.budget), ("parallelism", rule.parallelism))
             if value is not None
         }
-        if not orders or lease.entry.host in self._told:
+        if not options or lease.entry.host in self._written:
             return None
         scheduler = Scheduler.of(self._crawler)
         try:
             control = await CrawlControl.open(
                 await Servers.of(self._crawler).redis(), scheduler.crawl
             )
-            state = await control.host(lease.entry.host, **orders)
+            state = await control.host(lease.entry.host, **options)
         except RedisAway:
             return scheduler.leases.put_off(request, _AWAY_WAIT_MS)
-        self._told[lease.entry.host] = None
-        if len(self._told) > _TOLD_MAX:
-            self._told.popitem(last=False)
+        self._written[lease.entry.host] = None
+        if len(self._written) > _WRITTEN_MAX:
+            self._written.popitem(last=False)
         if rule.budget is not None and state.pages >= rule.budget:
-            # Claimed before the frontier knew; the others are dropped there.
+            # Claimed before the budget was written. The frontier drops the other URLs.
             self._crawler.stats.inc_value("host_rules/over_budget")
             text = f"HOST_RULES let {rule.budget} pages of {lease.entry.host} through"
             raise Forbidden(Forbidden.BY_HOST_RULES, text)

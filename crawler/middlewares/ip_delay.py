@@ -1,7 +1,7 @@
-"""Let hosts that share an address wait for each other (IP_DELAY). Downloader middleware.
+"""Keep IP_DELAY between fetches from hosts that share an address. Downloader middleware.
 
-The frontier knows hosts, not where they are. A host whose address must rest is handed back to it,
-and is next in line when its turn has come. The fetch of a robots.txt waits in the same way.
+The frontier keeps the delays of hosts, but does not know their addresses. A URL whose address was
+contacted too recently is put off. The fetch of a robots.txt waits in the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class IpDelay:
-    """After robots.txt has spoken and proxies are known: what comes now is the fetch."""
+    """Downloader middleware right before the fetch: robots.txt allows it, the proxy is known."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler

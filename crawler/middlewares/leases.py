@@ -1,15 +1,17 @@
 """Settle the lease of each response when all that came of it is safe. Spider middleware.
 
 The requests of a callback go to the frontier in batches. A lease is done when the callback's output
-is exhausted, its requests are acknowledged by Redis and its items are scraped or dropped; an error
-in the callback or in a pipeline puts the URL off, and buries it after the last attempt. NotStored
-of a pipeline costs no attempt.
+is exhausted, Redis has acknowledged its requests, and its items are scraped or dropped. An error in
+the callback or in a pipeline fails the URL: it is retried, and given up after the last attempt.
+NotStored of a pipeline hands the URL back, and does not count as an attempt.
 """
 
 from __future__ import annotations
 
 from asyncio import CancelledError
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,29 +37,24 @@ def _request_of(response: Response) -> Request:
     return response.request
 
 
+@dataclass(slots=True)
 class _Account:
-    """What is still open for one lease."""
+    """Outputs of the callback of one lease that are not finished yet."""
 
-    __slots__ = (
-        *("exhausted", "failed", "iterating", "lease", "no_page", "not_stored", "open_items"),
-        "page",
-    )
-
-    def __init__(self, lease: Lease, *, page: bool, no_page: str) -> None:
-        self.lease = lease
-        self.page = page
-        # The stat that counts why there is none.
-        self.no_page = no_page
-        self.open_items = 0
-        # Its output is being read: an error in it is seen there.
-        self.iterating = False
-        self.exhausted = False
-        self.failed: str | None = None
-        self.not_stored = False
+    lease: Lease
+    page: bool
+    # The stat that counts why there is no page.
+    no_page: str
+    open_items: int = 0
+    # The output is being read: an error in it is noticed there.
+    iterating: bool = False
+    exhausted: bool = False
+    failed: str | None = None
+    not_stored: bool = False
 
 
 class Leases:
-    """Nearest to the engine: it sees what the other spider middlewares let through."""
+    """Spider middleware nearest to the engine: it gets what the others let through."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -74,11 +71,14 @@ class Leases:
         crawler.signals.connect(leases._cancelled, signals.spider_error)
         return leases
 
+    @cached_property
+    def _scheduler(self) -> Scheduler:
+        return Scheduler.of(self._crawler)
+
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        # The engine takes what start() gives as fast as it comes, whether Redis is there or not.
-        adder = Scheduler.of(self._crawler).adder
+        # The engine reads start() as fast as it can, even while Redis is away.
         async for output in start:
-            await adder.room()
+            await self._scheduler.adder.room()
             yield output
 
     async def process_spider_output(
@@ -87,10 +87,10 @@ class Leases:
         account = self._open_account(response)
         if account is not None:
             account.iterating = True
-        # An errback settles the lease itself, at its end: its requests must be safe by then.
+        # An errback settles the lease itself, at its end. Its requests must be safe by then.
         batch = 1 if getattr(_request_of(response).errback, "draining", False) else ADD_MAX
         requests: list[Request] = []
-        # The time that the callback takes, without that of whoever takes its output.
+        # The time in the callback, without the time in the consumers of its output.
         spent_s, since_s = 0.0, perf_counter()
         try:
             async for output in result:
@@ -101,7 +101,7 @@ class Leases:
                         await self._add(requests, account)
                         requests = []
                 elif output is not None:
-                    # Nothing is no item: nobody would ever say that it was scraped.
+                    # None is not an item: no signal would ever say that it was scraped.
                     if account is not None:
                         account.open_items += 1
                     yield output
@@ -109,7 +109,7 @@ class Leases:
             self._observe(spent_s + perf_counter() - since_s)
             await self._add(requests, account)
         except Exception as error:
-            # What came before it counts, as in Scrapy.
+            # What the callback gave before its error counts, as in Scrapy.
             try:
                 await self._add(requests, account)
             finally:
@@ -125,19 +125,19 @@ class Leases:
             self._fail(account, exception)
 
     def _cancelled(self, failure: Failure, response: Response | Failure | None) -> None:
-        """What a callback waited for was cancelled, which middlewares are not told of."""
+        """Fail the lease of a callback that was cancelled: Scrapy calls no middleware then."""
         if isinstance(failure.value, CancelledError) and isinstance(response, Response):
             self._fail(self._open_account(response), failure.value)
 
     def _open_account(self, response: Response) -> _Account | None:
         lease: Lease | None = response.meta.get(LEASE)
-        if lease is None or not Scheduler.of(self._crawler).leases.holds(lease):
+        if lease is None or not self._scheduler.leases.holds(lease):
             return None
         account = self._accounts.get(lease.key)
         if account is None:
             there, is_page = 200 <= response.status < 300, lease.entry.kind is Kind.PAGE
             no_page = no_page_stat(response) if is_page and not there else ""
-            account = _Account(lease, page=there and is_page, no_page=no_page)
+            account = _Account(lease, there and is_page, no_page)
             self._accounts[lease.key] = account
         return account
 
@@ -146,7 +146,7 @@ class Leases:
     async def _add(self, requests: list[Request], account: _Account | None) -> None:
         if not requests:
             return
-        scheduler = Scheduler.of(self._crawler)
+        scheduler = self._scheduler
         parent = account.lease.entry.id if account is not None else 0
         listened = bool(list(getAllReceivers(self._crawler, signals.request_scheduled)))
         plain: list[Entry] = []
@@ -163,7 +163,7 @@ class Leases:
             await scheduler.add(forced, "force")
 
     def _ignored(self, request: Request) -> bool:
-        """Do what the engine does for each request: others may veto it."""
+        """Send request_scheduled, as the engine does, and tell if a handler refused the request."""
         answers = self._crawler.signals.send_catch_log(
             signals.request_scheduled,
             request=request,
@@ -211,7 +211,7 @@ class Leases:
         if not account.exhausted or account.open_items > 0:
             return
         self._accounts.pop(account.lease.key, None)
-        scheduler = Scheduler.of(self._crawler)
+        scheduler = self._scheduler
         again = scheduler.recrawls.take(account.lease)
         if not scheduler.leases.holds(account.lease):
             # Its errback may be settling it, as for an answer that is no page.

@@ -1,9 +1,9 @@
-"""Tell the frontier when a fetch ended and how long its host rests. Downloader middleware."""
+"""Release a host when a fetch ended, with the delay to its next one. Downloader middleware."""
 
 from __future__ import annotations
 
 import logging
-from functools import partial
+from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
@@ -32,7 +32,7 @@ _STARTED = "fetch_started"
 
 
 class PolitenessMiddleware:
-    """Nearest to the downloader, so that it times the fetch and nothing else."""
+    """Downloader middleware nearest to the downloader, so that it times only the fetch."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -41,22 +41,26 @@ class PolitenessMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        _tell_of_another_clock(crawler.settings)
+        _warn_of_other_delays(crawler.settings)
         middleware = cls(crawler)
         crawler.signals.connect(middleware._opened, signals.spider_opened)
         return middleware
 
     async def _opened(self) -> None:
         await self._host_delays.open()
-        Scheduler.of(self._crawler).options_watcher.subscribe(self._obey)
+        self._scheduler.options_watcher.subscribe(self._use)
 
-    def _obey(self, now: CrawlOptions) -> None:
+    @cached_property
+    def _scheduler(self) -> Scheduler:
+        return Scheduler.of(self._crawler)
+
+    def _use(self, now: CrawlOptions) -> None:
         self._host_delays.delays = now.host_delays
 
     def process_request(self, request: Request) -> Request | None:
         lease = request.meta.get(LEASE)
         if lease is not None:
-            leases = Scheduler.of(self._crawler).leases
+            leases = self._scheduler.leases
             if not leases.may_fetch(lease):
                 # Another process may be fetching from this host by now.
                 return leases.put_off(request, 0)
@@ -103,20 +107,20 @@ class PolitenessMiddleware:
             crawl_delay_s=request.meta.get(CRAWL_DELAY, 0.0),
             unanswered=unanswered,
         )
-        Scheduler.of(self._crawler).leases.release(lease, delay.ms, usual=delay.is_usual)
+        self._scheduler.leases.release(lease, delay.ms, usual=delay.is_usual)
         return lease
 
 
-def _tell_of_another_clock(settings: BaseSettings) -> None:
-    """Warn of Scrapy's own delays: they come on top, and count as time that a host took."""
+def _warn_of_other_delays(settings: BaseSettings) -> None:
+    """Warn of Scrapy's own delays: they are added, and make hosts look slow."""
     for name, is_on in (
         ("DOWNLOAD_DELAY", settings.getfloat("DOWNLOAD_DELAY") > 0),
         ("AUTOTHROTTLE_ENABLED", settings.getbool("AUTOTHROTTLE_ENABLED")),
     ):
         if is_on:
             logger.warning(
-                "%s is %s: Scrapy waits in each process, on top of the frontier's clock, and hosts "
-                "look slow. Take it out of your settings; DELAY_MIN and DELAY_FACTOR are for the "
-                "whole fleet",
+                "%s is %s: Scrapy waits in each process, on top of the frontier's delays, and "
+                "hosts look slow. Remove it from your settings; DELAY_MIN and DELAY_FACTOR apply "
+                "to the whole fleet",
                 *(name, settings[name]),
             )

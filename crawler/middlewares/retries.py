@@ -1,4 +1,4 @@
-"""Repeat fetches whose status says so, by way of the frontier. Downloader middleware."""
+"""Retry the statuses of RETRY_HTTP_CODES, through the frontier. Downloader middleware."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Retries:
-    """Nearest to the engine: every other middleware has seen the response before."""
+    """Downloader middleware nearest to the engine: all others get the response before."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._statuses = frozenset(value(crawler.settings, "RETRY_HTTP_CODES"))
-        # Who sets it has decided what becomes of bodies that broke off.
+        # A user who sets it has decided what to do with truncated bodies.
         self._keeps_truncated = not crawler.settings.getpriority("DOWNLOAD_FAIL_ON_DATALOSS")
 
     @classmethod
@@ -32,7 +32,7 @@ class Retries:
     def process_request(self, request: Request) -> None:
         lease = request.meta.get(LEASE) if self._keeps_truncated else None
         if lease is not None and Scheduler.of(self._crawler).failures.is_last(lease):
-            # A body that ends too early every time is kept as far as it came.
+            # A body that is truncated at every attempt is kept.
             request.meta.setdefault("download_fail_on_dataloss", False)
 
     def process_response(self, request: Request, response: Response) -> Response | Request:

@@ -47,6 +47,8 @@ from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.retry_policy import Bury, Retry
 from crawler.servers.health import LEASES, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway
+from crawler.util.backoff import Backoff
+from crawler.util.breaker import Breaker
 from crawler.util.request_meta import LEASE
 from crawler.util.tasks import end
 
@@ -61,6 +63,8 @@ _IDLE_MAX_S = 1.0
 # Time for another process to move a URL, between two checks for the end of the crawl.
 _CHECK_AGAIN_S = 0.05
 _FAILED_S = 5.0
+# Between two claims from a shard whose server does not answer.
+_BACKOFF = Backoff(0.1, 5.0, jitter=-0.5)
 
 
 class LeasePool:
@@ -108,7 +112,9 @@ class LeasePool:
         self._claim_ids: dict[int, str] = {}
         self._claim_soon = asyncio.Event()
         self._checked_s = 0.0
-        self._backoff, self._standstill = ShardBackoff(), Standstill()
+        self._standstill = Standstill()
+        # Breakers of the shards whose server does not answer.
+        self._away: dict[int, Breaker] = {}
         self._paused = False
         self._task: asyncio.Task[None] | None = None
 
@@ -221,7 +227,7 @@ class LeasePool:
         if round_.due or round_.more:
             return 0
         is_idle = not self._held and self.outbox.empty and not self._hooks.starting()
-        if not round_.leases and is_idle and not self._backoff:
+        if not round_.leases and is_idle and not self._away:
             verdict = await self.completion.check(round_)
             if verdict is Verdict.CHECK_AGAIN:
                 return _CHECK_AGAIN_S
@@ -232,21 +238,23 @@ class LeasePool:
     async def _claim_round(self, room: int) -> Round:
         round_ = Round()
         room, max_pages = await self.completion.allowance(round_, room)
-        for shard in filter(self._backoff.is_due, self.shard_order):
+        for shard in list(self.shard_order):
             if round_.leases >= room:
                 break
+            if not self._may_ask(shard):
+                continue
             async with self.lock:
-                if not self._backoff.is_due(shard) or not self.is_alive(shard):
+                if not self._may_ask(shard) or not self.is_alive(shard):
                     # This process may be about to take a new name: no beat would keep the lease.
                     continue
                 try:
                     claim = await self._claim(shard, room - round_.leases, max_pages)
                 except RedisAway as error:
                     # The other shards' servers may be there.
-                    self._backoff.failed(shard)
+                    self._breaker(shard).failed(monotonic(), random.random())
                     self._health.failed(LEASES, error)
                     continue
-                self._backoff.worked(shard)
+                self._away.pop(shard, None)
                 self.claimed(claim.leases)
                 self.completion.page_limit.claimed(len(claim.leases))
             round_.take(shard, claim)
@@ -254,6 +262,12 @@ class LeasePool:
                 # At once: the next shard's server may be away.
                 self._hooks.wake()
         return round_
+
+    def _may_ask(self, shard: int) -> bool:
+        return shard not in self._away or monotonic() >= self._away[shard].retry_at
+
+    def _breaker(self, shard: int) -> Breaker:
+        return self._away.setdefault(shard, Breaker(1, backoff=_BACKOFF))
 
     async def _claim(self, shard: int, n: int, max_pages: int) -> Claim:
         # The same id until an answer came: Redis repeats a claim whose reply was lost.
@@ -408,7 +422,7 @@ class LeasePool:
             self.claim_soon()
         for each in range(len(self._alive_until)) if shard is None else (shard,):
             self._alive_until[each] = until
-            self._backoff.worked(each)
+            self._away.pop(each, None)
         if self._ready:
             self._hooks.wake()
 
@@ -418,7 +432,7 @@ class LeasePool:
         If it is the only one, claims find out for themselves, and delay nobody.
         """
         if self._frontier.shards > 1:
-            self._backoff.failed(shard, until=math.inf)
+            self._breaker(shard).retry_at = math.inf
 
     @property
     def held(self) -> int:
@@ -451,37 +465,6 @@ class LeasePool:
     def in_flight(self) -> Iterable[Lease]:
         """Leases whose hosts this process occupies."""
         return list(self._in_flight.values())
-
-
-_WAIT_S = 0.1
-_WAIT_MAX_S = 5.0
-
-
-class ShardBackoff:
-    """Shards whose server does not answer, and when to ask each again."""
-
-    def __init__(self) -> None:
-        # By shard: when to ask it again, and how long that wait is.
-        self._away: dict[int, tuple[float, float]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._away)
-
-    def is_due(self, shard: int) -> bool:
-        """Is it worth asking this shard now?"""
-        return shard not in self._away or self._away[shard][0] <= monotonic()
-
-    def failed(self, shard: int, *, until: float | None = None) -> None:
-        """Wait twice as long as before, or until a given time, before this shard is asked again."""
-        before = self._away.get(shard, (0.0, 0.0))[1]
-        wait_s = min(max(_WAIT_S, 2 * before), _WAIT_MAX_S)
-        if until is None:
-            until = monotonic() + wait_s * (1 + random.random()) / 2
-        self._away[shard] = (until, wait_s)
-
-    def worked(self, shard: int) -> None:
-        """Ask this shard again as usual: its server answered."""
-        self._away.pop(shard, None)
 
 
 # Longer than what a server can lose: a second of its append-only file, or a failover.

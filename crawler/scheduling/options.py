@@ -8,7 +8,6 @@ and refused if they could run forever. OptionsWatcher has the current options of
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -187,12 +186,6 @@ def new_seed_domains(current: CrawlOptions, urls: Iterable[str]) -> list[str]:
     return sorted(new)[:room]
 
 
-@lru_cache(maxsize=4)
-def _read(text: str) -> CrawlOptions:
-    """Read options from JSON. Cached, so that a mistake in them is logged once."""
-    return CrawlOptions().changed(json.loads(text))
-
-
 # --- one value ------------------------------------------------------------------------------------
 
 
@@ -327,8 +320,8 @@ class OptionsWatcher:
                     *(name, value, before[name]),
                 )
         await control.set_options(given)
-        self._shared = await control.shared_options()
-        self._use(await self._read())
+        shared = await control.shared_options()
+        self._use(await self._read(shared), shared)
         self._task = asyncio.get_running_loop().create_task(self._refresh_forever())
 
     async def close(self) -> None:
@@ -347,19 +340,19 @@ class OptionsWatcher:
         if shared.version < self._shared.version:
             logger.warning("Redis lost options of the crawl; writing them again")
             await self._control.restore_options(self._shared)
-        else:
-            self._shared = shared
-        now = await self._read()
+            shared = self._shared
+        now = await self._read(shared)
         for name in _CHECKS:
             if getattr(now, name) != getattr(self.options, name):
                 logger.info("%s was changed to %r", name, getattr(now, name))
-        self._use(now)
+        self._use(now, shared)
 
     async def note_seeds(self, entries: Sequence[Entry]) -> None:
         """Share the domains of new seeds, for the scope "seeds"."""
         new = new_seed_domains(self.options, (entry.url for entry in entries))
         if new:
-            self._use(replace(self.options, seed_domains=self.options.seed_domains.union(new)))
+            domains = self.options.seed_domains.union(new)
+            self._use(replace(self.options, seed_domains=domains), self._shared)
             # If Redis is away, the next refresh writes them.
             with suppress(*RedisAway):
                 await self._control.add_seed_domains(new)
@@ -376,21 +369,24 @@ class OptionsWatcher:
                 # A process must not stop following its options.
                 logger.exception("The crawl's options could not be read; trying again")
 
-    async def _read(self) -> CrawlOptions:
+    async def _read(self, shared: SharedOptions) -> CrawlOptions:
         """Make options of the shared values, and of the domains of seeds if they count."""
-        now = _read(json.dumps(self._shared.values, sort_keys=True))
-        control, domains = self._control, self.options.seed_domains
+        now, control, domains = self.options, self._control, self.options.seed_domains
+        if shared != self._shared:
+            # Only then, so that a mistake in them is logged once.
+            now = CrawlOptions().changed(shared.values)
         # Domains are only ever added, so their number says whether there are new ones.
         if now.scope == "seeds" and await control.count_seed_domains() != len(domains):
-            shared = frozenset(await control.seed_domains())
-            if not domains <= shared:
+            noted = frozenset(await control.seed_domains())
+            if not domains <= noted:
                 # Redis was away when they were noted.
-                await control.add_seed_domains(sorted(domains - shared))
-            domains |= shared
+                await control.add_seed_domains(sorted(domains - noted))
+            domains |= noted
         private_suffixes = control.urls.rules.private_suffixes
         return replace(now, seed_domains=domains, private_suffixes=private_suffixes)
 
-    def _use(self, now: CrawlOptions) -> None:
+    def _use(self, now: CrawlOptions, shared: SharedOptions) -> None:
+        self._shared = shared
         if now != self.options:
             self.options = now
             self.scope = now.url_filter(self._skipped_extensions)

@@ -1,10 +1,10 @@
-"""A scheduler that only writes down what components ask of it."""
+"""A scheduler without servers, which records what components do with leases and URLs."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 
 from crawler.errors import NotStored
@@ -13,12 +13,9 @@ from crawler.frontier.entry import decode
 from crawler.scheduler import Scheduler
 from crawler.scheduling.adder import SeenCache, UrlAdder
 from crawler.scheduling.failures import Failures
-from crawler.scheduling.notices import KnownStarts
-from crawler.scheduling.options import OptionsWatcher
-from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.retry_policy import Bury, Retry, RetryPolicy
 from crawler.servers.health import GaveUp
-from crawler.urls import DEFAULT, fingerprint
+from crawler.urls import fingerprint
 from crawler.util.request_meta import LEASE
 from tests.support.crawlers import project_crawler
 
@@ -84,20 +81,18 @@ class FakeLeases:
 
 
 class WritingScheduler(Scheduler):
-    """Writes down what is added; see FakeLeases for the rest."""
+    """The real scheduler, with fakes in the place of what its `open` connects to servers."""
 
     leases: FakeLeases  # type: ignore[assignment]
 
     def __init__(self, *, retry_times: int = 3) -> None:
-        self.crawl = "crawl"
-        self.is_scoped = False
-        self.thresholds = [80, 60, 40, 20]
-        self.urls = DEFAULT
+        crawler = project_crawler(CRAWL="crawl")
+        crawler.spider = Spider("any")
+        super().__init__(crawler)
         self.added: list[Entry] = []
         # To each of them.
         self.answer = "1"
         self.leases = FakeLeases()
-        self.recrawls = Recrawls()
         # What there was no file descriptor for.
         self.out_of_sockets: list[str] = []
         self.failures = Failures(
@@ -107,8 +102,6 @@ class WritingScheduler(Scheduler):
             lambda: self.adder.arrival(),  # noqa: PLW0108 - tests replace it
             lambda error: self.out_of_sockets.append(str(error)),
         )
-        self.options_watcher = OptionsWatcher()
-        self.known_starts = KnownStarts(self.crawl, "", lambda _name, _by: None)
         # Asked for its shards only; it has no server.
         self.frontier = Frontier(None, self.crawl)
         # Asked for what it knows only, which is what `added` has; it has no outbox.

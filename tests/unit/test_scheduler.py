@@ -44,7 +44,6 @@ class RedirectedScheduler(WritingScheduler):
     def __init__(self, urls: Urls) -> None:
         super().__init__()
         self.urls = urls
-        self._spider = Spider(name="any")
         self.sent = _Discoveries()
         self.adder = self.sent  # type: ignore[assignment]
         self._engine = _Engine()  # type: ignore[assignment]

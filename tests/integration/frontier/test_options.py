@@ -47,7 +47,6 @@ async def test_weights_are_an_option_of_the_fleet(
 async def test_a_wrong_option_is_told_once_and_left_out(
     control: CrawlControl, caplog: pytest.LogCaptureFixture
 ) -> None:
-    options._read.cache_clear()
     options_watcher = await opened(control)
     await control.set_options({"include": ["("], "max_pages": 7})
     with caplog.at_level(logging.WARNING):

@@ -4,14 +4,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from scrapy import Request, Spider
+from scrapy import Request
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from crawler.errors import NotStored
 from crawler.frontier import Kind, Lease
 from crawler.middlewares.leases import Leases
-from crawler.scheduling.notices import Rejections
 from crawler.scheduling.retry_policy import Retry
 from crawler.util.request_meta import LEASE
 from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
@@ -89,8 +88,6 @@ async def test_what_a_callback_gave_before_it_failed_counts() -> None:
         yield Request("http://h.test/found")
         raise ValueError("late")
 
-    scheduler._spider = Spider("a")
-    scheduler._rejections = Rejections(lambda _name, _by: None)
     response = Response(URL, request=Request(URL, meta={LEASE: lease_of(URL)}))
     with pytest.raises(ValueError, match="late"):
         _ = [item async for item in leases.process_spider_output(response, failing())]

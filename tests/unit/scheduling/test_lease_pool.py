@@ -1,0 +1,123 @@
+"""Leases are settled once: put off by a middleware, or when what came of them is safe."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scrapy import Request
+
+from crawler.errors import NotStored
+from crawler.frontier import Frontier, Lease
+from crawler.scheduling.completion import CompletionLimits
+from crawler.scheduling.engine import EngineHooks
+from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.recrawls import Recrawls
+from crawler.scheduling.retry_policy import Bury, Retry
+from crawler.servers.health import GaveUp, redis_health
+from crawler.util.request_meta import LEASE
+from tests.unit.schedulers import lease_of
+
+
+class RecordingOutbox:
+    """Takes the verbs of leases; sends nothing."""
+
+    def __init__(self) -> None:
+        self.verbs: list[str] = []
+
+    def __getattr__(self, verb: str) -> Callable[..., None]:
+        return lambda *_arguments, **_more: self.verbs.append(verb)
+
+
+class Pool:
+    """A lease pool that holds one lease, and counts."""
+
+    def __init__(self) -> None:
+        async def nothing() -> int:
+            return 0
+
+        self.counted: list[str] = []
+        hooks = EngineHooks(lambda: 0, lambda: None, nothing, count=self.counted.append)
+        frontier, health = Frontier(None, "crawl"), redis_health()
+        self.leases = LeasePool(frontier, health, CompletionLimits(), hooks, Recrawls())
+        self.outbox = RecordingOutbox()
+        self.leases.outbox = self.outbox  # type: ignore[assignment]
+        self.lease: Lease = lease_of()
+        self.leases.claimed([self.lease])
+        assert self.leases.take() is self.lease
+
+
+@pytest.fixture
+def pool() -> Pool:
+    return Pool()
+
+
+def test_a_request_that_is_put_off_no_longer_has_a_lease(pool: Pool) -> None:
+    request = Request("http://h.test/a", meta={LEASE: pool.lease})
+    assert pool.leases.put_off(request, 1000) is request
+    assert pool.outbox.verbs == ["hand_back"]
+    assert not pool.leases.holds(pool.lease)
+    assert not pool.leases.may_fetch(pool.lease)
+
+
+@pytest.mark.parametrize(
+    ("decision", "verb", "stats"),
+    [
+        (Retry(1, "timeout"), "retry", ["retry/timeout"]),
+        (Bury("timeout"), "bury", ["failed/timeout", "dead/timeout"]),
+    ],
+)
+def test_a_lease_fails_as_the_policy_decided(
+    pool: Pool, decision: Retry | Bury, verb: str, stats: list[str]
+) -> None:
+    pool.leases.fail(pool.lease, decision)
+    # It was not fetched, so its host is available at once.
+    assert pool.outbox.verbs == [verb, "release"]
+    assert pool.counted == stats
+    assert not pool.leases.held
+
+
+@pytest.mark.parametrize(
+    ("error", "verbs"),
+    [
+        (None, ["done", "release"]),
+        (ValueError("odd"), ["bury", "release"]),
+        (GaveUp("Redis is away"), ["hand_back"]),
+        (NotStored("MongoDB is away"), ["hand_back"]),
+        (asyncio.CancelledError(), ["hand_back"]),
+    ],
+)
+async def test_a_lease_is_settled_after_something_else_is_safe(
+    pool: Pool, error: BaseException | None, verbs: list[str]
+) -> None:
+    leases, lease = pool.leases, pool.lease
+
+    def settle(error: BaseException | None) -> None:
+        if error is None:
+            leases.done(lease, page=False)
+        else:
+            leases.fail(lease, Bury("odd"))
+
+    safe: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    leases.settle_after(lease, safe, settle)
+    # Nobody else settles it, and it is neither lost nor forgotten.
+    assert not leases.holds(lease)
+    assert (list(leases.taken), leases.held) == ([], 1)
+    if isinstance(error, asyncio.CancelledError):
+        safe.cancel()
+    elif error is not None:
+        safe.set_exception(error)
+    else:
+        safe.set_result(None)
+    await asyncio.sleep(0)
+    assert pool.outbox.verbs == verbs
+    assert not leases.held
+
+
+async def test_a_lease_that_was_dropped_meanwhile_is_not_settled(pool: Pool) -> None:
+    safe: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    pool.leases.settle_after(pool.lease, safe, lambda _error: pytest.fail("it is not ours"))
+    pool.leases.drop_all()
+    safe.set_result(None)
+    await asyncio.sleep(0)
+    assert pool.outbox.verbs == []
