@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fastapi import Depends, FastAPI
 from starlette.types import Receive, Scope, Send
 
+import crawler
 from crawler.admin import errors, routes, static_files
 from crawler.admin.routes import BEARER, CrawlContext
 from crawler.admin.security import SecurityMiddleware
@@ -45,7 +45,7 @@ def create_api(crawl: CrawlContext) -> Api:
     """Make the API of one crawl, without security checks."""
     api = Api(
         title="Crawler admin API",
-        version=_version(),
+        version=crawler.__version__,
         # Their pages load scripts from other sites; the document itself is at /openapi.json.
         docs_url=None,
         redoc_url=None,
@@ -80,10 +80,3 @@ class Application:
     def close(self) -> None:
         """End event streams, which would never end by themselves."""
         self.api.state.events.close()
-
-
-def _version() -> str:
-    try:
-        return version("mercator-crawler")
-    except PackageNotFoundError:
-        return "0"

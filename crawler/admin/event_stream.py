@@ -47,10 +47,6 @@ class EventStream:
         self._closed = False
         self._tasks: list[asyncio.Task[None]] = []
 
-    @property
-    def listeners(self) -> int:
-        return self._listeners
-
     def close(self) -> None:
         """End all streams."""
         self._closed = True

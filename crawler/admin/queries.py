@@ -32,7 +32,7 @@ from crawler.scheduling import add_seeds as seed_adding
 from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
 from crawler.storage.mongo.reader import PageReader
-from crawler.urls import Rejected, canonical, host_of
+from crawler.urls import Rejected, Urls, canonical, host_of
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -409,7 +409,7 @@ class UrlState:
 
 async def url(control: CrawlControl, text: str, pages: StoredPages | None = None) -> UrlState:
     """Return where a URL is in the crawl, and its record among `pages`."""
-    spelled = canonical_url(control, text)
+    spelled = canonical_url(control.urls, text)
     page, note = await (pages or StoredPages()).record(spelled)
     found = await control.status(spelled)
     entry = found.entry
@@ -434,7 +434,7 @@ async def forget(control: CrawlControl, text: str) -> str:
 
     Raises NotFound for an unknown URL, and another CrawlerError while it is being fetched.
     """
-    spelled = canonical_url(control, text)
+    spelled = canonical_url(control.urls, text)
     if not await control.forget(spelled):
         raise NotFound(
             f"The crawl does not know {spelled}, or its URL-seen is a Bloom filter, which cannot "
@@ -443,9 +443,9 @@ async def forget(control: CrawlControl, text: str) -> str:
     return spelled
 
 
-def canonical_url(control: CrawlControl, text: str) -> str:
-    """Return the canonical form of a URL in this crawl, or raise ConfigurationError."""
-    found = control.urls.canonical(text)
+def canonical_url(urls: Urls, text: str) -> str:
+    """Return the canonical form of a URL, or raise ConfigurationError."""
+    found = urls.canonical(text)
     if isinstance(found, Rejected):
         raise ConfigurationError(f"{text[:200]!r}: {seeds.why(found.reason)}.")
     return found

@@ -1,17 +1,20 @@
-"""The commands of the project, as `scrapy <command>`; Scrapy loads this package first.
+"""Commands of the project, as `scrapy <command>`; Scrapy loads this package first.
 
-    crawl     Scrapy's own, with mistakes in one line and exit codes that say how it went
+    crawl     Scrapy's own, with errors in one line and exit codes that say how it ended
     fleet     several crawl processes on one machine, kept alive and shown as one
-    frontier  look at a crawl and control it: status, hosts, urls, dead letters, pause
-    pages     look at stored pages: get, find, export, stats, repair
+    frontier  inspect and control a crawl: status, hosts, URLs, dead letters, pause, delete
+    pages     stored pages: get, find, export, stats, repair
     admin     the admin API and the dashboard alone
     doctor    check servers, limits and settings before a crawl
     check, fetch, parse, shell, view   Scrapy's own, without the frontier and its servers
 
-A module is a command; its parts are in modules and packages that begin with an underscore, because
-Scrapy takes every other module for a command. Exit codes are in crawler/errors.py. Signals are
-watched from here on, before anything else is loaded (util/interrupts.py).
-Public: the module's path, `COMMANDS_MODULE = "crawler.commands"`.
+A module is a command, with its verbs and their arguments. Modules with an underscore are shared:
+`_verbs` (commands with verbs, errors in one line), `_output` (tables, fields, JSON), `_settings`
+(settings of a command, also with the add-on), `_validate` (checks of all settings), `_fleet`.
+`frontier` asks a crawl through admin/queries.py, as the admin API does. Exit codes are in
+crawler/errors.py. Signals are watched from here on, before anything else is loaded
+(util/interrupts.py).
+Public: the package's path, `COMMANDS_MODULE = "crawler.commands"`.
 """
 
 from crawler.util import interrupts

@@ -5,25 +5,27 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import logging
 import signal
-import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from scrapy.commands import ScrapyCommand
 
 from crawler.commands import _validate
 from crawler.commands._settings import completed
+from crawler.commands._verbs import errors_in_one_line
 from crawler.commands.frontier import check_folder, crawl_name
 from crawler.config.values import url_rules
-from crawler.errors import CrawlerError
 from crawler.monitoring import logs
 from crawler.servers.connections import Servers
 from crawler.urls import Urls
 
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
 
 class Command(ScrapyCommand):
-    """Needs no reactor: a plain event loop serves."""
+    """Command that serves in a plain event loop; it needs no reactor."""
 
     requires_project = True
     requires_crawler_process = False
@@ -37,7 +39,7 @@ class Command(ScrapyCommand):
     def long_desc(self) -> str:
         return (
             "Serve the admin API and the dashboard of a crawl, whose processes may run anywhere. "
-            "Servers are found as `scrapy crawl` finds them; Ctrl-C ends it."
+            "It uses the same servers as `scrapy crawl`; Ctrl-C ends it."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -45,24 +47,20 @@ class Command(ScrapyCommand):
         parser.add_argument("--host", help="address to bind to (ADMIN_HOST)")
         parser.add_argument("--port", type=_port, help="port; 0 for a free one (ADMIN_PORT)")
         parser.add_argument("--crawl", default="", help="name of the crawl (CRAWL, or web)")
-        parser.add_argument("--json", action="store_true", help="print where it is as JSON")
+        parser.add_argument("--json", action="store_true", help="print its address as JSON")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        try:
-            self.settings = completed(self.settings)
-            logs.install(self.settings)
-            _validate.check(self.settings)
-            check_folder(self.settings)
-            asyncio.run(self._serve(opts))
-        except CrawlerError as error:
-            print(logs.line(f"scrapy admin: {error}", level=logging.ERROR), file=sys.stderr)
-            self.exitcode = error.exit_code
+        with errors_in_one_line(self, "admin"):
+            settings = completed(self.settings)
+            logs.install(settings)
+            _validate.check(settings)
+            check_folder(settings)
+            asyncio.run(self._serve(settings, opts))
 
-    async def _serve(self, opts: argparse.Namespace) -> None:
-        settings = self.settings
-        assert settings is not None
+    async def _serve(self, settings: BaseSettings, opts: argparse.Namespace) -> None:
         # Only now: Scrapy imports the modules of all commands, whichever is run.
         admin_server = import_module("crawler.admin.server")
+
         servers = Servers.from_settings(settings)
         try:
             name = crawl_name(settings, opts.crawl)

@@ -1,7 +1,7 @@
-"""`scrapy crawl`: mistakes are one line, and the exit code says how the crawl went.
+"""`scrapy crawl`: errors in one line, and an exit code that says how the crawl ended.
 
-When the spider is closed, all that matters is safe. What is left (closing connections, joining
-threads) may not keep the process for ever: after a time limit the stacks are printed and it ends.
+When the spider is closed, all data is safe. The rest (closing connections, joining threads) has a
+time limit: then the stacks are printed and the process exits.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, UsageError
 
-from crawler.commands import _deletion, _validate
+from crawler.commands import _validate, frontier
 from crawler.commands._settings import check_spider, completed, of_spider, use_frontier
+from crawler.commands._verbs import report_error
 from crawler.errors import CrawlerError, ExitCode
 from crawler.monitoring import logs
-from crawler.monitoring.logs import hide_listings
 from crawler.pipelines.feeds import FEED_FAILED
 from crawler.scheduling.completion import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.servers.connections import Servers
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-# Reasons to finish that are no success.
+# Finish reasons that are no success.
 _EXIT_CODES = {
     NO_SEEDS: ExitCode.MISTAKE,
     BAD_SEEDS: ExitCode.MISTAKE,
@@ -45,26 +45,26 @@ _EXIT_CODES = {
     FEED_FAILED: ExitCode.FAILED,
     "start_error": ExitCode.FAILED,
 }
-# For what is left when the spider is closed: an embedded MongoDB may take minutes to stop …
+# Time limit from the end of the spider: an embedded MongoDB may take minutes to stop.
 _CLOSE_S = 240.0
-# … and when the servers are left, nothing is.
+# Time limit from the end of the embedded servers.
 _EXIT_S = 10.0
 
 
 class Command(ScrapyCrawl):
-    """Check the settings and the servers first, then crawl."""
+    """Scrapy's command, with checks of settings and servers before the crawl."""
 
     _is_open = False
     _is_closed = False
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        _deletion.add_fresh_options(parser)
+        frontier.add_fresh_options(parser)
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
         assert self.settings is not None
-        # Before Scrapy's process is made, which logs at once.
+        # Before Scrapy makes its crawler process, which logs at once.
         try:
             logs.install(self.settings)
         except CrawlerError as error:
@@ -78,25 +78,25 @@ class Command(ScrapyCrawl):
         if not use_frontier(self.settings):
             super().run(args, opts)
             return
-        hide_listings(self.settings["LOG_LEVEL"])
+        logs.hide_listings(self.settings["LOG_LEVEL"])
         try:
             settings = completed(self.settings)
             _validate.check(settings)
-            # Before servers are started for it.
+            # Before servers are started for nothing.
             check_spider(settings, args[0])
             settings, crawl = of_spider(self.settings, args[0], opts.spargs)
         except CrawlerError as error:
-            self._say(error)
+            report_error(self, "crawl", error)
             return
         servers = Servers.from_settings(settings)
         try:
             interrupts.unwind()
             spider = opts.spargs.get("name", args[0])
-            urls = interrupts.run(_look(servers, settings, crawl, spider))
+            urls = interrupts.run(_count_urls(servers, settings, crawl, spider))
             if opts.fresh and urls is not None:
-                # Outside of an event loop: Ctrl-C is an answer, too.
-                _deletion.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
-                interrupts.run(_forget(servers, settings, crawl))
+                # Outside an event loop, so that Ctrl-C ends the question.
+                frontier.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
+                interrupts.run(_delete(servers, settings, crawl))
             crawler = self._create_crawler(args[0])
             crawler.signals.connect(self._opened, signals.spider_opened)
             crawler.signals.connect(self._closed, signals.spider_closed)
@@ -107,11 +107,11 @@ class Command(ScrapyCrawl):
             if crawler.spider is not None and not self.exitcode:
                 self.exitcode = self._outcome(crawler)
             if not self.exitcode and not self.crawler_process.bootstrap_failed:
-                self._tell_an_early_end()
+                self._report_early_end()
         except CrawlerError as error:
-            self._say(error)
+            report_error(self, "crawl", error)
         except KeyboardInterrupt:
-            self._say_stopped()
+            self._report_stop("stopped before the crawl began")
         finally:
             servers.release()
             end_within(_EXIT_S, code=self.exitcode or ExitCode.FAILED)
@@ -120,30 +120,30 @@ class Command(ScrapyCrawl):
 
     @staticmethod
     def _outcome(crawler: Crawler) -> ExitCode:
-        """The exit code that a crawl which ended by itself deserves."""
+        """Return the exit code of a crawl that ended by itself."""
         stats = crawler.stats.get_stats()
         code = _EXIT_CODES.get(stats.get("finish_reason", ""), ExitCode.DONE)
-        # A feed that is sent away at the end, as to S3, may fail there.
+        # A feed that is uploaded at the end, as to S3, may fail there.
         if not code and any(name.startswith("feedexport/failed_count/") for name in stats):
             return ExitCode.FAILED
         return code
 
     def _report(self, task: asyncio.Task[None]) -> None:
-        """Say what ended the crawl; other errors keep their traceback."""
+        """Print an error meant for the user in a line; other errors keep their traceback."""
         if task.cancelled():
             return
         error: BaseException | None = task.exception()
         while error is not None and not isinstance(error, CrawlerError):
             error = error.__cause__ or error.__context__
         if error is not None:
-            self._say(error)
+            report_error(self, "crawl", error)
         elif (unexpected := task.exception()) is not None:
             raise unexpected
 
     def _opened(self) -> None:
         self._is_open = True
         if interrupts.came():
-            # Before Scrapy handled them.
+            # The signal came before Scrapy handled signals.
             raise CloseSpider("shutdown")
 
     def _closed(self, reason: str) -> None:
@@ -151,39 +151,35 @@ class Command(ScrapyCrawl):
         code = _EXIT_CODES.get(reason, ExitCode.FAILED)
         end_within(_CLOSE_S, asyncio.get_running_loop(), code=code)
 
-    def _tell_an_early_end(self) -> None:
-        """Scrapy ends without a word at a signal while the spider opens, and at a second one."""
+    def _report_early_end(self) -> None:
+        """Report a signal while the spider opened, or a second one: Scrapy ends silently then."""
         if not self._is_open:
-            self._say_stopped()
+            self._report_stop("stopped before the crawl began")
         elif not self._is_closed:
-            text = (
-                "scrapy crawl: stopped at once, so there is no summary; what was in flight comes "
-                "back when the same command is run again"
+            self._report_stop(
+                "stopped at once, so there is no summary; what was in flight comes back when the "
+                "same command is run again"
             )
-            print(logs.line(text), file=sys.stderr)
-            self.exitcode = ExitCode.INTERRUPTED
 
-    def _say_stopped(self) -> None:
-        print(logs.line("scrapy crawl: stopped before the crawl began"), file=sys.stderr)
+    def _report_stop(self, text: str) -> None:
+        print(logs.line(f"scrapy crawl: {text}"), file=sys.stderr)
         self.exitcode = ExitCode.INTERRUPTED
 
-    def _say(self, error: CrawlerError) -> None:
-        print(logs.line(f"scrapy crawl: {error}", level=logging.ERROR), file=sys.stderr)
-        self.exitcode = error.exit_code
 
+async def _count_urls(
+    servers: Servers, settings: BaseSettings, crawl: str, spider: str
+) -> int | None:
+    """Check that the servers answer and that the crawl is this spider's; count its URLs.
 
-async def _look(servers: Servers, settings: BaseSettings, crawl: str, spider: str) -> int | None:
-    """Make sure that the servers answer, and that the crawl is this spider's.
-
-    Returns how many URLs it has; None: there is no such crawl yet.
+    Returns None if there is no such crawl yet.
     """
     async with servers.checked(settings["PAGES_STORE"]) as redis:
-        return await taken(_deletion.count_urls(redis, crawl, spider))
+        return await taken(frontier.count_urls(redis, crawl, spider))
 
 
-async def _forget(servers: Servers, settings: BaseSettings, crawl: str) -> None:
+async def _delete(servers: Servers, settings: BaseSettings, crawl: str) -> None:
     async with servers.checked(settings["PAGES_STORE"]):
-        await taken(_deletion.delete_crawl(crawl, servers, settings))
+        await taken(frontier.delete_crawl(crawl, servers, settings))
 
 
 def end_within(
@@ -191,34 +187,32 @@ def end_within(
     loop: asyncio.AbstractEventLoop | None = None,
     *,
     code: int = ExitCode.FAILED,
-) -> Timer:
-    """Give the process so long; then its stacks are printed and it ends with this exit code."""
-    # A daemon: it runs while the interpreter waits for other threads, and is not waited for.
-    timer = Timer(seconds, _leave, (seconds, loop, code))
+) -> None:
+    """After a time limit, print the stacks and exit with a code; `loop` has the tasks to print."""
+    timer = Timer(seconds, _exit, (seconds, loop, code))
+    # A daemon thread runs while the interpreter waits for other threads, and is not waited for.
     timer.daemon = True
     timer.start()
-    return timer
 
 
-def _leave(seconds: float, loop: asyncio.AbstractEventLoop | None, code: int) -> None:
+def _exit(seconds: float, loop: asyncio.AbstractEventLoop | None, code: int) -> None:
     try:
-        _tell(seconds, loop)
+        if sys.__stderr__ is not None:
+            text = (
+                f"The crawl is over and safe, but the process did not end within {seconds:g} s; "
+                "it is ended now. What it waited for:"
+            )
+            text = logs.line(f"{text}\n{_stacks(loop)}", level=logging.ERROR)
+            print(text, file=sys.__stderr__, flush=True)
     finally:
-        # Whether or not that was possible: tasks may change meanwhile, standard error be closed.
+        # Even if that failed: tasks may change meanwhile, standard error may be closed.
         os._exit(code)
 
 
-def _tell(seconds: float, loop: asyncio.AbstractEventLoop | None) -> None:
-    out = sys.__stderr__
-    if out is None:
-        return
-    text = (
-        f"The crawl is over and safe, but the process did not end within {seconds:g} s; "
-        "it is ended now. What it waited for:"
-    )
+def _stacks(loop: asyncio.AbstractEventLoop | None) -> str:
     stacks = StringIO()
     for task in asyncio.all_tasks(loop) if loop is not None else ():
         task.print_stack(file=stacks)
     for frame in sys._current_frames().values():  # noqa: SLF001 - there is no other way
         stacks.write("Thread:\n" + "".join(format_stack(frame)))
-    print(logs.line(f"{text}\n{stacks.getvalue()}", level=logging.ERROR), file=out, flush=True)
+    return stacks.getvalue()

@@ -17,7 +17,7 @@ from pathlib import Path
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from crawler.commands import _deletion, _validate
+from crawler.commands import _validate, frontier
 from crawler.commands._fleet.process import FleetCommands, FleetProcess, folder_of, fresh_log
 from crawler.commands._fleet.snapshot import FleetReader, fleet_json, summary_lines
 from crawler.commands._fleet.supervisor import Supervisor
@@ -65,7 +65,7 @@ class Command(ScrapyCommand):
             help="argument of the spider, as for scrapy crawl",
         )
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
-        _deletion.add_fresh_options(parser)
+        frontier.add_fresh_options(parser)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
@@ -98,11 +98,11 @@ class Command(ScrapyCommand):
                 # Now: one process that says what is wrong is better than many.
                 await servers.mongo()
             name = _given(opts).get("name", spider)
-            urls = await taken(_deletion.count_urls(redis, crawl, name))
+            urls = await taken(frontier.count_urls(redis, crawl, name))
             if opts.fresh and urls is not None:
                 # Here and once: a process that starts again goes on with the crawl.
-                _deletion.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
-                await taken(_deletion.delete_crawl(crawl, servers, settings))
+                frontier.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
+                await taken(frontier.delete_crawl(crawl, servers, settings))
             await self._supervise(spider, crawl, opts, redis)
         finally:
             await servers.close()

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.commands import ScrapyCommand
 
 from crawler.admin import queries
-from crawler.commands._deletion import confirm_deletion, delete_crawl
-from crawler.commands._output import fields, print_json, print_table
+from crawler.commands._output import confirmed, fields, print_json, print_table
 from crawler.commands._verbs import Verb, VerbCommand, add_json_option, whole_number
 from crawler.config.values import fill, url_rules, value
 from crawler.discovery.follow import scorer
@@ -30,7 +29,7 @@ from crawler.discovery.traps import PageLinks, TrapRules, Traps
 from crawler.errors import ConfigurationError, NotFound
 from crawler.frontier import CrawlControl, meta
 from crawler.frontier.control import SORTS, STATES
-from crawler.scheduling import options
+from crawler.scheduling import connect, options
 from crawler.scheduling.options import CrawlOptions
 from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import Client
@@ -70,20 +69,20 @@ def on_crawl(
     def run(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         crawl, urls = crawl_name(settings, arguments.crawl), Urls(url_rules(settings))
 
-        async def connect(servers: Servers, redis: Client) -> None:
+        async def open_crawl(servers: Servers, redis: Client) -> None:
             try:
                 control = await CrawlControl.open(redis, crawl, urls)
             except NotFound as error:
                 raise NotFound(f"{error} `scrapy frontier crawls` lists those that are.") from error
             await work(VerbContext(crawl, control, arguments, servers, settings))
 
-        _with_redis(settings, connect)
+        _with_redis(settings, open_crawl)
 
     return run
 
 
 def _with_redis(settings: BaseSettings, work: Callable[[Servers, Client], Awaitable[None]]) -> None:
-    async def connect() -> None:
+    async def open_servers() -> None:
         servers = Servers.from_settings(settings)
         try:
             await work(servers, await servers.redis())
@@ -91,7 +90,7 @@ def _with_redis(settings: BaseSettings, work: Callable[[Servers, Client], Awaita
             await servers.close()
 
     check_folder(settings)
-    asyncio.run(connect())
+    asyncio.run(open_servers())
 
 
 def crawl_name(settings: BaseSettings, given: str) -> str:
@@ -214,6 +213,54 @@ async def _delete(verb: VerbContext) -> None:
     deleted = await delete_crawl(crawl, verb.servers, verb.settings)
     text = f"The crawl {crawl!r} is deleted: {deleted:,} keys."
     verb.show({"crawl": crawl, "keys_deleted": deleted}, text)
+
+
+# --- deletion, also for starts with --fresh -------------------------------------------------------
+
+PROGRESS_KEYS = 10_000
+
+
+def add_fresh_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that can start a crawl anew."""
+    parser.add_argument(
+        "--fresh", action="store_true", help="delete what the crawl has in Redis, and start anew"
+    )
+    parser.add_argument("--yes", action="store_true", help="with --fresh: do not ask")
+
+
+async def count_urls(redis: Client, crawl: str, spider: str) -> int | None:
+    """Count the URLs of a crawl; None if it does not exist, an error if another spider has it."""
+    try:
+        found = await meta.read(redis, crawl)
+    except NotFound:
+        return None
+    found.check_spider(crawl, spider)
+    return (await (await CrawlControl.open(redis, crawl)).sizes()).added
+
+
+def confirm_deletion(crawl: str, urls: int, *, yes: bool) -> None:
+    """Ask the user, unless `yes`; raise ConfigurationError if the answer is no."""
+    question = f"Delete the crawl {crawl!r} with {urls:,} URLs from Redis? Pages stay."
+    if not yes and not confirmed(question):
+        raise ConfigurationError(f"The crawl {crawl!r} was not deleted; say yes, or give --yes.")
+
+
+async def delete_crawl(crawl: str, servers: Servers, settings: BaseSettings) -> int:
+    """Delete a crawl that no process works on; return the number of deleted keys."""
+    control = await CrawlControl.open(await servers.redis(), crawl)
+    # URLs are spilled to MongoDB only after some were refused. Connect before anything is deleted:
+    # it may be away.
+    refused = (await control.sizes()).refused
+    spill = await connect.spill_of(crawl, servers, settings) if refused else None
+    deleted = shown = 0
+    async for deleted in control.delete():
+        if deleted - shown >= PROGRESS_KEYS:
+            shown = deleted
+            print(f"{deleted:,} keys deleted …", file=sys.stderr)
+    if spill is not None:
+        # A new crawl of the same name would begin with them.
+        await spill.clear()
+    return deleted
 
 
 # --- hosts ----------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from scrapy.commands import ScrapyCommand
 
+from crawler.admin.queries import canonical_url
 from crawler.commands._output import (
     as_json,
     fields,
@@ -32,13 +33,12 @@ from crawler.commands._output import (
 )
 from crawler.commands._verbs import Verb, VerbCommand, add_json_option, whole_number
 from crawler.config.values import url_rules
-from crawler.discovery.seeds import why
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.servers.connections import Servers
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.reader import Overview, PageReader, StoredContent, Wanted, overview
 from crawler.storage.mongo.repair import MISSING, Repair
-from crawler.urls import Rejected, Urls
+from crawler.urls import Urls
 from crawler.util.format import plural, size
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _get_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _get(pages: PageReader, arguments: argparse.Namespace) -> None:
-    url = _page_url(arguments.url, pages.urls)
+    url = canonical_url(pages.urls, arguments.url)
     page = await pages.metadata(url)
     if page is None:
         raise NotFound(f"{url} is not stored.")
@@ -105,16 +105,6 @@ async def _get(pages: PageReader, arguments: argparse.Namespace) -> None:
         print(fields(page, shown_raw))
     else:
         _print_brief(page, await pages.content(page))
-
-
-def _page_url(text: str, urls: Urls) -> str:
-    """Return the canonical form of a URL, or raise ConfigurationError."""
-    url = urls.canonical(text)
-    if isinstance(url, Rejected):
-        raise ConfigurationError(
-            f"{text!r} is no URL of a page: {why(url.reason)}. Write it as https://example.com/page"
-        )
-    return url
 
 
 # Reasons of a page without content, for people.
@@ -261,12 +251,10 @@ def statuses(text: str) -> tuple[int, int]:
 
 # --- export ---------------------------------------------------------------------------------------
 
-_FORMATS = ("jsonl",)
-
 
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--format", choices=_FORMATS, default=_FORMATS[0], help="one JSON object a line (jsonl)"
+        "--format", choices=["jsonl"], default="jsonl", help="one JSON object per line (jsonl)"
     )
     parser.add_argument(
         "-o",
@@ -319,8 +307,6 @@ def _output(path: str) -> Iterator[IO[str]]:
 
 # --- repair ---------------------------------------------------------------------------------------
 
-_AGE = timedelta(hours=1)
-
 
 def _repair_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -329,7 +315,7 @@ def _repair_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--older",
         type=age,
-        default=_AGE,
+        default=timedelta(hours=1),
         metavar="TIME",
         help="leave content alone that is younger (1h): a crawl may be about to store its metadata",
     )
@@ -395,17 +381,11 @@ def _counts(counts: dict[int | str, int] | dict[str, int]) -> str:
 
 # --- find -----------------------------------------------------------------------------------------
 
-_LIMIT = 50
-
 
 def _find_arguments(parser: argparse.ArgumentParser) -> None:
     _filter_options(parser)
     parser.add_argument(
-        "--limit",
-        type=whole_number,
-        default=_LIMIT,
-        metavar="N",
-        help=f"how many to list ({_LIMIT}); 0: all",
+        "--limit", type=whole_number, default=50, metavar="N", help="how many to list (50); 0: all"
     )
     add_json_option(parser, "print all metadata, one JSON object per line")
 

@@ -123,7 +123,7 @@ async def test_delays_of_hosts_are_bounded(hosts: Api) -> None:
         "{web}:options", mapping={f"host_delay:h{n}.test": "1" for n in range(MAX_HOST_DELAYS)}
     )
     problem = await hosts.json("PATCH", "/hosts/a.test", {"delay_s": 1}, status=422)
-    assert "1,000 hosts have delays of their own" in problem["detail"]
+    assert "1,000 hosts have a delay of their own" in problem["detail"]
 
 
 async def test_a_purged_queue_is_empty_and_fills_again(hosts: Api) -> None:

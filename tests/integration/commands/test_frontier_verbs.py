@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from scrapy.exceptions import UsageError
 
-from crawler.commands import _deletion
+from crawler.commands import frontier
 from crawler.commands.frontier import Command
 from crawler.frontier import CrawlControl, Entry, Frontier
 from crawler.servers.embedded import EmbeddedServers
@@ -296,7 +296,7 @@ def test_delete_asks_first(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> Non
     code, _, error = verbs("delete")
     assert code == 2
     assert error == ("scrapy frontier: The crawl 'web' was not deleted; say yes, or give --yes.\n")
-    monkeypatch.setattr(_deletion, "confirmed", lambda question: "5 URLs" in question)
+    monkeypatch.setattr(frontier, "confirmed", lambda question: "5 URLs" in question)
     assert verbs("delete")[0] == 0
     assert keys_of(verbs.redis_url, "web") == 0
 
@@ -311,7 +311,7 @@ def test_delete_shows_progress_and_deletes_that_crawl_only(
 
     asyncio.run(other())
     before = keys_of(verbs.redis_url, "web2")
-    monkeypatch.setattr(_deletion, "PROGRESS_KEYS", 1)
+    monkeypatch.setattr(frontier, "PROGRESS_KEYS", 1)
     code, out, error = verbs("delete", "--yes", "--json")
     assert code == 0
     assert json.loads(out)["keys_deleted"] > 3

@@ -204,7 +204,7 @@ def test_metadata_is_given_as_json(get: Get) -> None:
         ([GONE, "--body"], 1, "the answer was 404"),
         ([HIDDEN, "--text"], 1, "asks not to be kept (noindex)"),
         ([DENIED, "--body"], 1, "robots.txt forbids it"),
-        (["a.test/page"], 2, "'a.test/page' is no URL of a page: it is no URL; write"),
+        (["a.test/page"], 2, "'a.test/page': it is no URL; write"),
         (["ftp://a.test/"], 2, "only http and https are crawled"),
         (["http://a.test/odd", "--body"], 2, "the codec 'rot13'"),
         (["http://a.test/damaged", "--body"], 2, "damaged"),

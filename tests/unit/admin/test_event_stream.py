@@ -52,7 +52,7 @@ async def test_nothing_is_read_when_nobody_listens() -> None:
     stream = feed.listen()
     await until(stream, "event: a")
     await stream.aclose()  # type: ignore[attr-defined]
-    assert feed.listeners == 0
+    assert feed._listeners == 0
     number = readings.number
     for _ in range(20):
         await asyncio.sleep(0)
