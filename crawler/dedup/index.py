@@ -1,10 +1,9 @@
-"""The index of contents in Redis: find the page that has a content, remember those of stored pages.
+"""Index of contents in Redis: find the page that has a content, remember the content of pages.
 
-A record is written when its page is durable. Until then it is pending, and known to the process
-that has the page alone: of two equal pages fetched at the same time both may be stored, never
-neither, and a page that was lost on its way is no original. What waits is sent together, one batch
-in flight at a time: first what is to be remembered, which may wait for more of it, then what is
-asked.
+A record is written when its page is durable. So a page that was never stored is never an original;
+of two equal pages that are fetched at the same time both may be stored. Lookups and changes are
+sent in batches, one batch in flight at a time. Changes wait a little for more of them and are sent
+before the lookups.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ logger = logging.getLogger(__name__)
 
 # Pages in one batch: 500 names or so, and a few hundred KB of buckets.
 _BATCH = 100
-# What is to be remembered is sent when there is so much of it, or after so many seconds.
+# Changes are sent when there are this many, or after this many seconds.
 _ENOUGH = 16
 _LINGER_S = 0.05
-# Near texts looked at; in a bucket full of them any will do.
+# Similar texts that are considered. In a bucket full of them any will do.
 _NEAREST = 16
 _ERRORS = (RedisError, RedisClusterException, OSError)
 
 
 class NotCompared(CrawlerError):
-    """Redis did not answer: nothing is known of this content."""
+    """Error of a lookup: Redis did not answer, so nothing is known of this content."""
 
 
 class _Question(NamedTuple):
@@ -63,7 +62,7 @@ class _Change(NamedTuple):
 
 
 class ContentIndex:
-    """The contents of one crawl. `redis` is a server's or a cluster's client."""
+    """Contents of the pages of one crawl. `redis` is the client of a server or of a cluster."""
 
     def __init__(self, redis: Any, layout: Layout, max_distance: int) -> None:
         self._buckets = Buckets(redis)
@@ -72,17 +71,17 @@ class ContentIndex:
         self._questions: list[_Question] = []
         self._changes: list[_Change] = []
         self._task: asyncio.Task[None] | None = None
-        # Whether the changes are to be sent now, and else what will see to it.
+        # Whether changes are to be sent now; otherwise the timer will send them.
         self._due = False
         self._timer: asyncio.TimerHandle | None = None
-        # Contents that could not be remembered.
+        # Number of contents that could not be remembered.
         self.lost = 0
 
     @classmethod
     async def open(
         cls, redis: Any, crawl: str, tags: Sequence[str], *, pages: int, max_distance: int
     ) -> Self:
-        """The contents of a crawl, made for so many pages if nobody opened them before."""
+        """Open the index of a crawl; a new one is made for this many pages."""
         name = _meta(crawl)
         await redis.hsetnx(name, "pages", pages)
         made_for = int(await redis.hget(name, "pages"))
@@ -92,14 +91,14 @@ class ContentIndex:
 
     @classmethod
     async def open_existing(cls, redis: Any, crawl: str, tags: Sequence[str]) -> Self | None:
-        """The contents of a crawl that has some, to forget one."""
+        """Open the index of a crawl to forget a page; None if the crawl has no index."""
         made_for = await redis.hget(_meta(crawl), "pages")
         return cls(redis, Layout.made_for(tags, int(made_for)), 0) if made_for else None
 
     async def find(self, url_id: int, content: Content) -> Duplicate | None:
-        """An earlier page with this content, or NotCompared.
+        """Find an earlier page with this content; raises NotCompared if Redis does not answer.
 
-        A page that has a record of its own with this content is nobody's duplicate.
+        A page that has a record of its own with this content is no duplicate.
         """
         answer: asyncio.Future[Duplicate | None] = asyncio.get_running_loop().create_future()
         self._questions.append(_Question(url_id, content, answer))
@@ -107,10 +106,10 @@ class ContentIndex:
         return await answer
 
     def remember(self, url_id: int, now: Content | None, before: Content | None = None) -> None:
-        """A page is durable with this content, which takes the place of what it had before.
+        """Replace the content of a page that is durable now.
 
-        With None for `now` the page is nobody's original any more. Returns at once; what could not
-        be told to Redis is counted, and costs that an equal page is stored again.
+        With None for `now` the page is no original any more. Returns at once. A change that does
+        not reach Redis is counted; its cost is that an equal page is stored again.
         """
         if before == now:
             before = None
@@ -122,16 +121,16 @@ class ContentIndex:
                 self._timer = asyncio.get_running_loop().call_later(_LINGER_S, self._send)
 
     async def flush(self) -> None:
-        """Wait until Redis knows all that was remembered."""
+        """Wait until Redis has all changes."""
         if self._changes:
             self._send()
         while self._task is not None:
             await asyncio.wait({self._task})
 
     async def forget(self, url_id: int) -> bool:
-        """Forget what a page had, wherever it is; says whether there was something.
+        """Remove all records of a page; returns whether there were any.
 
-        Looks through all buckets, in batches: a second or two at a million pages.
+        Reads all buckets in batches, which takes a second or two for a million pages.
         """
         names = self._layout.owned()
         found = False
@@ -174,7 +173,7 @@ class ContentIndex:
     async def _answer(self, questions: list[_Question]) -> None:
         try:
             answers = await self._look_up(questions)
-        except Exception as error:  # noqa: BLE001 - whatever it was, the pages must not wait
+        except Exception as error:  # noqa: BLE001 - the pages must not wait, whatever it was
             for question in questions:
                 if not question.answer.done():
                     question.answer.set_exception(NotCompared(f"{type(error).__name__}: {error}"))
@@ -204,7 +203,7 @@ class ContentIndex:
                 if found:
                     matches[index] = dict(islice(found.items(), _NEAREST))
         if matches:
-            # The other tables have no fingerprints: those are in the first.
+            # Only the records of the first table have fingerprints.
             firsts = {
                 hashed: layout.near(hashed)[0] for found in matches.values() for hashed in found
             }
@@ -242,12 +241,12 @@ class ContentIndex:
             self.lost += len(changes)
             logger.debug("%d contents are not remembered: %s", len(changes), error)
         except Exception:
-            # Whatever it was, the pages behind must not wait for ever.
+            # Pages that are looked up next must not wait for ever, whatever it was.
             self.lost += len(changes)
             logger.exception("Contents of %d pages are not remembered", len(changes))
 
     async def _cut(self, records: list[Record]) -> None:
-        """Take records with fingerprints out, and their SimHashes if nobody else has them."""
+        """Remove records with fingerprints, and their SimHashes if no other page has them."""
         left = await self._buckets.change([(name, CUT + record) for name, record in records])
         for (name, record), others in zip(records, left, strict=True):
             hashed = record[:HASH_BYTES]
@@ -257,28 +256,28 @@ class ContentIndex:
 
 
 def _meta(crawl: str) -> str:
-    """Hash: how many pages the tables were made for. Beside the crawl's own, so it ends with it."""
+    """Name the hash with the number of pages the tables are made for; deleted with the crawl."""
     return f"{{{crawl}}}:content"
 
 
 def _nearest(
     url_id: int, found: dict[int, int], firsts: dict[int, str], buckets: dict[str, bytes]
 ) -> Duplicate | None:
-    """The nearest original, of several the oldest; None if the page itself is one of them."""
+    """Choose the nearest original, of several the oldest; None if it is the page itself."""
     best: Duplicate | None = None
     for hashed, distance in found.items():
-        of = owners(buckets[firsts[hashed]], packed(hashed))
-        if url_id in of:
+        pages = owners(buckets[firsts[hashed]], packed(hashed))
+        if url_id in pages:
             return None
-        if of and best is None:
-            best = Duplicate(of[0], distance)
+        if pages and best is None:
+            best = Duplicate(pages[0], distance)
     return best
 
 
-# Records in one script.
+# Records that one call of the script changes.
 _CHANGES = 500
 
-# What to do with a record: put it in, put it in if no other has its hash, take it out.
+# What to do with a record: add it, add it if no other has its hash, remove it.
 PUT, PUT_FIRST, CUT = b"+", b"1", b"-"
 
 # A bucket's name, and a record.
@@ -286,13 +285,13 @@ Record = tuple[str, bytes]
 
 
 class Buckets:
-    """A bucket's name begins with the hash tag of its shard; what a shard is told goes together."""
+    """Buckets of records in Redis. The name of a bucket begins with the hash tag of its shard."""
 
     def __init__(self, redis: Any) -> None:
         self._redis = redis
 
     async def read(self, names: Iterable[str]) -> dict[str, bytes]:
-        """Buckets by name; one command a shard."""
+        """Read buckets, with one command for each shard."""
         by_shard: dict[str, dict[str, None]] = defaultdict(dict)
         for name in names:
             by_shard[_shard(name)][name] = None
@@ -305,9 +304,9 @@ class Buckets:
         }
 
     async def change(self, changes: Sequence[Record]) -> list[int]:
-        """Put records in or take them out, each with PUT, PUT_FIRST or CUT before it.
+        """Add or remove records; PUT, PUT_FIRST or CUT is the first byte of each.
 
-        Says for each how many records of its bucket have its hash then.
+        Returns for each how many records of its bucket have its hash afterwards.
         """
         answers = [0] * len(changes)
         by_shard: dict[str, list[int]] = defaultdict(list)
@@ -328,7 +327,7 @@ class Buckets:
         try:
             found: list[int] = await self._redis.evalsha(hashed, *arguments)
         except NoScriptError:
-            # A server that restarted or failed over; EVAL also stores the script.
+            # The server restarted or failed over. EVAL also caches the script.
             found = await self._redis.eval(text, *arguments)
         return found
 
@@ -344,24 +343,24 @@ def _script() -> tuple[str, str]:
 
 
 class Content(NamedTuple):
-    """What a page is recognised by."""
+    """Hashes by which the content of a page is recognised."""
 
     # SHA-256 of the body.
     digest: bytes
-    # None for texts that are too short to be compared.
+    # None if the text is too short to be compared.
     simhash: int | None
 
     @classmethod
     def parse(cls, content_hash: str, simhash: str) -> Self | None:
-        """The content of a page from the fields of its record; None if it has none."""
+        """Read the hashes from the fields of a page; None if it has none."""
         if not content_hash:
             return None
         return cls(bytes.fromhex(content_hash), int(simhash, 16) if simhash else None)
 
 
 class Duplicate(NamedTuple):
-    """The page that has this content already."""
+    """Earlier page that has the same content, exactly or nearly."""
 
     original: int
-    # Bits that differ; None when the bytes are the same.
+    # Number of SimHash bits that differ; None if the bytes are the same.
     distance: int | None

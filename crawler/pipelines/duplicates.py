@@ -1,7 +1,7 @@
-"""Mark pages whose content was stored before: exactly the same, or nearly. First pipeline.
+"""Mark pages whose content is stored already, exactly or nearly. First pipeline.
 
-A page's content is remembered when the page has passed all pipelines, so when it is durable. While
-Redis is away pages are not compared, and stored.
+The content of a page is remembered when the page has passed all pipelines and is durable. While
+Redis is away, pages are stored without a comparison.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Hashing a text takes about 20 µs a KB: longer ones are hashed in a thread.
+# Hashing a text takes about 20 µs for each KB: longer ones are hashed in a thread.
 _HASH_INLINE_CHARS = 100_000
 _HASH_INLINE_BYTES = 1_000_000
-# More than there are items on their way.
+# More than the items in the pipelines at any time.
 _PENDING_MAX = 10_000
 
 
 class Duplicates:
-    """A duplicate keeps its record, not its body; for its links see links.py."""
+    """Pipeline that compares pages. Of a duplicate the metadata is stored, but not the body."""
 
     def __init__(
         self, crawler: Crawler, *, max_distance: int, min_words: int, made_for: int
     ) -> None:
-        self._seen: ContentIndex
+        self._index: ContentIndex
         self._crawler = crawler
         self._max_distance = max_distance
         self._min_words = min_words
         self._made_for = made_for
         self._boilerplate = Boilerplate()
-        # Hashes of contents on their way to the store, and of which page.
+        # Content hash → URL of the page, for pages that are in the pipelines now.
         self._pending: dict[str, str] = {}
 
     @classmethod
@@ -67,19 +67,19 @@ class Duplicates:
         duplicates = cls(
             crawler,
             max_distance=max_distance,
-            # Fewer words than a shingle has would all be the same text.
+            # Texts shorter than a shingle would all be equal.
             min_words=max(settings.getint("NEAR_MIN_WORDS"), SHINGLE),
             made_for=made_for,
         )
         crawler.signals.connect(duplicates.remember, signals.item_scraped)
-        crawler.signals.connect(duplicates.let_go, signals.item_dropped)
-        crawler.signals.connect(duplicates.let_go, signals.item_error)
+        crawler.signals.connect(duplicates.forget_pending, signals.item_dropped)
+        crawler.signals.connect(duplicates.forget_pending, signals.item_error)
         return duplicates
 
     async def open_spider(self) -> None:
         redis = await Servers.of(self._crawler).redis()
         scheduler = Scheduler.of(self._crawler)
-        self._seen = await taken(
+        self._index = await taken(
             ContentIndex.open(
                 redis,
                 scheduler.crawl,
@@ -90,9 +90,9 @@ class Duplicates:
         )
 
     async def close_spider(self) -> None:
-        await self._seen.flush()
-        if self._seen.lost:
-            self._count("lost", self._seen.lost)
+        await self._index.flush()
+        if self._index.lost:
+            self._count("lost", self._index.lost)
 
     async def process_item(self, item: Any) -> Any:
         if not isinstance(item, Page) or not item.stored or not item.body:
@@ -106,15 +106,15 @@ class Duplicates:
         if content.simhash is None:
             self._count("short")
         if len(self._pending) >= _PENDING_MAX:
-            # Of items that other pipelines replaced: no signal speaks of them.
+            # Left over from items that other pipelines replaced: no signal names them.
             self._pending.clear()
         if self._pending.setdefault(item.content_hash, item.url) != item.url:
-            # Both are stored: whichever fails, the other must not depend on it.
+            # Both pages are stored: if one fails, the other must not depend on it.
             self._count("pending")
         try:
-            duplicate = await self._seen.find(fingerprint(item.url), content)
+            duplicate = await self._index.find(fingerprint(item.url), content)
         except NotCompared as error:
-            # An equal page may be stored twice; this one must not be fetched twice.
+            # Storing an equal page twice is better than fetching this one twice.
             self._count("skipped")
             logger.debug("The content of %s is not compared: %s", item.url, error)
             return item
@@ -128,21 +128,21 @@ class Duplicates:
         return item
 
     def remember(self, item: Any) -> None:
-        """The item is durable: later pages are compared with it."""
-        self.let_go(item)
+        """Compare later pages with this item, which is durable now."""
+        self.forget_pending(item)
         if not isinstance(item, Page):
             return
         if not item.content_hash and not item.is_success:
-            # Not modified, or an error: what is stored of it still holds.
+            # Not modified, or an error: the stored content stays valid.
             return
-        # Only what is stored can be an original; it may have been too big.
+        # Only stored pages are originals; this one may have been too big to store.
         is_original = item.stored and not item.duplicate_of
         now = Content.parse(item.content_hash, item.simhash) if is_original else None
         before = Content.parse(*item.earlier) if item.earlier is not None else None
-        self._seen.remember(fingerprint(item.url), now, before)
+        self._index.remember(fingerprint(item.url), now, before)
 
-    def let_go(self, item: Any) -> None:
-        """The item is durable, or will not be."""
+    def forget_pending(self, item: Any) -> None:
+        """Forget an item that has left the pipelines, durable or not."""
         if isinstance(item, Page) and self._pending.get(item.content_hash) == item.url:
             del self._pending[item.content_hash]
 
@@ -150,7 +150,7 @@ class Duplicates:
         digest = hashlib.sha256(page.body).digest()
         visit = visit_of(page.lease.entry) if page.lease is not None else None
         if visit is not None and visit.digest and digest.startswith(visit.digest):
-            # What was remembered of it; the frame may be better known by now, and hashes differ.
+            # As remembered: more boilerplate may be known by now, which would change the SimHash.
             return Content(digest, visit.simhash)
         text = page.text
         if page.blocks is not None:

@@ -1,6 +1,6 @@
-"""Give items to Scrapy's feeds (-O pages.jsonl) before their leases are settled. Last pipeline.
+"""Write items to Scrapy's feeds (-O pages.jsonl) before their leases are settled. Last pipeline.
 
-Feeds of several processes have %(process)s in their URIs.
+The URIs of feeds may have %(process)s, so that several processes write different files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FEED_FAILED = "feed_failed"
 
 
 class Feeds:
-    """Calls Scrapy's exporter; all its formats, storages and options are its own."""
+    """Pipeline that calls Scrapy's feed exporter, with all its formats, storages and options."""
 
     def __init__(self, crawler: Crawler, exporter: FeedExporter) -> None:
         self._crawler = crawler
@@ -88,7 +88,7 @@ class Feeds:
             self._exporter.item_scraped(item, self._crawler.spider)
             for slot in self._exporter.slots:
                 if slot.file is not None:
-                    # Else a crash would lose what is in memory, with leases that are settled.
+                    # A crash must not lose items in memory whose leases are settled.
                     slot.file.flush()
         except OSError as error:
             self._fail(error)
@@ -108,7 +108,7 @@ class Feeds:
 
 
 def has_pipelines_of_others(settings: BaseSettings) -> bool:
-    """Is there a pipeline that is neither ours nor Scrapy's, and may keep items?"""
+    """Whether there is a pipeline that is neither ours nor Scrapy's, and may keep items."""
     pipelines = settings.getwithbase("ITEM_PIPELINES")
     used = [pipeline for pipeline, order in pipelines.items() if order is not None]
     names = [name if isinstance(name, str) else name.__module__ for name in used]
@@ -116,11 +116,11 @@ def has_pipelines_of_others(settings: BaseSettings) -> bool:
 
 
 def _is_written_late(exporter: FeedExporter, uri: str) -> bool:
-    """Whether what a feed was given is safe only when it is closed."""
-    # As the exporter finds it.
+    """Whether the items of a feed are safe only when the feed is closed."""
+    # The storage that the exporter takes.
     storage: Any = exporter.storages.get(urlsplit(uri).scheme, FileFeedStorage)
     at_once = isinstance(storage, type) and issubclass(storage, FileFeedStorage | StdoutFeedStorage)
-    # Compressors keep much of it, and cannot be flushed.
+    # Compressors keep much in memory, and cannot be flushed.
     return not at_once or bool(exporter.feeds[uri].get("postprocessing"))
 
 
@@ -129,7 +129,7 @@ def _shown(uris: Iterable[Any]) -> str:
 
 
 def _local_path(uri: str) -> Path | None:
-    """The file of a feed; None if it is elsewhere, or its name is known only when it is written."""
+    """Return the file of a feed; None if it is remote, or its name is not known yet."""
     if "%(" in uri or urlsplit(uri).scheme not in ("", "file"):
         return None
     return Path(file_uri_to_path(uri) if uri.startswith("file:") else uri)
@@ -147,5 +147,5 @@ def _check_writable(path: Path) -> None:
 
 
 def with_process(params: dict[str, Any], spider: Spider) -> dict[str, Any]:  # noqa: ARG001 - Scrapy's form
-    """Scrapy's own parameters, and the machine and number of this process."""
+    """Add the machine and the number of this process to Scrapy's parameters of feed URIs."""
     return {**params, "process": "{machine}-{pid}".format(**PROCESS)}

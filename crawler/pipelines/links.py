@@ -1,10 +1,9 @@
-"""Put the links of a page into the frontier, in one batch. Second pipeline.
+"""Add the links of a page to the frontier, in one batch. Second pipeline.
 
-A page with the bytes of another is part of a copy, and its links are not followed; unless it is the
-home page of a site, or a seed, with hardly a word: frames, shells of applications and the like are
-the same on sites that are not. Texts are compared without lists of links, so that those of a near
-duplicate may be new, and are followed; except where its parent is its original or has the same one:
-a space of such pages need not end.
+The links of an exact duplicate are not followed: it is part of a copy of a site. The exception is a
+home page or a seed with hardly any text: frames and shells of applications are equal on different
+sites. Pages are compared without lists of links, so a near duplicate may have new links. They are
+followed, unless the parent is the original or has the same original: such pages may be endless.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ if TYPE_CHECKING:
 
 
 # Near duplicates whose originals are remembered.
-_KIN_KEPT = 10_000
+_ORIGINALS_KEPT = 10_000
 
 
 class Links:
-    """Returns when Redis has the links: only then may the page's lease be settled."""
+    """Pipeline that follows links. It returns an item when Redis has the links of its page."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        # Now: mistakes in its settings are told before the crawl.
+        # At once, so that wrong settings are reported before the crawl.
         self._follower = link_follower(crawler)
         self._host_count_sync: HostCountSync | None = None
-        # Near duplicate -> its original, by url_hash; the oldest are forgotten.
+        # Near duplicate → its original, by url_hash; the oldest are dropped.
         self._originals: dict[str, str] = {}
 
     @classmethod
@@ -54,7 +53,7 @@ class Links:
         if isinstance(item, Page) and item.links and self._are_wanted(item):
             scheduler = Scheduler.of(self._crawler)
             if scheduler.options_watcher.options.follow:
-                # Traps compare it with links.
+                # The trap detection compares it with links, which are canonical.
                 page_url = scheduler.urls.canonical(item.final_url)
                 await self._follower.follow(
                     item.links,
@@ -70,11 +69,11 @@ class Links:
         if not original:
             return True
         if page.duplicate_distance is None:
-            # One a host, which may answer for every path with the same words.
+            # One page of each host: a host may answer every path with the same few words.
             is_home = page.url == f"{authority_of(page.url)}/"
             return not page.simhash and (is_home or not page.parent)
         url_hash = f"{fingerprint(page.url):016x}"
         self._originals[url_hash] = original
-        if len(self._originals) > _KIN_KEPT:
+        if len(self._originals) > _ORIGINALS_KEPT:
             del self._originals[next(iter(self._originals))]
         return original not in (page.parent, self._originals.get(page.parent))

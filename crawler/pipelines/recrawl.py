@@ -1,6 +1,6 @@
-"""Decide when a page is visited again. After its hashes are known, before it is stored.
+"""Decide when a page is visited again, after its hashes are known and before it is stored.
 
-The decision is carried out when the page's lease is settled, so when the page is durable.
+The decision takes effect when the lease of the page is settled, so when the page is durable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Recrawl:
-    """Sets `visits`, `changes` and `next_crawl` of pages."""
+    """Pipeline that sets `visits`, `changes` and `next_crawl` of pages."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -43,7 +43,7 @@ class Recrawl:
         before = visit_of(lease.entry)
         not_modified = NOT_MODIFIED in page.flags
         if before is not None and not page.content_hash.startswith(before.digest.hex()):
-            # So that other pages are no more compared with what it was.
+            # Its earlier content is removed from the index of contents.
             near = f"{before.simhash:016x}" if before.simhash is not None else ""
             page.earlier = before.digest.hex(), near
         if page.content_hash or (not_modified and before is not None):
@@ -60,7 +60,7 @@ class Recrawl:
             decision = recrawls.gave_no_page(lease, gone=page.status == GONE)
         recrawls.fill_in(page, lease, decision)
         if not scheduler.leases.holds(lease):
-            # Settled and counted after its last attempt: this is only for the record.
+            # The lease was settled after its last attempt: this is only for the stored page.
             recrawls.take(lease)
         elif decision is not None and before is not None:
             kind = "changed" if decision.changed else "unchanged"
@@ -69,10 +69,10 @@ class Recrawl:
 
 
 def _kept_headers(page: Page) -> dict[str, str]:
-    """Headers that count for the next visit.
+    """Return the headers for a conditional request at the next visit.
 
-    Of a body that was cut off, all is wanted then. So it is of a duplicate: its original may have
-    changed by then, and nobody has the content any more.
+    There are none for a truncated page, which is wanted whole then; nor for a duplicate, whose
+    original may have changed by then, so that its content would be stored nowhere.
     """
     return {} if page.duplicate_of or "truncated" in page.flags else page.headers
 

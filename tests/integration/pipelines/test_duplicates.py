@@ -65,7 +65,7 @@ async def store(crawler: Crawler, item: Page) -> None:
     """What the engine does when an item has passed all pipelines."""
     await crawler.signals.send_catch_log_async(signals.item_scraped, item=item)
     for duplicates in OPENED:
-        await duplicates._seen.flush()
+        await duplicates._index.flush()
 
 
 async def test_an_equal_page_is_a_duplicate_once_the_first_is_durable(crawler: Crawler) -> None:
