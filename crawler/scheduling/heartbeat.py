@@ -100,13 +100,13 @@ class Heartbeat:
 
     async def open(self) -> None:
         """Register this process, and start beating."""
-        until, began = self._alive_until(), monotonic()
+        began = monotonic()
         await self._frontier.open(self._about())
         self._epochs = list(self._frontier.epochs)
         self._answered_ms = list(self._frontier.opened_ms)
         self._leaps = list(self._frontier.leaps)
         self._answered_s = [began] * self._frontier.shards
-        self._leases.keep_alive(until)
+        self._leases.keep_alive(began + self._pulse.lease_ttl_s)
         await self._order_shards()
         self._task = asyncio.get_running_loop().create_task(self._beat_forever())
 
@@ -129,7 +129,10 @@ class Heartbeat:
         while True:
             await asyncio.sleep(self._pulse.beat_s)
             try:
-                await self._beat_or_start_over()
+                try:
+                    await self._beat()
+                except OwnerDead:
+                    await self._start_over()
                 self._health.worked(LEASES)
             except RedisAway as error:
                 with suppress(GaveUp):
@@ -137,12 +140,6 @@ class Heartbeat:
             except Exception:
                 # A process that stops beating is declared dead.
                 logger.exception("A beat failed; trying again")
-
-    async def _beat_or_start_over(self) -> None:
-        try:
-            await self._beat()
-        except OwnerDead:
-            await self._start_over()
 
     async def _beat(self) -> None:
         """Beat all shards, and handle the answers."""
@@ -168,7 +165,7 @@ class Heartbeat:
         raise_errors(list(found.values()))
 
     async def _beat_some(self, shards: Collection[int]) -> dict[int, Beat | BaseException]:
-        pool, began, until = self._leases, monotonic(), self._alive_until()
+        pool, began = self._leases, monotonic()
         found = await self._frontier.beat(
             *(shards, pool.known_leases, self._about()),
             unsuspected=pool.unsuspected,
@@ -185,7 +182,8 @@ class Heartbeat:
             await self._frontier.hand_back([(lease, 0) for lease in strays])
         for shard, beat in beats.items():
             self._answers[shard] += 1
-            pool.keep_alive(until, shard)
+            # The server may have got the beat right after it was sent.
+            pool.keep_alive(began + self._pulse.lease_ttl_s, shard)
             self._answered_s[shard] = began
             if beat.epoch == self._epochs[shard]:
                 self._answered_ms[shard] = beat.now_ms
@@ -208,7 +206,12 @@ class Heartbeat:
             return
         logger.warning("Redis restarted or failed over; repeating what is in flight")
         self._on_epoch()
-        lost_s = max(self._lost_s(shard, beat) for shard, beat in restarted.items())
+        # The time between what survived in a shard and its last answer. If what survived is not
+        # known, as in crawls of former versions, the shard's old epoch counts.
+        lost_s = max(
+            (self._answered_ms[shard] - (beat.survived_ms or self._epochs[shard])) / 1000
+            for shard, beat in restarted.items()
+        )
         if lost_s > KEPT_S:
             self._on_loss(lost_s)
         # If Redis goes away again, the next beat repeats all of this.
@@ -220,12 +223,6 @@ class Heartbeat:
                 await self._reassert(shard)
                 self._epochs[shard] = beat.epoch
                 self._answered_ms[shard] = beat.now_ms
-
-    def _lost_s(self, shard: int, beat: Beat) -> float:
-        """Return how many seconds before the last answer the shard has lost."""
-        # Without a time of its own, the shard survived from the start of its first epoch.
-        survived_ms = beat.survived_ms or self._epochs[shard]
-        return (self._answered_ms[shard] - survived_ms) / 1000
 
     def _held_of(self, shard: int) -> list[Entry]:
         """Return the URLs of a shard that this process holds, or held under its old name."""
@@ -292,10 +289,6 @@ class Heartbeat:
             self._new_to = set(range(self._frontier.shards))
             self._frontier.owner = uuid.uuid4().hex[:16]
         await self._beat()
-
-    def _alive_until(self) -> float:
-        """Return the time before which nobody declares this process dead after a beat now."""
-        return monotonic() + self._pulse.lease_ttl_s
 
     async def _order_shards(self) -> None:
         """Choose the order in which shards are asked, by the strategy."""

@@ -1,9 +1,9 @@
-"""Turn a Scrapy Request into a frontier entry and back. No pickle: msgpack carries the rest.
+"""Turn a Scrapy Request into a frontier entry and back, with msgpack instead of pickle.
 
-A plain GET needs nothing but its URL. What else a request has (method, body, headers, cookies,
-callback and errback by name, cb_kwargs, meta, flags, priority, dont_filter, encoding) travels in
-the tail. It is known by its canonical URL and fetched as it is written. Tuples arrive as lists, but
-for the local address of a connection.
+The entry of a plain GET is only its URL. Everything else that a request has (method, body, headers,
+cookies, callback and errback by name, cb_kwargs, meta, flags, priority, dont_filter, encoding) is
+in the tail. A request is known by its canonical URL and fetched by the URL as it was written.
+Tuples come back as lists, except the local address of a connection.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from scrapy import Spider
 
 
-# Set by Scrapy's proxy middleware: its proxy is the environment's; whom its credentials are for.
+# Set by Scrapy's proxy middleware: the proxy is from the environment; the proxy that the
+# credentials are for.
 _OF_ENVIRONMENT, _TRUSTED_PROXY = "_scheme_proxy", "_auth_proxy"
 _PROXY_SECRET = "Proxy-Authorization"  # noqa: S105 - a header
 _BIND = "bindaddress"
 _RETRIES = "retry_times"
-# Set by Scrapy or by us on the way; they mean nothing to the next process.
+# Set while a request is processed, by Scrapy or by this project; of no use to another process.
 _LOCAL_META = frozenset(
     {
         LEASE,
@@ -48,8 +49,8 @@ _LOCAL_META = frozenset(
     }
 )
 
-# URLs in which nothing is to be escaped, as most are. Scrapy's look for it takes longer than the
-# rest of making a request, and it leaves the look out for those that say so in their meta.
+# URLs in which nothing needs escaping, as in most. Scrapy's check for it takes longer than the rest
+# of making a request; a key of the meta turns it off.
 _SAFE_URL = re.compile(
     r"https?://[a-z0-9.-]+(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
     r"/[A-Za-z0-9/._~%&=+-]*(?:\?[A-Za-z0-9/._~%&=+-]*)?"
@@ -58,7 +59,7 @@ _VERBATIM = "verbatim_url"
 
 
 class NotCarried(CrawlerError):
-    """A request that cannot travel through Redis; the text names the field."""
+    """Request that cannot be stored in Redis; the text names the field."""
 
 
 def to_entry(
@@ -71,7 +72,10 @@ def to_entry(
     urls: Urls = DEFAULT,
     kind: Kind = Kind.PAGE,
 ) -> Entry | Rejected:
-    """The entry of a request, a Rejected for a URL that is not crawled, or NotCarried."""
+    """Make the entry of a request. Return Rejected for a URL that is not crawled.
+
+    Raises NotCarried for a request that cannot be stored.
+    """
     spelling = urls.spelling(request.url)
     if isinstance(spelling, Rejected):
         return spelling
@@ -99,7 +103,7 @@ def to_entry(
 
 
 def to_request(entry: Entry, spider: Spider) -> Request:
-    """The request of an entry."""
+    """Make the request of an entry."""
     meta: dict[str, Any] = {"depth": entry.depth, "download_slot": entry.host}
     tail = entry.tail
     if entry.attempts:
@@ -109,7 +113,7 @@ def to_request(entry: Entry, spider: Spider) -> Request:
         return _request(entry.written_url, meta)
     meta.update(tail.get("meta", {}))
     if isinstance(meta.get(_BIND), list):
-        # Sockets take tuples only.
+        # Sockets only take tuples.
         meta[_BIND] = tuple(meta[_BIND])
     return _request(
         entry.written_url,
@@ -129,10 +133,10 @@ def to_request(entry: Entry, spider: Spider) -> Request:
 
 
 def as_given(request: Request, source: Entry) -> Request:
-    """A request in the place of that of `source`, as a redirect, with no more than users gave.
+    """Return a request that replaces that of `source`, as after a redirect, as the user gave it.
 
-    Of the headers it has the user's, not Scrapy's defaults. Its proxy has the credentials that
-    Scrapy took out of its address; that of the environment is chosen anew.
+    It keeps the user's headers, without Scrapy's defaults. The address of its proxy gets back the
+    credentials that Scrapy removed; a proxy of the environment is removed, to be chosen again.
     """
     given = source.tail.get("headers", {})
     headers = {name: values for name, values in given.items() if name in request.headers}
@@ -157,7 +161,7 @@ def _request(url: str, meta: dict[str, Any], **more: Any) -> Request:
 
 
 def _tail(request: Request, spider: Spider) -> dict[str, Any]:
-    """What the request has beyond its URL; empty for a plain GET."""
+    """Return what the request has beside its URL; empty for a plain GET."""
     tail: dict[str, Any] = {
         "method": "" if request.method == "GET" else request.method,
         "body": request.body,
@@ -182,7 +186,7 @@ def _check(request: Request, tail: dict[str, Any]) -> None:
         parts = value.items() if name in ("meta", "cb_kwargs") else [(None, value)]
         for key, part in parts:
             try:
-                # There and back: some of what can be packed cannot be unpacked.
+                # In both directions: some values can be packed, but not unpacked.
                 msgpack.unpackb(msgpack.packb({"" if key is None else key: part}))
             except (TypeError, ValueError, OverflowError) as error:
                 field = name if key is None else f"{name}[{key!r}]"
@@ -195,7 +199,7 @@ def _check(request: Request, tail: dict[str, Any]) -> None:
 
 def _name(request: Request, field: str, spider: Spider) -> str:
     function = getattr(request, field)
-    # The scheduler puts an errback of its own around the spider's.
+    # The scheduler wraps the spider's errback.
     function = getattr(function, "wrapped", function)
     if function is None:
         return ""

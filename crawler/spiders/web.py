@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
@@ -132,6 +132,10 @@ class WebSpider(Spider):
         spider.reader = DocumentReader(html, max_links=max_links, urls=spider.urls)
         return spider
 
+    @cached_property
+    def _scheduler(self) -> Scheduler:
+        return Scheduler.of(self.crawler)
+
     async def start(self) -> AsyncIterator[Any]:
         """Put the seeds into the frontier, by batches that it has acknowledged."""
         try:
@@ -159,11 +163,11 @@ class WebSpider(Spider):
                 "sitemaps: %s is known to the crawl %r and not added again: it was read, or waits "
                 "for it. `scrapy frontier forget URL` lets it be read anew",
                 url,
-                Scheduler.of(self.crawler).crawl,
+                self._scheduler.crawl,
             )
 
     async def _plant_all(self) -> None:
-        reader = seeds.read(self.seeds, Scheduler.of(self.crawler).urls)
+        reader = seeds.read(self.seeds, self._scheduler.urls)
         try:
             while batch := await in_daemon_thread(lambda: list(islice(reader, _SEED_BATCH))):
                 await self._plant(batch)
@@ -179,7 +183,7 @@ class WebSpider(Spider):
                 stats.inc_value("seeds/rejected")
                 if stats.get_value("seeds/rejected") <= _BAD_SEEDS_SHOWN:
                     logger.warning("%s", bad)
-        scheduler = Scheduler.of(self.crawler)
+        scheduler = self._scheduler
         added = await scheduler.add(good, "all")
         known = len(added) - added.new
         stats.inc_value("seeds/added", added.new)
@@ -198,7 +202,7 @@ class WebSpider(Spider):
 
     def _idle(self) -> None:
         """Nothing is left. If nothing ever was, somebody forgot the seeds."""
-        scheduler = Scheduler.of(self.crawler)
+        scheduler = self._scheduler
         if scheduler.leases.completion.never_began:
             logger.error(
                 "There is nothing to crawl: no seeds are given, and the crawl %r has no URLs. Give "
@@ -244,7 +248,7 @@ class WebSpider(Spider):
         """A sitemap is no page: its URLs go to the frontier, at the depth of links of a seed."""
         stats = self.crawler.stats
         lease: Lease | None = response.meta.get(LEASE)
-        recrawls = Scheduler.of(self.crawler).recrawls
+        recrawls = self._scheduler.recrawls
         if lease is not None:
             recrawls.visited_sitemap(lease, response)
         if response.status != 200:
@@ -292,7 +296,7 @@ class WebSpider(Spider):
     async def robots_parsed(self, robotparser: Any, request: Request) -> None:
         """A robots.txt was fetched: go on with the sitemaps that it names."""
         named = [self.urls.spelling(url) for url in getattr(robotparser, "sitemaps", ())]
-        if named and Scheduler.of(self.crawler).options_watcher.options.follow:
+        if named and self._scheduler.options_watcher.options.follow:
             site = f"{authority_of(request.url)}/"
             written: dict[str, str] = {}
             for found in named:
