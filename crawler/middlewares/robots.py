@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawler.frontier import Lease
-    from crawler.robots.cache import CachedRules
     from crawler.scheduling.lease_pool import LeasePool
     from crawler.servers.redis.connection import Client
 
@@ -71,8 +70,12 @@ class Robots:
             raise
         if isinstance(decision, PutOff):
             return self._leases.put_off(request, decision.delay_ms)
-        if lease is not None and decision.cached is not None:
-            await self._announce(decision.cached, request)
+        cached = decision.cached
+        if lease is not None and cached is not None and not cached.is_announced:
+            await self._crawler.signals.send_catch_log_async(
+                signals.robots_parsed, robotparser=cached.rules, request=request
+            )
+            cached.is_announced = True
         if isinstance(decision, Denied):
             self._release(lease)
             raise Forbidden(Forbidden.BY_ROBOTS, decision.text)
@@ -84,10 +87,3 @@ class Robots:
         """Free the host at once: it was not contacted."""
         if lease is not None:
             self._leases.release(lease, 0)
-
-    async def _announce(self, cached: CachedRules, request: Request) -> None:
-        if not cached.is_announced:
-            await self._crawler.signals.send_catch_log_async(
-                signals.robots_parsed, robotparser=cached.rules, request=request
-            )
-            cached.is_announced = True

@@ -50,7 +50,8 @@ _POLL_S = 0.5
 _INLINE_BYTES = 32 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: one is made for each page, and that would take twice as long.
+@dataclass(slots=True)
 class Allowed:
     """The URL may be fetched now. `cached` is None for URLs that have no robots.txt."""
 
