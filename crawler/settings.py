@@ -136,7 +136,7 @@ TRUSTED_DOMAINS: list[str] | str | None = None
 GROUP_BY = "host"
 # Fetches a host may have at the same time, over all processes.
 HOST_PARALLELISM = 1
-# A host rests DELAY_FACTOR times as long as its last fetch took, within these seconds.
+# Delay of a host after a fetch: DELAY_FACTOR times its usual fetch time, within these seconds.
 DELAY_FACTOR = 5.0
 DELAY_MIN = 1.0
 DELAY_MAX = 60.0
@@ -149,19 +149,19 @@ HOST_MAX_PER_MINUTE = 0.0
 # "budget": pages, "parallelism": fetches at a time, "blocked": true}}. A delay replaces DELAY_MIN
 # and DELAY_FACTOR, nothing else.
 HOST_RULES: dict[str, dict[str, object]] = {}
-# Seconds that a host rests after a 429 or 503 without Retry-After, doubled each time up to a day;
-# forgiven when it was quiet for some seconds.
+# Delay in seconds after a 429 or 503 without Retry-After, doubled each time up to a day. It starts
+# again from the first one after OVERLOAD_FORGIVEN quiet seconds.
 OVERLOAD_REST = 60.0
 OVERLOAD_FORGIVEN = 1800.0
-# After so many failed connections and time-outs in a row a host rests, doubled each time up to a
-# day; then one fetch tries whether it works again. 0 failures: never.
+# A host is left alone after so many failed connections and time-outs in a row: BREAKER_REST
+# seconds, doubled each time up to a day; then one fetch is the probe. 0 failures: never.
 BREAKER_FAILURES = 5
 BREAKER_REST = 60.0
 # Seconds of Crawl-delay that are honoured; the URLs of a host that asks for more wait until its
 # rules are fetched again.
 CRAWL_DELAY_MAX = 300.0
-# Seconds that the rules of a robots.txt are used (Cache-Control may shorten it, to an hour), and
-# that a host without an answer is left alone, doubled each time up to a day.
+# Seconds that the rules of a robots.txt are valid (Cache-Control may shorten it, to an hour), and
+# the delay after a robots.txt without an answer or with a 5xx, doubled each time up to a day.
 ROBOTS_TTL = 86_400.0
 ROBOTS_ERROR_TTL = 300.0
 # What a robots.txt with status 401 or 403 means: "allow", as RFC 9309 has it, or "deny".
@@ -170,8 +170,8 @@ ROBOTS_FORBIDDEN_IS = "allow"
 REQUIRE_CONTACT = False
 # Rules kept in memory.
 ROBOTS_CACHE_SIZE = 10_000
-# Failed fetches are repeated so many times, 31 at the most: after RETRY_BASE seconds, doubled each
-# time up to RETRY_MAX.
+# A failed fetch is retried so many times, 31 at most: after RETRY_BASE seconds, doubled each time
+# up to RETRY_MAX.
 RETRY_TIMES = 3
 # Statuses that count as failures of a fetch. From 520 on they are those of proxies in front of a
 # host that does not answer them.

@@ -4,7 +4,6 @@
     cache      answers in Redis for the fleet, the recent ones in memory
     lookup     one lookup: the hosts file, then name servers, by dnspython; never blocks
     prefetch   lookups of hosts that are fetched from soon
-    breaker    fewer lookups while DNS does not answer; pure
     addresses  which addresses a crawler may connect to; pure
     errors     NoSuchHost and DnsFailed
 

@@ -2,7 +2,8 @@
 
     tasks         end background tasks for good, wait with a limit
     per_crawler   what all components of a crawl share: made once, kept by the crawler
-    breaker       when a server that fails is left alone; pure
+    backoff       delays that grow with failures in a row; pure
+    breaker       circuit breaker of a server that fails; pure
     format        numbers and durations as people read and write them; pure
     secrets       hide passwords and tokens in texts; pure
     request_meta  keys of a request's meta that several packages use
