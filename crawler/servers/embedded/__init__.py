@@ -1,9 +1,9 @@
-"""A private redis-server and mongod for crawls that were given none.
+"""Private redis-server and mongod for crawls that name no server of their own.
 
-Only unix sockets, readable by this user alone: nothing listens on a port, so there is nothing to
-guess, to race for or to protect by a password. Needs a local disk (file locks) and Linux or macOS.
+They have unix sockets only, readable by this user alone: nothing listens on a port, so no password
+is needed. File locks need a local disk, and Linux or macOS.
 
-    servers    the servers of one data folder, shared by crawls; the last one out stops them
+    servers    servers of one data folder, shared by crawls; the last user stops them
     server     one server process: its program, its options, start and stop
     file_lock  locks that the kernel drops when their holder dies
 

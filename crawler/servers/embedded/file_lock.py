@@ -1,4 +1,4 @@
-"""Locks between processes that the kernel drops when their holder dies, however it dies."""
+"""Lock files between processes; the kernel drops a lock when its holder dies, however it dies."""
 
 import os
 import time
@@ -19,7 +19,7 @@ _POLL_S = 0.02
 
 
 class FileLock:
-    """One open lock file. The lock goes with the file: a child that inherits it holds it too."""
+    """Lock on an open file. A child process that inherits the file holds the lock too."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -33,14 +33,15 @@ class FileLock:
         return self._fd
 
     def try_shared(self) -> bool:
+        """Take the lock together with others; return whether that worked."""
         return self._try(fcntl.LOCK_SH)
 
     def try_exclusive(self) -> bool:
-        """Also turns a shared lock into an exclusive one; if that fails the lock is gone."""
+        """Take the lock alone, also from a shared one; if that fails, the lock is gone."""
         return self._try(fcntl.LOCK_EX)
 
     def free(self) -> None:
-        """Let go of this process's hold; children that inherited the lock keep theirs."""
+        """Release the lock of this process; children that inherited it keep theirs."""
         if self.held:
             os.close(self._fd)
             self._fd = -1
@@ -62,8 +63,10 @@ class FileLock:
             self.free()
 
     def is_current(self) -> bool:
-        """Is the locked file still the one of this name?"""
-        # Whoever removes the data folder removes the lock file with it: a lock on that is no lock.
+        """Return whether the locked file still has this name.
+
+        Whoever removes the data folder removes the lock file, and a lock on that locks nothing.
+        """
         try:
             return os.path.samestat(os.fstat(self._fd), self._path.stat())
         except FileNotFoundError:
@@ -72,6 +75,7 @@ class FileLock:
 
 @contextmanager
 def exclusive(path: Path, *, timeout_s: float) -> Iterator[None]:
+    """Hold a lock alone during the block; wait for it up to `timeout_s`."""
     lock = FileLock(path)
     deadline = time.monotonic() + timeout_s
     while not lock.try_exclusive():

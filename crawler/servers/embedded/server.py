@@ -1,9 +1,9 @@
-"""One embedded server, redis-server or mongod: find its program, start it, watch it, stop it.
+"""Run one embedded server, redis-server or mongod: find its program, start it, stop it.
 
-Programs are on PATH, else inside the wheels of requirements-embedded.txt. The server inherits a
-locked file, so it is alive exactly while that lock is held: no pid file can lie about it, and no
-second server can open the same data. It is stopped by a command through its own socket; the only
-process that is ever signalled is a child of ours that failed to start.
+Programs are found on PATH, or inside the wheels of requirements-embedded.txt. The server inherits a
+locked file, so it is alive exactly while that lock is held: no pid file can be wrong, and no second
+server can open the same data. It is stopped by a command through its own socket. The only process
+that is ever signalled is a child of this process that failed to start.
 """
 
 import importlib.util
@@ -12,7 +12,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -38,17 +37,17 @@ _LOG_LINES_SHOWN = 12
 _LOG_LINE_CHARS = 300
 _LOG_MAX_BYTES = 16 * 1024 * 1024
 
-# Children of this process that were not waited for yet, so their pids cannot be someone else's.
-_children: set[int] = set()
+# Children of this process that have not ended, as far as it knows.
+_children: set[subprocess.Popen[bytes]] = set()
 
 
 class EmbeddedServer(ABC):
-    """A server with its data, log and lock in `folder` and its socket in `socket_folder`."""
+    """Server with its data, log and lock in `folder` and its socket in `socket_folder`."""
 
     name: str
     program: str
-    setting: str  # the one that names the user's own server
-    silence_timeout_s = 60.0  # to start or stop, counted from the last sign of progress
+    setting: str  # the setting that names a server of the user's own
+    silence_timeout_s = 60.0  # for a start or stop, counted from the last sign of progress
 
     def __init__(self, folder: Path, socket_folder: Path) -> None:
         self.data = folder / self.name
@@ -67,31 +66,32 @@ class EmbeddedServer(ABC):
     def arguments(self) -> list[str]: ...
 
     def environment(self) -> dict[str, str]:
-        """The variables that the server starts with."""
+        """Return the environment variables of the server."""
         return dict(os.environ)
 
     @abstractmethod
     def answers(self) -> bool:
-        """Ping. Raises StillLoading if the server says that it is busy with its start."""
+        """Ping the server. Raises StillLoading while it reads its data."""
 
     @abstractmethod
     def shut_down(self) -> None:
-        """Send the command that ends the server; it may return before the process is gone."""
+        """Send the command that ends the server; return before or after the process has ended."""
 
     def ensure_running(self) -> None:
-        # One that is alive now may still be about to end, after a crash or a signal.
+        """Start the server unless it runs; return when it answers."""
+        # A server that is alive may still be about to end, after a crash or a signal.
         if self.alive() and self._answers_before_it_ends():
             return
-        pid = self._start()
+        child = self._start()
         try:
             if not self._answers_before_it_ends():
                 raise self._failure("ended during its start")
         except CrawlerError:
-            if pid in _children:
-                os.kill(pid, signal.SIGTERM)
+            child.terminate()
             raise
 
     def alive(self) -> bool:
+        """Return whether the process of the server exists."""
         _reap()
         probe = FileLock(self._alive_lock)
         if not probe.try_exclusive():
@@ -100,9 +100,10 @@ class EmbeddedServer(ABC):
         return False
 
     def stop(self) -> None:
+        """Stop the server if it runs; return when its process has ended."""
         if not self.alive():
             return
-        if self._accepts():  # else it is ending already
+        if self._accepts():  # otherwise it is ending already
             self.shut_down()
         progress = _Progress(self.log_file, self.silence_timeout_s)
         while self.alive():
@@ -112,7 +113,7 @@ class EmbeddedServer(ABC):
         _reap()
         logger.debug("Stopped %s", self.program)
 
-    def _start(self) -> int:
+    def _start(self) -> subprocess.Popen[bytes]:
         command = [str(self.find()), *self.arguments()]
         self.data.mkdir(mode=0o700, exist_ok=True)
         if self.log_file.exists() and self.log_file.stat().st_size > _LOG_MAX_BYTES:
@@ -121,18 +122,31 @@ class EmbeddedServer(ABC):
         if not lock.try_exclusive():
             raise self._failure("runs already")
         try:
-            pid = _spawn(command, self.environment(), self.log_file, lock.fileno())
-            # For people only (see the failure text); the program never trusts it.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            with os.fdopen(os.open(self.log_file, flags, 0o600), "ab") as log:
+                child = subprocess.Popen(
+                    command,
+                    env=self.environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    # The child holds the lock too, for as long as it lives.
+                    pass_fds=(lock.fileno(),),
+                    # The terminal's Ctrl-C ends the crawl, which then stops the server.
+                    start_new_session=True,
+                )
+            _children.add(child)
+            # For people, in the text of a failure; the program never relies on it.
             os.truncate(lock.fileno(), 0)
-            os.pwrite(lock.fileno(), f"{pid}\n".encode(), 0)
+            os.pwrite(lock.fileno(), f"{child.pid}\n".encode(), 0)
         except OSError as error:
             if error.filename != command[0]:
                 raise
-            raise ConfigurationError(self._told(f"cannot be run ({error})")) from error
+            raise ConfigurationError(self._describe(f"cannot be run ({error})")) from error
         finally:
             lock.free()
         logger.debug("Started %s", shlex.join(command))
-        return pid
+        return child
 
     def _answers_before_it_ends(self) -> bool:
         progress = _Progress(self.log_file, self.silence_timeout_s)
@@ -149,7 +163,7 @@ class EmbeddedServer(ABC):
             time.sleep(_POLL_S)
 
     def _accepts(self) -> bool:
-        # Cheaper than a client's failure: clients sleep between their attempts.
+        # Cheaper than a failed attempt of a client, which sleeps between its attempts.
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1)
             try:
@@ -159,9 +173,9 @@ class EmbeddedServer(ABC):
         return True
 
     def _failure(self, what: str) -> ServerAway:
-        return ServerAway(self._told(what))
+        return ServerAway(self._describe(what))
 
-    def _told(self, what: str) -> str:
+    def _describe(self, what: str) -> str:
         pid = self._alive_lock.read_text().strip() if self._alive_lock.exists() else ""
         return (
             f"The embedded {self.program}{pid and f' (process {pid})'} {what}. The end of its log"
@@ -171,11 +185,11 @@ class EmbeddedServer(ABC):
 
 
 class StillLoading(Exception):
-    """The server answers, and says that it is still reading its data."""
+    """Server that answers, and is still reading its data."""
 
 
 class _Progress:
-    """Has the server shown a sign of life lately? A long recovery writes to the log meanwhile."""
+    """Progress of a start or stop. A long recovery writes to the log, which counts as progress."""
 
     def __init__(self, log_file: Path, timeout_s: float) -> None:
         self._log_file = log_file
@@ -194,34 +208,11 @@ class _Progress:
         return time.monotonic() > self._deadline
 
 
-def _spawn(command: list[str], environment: dict[str, str], log_file: Path, lock_fd: int) -> int:
-    inherited_fd = 3 if lock_fd != 3 else 4
-    pid = os.posix_spawn(
-        command[0],
-        command,
-        environment,
-        # Its own session: the terminal's Ctrl-C ends the crawl, which then stops the server.
-        setsid=True,
-        file_actions=[
-            (os.POSIX_SPAWN_DUP2, lock_fd, inherited_fd),
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-    )
-    _children.add(pid)
-    return pid
-
-
 def _reap() -> None:
-    """Take note of children that ended, so that they do not stay as zombies."""
-    for pid in tuple(_children):
-        try:
-            ended, _ = os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:  # forked since, or waited for by someone else
-            ended = pid
-        if ended:
-            _children.discard(pid)
+    """Collect children that ended, so that they do not stay as zombies."""
+    for child in tuple(_children):
+        if child.poll() is not None:
+            _children.discard(child)
 
 
 def _last_lines(log_file: Path) -> str:
@@ -240,14 +231,16 @@ _NO_REDIS_SERVER = (
     "  -s REDIS_URL=redis://host:6379/0           to use your own"
 )
 
-# For a server that has the allocator of the GNU C library; others do not read it. Every add makes
-# hundreds of small objects and frees them. Kept by the thousand (66 MB at the most) they are used
-# again while they are in the processor's caches; the usual seven a size send the rest all over the
-# heap. The heap itself is in large pages, where the system gives them to who asks.
+# For servers with the allocator of the GNU C library; others ignore it. Every add makes hundreds of
+# small objects and frees them. If thousands are kept (66 MB at the most), they are used again while
+# they are in the processor's caches; of the usual seven for each size most would be spread over the
+# heap. The heap itself is in large pages, where the system gives them to processes that ask.
 _ALLOCATOR = "glibc.malloc.tcache_count=2000:glibc.malloc.hugetlb=1"
 
 
 class RedisServer(EmbeddedServer):
+    """Embedded redis-server or valkey-server."""
+
     name = "redis"
     program = "redis-server"
     setting = "REDIS_URL"
@@ -274,13 +267,13 @@ class RedisServer(EmbeddedServer):
             "unixsocketperm": "600",
             "dir": str(self.data),
             "logfile": str(self.log_file),
-            # A crash loses at most the last second; snapshots would only fork a second time.
+            # A crash loses the last second at the most; snapshots would only fork once more.
             "appendonly": "yes",
             "appendfsync": "everysec",
             "save": "",
             "maxmemory-policy": "noeviction",
-            # Front queues are long lists read at their ends: compress all nodes in between, where
-            # that does them no harm (see servers/redis/checks.py).
+            # Front queues are long lists, read at their ends: compress all nodes in between, if the
+            # version does it well (see servers/redis/checks.py).
             "list-compress-depth": "1" if major_version(self.find()) >= NEWER else "0",
             "list-max-ziplist-size": "-3",
             # See _ALLOCATOR. After a fork Linux copies small parts of a large page, since 5.8.
@@ -290,7 +283,7 @@ class RedisServer(EmbeddedServer):
 
     def environment(self) -> dict[str, str]:
         tunables = (_ALLOCATOR, os.environ.get("GLIBC_TUNABLES", ""))
-        # Of one that is set twice the library takes the last: the user's own.
+        # If one is set twice, the library takes the last one: the user's own.
         return {**os.environ, "GLIBC_TUNABLES": ":".join(filter(None, tunables))}
 
     def answers(self) -> bool:
@@ -310,7 +303,7 @@ class RedisServer(EmbeddedServer):
             except ResponseError as error:
                 raise self._failure(f"refuses to stop ({error})") from error
             except RedisError:
-                pass  # it hung up: it is ending already
+                pass  # it closed the connection: it is ending already
 
     def _client(self) -> Redis:
         return Redis(
@@ -325,10 +318,13 @@ _NO_MONGOD = (
     "  -s PAGES_STORE=none -O pages.jsonl         to write the pages to a file instead"
 )
 _ANSWER_MS = 10_000
-_CACHE_GB = "0.5"  # mongod would take half of the memory, which the crawler and Redis need
+# By default mongod takes half of the memory, which the crawler and Redis need.
+_CACHE_GB = "0.5"
 
 
 class MongoServer(EmbeddedServer):
+    """Embedded mongod."""
+
     name = "mongo"
     program = "mongod"
     setting = "MONGO_URI"
@@ -346,7 +342,7 @@ class MongoServer(EmbeddedServer):
     def arguments(self) -> list[str]:
         return [
             *("--bind_ip", str(self.socket)),
-            # Not the socket above, but the one that mongod would add in the system's /tmp.
+            # This is not about the socket above, but about the one that mongod adds in /tmp.
             "--nounixsocket",
             *("--filePermissions", "0600"),
             *("--dbpath", str(self.data)),
@@ -369,7 +365,7 @@ class MongoServer(EmbeddedServer):
             try:
                 client.admin.command("shutdown")
             except AutoReconnect:
-                pass  # it hangs up instead of answering
+                pass  # it closes the connection instead of answering
             except PyMongoError as error:
                 raise self._failure(f"refuses to stop ({error})") from error
 
@@ -382,13 +378,13 @@ class MongoServer(EmbeddedServer):
         )
 
 
-# Of Redis: from here on lists are compressed, and older ones cannot read what newer ones wrote.
+# Major version of Redis from which on lists are compressed. Older ones cannot read its files.
 NEWER = 7
 _VERSION_S = 5.0
 
 
 def find_redis_server() -> Path | None:
-    """Redis or Valkey, which is the same to a crawl. An old one comes last."""
+    """Find the program of Redis or Valkey, which are the same to a crawl; an old one comes last."""
     on_path = _on_path("redis-server") or _on_path("valkey-server")
     if on_path is not None and not 0 < major_version(on_path) < NEWER:
         return on_path
@@ -396,19 +392,20 @@ def find_redis_server() -> Path | None:
 
 
 def find_mongod() -> Path | None:
+    """Find the program of MongoDB."""
     return _on_path("mongod") or _in_package("fiftyone", "db/bin/mongod")
 
 
 def major_version(program: Path) -> int:
-    """The first number of its version, 0 if it does not say: its start will show what is wrong."""
+    """Return the major version of a program; 0 if it is unknown: its start shows what is wrong."""
     command = [str(program), "--version"]
     try:
-        said = subprocess.run(
+        done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=_VERSION_S
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    version = re.search(r"\bv=(\d+)", said.stdout)
+    version = re.search(r"\bv=(\d+)", done.stdout)
     return int(version[1]) if version else 0
 
 

@@ -1,12 +1,12 @@
-"""Share the servers of one data folder between crawls; the last one out stops them.
+"""Share the servers of one data folder between crawls; the last user stops them.
 
 Files in the folder, besides each server's data, log and lock:
 
-    users.lock   every crawl holds it shared, so no other can have it exclusively
-    start.lock   held for the length of one start or stop, so that only one of them happens
-    sockets      link to a short temporary folder, only if the sockets' own paths would be too long
+    users.lock   held by every crawl as a shared lock, so that none can hold it exclusively
+    start.lock   held during one start or stop, so that there is only one at a time
+    sockets      link to a short temporary folder, only if the sockets' paths would be too long
 
-A server that ends while a crawl uses it is started again by the Watchdog.
+The Watchdog restarts a server that ends while a crawl uses it.
 """
 
 import asyncio
@@ -33,10 +33,7 @@ _SOCKET_PATH_MAX_BYTES = 100  # the system's limit is 104 or 108
 
 
 class EmbeddedServers:
-    """Start, share and stop the servers of one data folder.
-
-    Blocking: call from a thread (asyncio.to_thread).
-    """
+    """Embedded servers of one data folder. Methods block: call them from a thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = Path(folder).resolve()
@@ -53,10 +50,10 @@ class EmbeddedServers:
         return self._use(MongoServer)
 
     def revive(self) -> list[str]:
-        """Start those again that are used here and have ended; returns their programs."""
+        """Restart servers that are in use here and have ended; return their programs."""
         revived = []
         with self._threads:
-            # Not in a folder that somebody deleted under a crawl: that one has its data no more.
+            # Not in a folder that somebody deleted during the crawl: the data is gone.
             if self._users.held and self._users.is_current():
                 with self._alone():
                     for server_type in self._used:
@@ -67,7 +64,7 @@ class EmbeddedServers:
         return revived
 
     def release(self) -> None:
-        """Use the servers no more; the last user stops them. Never raises: it logs instead."""
+        """Stop using the servers; the last user stops them. Errors are logged, never raised."""
         with self._threads:
             if not self._users.held:
                 return
@@ -82,7 +79,7 @@ class EmbeddedServers:
                 self._used.clear()
 
     def remove(self) -> None:
-        """Delete the folder, unless a crawl uses it. Servers left by a killed crawl are stopped."""
+        """Delete the folder unless a crawl uses it, and stop servers that a killed crawl left."""
         with self._threads:
             if not self._folder.exists():
                 return
@@ -165,7 +162,7 @@ def _fits(socket_folder: Path) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    """Ours and closed to others: a temporary name may have been taken over after a reboot."""
+    """Check that a folder belongs to this user alone: a reboot may free names in /tmp."""
     try:
         status = folder.lstat()
     except OSError:
@@ -177,33 +174,33 @@ def _is_private(folder: Path) -> bool:
     )
 
 
-_LOOK_S = 5.0
-# After a start that failed: its text is long.
+_CHECK_S = 5.0
+# After a start that failed, since its message is long.
 _FAILED_S = 60.0
 
 
 class Watchdog:
-    """Looks every few seconds, from its first start() until it is stopped."""
+    """Task that restarts embedded servers in use, from its first start() until it is stopped."""
 
-    def __init__(self, servers: EmbeddedServers, *, look_s: float = _LOOK_S) -> None:
+    def __init__(self, servers: EmbeddedServers, *, check_s: float = _CHECK_S) -> None:
         self._servers = servers
-        self._look_s = look_s
+        self._check_s = check_s
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Keep the servers that are in use, from now on."""
+        """Begin; does nothing if it has begun."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._keep())
 
     async def stop(self) -> None:
-        """Start nothing again from now on."""
+        """Restart nothing from now on."""
         task, self._task = self._task, None
         if task is not None:
             await end(task)
 
     async def _keep(self) -> None:
         while True:
-            await asyncio.sleep(self._look_s)
+            await asyncio.sleep(self._check_s)
             try:
                 for program in await in_daemon_thread(self._servers.revive):
                     logger.warning("The embedded %s had ended; it runs again", program)

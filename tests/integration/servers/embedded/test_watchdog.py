@@ -76,7 +76,7 @@ async def test_a_keeper_looks_by_itself_until_it_is_stopped(
     servers: EmbeddedServers, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = await asyncio.to_thread(servers.redis_url)
-    watchdog = Watchdog(servers, look_s=0.02)
+    watchdog = Watchdog(servers, check_s=0.02)
     watchdog.start()
     watchdog.start()
     kill_redis(url)
@@ -92,7 +92,7 @@ async def test_a_server_that_cannot_start_is_told_and_ends_nothing(
 ) -> None:
     url = await asyncio.to_thread(servers.redis_url)
     data = tmp_path / "crawl" / "redis"
-    watchdog = Watchdog(servers, look_s=0.02)
+    watchdog = Watchdog(servers, check_s=0.02)
     watchdog.start()
     shutil.rmtree(data)
     data.write_text("no folder")
