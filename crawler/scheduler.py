@@ -43,12 +43,12 @@ from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_
 from crawler.scheduling.retry_policy import Bury, RetryPolicy
 from crawler.servers.connections import Servers, mongo_limit_s
 from crawler.servers.health import redis_health, shared_mongo_health
-from crawler.servers.redis.checks import taken
+from crawler.servers.redis.checks import required
 from crawler.servers.redis.settings import (
     keep_allowed_domains,
     start_urls_key,
-    tell_of_redis_spider,
-    tell_of_start_requests,
+    warn_of_redis_spider,
+    warn_of_start_requests,
 )
 from crawler.urls import Rejected, Urls
 from crawler.util import file_limit
@@ -118,7 +118,7 @@ class Scheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> Deferred[None]:
         Engine.close_unopened(self._crawler, self._close_unopened)
-        return deferred_from_coro(taken(self._open()))
+        return deferred_from_coro(required(self._open()))
 
     def close(self, reason: str) -> Deferred[None]:
         return deferred_from_coro(self._close())
@@ -248,8 +248,8 @@ class Scheduler(BaseScheduler):
         tuning = connect.tuning(settings, beat_s=self._pulse.beat_s)
         self.frontier = await connect.make_frontier(redis, self.crawl, crawler, tuning)
         spill = await connect.spill_of(self.crawl, servers, settings)
-        tell_of_redis_spider(spider)
-        tell_of_start_requests(spider)
+        warn_of_redis_spider(spider)
+        warn_of_start_requests(spider)
         keep_allowed_domains(spider)
         pushed = StartUrls(redis, start_urls_key(settings, spider))
         hooks = EngineHooks(

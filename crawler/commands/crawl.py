@@ -29,7 +29,7 @@ from crawler.monitoring import logs
 from crawler.pipelines.feeds import FEED_FAILED
 from crawler.scheduling.completion import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.servers.connections import Servers
-from crawler.servers.redis.checks import taken
+from crawler.servers.redis.checks import required
 from crawler.util import interrupts
 
 if TYPE_CHECKING:
@@ -174,12 +174,12 @@ async def _count_urls(
     Returns None if there is no such crawl yet.
     """
     async with servers.checked(settings["PAGES_STORE"]) as redis:
-        return await taken(frontier.count_urls(redis, crawl, spider))
+        return await required(frontier.count_urls(redis, crawl, spider))
 
 
 async def _delete(servers: Servers, settings: BaseSettings, crawl: str) -> None:
     async with servers.checked(settings["PAGES_STORE"]):
-        await taken(frontier.delete_crawl(crawl, servers, settings))
+        await required(frontier.delete_crawl(crawl, servers, settings))
 
 
 def end_within(

@@ -27,7 +27,7 @@ from crawler.monitoring import logs
 from crawler.monitoring.console.screen import Screen
 from crawler.monitoring.console.view import Snapshot
 from crawler.servers.connections import Servers
-from crawler.servers.redis.checks import taken
+from crawler.servers.redis.checks import required
 from crawler.servers.redis.connection import Client
 from crawler.util import interrupts
 
@@ -98,11 +98,11 @@ class Command(ScrapyCommand):
                 # Now: one process that says what is wrong is better than many.
                 await servers.mongo()
             name = _given(opts).get("name", spider)
-            urls = await taken(frontier.count_urls(redis, crawl, name))
+            urls = await required(frontier.count_urls(redis, crawl, name))
             if opts.fresh and urls is not None:
                 # Here and once: a process that starts again goes on with the crawl.
                 frontier.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
-                await taken(frontier.delete_crawl(crawl, servers, settings))
+                await required(frontier.delete_crawl(crawl, servers, settings))
             await self._supervise(spider, crawl, opts, redis)
         finally:
             await servers.close()

@@ -23,7 +23,7 @@ from crawler.items import Page
 from crawler.scheduler import Scheduler
 from crawler.scheduling.recrawls import visit_of
 from crawler.servers.connections import Servers
-from crawler.servers.redis.checks import taken
+from crawler.servers.redis.checks import required
 from crawler.urls import fingerprint, host_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Duplicates:
     async def open_spider(self) -> None:
         redis = await Servers.of(self._crawler).redis()
         scheduler = Scheduler.of(self._crawler)
-        self._index = await taken(
+        self._index = await required(
             ContentIndex.open(
                 redis,
                 scheduler.crawl,

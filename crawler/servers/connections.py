@@ -1,6 +1,6 @@
-"""Connections to Redis and MongoDB, shared by all components of a crawl.
+"""Connect to Redis and MongoDB, once for all components of a crawl.
 
-Where the user named no server, an embedded one is started in CRAWL_DIR.
+If the user named no server, an embedded one is started in CRAWL_DIR.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# In which a MongoDB is found, and connected to.
+# Time limits for finding a MongoDB, and for connecting to it.
 _SELECT_MS, _CONNECT_MS = 5000, 20_000
 _CLOSE_S = 2.0
-# What LEASE_TTL has room for: a claim that holds up a beat and times out, that beat and the next
-# one, and one that is answered.
+# Calls that must fit into LEASE_TTL: a claim that times out and holds up a beat, that beat and the
+# next one, and a beat that is answered.
 _WAITS_IN_A_TTL = 4
-# A busy machine needs so many seconds at times; with a shorter LEASE_TTL less of that has room.
+# A busy machine sometimes needs so many seconds. With a short LEASE_TTL fewer such calls fit.
 _REDIS_MIN_S = 1.0
-# Several lines a command or connection at DEBUG: nobody who debugs a spider wants them.
+# At DEBUG they log several lines for each command: too much for people who debug a spider.
 for _name in ("pymongo", "redis"):
     logging.getLogger(_name).setLevel(logging.INFO)
 
 
 class Servers:
-    """Opens each connection when it is first asked for, and closes them when the engine stops."""
+    """Connections of a crawl. Each is opened at its first use and closed when the engine stops."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Servers:
 
     @classmethod
     def from_settings(cls, settings: BaseSettings, *, mongo_timeout_s: float | None = None) -> Self:
-        """Those of the settings; MongoDB may be given another time than MONGO_TIMEOUT."""
+        """Read the settings; `mongo_timeout_s` replaces MONGO_TIMEOUT."""
         return cls(
             Path(settings["CRAWL_DIR"]),
             redis_url=redis_url(settings),
@@ -91,12 +91,12 @@ class Servers:
     def from_crawler(cls, crawler: Crawler) -> Self:
         servers = cls.from_settings(crawler.settings)
         if servers._redis_url is None:  # noqa: SLF001 - of this class
-            # Here, since the command looks whether it answers before the crawl does.
+            # Here, since commands check the server before the crawl begins.
             logger.info(
                 "No REDIS_URL: the frontier is in an embedded server, in %s",
                 crawler.settings["CRAWL_DIR"],
             )
-        servers._tell_limits()  # noqa: SLF001 - of this class
+        servers._log_unused_limits()  # noqa: SLF001 - of this class
         crawler.signals.connect(servers.close, signals.engine_stopped)
         return servers
 
@@ -111,7 +111,7 @@ class Servers:
         return servers
 
     async def redis(self) -> Client:
-        """The connection to Redis; ServerAway or ConfigurationError with what to do."""
+        """Return the connection to Redis; ServerAway and ConfigurationError name the remedy."""
         async with self._lock:
             if self._redis is None:
                 url = self._redis_url
@@ -122,7 +122,7 @@ class Servers:
                 )
                 try:
                     if self._require_persistence:
-                        await checks.taken(checks.check(redis))
+                        await checks.required(checks.check(redis))
                 except CrawlerError:
                     await within(_CLOSE_S, redis.aclose())
                     raise
@@ -130,7 +130,7 @@ class Servers:
             return self._redis
 
     async def mongo(self) -> AsyncMongoClient[dict[str, Any]]:
-        """The connection to MongoDB; ServerAway or ConfigurationError with what to do."""
+        """Return the connection to MongoDB; ServerAway and ConfigurationError name the remedy."""
         async with self._lock:
             if self._mongo is None:
                 uri = self._mongo_uri or await self._start(self._embedded.mongo_uri)
@@ -139,9 +139,9 @@ class Servers:
 
     @asynccontextmanager
     async def checked(self, pages_store: str) -> AsyncIterator[Client]:
-        """Redis for a while, when it is sure that the servers answer and take writes.
+        """Check that the servers answer and accept writes, and connect to Redis for the block.
 
-        Embedded ones are started, and stay until release().
+        Embedded servers are started, and run until release().
         """
         try:
             redis = await self.redis()
@@ -153,31 +153,31 @@ class Servers:
             await self._disconnect()
 
     def release(self) -> None:
-        """Give up the embedded servers; their last user stops them. Blocking."""
+        """Stop using the embedded servers; their last user stops them. This blocks."""
         self._embedded.release()
 
     async def close(self) -> None:
-        """Close the connections, and give up the embedded servers."""
+        """Close the connections, and stop using the embedded servers."""
         await self._disconnect()
         await asyncio.to_thread(self.release)
 
     async def _disconnect(self) -> None:
-        """In bounded time: clients say goodbye to their servers, which may be away."""
+        """Close the connections, in bounded time: clients sign off, and servers may be away."""
         await self._watchdog.stop()
         redis, mongo, self._redis, self._mongo = self._redis, self._mongo, None, None
         try:
-            hung_up = await within(_CLOSE_S, *([] if redis is None else [redis.aclose()]))
+            closed = await within(_CLOSE_S, *([] if redis is None else [redis.aclose()]))
             if mongo is not None:
-                hung_up &= await _hang_up(mongo)
-            if not hung_up:
+                closed &= await _close_mongo(mongo)
+            if not closed:
                 logger.info(
-                    "A server did not hang up within %.0f s; its connection is cut", _CLOSE_S
+                    "A server did not sign off within %.0f s; its connection is cut", _CLOSE_S
                 )
         except (PyMongoError, OSError, *RedisAway) as error:
             logger.info("A connection could not be closed: %s", error)
 
-    def _tell_limits(self) -> None:
-        """Log which time limits of the user's are too long to be used."""
+    def _log_unused_limits(self) -> None:
+        """Log which time limits of the user are too long and therefore not used."""
         given = connection.time_limits(self._redis_url or "", self._redis_params)
         for name, limit_s in given.items():
             if limit_s > self._redis_timeout_s:
@@ -188,7 +188,7 @@ class Servers:
                 )
 
     async def _start(self, start: Any) -> str:
-        # A crawl that fails while it opens never stops the engine; release() may be repeated.
+        # If a crawl fails while it opens, the engine never stops. release() may be repeated.
         atexit.register(self._embedded.release)
         url = str(await asyncio.to_thread(start))
         self._watchdog.start()
@@ -196,7 +196,7 @@ class Servers:
 
 
 def redis_limit_s(settings: BaseSettings) -> float:
-    """Seconds in which Redis must answer, or ConfigurationError."""
+    """Return the seconds in which Redis must answer, or raise ConfigurationError."""
     wanted_s = _above_zero(settings, "REDIS_TIMEOUT")
     ttl_s = settings.getfloat("LEASE_TTL")
     longest_s = max(ttl_s / _WAITS_IN_A_TTL, _REDIS_MIN_S)
@@ -210,7 +210,7 @@ def redis_limit_s(settings: BaseSettings) -> float:
 
 
 def mongo_limit_s(settings: BaseSettings) -> float:
-    """Seconds in which MongoDB must answer, or ConfigurationError."""
+    """Return the seconds in which MongoDB must answer, or raise ConfigurationError."""
     return _above_zero(settings, "MONGO_TIMEOUT")
 
 
@@ -227,7 +227,7 @@ async def _connect_mongo(uri: str, timeout_s: float) -> AsyncMongoClient[dict[st
         client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
             uri,
             tz_aware=True,
-            # They win over those of the URI: by default pymongo waits for ever.
+            # These replace the ones of the URI. By default pymongo waits forever.
             socketTimeoutMS=timeout_ms,
             waitQueueTimeoutMS=timeout_ms,
             connectTimeoutMS=min(timeout_ms, _CONNECT_MS),
@@ -238,11 +238,11 @@ async def _connect_mongo(uri: str, timeout_s: float) -> AsyncMongoClient[dict[st
             f"MONGO_URI is {where!r}: {error}. Use mongodb://host:27017/."
         ) from error
     try:
-        # Here too where operations have more time.
+        # A limit of its own: operations may have more time.
         async with asyncio.timeout(min(timeout_ms, _CONNECT_MS) / 1000):
             await client.admin.command("ping")
     except (PyMongoError, TimeoutError) as error:
-        await _hang_up(client)
+        await _close_mongo(client)
         trouble = "refuses" if isinstance(error, OperationFailure) else "does not answer"
         why = explain(error) if isinstance(error, PyMongoError) else "it is silent"
         raise start_error(
@@ -253,10 +253,10 @@ async def _connect_mongo(uri: str, timeout_s: float) -> AsyncMongoClient[dict[st
     return client
 
 
-async def _hang_up(client: AsyncMongoClient[dict[str, Any]]) -> bool:
-    """Close a client; False if its server did not answer in time."""
+async def _close_mongo(client: AsyncMongoClient[dict[str, Any]]) -> bool:
+    """Close a client; return False if its server did not answer in time."""
     if await within(_CLOSE_S, client.close()):
         return True
-    # By now it has no sessions to end: the second time it closes its sockets, and asks nobody.
+    # Its sessions are ended by now, so the second call only closes its sockets.
     await within(_CLOSE_S, client.close())
     return False

@@ -1,8 +1,8 @@
-"""Share round trips to Redis: what many tasks ask for at the same time is sent as one pipeline.
+"""Share round trips to Redis: commands of many tasks are sent in one pipeline.
 
-A round trip costs a client ten times as much as a command does. One pipeline is on its way, the
-next takes all that was asked meanwhile; whoever asks alone is answered at once. Each master of a
-cluster has pipelines of its own: one that is away or slow keeps nobody waiting who asks another.
+A round trip costs a client ten times as much as a command. One pipeline is on its way, and the next
+one takes all commands that came meanwhile; a single command is sent at once. Each master of a
+cluster has its own pipelines: one that is away or slow does not delay the others.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from redis.exceptions import RedisClusterException, ResponseError
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import CutOff, translated
 
-# A name and its arguments. Each has the keys of one slot, so that a cluster takes them too.
+# Name of a command and its arguments. Its keys are in one slot, so that a cluster accepts it.
 Command = tuple[Any, ...]
-# Some of them, and who waits for the answers.
+# Commands, and the future of their answers.
 _Asked = tuple[asyncio.Future[list[Any]], tuple[Command, ...]]
 
 
 class CommandBatcher:
-    """Those of one client. As many wait as tasks ask."""
+    """Commands of one client on their way to its servers."""
 
-    # By the id of the client, which lives as long as this does.
+    # By the id of the client, which lives as long as its batcher.
     _of_clients: ClassVar[WeakValueDictionary[int, CommandBatcher]] = WeakValueDictionary()
 
     def __init__(self, redis: Client) -> None:
         self._redis = redis
         self._is_cluster = hasattr(redis, "get_node_from_key")
-        # By server, of those that are being asked: what waits, and who sends it.
+        # By server: commands that wait, and the task that sends them.
         self._asked: dict[str, list[_Asked]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -44,9 +44,9 @@ class CommandBatcher:
         return found
 
     async def ask(self, *commands: Command) -> list[Any]:
-        """The answers to some commands, which are carried out in this order on one server.
+        """Return the answers to commands, which one server executes in this order.
 
-        Raises what Redis refuses, as one of RedisAway if it does so only for a while.
+        Raises the error of a refused command: one of RedisAway if the refusal is temporary.
         """
         answered: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         server = self._server(commands[0])
@@ -56,14 +56,14 @@ class CommandBatcher:
         return await answered
 
     def _server(self, command: Command) -> str:
-        """Which of a cluster's servers a command is for, as far as the client knows by now."""
+        """Return the server of a cluster that has a command's key, as far as the client knows."""
         if not self._is_cluster:
             return ""
         key = command[3] if command[0] == "EVAL" else command[1]
         try:
             return str(self._redis.get_node_from_key(key).name)
         except RedisClusterException:
-            # None has its slot: the answer says so.
+            # No server has its slot: the answer says so.
             return ""
 
     async def _send_all(self, server: str) -> None:
@@ -72,7 +72,7 @@ class CommandBatcher:
                 await self._send(asked)
         finally:
             del self._tasks[server]
-            # Only if this task was ended.
+            # There are some only if this task was cancelled.
             for answered, _ in self._asked.pop(server, ()):
                 answered.cancel()
 

@@ -1,6 +1,6 @@
-"""What a Redis says of itself, and whether a crawl can trust it.
+"""Check whether a crawl can trust a Redis, and read facts about the server.
 
-A server that would lose, evict or damage the frontier, or takes no writes, is refused.
+A server that would lose, evict or damage the frontier, or accepts no writes, is refused.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# The first version that compresses lists and does them no harm.
+# First major version that compresses lists without damaging them.
 _COMPRESSES_WELL = 7
 
 
 class Needed(NamedTuple):
-    """A setting, where the server's facts have it, the value it needs, and the risk without."""
+    """Setting that a server needs: its name, field of ServerFacts, value, and the risk without."""
 
     name: str
     fact: str
@@ -42,7 +42,7 @@ NEEDED = (
 
 
 async def check(redis: Client) -> None:
-    """Make sure that the server keeps what it acknowledges, every node of a cluster."""
+    """Check that the server, or every node of a cluster, keeps what it acknowledges."""
     nodes = await facts(redis)
     for name, fact, needed, risk in NEEDED:
         values = {getattr(node, fact) for node in nodes}
@@ -53,7 +53,7 @@ async def check(redis: Client) -> None:
             )
         if None in values:
             logger.warning(
-                "This Redis does not tell its %s; make sure that it is %s, or %s",
+                "This Redis does not report its %s; make sure that it is %s, or %s",
                 name,
                 needed,
                 risk,
@@ -69,41 +69,41 @@ async def check(redis: Client) -> None:
 
 
 async def check_writes(redis: Client) -> None:
-    """Make sure that the server takes what a crawl writes at this moment."""
-    await taken(redis.eval("return redis.call('SET', KEYS[1], 1, 'PX', 1)", 1, write_probe()))
+    """Check that the server accepts writes at this moment."""
+    await required(redis.eval("return redis.call('SET', KEYS[1], 1, 'PX', 1)", 1, write_probe()))
 
 
-async def taken(asked: Awaitable[T]) -> T:
-    """Await what a start asks of Redis; ServerAway or ConfigurationError if it does not do it."""
+async def required(call: Awaitable[T]) -> T:
+    """Await a call that a start needs; raise ServerAway or ConfigurationError if it fails."""
     try:
-        answer: T = await answered(asked)
+        answer: T = await answered(call)
     except RedisAway as error:
         kind = ConfigurationError if isinstance(error, RedisRefuses) else ServerAway
         raise kind(
-            f"Redis takes nothing now {explain(error)}. Start the crawl again when it does."
+            f"Redis accepts no commands now {explain(error)}. Start the crawl again when it does."
         ) from error
     return answer
 
 
 def compresses_well(version: str) -> bool:
-    """May lists be compressed by this version?
+    """Return whether this version may compress lists.
 
-    Redis 6.2 forgets to compress a part again that LRANGE ended in, and does so later, when the
-    part has become an end of the list, where LPUSH and RPUSH then write into compressed bytes.
+    Redis 6.2 forgets to compress the part of a list again in which LRANGE ended. It does so later,
+    when that part has become an end of the list, and LPUSH and RPUSH write into compressed bytes.
     """
     return int(version.partition(".")[0]) >= _COMPRESSES_WELL
 
 
 def damages_lists(node: ServerFacts) -> bool:
-    """Does this server compress lists, and harm them?"""
+    """Return whether this server compresses lists and damages them."""
     return bool(node.compress_depth) and not compresses_well(node.version)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """One node. None: the server does not tell."""
+    """Facts about one node. None: the server does not report it."""
 
-    # Of Redis; Valkey has one of its own, and tells the one that it is compatible with.
+    # Version of Redis; Valkey reports the one that it is compatible with.
     version: str
     product: str
     mode: str
@@ -118,7 +118,7 @@ class ServerFacts:
 
 
 async def facts(redis: Client) -> list[ServerFacts]:
-    """Ask each node that has data of its own."""
+    """Read the facts of each node that has data of its own."""
     if not hasattr(redis, "get_primaries"):
         return [await _facts(redis)]
     return [await _facts(redis, node) for node in redis.get_primaries()]
@@ -162,5 +162,5 @@ async def _setting(redis: Client, name: str, at: dict[str, Any]) -> str | None:
 
 
 def write_probe() -> str:
-    """String that says whether writes are taken; gone after a millisecond."""
+    """Return the key of a string that tests whether writes are accepted; it expires in 1 ms."""
     return "crawler:probe"

@@ -1,7 +1,7 @@
-"""Connect to Redis (a server, Sentinel or a cluster) and say in one line what is wrong.
+"""Connect to Redis: a server, Sentinel or a cluster. Errors say in one line what is wrong.
 
-Short commands are sent without a task for each: on Python 3.11 redis-py starts one for the time
-limit of a send. What the transport takes at once needs no limit; its answer has one, as ever.
+Short commands are sent without a time limit: on Python 3.11 redis-py starts a task for the limit of
+each send. If the transport accepts a command at once, the send needs no limit; the answer has one.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ Client = Any
 
 MIN_VERSION = (6, 2)
 _CONNECTIONS = 32
-# Seconds in which a server must answer, by default: a quarter of the usual LEASE_TTL.
+# Default for the seconds in which a server must answer: a quarter of the usual LEASE_TTL.
 TIMEOUT_S = 7.5
 _CONNECT_S = 5.0
-# Seconds. Two beats: what the other masters have goes on soon after one of them hangs.
+# Seconds in which a cluster's master must answer, two beats: the others go on soon if one hangs.
 _CLUSTER_S = 4.0
-# By the names that redis-py has for them.
+# Names of the time limits in redis-py.
 _TIME_LIMITS = frozenset({"socket_timeout", "socket_connect_timeout"})
 _SENTINEL = "redis+sentinel"
-# One that is silent is passed over at once: the next knows the master too.
+# A silent Sentinel is skipped at once: the next one knows the master too.
 _SENTINEL_OPTIONS: dict[str, Any] = {
     "socket_connect_timeout": 1,
     "socket_timeout": 1,
     "retry": Retry(NoBackoff(), 0),
 }
-_WAYS = (
+_URL_FORMS = (
     "Use redis://host:6379/0, rediss://…, unix:///path or "
     "redis+sentinel://host:26379,host:26379/service/0."
 )
 
 
 class Cluster(RedisCluster):
-    """A cluster whose connections may be closed while they are in use, see CutOff."""
+    """Client of a cluster whose connections may be closed while they are in use, see CutOff."""
 
     async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -65,18 +65,18 @@ class Cluster(RedisCluster):
 
 
 def masked(url: str) -> str:
-    """The URL with its password hidden, for messages."""
-    # Up to the last @ of the word: a password may have one.
+    """Hide the password of a URL, for messages."""
+    # Up to the last @ of the word, since a password may contain one.
     return re.sub(r"(://[^\s:/@]*:)\S*@", r"\1***@", url)
 
 
 async def connect(
     url: str, params: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
 ) -> Client:
-    """A client that answered, or ServerAway, or ConfigurationError for one that it refuses.
+    """Return a client whose server answered, or raise ServerAway or ConfigurationError.
 
-    Commands are not repeated by the client: the frontier repeats what is safe to repeat. None waits
-    longer than `timeout_s` for its answer, whatever the URL and the parameters say.
+    The client does not repeat commands: the frontier repeats what is safe to repeat. No command
+    waits longer than `timeout_s` for its answer, whatever the URL and the parameters say.
     """
     where = masked(url)
     params = {name: value for name, value in (params or {}).items() if name not in ADDRESS}
@@ -92,18 +92,18 @@ async def connect(
     try:
         client = _client(url, options)
     except (ValueError, TypeError) as error:
-        raise ConfigurationError(f"REDIS_URL is {where!r}: {error}. {_WAYS}") from error
+        raise ConfigurationError(f"REDIS_URL is {where!r}: {error}. {_URL_FORMS}") from error
     try:
         info = await client.info("server")
         _check_version(str(info["redis_version"]), where)
         if server_mode(info) == "cluster":
             await client.aclose()
-            # Without retries here too: with them a pipeline that fails at one node closes the
-            # connections to all of them, under the hands of whoever uses those.
+            # Without retries, too: with them a pipeline that fails at one node closes the
+            # connections to all nodes while others use them.
             options |= _bounded(limits, _CLUSTER_S, timeout_s)
             return await Cluster.from_url(url, **options)
     except TypeError as error:
-        # Made when it is first used; the address was read before.
+        # The connection is made at its first use; the address was read before.
         raise ConfigurationError(
             f"REDIS_PARAMS is {without_secrets(str(params))}; redis-py does not take it: {error}."
         ) from error
@@ -117,7 +117,7 @@ async def connect(
 
 
 def _start_error(error: Exception, where: str) -> CrawlerError:
-    """What a server that could not be used means for a start."""
+    """Return the error of a start for a server that could not be used."""
     known = translated(error) if isinstance(error, ResponseError) else error
     if isinstance(known, RedisRefuses) or not isinstance(known, RedisAway):
         return ConfigurationError(
@@ -131,12 +131,12 @@ def _start_error(error: Exception, where: str) -> CrawlerError:
 
 
 def time_limits(url: str, params: Mapping[str, Any]) -> dict[str, float]:
-    """The time limits that a URL or else the parameters have for redis-py, in seconds."""
+    """Return the time limits in the URL or else in the parameters, in seconds."""
     given = {**params, **dict(parse_qsl(url.partition("?")[2]))}
     found = {}
     for name in _TIME_LIMITS & given.keys():
         try:
-            # None is redis-py's word for no limit.
+            # In redis-py None means no limit.
             found[name] = math.inf if given[name] is None else float(given[name])
         except (TypeError, ValueError):
             found[name] = math.nan
@@ -148,27 +148,27 @@ def time_limits(url: str, params: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _without_time_limits(url: str) -> str:
-    """The URL without those: in redis-py they win over any others."""
+    """Remove the time limits from a URL: in redis-py they override all others."""
     address, mark, query = url.partition("?")
     kept = [pair for pair in parse_qsl(query) if pair[0] not in _TIME_LIMITS]
     return address + (mark and f"?{urlencode(kept)}")
 
 
 def _bounded(limits: Mapping[str, float], default_s: float, longest_s: float) -> dict[str, float]:
-    """The time limits of a connection: those that were given or the default, and none longer."""
+    """Return the time limits of a connection: given or default, and none above `longest_s`."""
     usual = {"socket_timeout": default_s, "socket_connect_timeout": min(default_s, _CONNECT_S)}
     return {name: min(limit_s, longest_s) for name, limit_s in {**usual, **limits}.items()}
 
 
 def server_mode(info: Mapping[str, Any]) -> str:
-    """What a server says it is: "standalone", "sentinel" or "cluster". Valkey has its own word."""
+    """Return "standalone", "sentinel" or "cluster". Valkey has its own name for the field."""
     return str(info.get("redis_mode") or info.get("server_mode") or "standalone")
 
 
 def _client(url: str, options: dict[str, Any]) -> Client:
     if not url.startswith(f"{_SENTINEL}://"):
-        # Waits for a free connection, but no longer than for an answer; the plain pool would fail
-        # when many calls come at once.
+        # This pool waits for a free connection, but no longer than for an answer. The plain pool
+        # fails when many calls come at once.
         waits = {"max_connections": _CONNECTIONS, "timeout": options["socket_timeout"]}
         pool = BlockingConnectionPool.from_url(url, **{**options, **waits})
         pool.connection_class = quick(pool.connection_class)
@@ -191,12 +191,12 @@ def _check_version(text: str, where: str) -> None:
         raise ConfigurationError(f"Redis at {where} is version {text}; 6.2 or later is needed.")
 
 
-# Below what makes a writer wait for the other side, asyncio's high-water mark of 64 KiB.
+# Less than asyncio's high-water mark of 64 KiB, above which a writer waits for the other side.
 _AT_ONCE_BYTES = 32 * 1024
 
 
 class QuickSends(AbstractConnection):
-    """A connection of any kind, see quick()."""
+    """Mixin of a connection that sends short commands without a time limit."""
 
     async def send_packed_command(
         self, command: bytes | str | Iterable[bytes], check_health: bool = True
@@ -211,7 +211,7 @@ class QuickSends(AbstractConnection):
 
     def _goes_at_once(self, command: Any) -> bool:
         writer = self._writer
-        # Checks of its health wait for answers, and so does connecting.
+        # Health checks and connecting wait for answers.
         if writer is None or not self.is_connected or self.health_check_interval:
             return False
         if not isinstance(command, list):
@@ -221,13 +221,13 @@ class QuickSends(AbstractConnection):
 
 
 def quick(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """The same kind of connection, which sends so."""
+    """Return this class of connections with QuickSends."""
     return type(f"Quick{kind.__name__}", (QuickSends, kind), {})
 
 
-# KEYS[1] the lock, ARGV[1] the token: one that expired and is another's by now stays.
+# Release a lock: KEYS[1] the lock, ARGV[1] its token. A lock that expired may be another's by now.
 UNLOCK = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
-# The same; ARGV[2] ms that it holds from now on.
+# Extend a lock: the same, and ARGV[2] the ms for which it holds from now on.
 LOCK_ON = (
     "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end"
 )

@@ -1,4 +1,4 @@
-"""What a call to Redis may raise, and what to do about it."""
+"""Errors of calls to Redis: which of them pass, and what to do about the others."""
 
 from __future__ import annotations
 
@@ -21,51 +21,51 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-# One of RedisAway: it answers, but has no room.
+# One of RedisAway: the server answers, but has no room.
 RedisFull = OutOfMemoryError
 
-# While the server is away, failing over or full: worth sending again.
+# Raised while the server is away, failing over or full: the call is worth repeating.
 RedisAway = (
     RedisConnectionError,
     RedisTimeoutError,
     ReadOnlyError,
     MasterDownError,
-    # It is down, or its nodes send a client from one to the other ("TTL exhausted.").
+    # The cluster is down, or its nodes redirect a client in circles ("TTL exhausted.").
     ClusterError,
     TryAgainError,
     OutOfMemoryError,
-    # Of a user whose rights somebody changed.
+    # Somebody changed the rights of the user.
     NoPermissionError,
     # No node of a cluster answers.
     RedisClusterException,
     OSError,
 )
 
-# Of those: it is there, and does not want us. Processes that run wait until somebody corrects that;
-# a start tells it.
+# Members of RedisAway from a server that refuses this user. Running processes wait until somebody
+# corrects that; a start fails.
 RedisRefuses = (AuthenticationError, AuthorizationError, NoPermissionError)
 
-# A command inside a script was refused: Redis 6 puts the code into the error's text, Redis 7 in
-# front of it, and the client what a pipeline's command was. NOREPLICAS, MISCONF (the disk is full)
-# and BUSY pass like an absence.
+# Refusal of a command inside a script: Redis 6 puts the code into the error's text, Redis 7 in
+# front of it, and the client adds the command of a pipeline. NOREPLICAS, MISCONF (the disk is full)
+# and BUSY pass, as if the server were away.
 _REFUSED = re.compile(
     r"(?:^|-|caused error: \W*)(OOM|READONLY|NOREPLICAS|MISCONF|BUSY|MASTERDOWN) "
 )
 _REFUSALS: dict[str, type[Exception]] = {"OOM": OutOfMemoryError, "READONLY": ReadOnlyError}
 
-# What redis-py makes of a connection that it closed under the hands of whoever was using it, as it
-# does with all of a cluster when one node says that the cluster is down.
+# Error of redis-py for a connection that it closed while it was in use, as it does with all
+# connections of a cluster when one node says that the cluster is down.
 CutOff = AttributeError
 
 
 def translated(error: ResponseError | CutOff) -> Exception:
-    """The error of a command, a script or a pipeline as the kind of error it is."""
+    """Return the error of a command, a script or a pipeline as its proper class."""
     if isinstance(error, CutOff):
         return RedisConnectionError("its connection was closed")
     found = _REFUSED.search(str(error)) if type(error) is ResponseError else None
     if found is None:
         return error
-    # Without the place in the script, which tells people nothing.
+    # Without the line of the script, which does not help people.
     return _REFUSALS.get(found[1], RedisConnectionError)(str(error)[found.start(1) :])
 
 
@@ -77,7 +77,7 @@ _REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
 
 
 def remedy(error: BaseException) -> str:
-    """What somebody has to do about one of RedisAway; empty if that passes by itself."""
+    """Return what somebody has to do about one of RedisAway; empty if it passes by itself."""
     if "MISCONF" in str(error):
         return "its disk is full or broken, see its log"
     return next((text for kind, text in _REMEDIES if isinstance(error, kind)), "")
@@ -89,7 +89,7 @@ def explain(error: BaseException) -> str:
 
 
 async def answered(command: Awaitable[Any]) -> Any:
-    """The answer to a command; a server that refuses it for a while is one of RedisAway."""
+    """Await a command; a temporary refusal is raised as one of RedisAway."""
     try:
         return await command
     except (ResponseError, CutOff) as error:
@@ -97,6 +97,6 @@ async def answered(command: Awaitable[Any]) -> Any:
 
 
 async def executed(pipeline: Any) -> list[Any]:
-    """The same for those of a pipeline."""
+    """Execute a pipeline; a temporary refusal is raised as one of RedisAway."""
     answers: list[Any] = await answered(pipeline.execute())
     return answers

@@ -1,6 +1,6 @@
-"""Settings by which users of scrapy-redis say where Redis is, and where seeds are pushed.
+"""Read settings in the words of scrapy-redis: where Redis is, and where seeds are pushed.
 
-And what their spiders have that this version of Scrapy does not take any more.
+It also checks spiders for what scrapy-redis and older versions of Scrapy allowed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# In REDIS_PARAMS, and as settings.
+# Names of the address in REDIS_PARAMS, and as settings.
 ADDRESS = ("host", "port", "db")
 _ADDRESS = ("REDIS_HOST", "REDIS_PORT", "REDIS_DB")
 _PORT = 6379
@@ -26,9 +26,9 @@ _NAME = "%(name)s"
 
 
 def redis_url(settings: BaseSettings) -> str | None:
-    """REDIS_URL, or one made of REDIS_HOST, REDIS_PORT and REDIS_DB; None: an embedded server.
+    """Return REDIS_URL, or a URL made of REDIS_HOST, REDIS_PORT and REDIS_DB.
 
-    REDIS_PARAMS may say the same by the names in ADDRESS.
+    REDIS_PARAMS may have the same values by the names in ADDRESS. None means an embedded server.
     """
     if settings["REDIS_URL"]:
         return str(settings["REDIS_URL"])
@@ -48,7 +48,7 @@ def redis_url(settings: BaseSettings) -> str | None:
 
 
 def start_urls_key(settings: BaseSettings, spider: object) -> str:
-    """The key to which seeds of this spider are pushed: its own `redis_key`, or the setting."""
+    """Return the key to which seeds of this spider are pushed: its `redis_key`, or the setting."""
     own = getattr(spider, "redis_key", None)
     pattern = str(own or settings["REDIS_START_URLS_KEY"])
     if "%" in pattern.replace(_NAME, ""):
@@ -59,8 +59,8 @@ def start_urls_key(settings: BaseSettings, spider: object) -> str:
     return pattern.replace(_NAME, getattr(spider, "name", ""))
 
 
-def tell_of_redis_spider(spider: object) -> None:
-    """Warn of a spider that descends from one of scrapy-redis."""
+def warn_of_redis_spider(spider: object) -> None:
+    """Warn if a spider is derived from one of scrapy-redis."""
     if any(cls.__module__.startswith("scrapy_redis.") for cls in type(spider).__mro__):
         logger.warning(
             "%s is a spider of scrapy-redis: it pops seeds itself, loses them with its process and "
@@ -70,17 +70,17 @@ def tell_of_redis_spider(spider: object) -> None:
 
 
 def keep_allowed_domains(spider: Spider) -> None:
-    """Make a list of `allowed_domains` that can be read only once, as filter(…) gives them.
+    """Make a list of `allowed_domains` that can be read only once, as the result of filter(…).
 
-    Scrapy reads them again and again, and would find none the second time.
+    Scrapy reads them several times, and would find none the second time.
     """
     domains = getattr(spider, "allowed_domains", None)
     if isinstance(domains, Iterator):
         spider.allowed_domains = list(domains)  # type: ignore[attr-defined]
 
 
-def tell_of_start_requests(spider: Spider) -> None:
-    """Log that a spider's start_requests() is not called, unless its start() takes the place."""
+def warn_of_start_requests(spider: Spider) -> None:
+    """Log an error if a spider has start_requests() and no start(): Scrapy does not call it."""
     for cls in type(spider).__mro__:
         if "start" in vars(cls) or cls.__module__.startswith("scrapy_redis."):
             return

@@ -175,7 +175,7 @@ async def test_a_start_is_refused_in_one_line(
 ) -> None:
     await check_writes(client)
     fault.begin(redis_process)
-    with pytest.raises(fault.kind, match=r"^Redis takes nothing now \(.+\. Start the crawl"):
+    with pytest.raises(fault.kind, match=r"^Redis accepts no commands now \(.+\. Start the crawl"):
         await check_writes(client)
     fault.mend(redis_process)
     await check_writes(client)

@@ -207,7 +207,7 @@ async def test_a_server_that_tells_nothing_is_warned_about(
     with caplog.at_level(logging.WARNING):
         await checks.check(client)
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
-    assert "does not tell its appendonly; make sure that it is yes" in caplog.text
+    assert "does not report its appendonly; make sure that it is yes" in caplog.text
     await client.aclose()
 
 

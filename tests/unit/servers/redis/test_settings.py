@@ -18,8 +18,8 @@ from crawler.servers.redis.settings import (
     keep_allowed_domains,
     redis_url,
     start_urls_key,
-    tell_of_redis_spider,
-    tell_of_start_requests,
+    warn_of_redis_spider,
+    warn_of_start_requests,
 )
 
 
@@ -76,9 +76,9 @@ def test_a_host_that_is_more_than_that_is_told_without_its_password(host: str) -
 
 
 def test_spiders_of_scrapy_redis_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    tell_of_redis_spider(Spider(name="a"))
+    warn_of_redis_spider(Spider(name="a"))
     assert not caplog.records
-    tell_of_redis_spider(RedisSpider(name="a"))
+    warn_of_redis_spider(RedisSpider(name="a"))
     assert "Make it a scrapy.Spider" in caplog.text
 
 
@@ -148,7 +148,7 @@ class Sitemaps(SitemapSpider):
 def test_a_spider_whose_start_requests_are_not_called_is_told_what_to_do(
     spider: type[Spider], is_told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tell_of_start_requests(spider(name="mine"))
+    warn_of_start_requests(spider(name="mine"))
     line = (
         "start_requests() of the spider 'mine' is not called: Scrapy 2.19 has start() in its place"
     )
