@@ -1,16 +1,17 @@
-"""The record of one URL in the frontier: compact, versioned, strict to decode. Pure.
+"""Pack the record of one URL into bytes: compact, versioned, decoded strictly. Pure.
 
 Layout (big-endian; the Lua scripts read the first 21 bytes and the host, see lua/shard.lua):
 
     byte  0      version << 4 | kind << 2 | flags (1 = https, 2 = more follows the URL)
     byte  1      depth
     byte  2      front queue << 5 | attempts
-    byte  3      reclaims: how often a dead owner's lease was taken back
-    byte  4      length of the host's part that is not in the politeness group (0 = the whole host)
+    byte  3      reclaims: number of owners that died with a lease on the URL
+    byte  4      length of the host's part outside the politeness group (0 = the whole host)
     bytes 5-12   id, the URL's fingerprint
     bytes 13-20  the parent's id, zero for seeds
-    bytes 21-    the canonical URL without its scheme; then, each behind a newline and only where
-                 there is one, how it is written (see crawler/urls/written.py) and the tail: msgpack
+    bytes 21-    the canonical URL without its scheme; then the written form of the URL (see
+                 crawler/urls/written.py) and the tail in msgpack: each is optional, and follows a
+                 newline
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _HEADER = struct.Struct(">BBBBBQQ")
 _HTTPS = 1
 _MORE = 2
 _KIND_SHIFT, _KIND_MASK = 2, 3
-# What begins how a URL is written. No tail does: msgpack begins maps with other bytes.
+# First bytes of a written form. No tail begins so: msgpack begins maps with other bytes.
 _WRITTEN = (b"?", b"/", b"%")
 _GROUP_SKIP_AT = 4
 _PACK = _HEADER.pack
@@ -44,7 +45,7 @@ _NEW_HTTP, _NEW_HTTPS = VERSION << 4, VERSION << 4 | _HTTPS
 
 
 class Kind(IntEnum):
-    """What the URL of an entry leads to. Set by whoever makes the entry."""
+    """Kind of document behind the URL of an entry, set by the code that makes the entry."""
 
     PAGE = 0
     SITEMAP = 1
@@ -54,14 +55,15 @@ _KINDS = {kind.value: kind for kind in Kind}
 
 
 class DamagedEntry(ValueError):
-    """Bytes that are no entry. The text says what is wrong with them."""
+    """Bytes that are no entry; the text says what is wrong."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """One URL on its way through the frontier. It is never changed, but replaced.
+    """Record of one URL in the frontier. It is never changed, but replaced.
 
-    Not frozen: making one would take three times as long, and a page makes one a link.
+    The class is not frozen: making an entry would take three times as long, and a page makes one
+    for each link.
     """
 
     id: int
@@ -73,24 +75,24 @@ class Entry:
     reclaims: int = 0
     group_skip: int = 0
     kind: Kind = Kind.PAGE
-    # How the URL is written, if not as its canonical form; see `written_url`.
+    # Written form of the URL if it differs from the canonical one; see `written_url`.
     written: str = ""
-    # What a plain GET of the URL does not need: method, body, callback, validators, redirects …
+    # Optional parts: method, body, callback, validators, redirects …
     tail: dict[str, Any] = field(default_factory=dict)
 
     @property
     def written_url(self) -> str:
-        """The URL as it is written: what robots.txt is asked for, and what is fetched."""
+        """URL as it was written: the one that is checked against robots.txt and fetched."""
         return written_url(self.url, self.written)
 
     @property
     def host(self) -> str:
-        """The politeness group: the URL's authority, less what the grouping leaves out."""
+        """Politeness group: the URL's authority, less the part that the grouping leaves out."""
         start = self.url.index("//") + 2 + self.group_skip
         return self.url[start : self.url.index("/", start)]
 
     def retried(self, reason: str = "", *, now_s: float = 0.0) -> Entry:
-        """The same entry with one more attempt on its record, and why the last one failed."""
+        """Return this entry with one more attempt, and the reason why the last one failed."""
         attempts = min(self.attempts + 1, MAX_ATTEMPTS)
         if not reason:
             return replace(self, attempts=attempts)
@@ -99,7 +101,7 @@ class Entry:
 
 
 def encode(entry: Entry) -> bytes:
-    """The bytes of an entry; the URL must be canonical."""
+    """Pack an entry; its URL must be canonical."""
     scheme, _, rest = entry.url.partition("://")
     first = VERSION << 4 | entry.kind << _KIND_SHIFT | (_HTTPS if scheme == "https" else 0)
     head = _HEADER.pack(
@@ -118,7 +120,7 @@ def encode(entry: Entry) -> bytes:
 
 
 class NewEntries:
-    """Entries of one page's links, as bytes at once: a page has many, and few need more."""
+    """Encoder of the links of one page, without an Entry for each: a page has many links."""
 
     __slots__ = ("_depth", "_parent")
 
@@ -127,7 +129,7 @@ class NewEntries:
         self._parent = parent
 
     def encode(self, id_: int, url: str, queue: int, group_skip: int, written: str = "") -> bytes:
-        """What encode(Entry(…)) gives."""
+        """Return the same bytes as encode(Entry(…))."""
         first, location = (_NEW_HTTPS, url[8:]) if url[4] == "s" else (_NEW_HTTP, url[7:])
         if written:
             first |= _MORE
@@ -137,7 +139,7 @@ class NewEntries:
 
 
 def add_tail(data: bytes, tail: dict[str, Any]) -> bytes:
-    """The bytes of an entry that has none, with this tail."""
+    """Append a tail to the bytes of an entry that has none."""
     return _with_more(data, msgpack.packb(tail)) if tail else data
 
 
@@ -146,13 +148,13 @@ def _with_more(data: bytes, more: bytes) -> bytes:
 
 
 def host_in(data: bytes) -> str:
-    """The politeness group of an encoded entry."""
+    """Return the politeness group of an encoded entry."""
     start = _HEADER.size + data[_GROUP_SKIP_AT]
     return data[start : data.index(b"/", start)].decode()
 
 
 def decode(data: bytes) -> Entry:
-    """The entry of these bytes, or DamagedEntry."""
+    """Unpack an entry, or raise DamagedEntry."""
     if len(data) <= _HEADER.size:
         raise DamagedEntry(f"an entry of {len(data)} bytes is too short")
     first, depth, second, reclaims, group_skip, id_, parent = _HEADER.unpack_from(data)
@@ -195,13 +197,13 @@ def decode(data: bytes) -> Entry:
 
 
 def _read_more(more: bytes) -> tuple[str, dict[str, Any]]:
-    """How the URL is written, and the tail."""
+    """Return the written form of the URL, and the tail."""
     written = ""
     if more.startswith(_WRITTEN):
         raw, newline, more = more.partition(b"\n")
         written = raw.decode()
         if written[0] == LOWER_ESCAPES and written != LOWER_ESCAPES:
-            raise DamagedEntry("the entry's URL is written in no known way")
+            raise DamagedEntry("the entry's URL has an unknown written form")
         if not newline:
             return written, {}
     tail = msgpack.unpackb(more)
@@ -212,12 +214,12 @@ def _read_more(more: bytes) -> tuple[str, dict[str, Any]]:
 
 # --- entries of earlier releases ------------------------------------------------------------------
 
-# They had the whole URL as it is written in the tail, and no kind.
+# Their tails have the whole written URL, and they have no kind.
 _WHOLE_URL = "url"
 
 
 def _modern(entry: Entry) -> Entry:
-    """An entry as it is made today, of one that an earlier release may have made."""
+    """Bring an entry of an earlier release to today's form."""
     tail = entry.tail
     if isinstance(whole := tail.get(_WHOLE_URL), str):
         authority = entry.url[: entry.url.index("/", 8)]
@@ -230,7 +232,7 @@ def _modern(entry: Entry) -> Entry:
 
 
 def _was_sitemap(tail: dict[str, Any]) -> bool:
-    """Is it the tail of a sitemap of the generic spider? Other spiders have callbacks so named."""
+    """Return whether a tail is that of a sitemap of our own spider, by more than the callback."""
     if tail.get("callback") != "parse_sitemap":
         return False
     arguments, meta = tail.get("cb_kwargs"), tail.get("meta")

@@ -1,7 +1,7 @@
-"""Names of keys outside the shards. No other Python module builds a name of the frontier's.
+"""Build the names of the frontier's keys. No other Python module does.
 
-The keys of a shard are built by lua/shard.lua, and start with the shard's hash tag (shards.py), so
-that one script's keys share a slot of Redis Cluster.
+Most keys of a shard are built by lua/shard.lua. All of them start with the shard's hash tag
+(shards.py), so that the keys of a script are in one slot of Redis Cluster.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ def crawl_meta(crawl: str) -> str:
 
 
 def crawl_metas() -> str:
-    """A pattern for SCAN that matches the above of every crawl."""
+    """Pattern for SCAN: crawl_meta of every crawl."""
     return "{*}:crawl"
 
 
 def crawl_named(key: str) -> str:
-    """The crawl to which such a key belongs."""
+    """Return the crawl of a crawl_meta key."""
     return key.removeprefix("{").removesuffix("}:crawl")
 
 
@@ -28,17 +28,17 @@ def options(crawl: str) -> str:
 
 
 def seed_domains(crawl: str) -> str:
-    """Set: registered domains of the seeds, bounded by whoever adds them."""
+    """Set: registered domains of the seeds; callers bound their number."""
     return f"{{{crawl}}}:seed_domains"
 
 
 def totals(crawl: str) -> str:
-    """Hash: what all processes counted since the crawl was created, from a closed list of names."""
+    """Hash: counts of all processes since the crawl was created, by names of a closed list."""
     return f"{{{crawl}}}:totals"
 
 
 def minute(crawl: str, number: int) -> str:
-    """Hash: the same for one minute, by its number since 1970; expires."""
+    """Hash: counts of all processes in one minute, numbered since 1970; it expires."""
     return f"{{{crawl}}}:minute:{number}"
 
 
@@ -48,12 +48,12 @@ def owners(tag: str) -> str:
 
 
 def stats(tag: str) -> str:
-    """Hash of a shard: counters, and what its scripts remember of time and restarts."""
+    """Hash of a shard: counters, and notes of its scripts about time and restarts."""
     return f"{tag}:stats"
 
 
 def instances(tag: str) -> str:
-    """Hash of a shard: instance -> what it says of itself."""
+    """Hash of a shard: instance -> its own report, as JSON."""
     return f"{tag}:instances"
 
 
@@ -68,12 +68,12 @@ def dead(tag: str) -> str:
 
 
 def probe(tag: str) -> str:
-    """Set that is made and removed while a crawl is created."""
+    """Set that exists only while a crawl is created."""
     return f"{tag}:probe"
 
 
 def host_heap(tag: str) -> str:
-    """Sorted set of a shard: host that waits -> earliest next contact."""
+    """Sorted set of a shard: waiting host -> its earliest next contact."""
     return f"{tag}:host_heap"
 
 
@@ -83,15 +83,15 @@ def pages(tag: str) -> str:
 
 
 def ordered(tag: str) -> str:
-    """Set of a shard: hosts of which people said something."""
+    """Set of a shard: hosts that people changed."""
     return f"{tag}:ordered"
 
 
 def leases(tag: str, owner: str) -> str:
-    """Hash of a shard: token -> what an instance has leased."""
+    """Hash of a shard: token -> lease of an instance."""
     return f"{tag}:leases:{owner}"
 
 
 def literal(text: str) -> str:
-    """A pattern for SCAN that matches this text and nothing else."""
+    """Escape a text for SCAN, so that the pattern matches nothing else."""
     return "".join(f"\\{char}" if char in "*?[]\\^-" else char for char in text)

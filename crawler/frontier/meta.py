@@ -1,6 +1,6 @@
-"""What is fixed when a crawl is created: data model, shards, form of URL-seen, suffixes, spider.
+"""Create a crawl, and check at each start that this program may work on it.
 
-Checked at start.
+Fixed at creation are the data model, shards, form of URL-seen, suffixes and the spider.
 """
 
 from __future__ import annotations
@@ -15,29 +15,28 @@ from crawler.frontier.tuning import UrlSeen, intset
 from crawler.servers.redis.connection import Client
 
 DATA_MODEL = 5
-# That and older ones that this program goes on with. They become DATA_MODEL, which keeps programs
-# out that would take its entries for damaged.
+# Data models that this program can work on. Older ones become DATA_MODEL, so that older programs,
+# to which its entries would look damaged, refuse the crawl.
 READABLE = frozenset({"4", str(DATA_MODEL)})
-# The version is written last: where it is, the others are too.
+# The version is written last: if it is there, the others are too.
 _FIELDS = ("shards", "seen", "seen_argument", "version")
-# Crawls without the field began when only ICANN's suffixes counted, and stay with them: another
-# group of a host would be a second clock, and another shard.
+# Crawls without this field know only ICANN's suffixes, and must keep them: another group of a host
+# would have a second clock, and another shard.
 _ALL_SUFFIXES = "all"
-# Keys that one call of SCAN looks at.
+# Keys that one call of SCAN reads.
 _SCANNED = 10_000
 _COMPACT_SETS = (512, 256, 128, 64)
 
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """How a crawl lies in Redis."""
+    """Layout of a crawl in Redis."""
 
     shards: int
     url_seen: UrlSeen
-    # Whether domains end below private suffixes (github.io) too.
+    # Whether private suffixes (github.io) count as suffixes.
     private_suffixes: bool
-    # Name of the spider whose entries the crawl has: their callbacks are its methods. Empty until
-    # the first one comes.
+    # Spider of the crawl: callbacks in entries are its methods. Empty until one has started.
     spider: str = ""
 
     def check_spider(self, crawl: str, spider: str) -> None:
@@ -54,12 +53,12 @@ class Meta:
 async def create_or_check(
     redis: Client, crawl: str, shards: int, url_seen: UrlSeen, spider: str = ""
 ) -> Meta:
-    """Create the crawl, or make sure that this program and its spider may work on it."""
+    """Create the crawl, or check that this program and its spider may work on it."""
     key = keys.crawl_meta(crawl)
     if None in await redis.hmget(key, _FIELDS):
         if url_seen.name == intset().name:
             url_seen = intset(await _compact_set_size(redis, tags(crawl, shards)[0]))
-        # One by one and only where nothing is: another process may create it at the same time.
+        # Each field only if it is missing: another process may create the crawl at the same time.
         await redis.hsetnx(key, "suffixes", _ALL_SUFFIXES)
         values = (shards, url_seen.name, url_seen.argument, DATA_MODEL)
         for name, value in zip(_FIELDS, values, strict=True):
@@ -84,12 +83,12 @@ async def create_or_check(
 
 
 async def stored_shards(redis: Client, crawl: str) -> int:
-    """How many shards a crawl has; 0 when it does not exist yet."""
+    """Return the number of shards of a crawl; 0 if it does not exist yet."""
     return int(await redis.hget(keys.crawl_meta(crawl), "shards") or 0)
 
 
 async def crawls(redis: Client) -> dict[str, str]:
-    """The crawls in this Redis, by name, each with the version of its data model. O(keys)."""
+    """Return the crawls in this Redis, by name, with the versions of their data models. O(keys)."""
     found = {}
     async for key in redis.scan_iter(match=keys.crawl_metas(), count=_SCANNED, _type="hash"):
         version = await redis.hget(key, "version")
@@ -99,7 +98,7 @@ async def crawls(redis: Client) -> dict[str, str]:
 
 
 async def read(redis: Client, crawl: str) -> Meta:
-    """The crawl's own account of itself, or an error when there is none or it is too new or old."""
+    """Read the layout of a crawl; raise an error if there is none, or it is too new or too old."""
     found = await redis.hgetall(keys.crawl_meta(crawl))
     values = {name.decode(): value.decode() for name, value in found.items()}
     if "version" not in values:
@@ -119,8 +118,8 @@ async def read(redis: Client, crawl: str) -> Meta:
 
 
 async def _compact_set_size(redis: Client, tag: str) -> int:
-    """How many integers this server keeps as a compact set (set-max-intset-entries)."""
-    # Of this process alone: a whole fleet may start at the same time.
+    """Return how many integers this server keeps as a compact set (set-max-intset-entries)."""
+    # A key of this process alone: a whole fleet may start at the same time.
     key = f"{keys.probe(tag)}:{uuid.uuid4().hex}"
     try:
         for size in _COMPACT_SETS:

@@ -1,4 +1,4 @@
-"""What the frontier's verbs take, return and raise."""
+"""Arguments, answers and errors of the frontier's verbs."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from crawler.frontier.entry import Entry
 
 Thing = TypeVar("Thing")
 
-# Why a URL is put off: it failed; or it gave a page, or a visit without one, and is due again.
+# Why a URL is delayed: it failed; or it is due again after a page, or after a visit without one.
 RETRY, PAGE_AGAIN, VISIT_AGAIN = "r", "c", "v"
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to fetch one URL, until it is settled or its owner dies."""
+    """Right to fetch one URL, until the lease is settled or its owner dies."""
 
     shard: int
     token: bytes
     entry: Entry
-    # When this process got it, on the clock of monotonic().
+    # When this process got it, by monotonic().
     claimed_s: float = field(default=0.0, compare=False)
 
     @property
     def key(self) -> tuple[int, bytes]:
-        """What tells this lease from every other: tokens count per shard."""
+        """Identity of the lease. Tokens are counted by shard."""
         return self.shard, self.token
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A URL that is done for now comes back after a while, as this entry."""
+    """Recrawl of a finished URL: when it comes back, and as which entry."""
 
     wait_ms: int
     entry: Entry
@@ -41,31 +41,31 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a shard said to a beat."""
+    """Answer of a shard to a beat."""
 
-    # False: the instance was declared dead.
+    # False if the instance was declared dead.
     alive: bool
-    # Another one when the server restarted or failed over, or lost everything. The first is the
-    # time at which the shard was created, ms.
+    # It changes when the server restarted, failed over or lost everything. The first epoch is the
+    # time in ms at which the shard was created.
     epoch: int
-    # Leases that the shard knows as the instance's, and the instance does not.
+    # Leases of the instance that the shard knows and the instance does not.
     strays: list[Lease]
     # The shard's time, ms.
     now_ms: int = 0
-    # Up to when the server had kept what was written at its last restart; 0: it had nothing.
+    # Writes up to this time survived the last restart of the server; 0: none did.
     survived_ms: int = 0
-    # How often the server's clock leapt and the shard did not follow, and how far the last time.
+    # Number of leaps of the server's clock that the shard did not follow, and the last one's size.
     leaps: int = 0
     leapt_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a claim brought, and when the next one makes sense."""
+    """Answer to a claim: leases, and when the next claim makes sense."""
 
     leases: list[Lease]
-    # "ok", "paused", "grace" (the server restarted), "leap" (its clock leapt, a beat finds out
-    # whether time has passed), "limit" (no page is left to crawl)
+    # "ok", "paused", "grace" (the server restarted), "leap" (its clock leapt, and a beat must find
+    # out whether time has passed), "limit" (no page is left to crawl)
     state: str
     # Milliseconds until the next host is due, None when no host waits.
     wait_ms: int | None
@@ -77,7 +77,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What became of URLs that were added, each in its place: '1' new, '0' known, '2' refused."""
+    """Answer to an add, a character for each URL: '1' new, '0' known, '2' refused."""
 
     answers: str
 
@@ -105,17 +105,17 @@ class Added:
         return self.answers[index] == "1"
 
     def new_of(self, things: Sequence[Thing]) -> Iterable[Thing]:
-        """What belongs to the new ones, of a list with something for each URL."""
+        """Return the items of the new URLs, from a list with one item for each URL."""
         return compress(things, map("1".__eq__, self.answers))
 
     def is_refused(self, index: int) -> bool:
-        """There was no room; the URL was not marked as seen."""
+        """Return whether there was no room; the URL is not marked as seen then."""
         return self.answers[index] == "2"
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many URLs are in each state, and what the counters say."""
+    """Number of URLs in each state, and the frontier's counters."""
 
     front: tuple[int, ...]
     back: int
@@ -148,7 +148,7 @@ class Sizes:
 
     @property
     def unfinished(self) -> int:
-        """URLs that still have to be crawled; recrawls do not count."""
+        """Number of URLs that still have to be crawled; recrawls do not count."""
         return self.waiting + self.leased + self.retries
 
     def __add__(self, other: Sizes) -> Sizes:
@@ -161,7 +161,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What the frontier keeps of one host. Times are the server's, in ms."""
+    """State of one host in the frontier. Times are the server's, in ms."""
 
     host: str
     clock_ms: int
@@ -179,14 +179,14 @@ class HostState:
 
     @property
     def is_known(self) -> bool:
-        """Has the crawl met it, or somebody given it an order?"""
+        """Whether the crawl has met this host, or somebody changed it."""
         met = (self.clock_ms, self.waiting, self.in_flight, self.pages)
-        ordered = (self.blocked_until_ms, self.excluded, self.queue, self.budget, self.parallelism)
-        return any((*met, *ordered))
+        changed = (self.blocked_until_ms, self.excluded, self.queue, self.budget, self.parallelism)
+        return any((*met, *changed))
 
     @property
     def state(self) -> str:
-        """In one word: see host_orders.STATES."""
+        """State in one word, see control.STATES."""
         if self.excluded:
             return "excluded"
         if self.blocked_until_ms > self.now_ms:
@@ -200,40 +200,40 @@ class HostState:
 
 @dataclass(frozen=True, slots=True)
 class HostPage:
-    """A part of a list of hosts."""
+    """Part of a list of hosts."""
 
     hosts: list[HostState]
-    # How many fit in all, as far as was looked.
+    # Number of all hosts that fit, as far as they were read.
     total: int
-    # False when there are more hosts than one list looks at.
+    # False if there are more hosts than one list reads.
     complete: bool
 
 
 @dataclass(frozen=True, slots=True)
 class UrlStatus:
-    """Where a URL is, as far as that is cheap to know."""
+    """State of one URL, as far as it is cheap to find out."""
 
     # "unseen", "known" (done, or far back in a queue), "waiting", "leased", "delayed", "dead"
     state: str
-    # Of the lease.
+    # Owner of the lease.
     owner: str = ""
     # Why it is dead; "retry" or "recrawl" when it is delayed.
     reason: str = ""
-    # When it died, or is due; 0 for neither.
+    # When it was buried, or is due; 0 for neither.
     at_ms: int = 0
-    # With the failures so far in its tail, as `history`.
+    # Its tail has the failures so far, as `history`.
     entry: Entry | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One URL of the dead-letter queue."""
+    """Dead letter: one URL of the dead-letter queue."""
 
     shard: int
     id: str
     reason: str
     at_ms: int
-    # None when the bytes are no entry; they are kept in `data`.
+    # None if the bytes, which `data` has, are no entry.
     entry: Entry | None
     data: bytes
 
@@ -243,15 +243,15 @@ class Letter:
 
     @property
     def place(self) -> tuple[int, int, int]:
-        """By which letters are in order: time, number within it, shard."""
+        """Sort key of letters: time, number at this time, shard."""
         time_ms, number = self.id.split("-")
         return int(time_ms), int(number), self.shard
 
     @property
     def cursor(self) -> str:
-        """Where a list that ended with this letter goes on."""
+        """Cursor for the letters that follow this one in a list."""
         return f"{self.id}/{self.shard}"
 
 
 class OwnerDead(Exception):
-    """This instance was declared dead: its leases belong to others now."""
+    """Instance that was declared dead: its leases belong to others now."""

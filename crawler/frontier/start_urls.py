@@ -1,4 +1,4 @@
-"""Seeds that others push to Redis, as with scrapy-redis: to a list, a set or a sorted set."""
+"""Read seeds that others push to Redis, as in scrapy-redis: a list, a set or a sorted set."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 Command = tuple[Any, ...]
 
 _READ_MAX = 1000
-# More than reading, adding and removing take. A process that dies with the lock holds others up.
+# Longer than reading, adding and removing take. A process that dies with the lock delays others.
 _ALONE_MS = 30_000
-# How elements are read, and how one of them is removed. Of a sorted set the highest come first.
+# Commands that read elements, and that remove one. The highest of a sorted set come first.
 _READS: dict[str, Callable[[str, int], Command]] = {
     "list": lambda key, limit: ("LRANGE", key, 0, limit - 1),
     "set": lambda key, limit: ("SRANDMEMBER", key, limit),
@@ -34,17 +34,17 @@ _REMOVALS: dict[str, Callable[[str, bytes], Command]] = {
 
 
 class StartUrls:
-    """What was pushed to one key. What was read stays there until it is dropped."""
+    """Seeds that were pushed to one key. They stay there until they are dropped."""
 
     def __init__(self, redis: Client, key: str) -> None:
         self._redis = redis
         self.key = key
-        # Whoever pushes first decides; a key that is empty may be another kind next time.
+        # The first push decides on the type; an empty key may have another type the next time.
         self._kind = "list"
-        self._told = False
+        self._has_warned = False
 
     async def read(self, limit: int = _READ_MAX) -> list[bytes]:
-        """The next URLs."""
+        """Return the next URLs."""
         try:
             return await self._read(limit)
         except ResponseError as error:
@@ -53,8 +53,8 @@ class StartUrls:
         self._kind = (await self._redis.type(self.key)).decode()
         if self._kind in _READS:
             return await self._read(limit)
-        if self._kind != "none" and not self._told:
-            self._told = True
+        if self._kind != "none" and not self._has_warned:
+            self._has_warned = True
             logger.error(
                 "The key %r in Redis is a %s, and seeds are pushed to a list, a set or a sorted "
                 "set: delete it, or set REDIS_START_URLS_KEY to another one",
@@ -64,7 +64,7 @@ class StartUrls:
         return []
 
     async def drop(self, urls: Iterable[bytes]) -> None:
-        """Remove URLs that were read and added. By value: others push at the same time."""
+        """Remove URLs that were read and added, by value: others push at the same time."""
         pipeline = self._redis.pipeline()
         for url in urls:
             pipeline.execute_command(*_REMOVALS[self._kind](self.key, url))
@@ -72,14 +72,14 @@ class StartUrls:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[bool]:
-        """Is this process the only one that takes elements in, until the end of the block?"""
+        """Lock the key during the block; yield whether this process has the lock."""
         key, token = f"{self.key}:lock", uuid.uuid4().hex
         is_alone = bool(await self._redis.set(key, token, nx=True, px=_ALONE_MS))
         try:
             yield is_alone
         finally:
             if is_alone:
-                # It ends by itself, too.
+                # The lock also expires by itself.
                 with suppress(*RedisAway):
                     await self._redis.eval(UNLOCK, 1, key, token)
 

@@ -209,7 +209,7 @@ def with_tail(tail: bytes) -> bytes:
         (with_tail(msgpack.packb({"a": 1})[:-1]), "unreadable entry"),
         (with_tail(b"?a\n"), "unreadable entry"),
         (with_tail(b"?\xff"), "unreadable entry"),
-        (with_tail(b"%.evil.test/"), "written in no known way"),
+        (with_tail(b"%.evil.test/"), "unknown written form"),
         (with_byte(0, 0x18), "entry kind 2"),
     ],
 )
