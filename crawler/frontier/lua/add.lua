@@ -1,25 +1,26 @@
 -- Put URLs that were never seen into their front queues.
 --
 -- KEYS[1]  shard
--- ARGV[1]  entries, at most 1,000, one after the other
+-- ARGV[1]  entries, concatenated, at most 1,000
 -- ARGV[2]  their lengths, four bytes each
--- ARGV[3]  'new', or 'force' to push known URLs too (dont_filter), or 'all' to refuse none (seeds)
--- ARGV[4]  waiting URLs from which on discoveries for queues 4 and 5 are refused (0 = no limit)
--- ARGV[5]  who forces, and
--- ARGV[6]  the name of its order and
--- ARGV[7]  the number of this part of it: one that was done already changes nothing, so that a forced
---          add may be repeated after a lost reply, or when a server may have lost it
+-- ARGV[3]  'new'; 'force' to add known URLs too (dont_filter); 'all' to refuse none (seeds)
+-- ARGV[4]  number of waiting URLs from which on new ones for queues 4 and 5 are refused (0 = no limit)
+-- ARGV[5]  id of the process that forces an add,
+-- ARGV[6]  id of the add,
+-- ARGV[7]  number of this part of the add: a part that was done before changes nothing, so that a
+--          forced add may be repeated after a lost reply, or when a server may have lost it
 -- ARGV[8]  form of URL-seen, see seen_intset.lua and seen_bloom.lua
--- Returns  a string, one character an entry: '1' added, '0' known, '2' refused and not marked seen
+-- Returns  a string with a character for each entry: '1' added, '0' known, '2' refused, not marked seen
 
 local FORCED_TTL_MS = 86400000
--- More than a process passes in the time for which it repeats what a server may have lost.
+-- More than a process forces in the time for which it repeats adds that a server may have lost.
 local FORCED_MAX = 1000
 local entries, total, at = ARGV[1], #ARGV[2] / 4, 1
 local lengths = {struct.unpack('>' .. string.rep('I4', total), ARGV[2])}
--- First the number of each entry's queue, then what becomes of it.
+-- The number of each entry's queue, replaced by its answer below.
 local answer, highs, lows, unpack_struct = {}, {}, {}, struct.unpack
--- Before the first write, since nothing is undone. Most are known: only a new one becomes a string.
+-- All checks come before the first write, since nothing is undone. Most URLs are known: a string is
+-- made only for new ones.
 for i = 1, total do
   local byte, high, low = unpack_struct('>xxBxxI4i4', entries, at)
   if byte < 32 or byte >= 192 or lengths[i] < 22 then

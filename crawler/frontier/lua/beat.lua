@@ -1,32 +1,32 @@
--- An instance says that it is alive and what it holds; learns which of its leases it lost sight of.
+-- Note that an instance is alive and which leases it holds; return the leases that it does not know.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  owner
 -- ARGV[2]  now, ms (0 = the shard's time)
 -- ARGV[3]  '1' to register a new instance
--- ARGV[4]  what it says of itself, for people
--- ARGV[5]  ms that claims rest after a restart of the server
--- ARGV[6]  tokens of the leases it holds, separated by blanks; with a '?' where no fetch began or where
---          the page is read: if the instance dies, they are no suspects
--- ARGV[7]  ms since its last beat was answered, by its own clock; '' if there was none
--- ARGV[8]  the epoch that it knows, or ''
+-- ARGV[4]  its report about itself, for people
+-- ARGV[5]  ms without claims after a restart of the server
+-- ARGV[6]  tokens of the leases it holds, separated by blanks. A '?' follows if no fetch has begun, or
+--          if the page is read: such leases are not to blame if the instance dies
+-- ARGV[7]  ms since its last beat was answered, by its own clock; '' if none was
+-- ARGV[8]  epoch that it knows, or ''
 -- Returns  {alive, epoch, unknown leases, now, survived, leaps, leapt}
 --          alive: 0 when the instance was declared dead and must take a new name
---          unknown leases: held here by this owner and not named by it, as claim returns them
+--          unknown leases: leases of this owner that it did not name, as claim returns them
 --          now: the shard's time, ms
---          survived: the time up to which the server kept what was written, at its last restart; 0 if
---          the shard was empty then
---          leaps, leapt: how often the server's clock leapt and the shard did not follow, and by how
---          many ms the last time
+--          survived: writes up to this time survived the last restart of the server; 0 if none did
+--          leaps, leapt: number of leaps of the server's clock that the shard did not follow, and the
+--          ms of the last one
 
 local owner, now, grace = ARGV[1], now_ms(ARGV[2]), tonumber(ARGV[5])
 
--- The clock went ahead in a leap. Whoever beat before it keeps the time as it was: late by what has
--- passed, if it has, which is safe. If nobody comes who did, none was there, and time has passed.
+-- Decide about a leap of the clock ahead. If an instance beats that also beat before the leap, the
+-- shard keeps its time: it is late if time has passed, which is safe. If no such instance comes, all
+-- were gone, and time has passed.
 local function judge_leap(by, at)
   local before = tonumber(redis.call('ZSCORE', OWNERS, owner) or 0)
   if before > 0 and before <= at then
-    -- No time has passed by its own clock?
+    -- Has no time passed by its own clock?
     if ARGV[7] ~= '' and tonumber(ARGV[7]) - (now - before) < by / 2 then note_leap(by) end
   elseif now >= at + grace then
     set_skew(skew_ms + by)
@@ -45,7 +45,7 @@ local survived, leaps, leapt, claims_from = unpack(redis.call('HMGET', STATS, 's
   'leapt_ms', 'claims_from'))
 local times = {now, tonumber(survived or 0), tonumber(leaps or 0), tonumber(leapt or 0)}
 if ARGV[3] ~= '1' and is_dead(owner) then return {0, current, {}, unpack(times)} end
--- All was lost while somebody worked on it: others have their time to say what they have in flight.
+-- All was lost while instances worked on it: others get the time to report what they have in flight.
 if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= current and tonumber(claims_from or 0) <= now then
   redis.call('HSET', STATS, 'claims_from', digits(now + grace))
 end

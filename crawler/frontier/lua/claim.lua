@@ -3,26 +3,26 @@
 -- KEYS[1]  shard
 -- ARGV[1]  owner
 -- ARGV[2]  request id: the same id again returns the same leases, so that a lost reply loses none
--- ARGV[3]  n, at most 1,000 are given
+-- ARGV[3]  n; at most 1,000 are leased
 -- ARGV[4]  now, ms (0 = the shard's time)
--- ARGV[5]  order of the queues by weight, a string of digits 1-5
--- ARGV[6]  the same under load
+-- ARGV[5]  turns of the queues by weight, a string of digits 1-5
+-- ARGV[6]  turns of the queues under load
 -- ARGV[7]  number of waiting URLs above which ARGV[6] applies
 -- ARGV[8]  fetches a host may have in flight, unless it has a parallelism of its own
 -- ARGV[9]  pages the shard may have in all (0 = no limit)
 -- ARGV[10] pages a host may have (0 = no limit)
--- ARGV[11] ms that claims rest after a restart of the server
+-- ARGV[11] ms without claims after a restart of the server
 -- ARGV[12] dead letters kept
 -- ARGV[13] ms between two starts at a host whose own delay is not known yet
 -- Returns  {state, leases, wait_ms, delayed_ms, more}
---          state: 'ok', 'paused', 'grace' (after a restart), 'leap' (the clock leapt, and whether time
---          has passed is not known yet), 'limit' (no page is left to crawl), 'dead' (this owner was
---          declared dead)
+--          state: 'ok', 'paused', 'grace' (after a restart), 'leap' (the clock leapt, and it is not
+--          known yet whether time has passed), 'limit' (no page is left to crawl), 'dead' (this owner
+--          was declared dead)
 --          leases: "<token> <request id> <entry>" each
---          wait_ms: until the next host is due, delayed_ms: until the next delayed URL is (-1 = none)
---          more: 1 when routing stopped at its limit and should go on at once
+--          wait_ms, delayed_ms: until the next host, and the next delayed URL, is due (-1 = none)
+--          more: 1 if routing stopped at its limit: claim again at once
 
--- Whoever beats next may tell.
+-- The next beat may decide about the leap.
 local LEAP_LOOK_MS = 500
 local owner, request = ARGV[1], ARGV[2]
 local leases_key = shard .. 'leases:' .. owner
@@ -59,7 +59,7 @@ if max_pages > 0 then
     room = room - redis.call('HLEN', shard .. 'leases:' .. other)
   end
   n = math.min(n, room)
-  -- What is left is in flight: ask again later.
+  -- The rest is in flight: claim again later.
   if n <= 0 then return {'ok', {}, -1, -1, 0} end
 end
 
@@ -72,7 +72,7 @@ local order = waiting + tonumber(back or 0) > tonumber(ARGV[7]) and ARGV[6] or A
 
 local records = {}
 token = tonumber(token or 0)
--- Returns the token.
+-- Note a lease and return its token.
 local function record(entry)
   token = token + 1
   local name = digits(token)
@@ -83,7 +83,7 @@ local function record(entry)
   return name
 end
 
--- Most hosts have URLs in one or two of the five: popping finds out with fewer calls than asking.
+-- Most hosts have URLs in one or two of the five queues: popping needs fewer calls than LLEN.
 local function pop_back(host, turn)
   local left = '12345'
   while left ~= '' do
@@ -94,11 +94,11 @@ local function pop_back(host, turn)
   end
 end
 
--- Changes of the heap, made at once: hosts to take off, and new times of those that stay.
+-- Changes of the heap, made together: hosts to remove, and new times of those that stay.
 local off_heap, on_heap = {}, {}
 
--- Where several fetches of a host may run, their starts are spaced too; the clock keeps it for URLs
--- that are routed later.
+-- If a host may have several fetches, their starts are spaced. The clock also holds for URLs that are
+-- routed later.
 local function next_start(key)
   return now + tonumber(redis.call('HGET', key, 'delay') or ARGV[13])
 end
@@ -112,7 +112,7 @@ local function lease_from(host)
   end
   if over_budget(host, own, budget) then return drop_waiting(host, 'budget') end
   local in_flight = tokens_in(tokens)
-  -- More than may be are in flight, as after a restart: the last of them brings the host back.
+  -- Too many are in flight, as after a restart: the last one to end puts the host back on the heap.
   if in_flight >= slots then return redis.call('ZREM', HEAP, host) end
   turn, held = tonumber(turn or 0), held - 1
   local name = record(pop_back(host, turn))
@@ -132,7 +132,7 @@ local function lease_from(host)
   off_heap[#off_heap + 1] = host
 end
 
--- A host with nothing waiting and nothing in flight that is due: its URL needs no back queue.
+-- Lease a URL of a host that is due and has nothing waiting or in flight: it needs no back queue.
 local function lease_at_once(host, state, entry)
   local key, name = shard .. 'host:' .. host, record(entry)
   state.in_flight = 1

@@ -2,14 +2,15 @@
 --
 -- KEYS[1]  shard
 -- ARGV[1]  owner
--- ARGV[2]  ms that claims rest after a restart of the server, or '', see trust.lua
--- ARGV[3…] token, '1' if it gave a page or '0': two arguments a lease
--- Returns  how many leases were settled; a stale token is passed over
+-- ARGV[2]  ms without claims after a restart of the server, or '', see trust.lua
+-- ARGV[3…] token, '1' if the URL gave a page or '0': two arguments for each lease
+-- Returns  number of settled leases; stale tokens are ignored
 
 local key, tokens, gone, hosts = shard .. 'leases:' .. ARGV[1], {}, {}, {}
 local again, untrusted = {}, last_untrusted(ARGV[2])
 for i = 3, #ARGV, 2 do tokens[#tokens + 1] = ARGV[i] end
--- All leases in one call each way; the removal comes first, so that this runs in a full server.
+-- One call reads all leases and one removes them. The removal comes first, so that this runs in a
+-- full server.
 for number, lease in ipairs(#tokens > 0 and redis.call('HMGET', key, unpack(tokens)) or {}) do
   if lease then
     gone[#gone + 1] = tokens[number]

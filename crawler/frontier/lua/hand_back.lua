@@ -1,16 +1,17 @@
--- Give leases back unfetched: no attempt is counted, and the URL is the first of its queue again.
+-- Give leases back without a fetch: no attempt is counted, and the URL is first in its queue again.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  owner
 -- ARGV[2]  now, ms (0 = the shard's time)
--- ARGV[3…] token, wait in ms before the host's next contact: two arguments a lease
--- Returns  how many leases were settled; a stale token is passed over
+-- ARGV[3…] token, delay in ms before the host's next contact: two arguments for each lease
+-- Returns  number of settled leases; stale tokens are ignored
 
 local now, settled, back = now_ms(ARGV[2]), 0, 0
 for i = 3, #ARGV, 2 do
   local token, wait = ARGV[i], tonumber(ARGV[i + 1])
   local entry = take_lease(ARGV[1], token)
-  -- A restart lost the claim and the fetch was repeated: the URL waits again, the slot is taken.
+  -- A restart lost the claim, and the instance reported the fetch again: the URL waits, and the slot
+  -- is taken.
   local flight = not entry and redis.call('HGET', shard .. 'flights:' .. ARGV[1], token)
   if flight then free_slot(flight, token, now + wait, 0) end
   if entry then
@@ -27,7 +28,7 @@ for i = 3, #ARGV, 2 do
       redis.call('PERSIST', key)
       back = back + 1
       free_slot(host, token, now + wait, 0)
-      -- A fetch that ended before its URL was handed back has left no slot to free.
+      -- If the fetch ended before its URL was handed back, there is no slot to free.
       local tokens, clock = unpack(redis.call('HMGET', key, 'tokens', 'clock'))
       if tokens_in(tokens) == 0 then redis.call('ZADD', HEAP, 'NX', tonumber(clock or 0), host) end
     end

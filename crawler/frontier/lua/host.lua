@@ -1,4 +1,4 @@
--- Read or change what the frontier keeps of one host.
+-- Read or change the state of one host.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  host
@@ -6,8 +6,8 @@
 -- ARGV[3…] name, value: 'block' until ms (0 = lift the block), 'exclude' '1' or '0', 'purge' '1',
 --          'queue' 1-5 or 0 for each URL's own, 'budget' pages or '' for the crawl's, 'parallelism'
 --          fetches in flight or '' for the crawl's
--- Returns  what is kept of it now, see host_view.lua. All changes are O(1): URLs in the front queues
---          meet them when they are routed
+-- Returns  the new state, see host_view.lua. All changes are O(1): they apply to URLs in the front
+--          queues when these are routed
 
 local host, now = ARGV[1], now_ms(ARGV[2])
 local key = shard .. 'host:' .. host
@@ -19,7 +19,7 @@ function change.block(value)
   local clock, delay = unpack(redis.call('HMGET', key, 'clock', 'delay'))
   clock = tonumber(clock or 0)
   if until_ms == 0 then
-    -- Its last contact is not known any more; its own delay from now on is polite in any case.
+    -- Its last contact is not known any more. To wait for its own delay from now on is always polite.
     if redis.call('HDEL', key, 'blocked') == 0 then return end
     clock = math.min(clock, now + tonumber(delay or 0))
   else
@@ -58,7 +58,7 @@ function change.parallelism(value)
   if value == '' then redis.call('HDEL', key, 'parallel') end
   if value ~= '' then redis.call('HSET', key, 'parallel', value, 'keep', 1) end
   if tokens_in(tokens) == 0 then return end
-  -- When the fetches in flight began is not known: the next one starts a delay from now.
+  -- It is not known when the fetches in flight began: the next one starts after a delay from now.
   clock = math.max(tonumber(clock or 0), now + tonumber(delay or UNKNOWN_DELAY_MS))
   redis.call('HSET', key, 'clock', clock)
   if tonumber(waiting or 0) > 0 then redis.call('ZADD', HEAP, clock, host) end

@@ -1,7 +1,7 @@
--- Part of host and hosts: what the frontier keeps of a host, as a list.
+-- Part of host and hosts: the state of a host, as a list.
 
 -- {host, clock, delay, waiting, in flight, pages, blocked until, excluded, queue, budget, parallelism};
--- times in ms; '' for what is not set, of queue, budget and parallelism.
+-- times in ms; queue, budget and parallelism are '' if they are not set.
 local function host_view(host)
   local found = redis.call('HMGET', shard .. 'host:' .. host, 'clock', 'delay', 'waiting', 'tokens',
     'blocked', 'excluded', 'queue', 'budget', 'parallel')

@@ -1,6 +1,6 @@
 -- Part of status and forget: find the lease of a URL. O(leases), whatever the number of URLs.
 
--- The owner and the entry, or nil.
+-- Returns the owner and the entry, or nil.
 local function leased(id)
   for _, owner in ipairs(redis.call('ZRANGE', OWNERS, 0, -1)) do
     for _, lease in ipairs(redis.call('HVALS', shard .. 'leases:' .. owner)) do

@@ -1,4 +1,4 @@
--- Pause or resume the crawl: while paused nothing is leased; what is in flight finishes.
+-- Pause or resume the crawl: while paused nothing is leased, and fetches in flight finish.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  '1' to pause, '0' to resume

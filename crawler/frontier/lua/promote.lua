@@ -1,10 +1,10 @@
--- Move URLs whose time has come from the delay queue to their front queues.
+-- Move URLs that are due from the delay queue to their front queues.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  now, ms (0 = the shard's time)
--- ARGV[2]  how many at the most
+-- ARGV[2]  maximum number of URLs
 -- ARGV[3]  dead letters kept
--- Returns  how many were moved
+-- Returns  number of moved URLs
 
 local now, limit, moved, retries = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0
 local delayed, queues = shard .. 'delayed', {{}, {}, {}, {}, {}}
@@ -24,7 +24,7 @@ while moved < limit do
     if string.sub(record, 1, 1) == 'r' then retries = retries + 1 end
   end
   moved = moved + #records
-  -- Fewer than asked for: the bucket is empty, and gone.
+  -- Fewer than asked for were left: the bucket is empty, and its key is gone.
   if moved < limit or redis.call('EXISTS', bucket) == 0 then redis.call('ZREM', delayed, due) end
 end
 for number, queue in ipairs(queues) do

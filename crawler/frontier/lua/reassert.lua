@@ -1,12 +1,12 @@
--- After a restart of the server: an instance repeats what may be lost, so that no host is contacted
--- by two, or too soon.
+-- Repeat the fetches and delays of an instance after a restart of the server, which may have lost
+-- them, so that no host is contacted by two instances, or too soon.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  now, ms (0 = the shard's time)
 -- ARGV[2]  fetches a host may have in flight, unless it has a parallelism of its own
 -- ARGV[3]  owner
--- ARGV[4]  how many fetches follow
--- ARGV[5…] host, token: a fetch in flight; then host, ms it still rests: a recent contact
+-- ARGV[4]  number of fetches that follow
+-- ARGV[5…] host, token: a fetch in flight; then host, ms of delay that are left: a recent contact
 -- Returns  nothing
 
 local now, parallel, flights = now_ms(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
@@ -28,13 +28,13 @@ for i = 5, #ARGV, 2 do
     end
     if tokens_in(tokens) >= (tonumber(slots) or parallel) then redis.call('ZREM', HEAP, host) end
   else
-    local rest = now + tonumber(ARGV[i + 1])
-    if rest > tonumber(clock or 0) then
-      redis.call('HSET', key, 'clock', rest)
+    local next_contact = now + tonumber(ARGV[i + 1])
+    if next_contact > tonumber(clock or 0) then
+      redis.call('HSET', key, 'clock', next_contact)
       if tonumber(waiting or 0) > 0 then
-        redis.call('ZADD', HEAP, 'XX', rest, host)
+        redis.call('ZADD', HEAP, 'XX', next_contact, host)
       elseif (tokens or '') == '' and not keep then
-        expire(key, rest)
+        expire(key, next_contact)
       end
     end
   end

@@ -3,12 +3,12 @@
 -- KEYS[1]  shard
 -- ARGV[1]  now, ms (0 = the shard's time)
 -- ARGV[2]  silence in ms after which an instance is dead
--- ARGV[3]  how many leases at the most
--- ARGV[4]  how often one URL may be taken back before it is buried: it kills its workers. One that
---          was no suspect at the owner's last beat is not counted, see beat.lua
--- ARGV[5]  wait in ms before a host in flight is contacted again, when its own delay is not known
+-- ARGV[3]  maximum number of leases
+-- ARGV[4]  number of times that a URL may be taken back before it is buried: it kills its workers. A
+--          lease that was not to blame at the owner's last beat does not count, see beat.lua
+-- ARGV[5]  delay in ms before a host in flight is contacted again, if its own delay is not known
 -- ARGV[6]  dead letters kept
--- Returns  how many leases were taken back
+-- Returns  number of leases that were taken back
 
 local now, limit, taken = now_ms(ARGV[1]), tonumber(ARGV[3]), 0
 
@@ -28,7 +28,7 @@ local function take_back(key, token, lease, started)
   end
 end
 
--- After a restart of the server nobody could beat for a while: all have the grace to do it first.
+-- After a restart of the server nobody could beat for a while: every instance gets the time to do so.
 if now < tonumber(redis.call('HGET', STATS, 'claims_from') or 0) then return 0 end
 for _, owner in ipairs(redis.call('ZRANGEBYSCORE', OWNERS, '-inf', now - tonumber(ARGV[2]))) do
   if taken >= limit then break end

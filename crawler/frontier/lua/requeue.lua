@@ -1,12 +1,12 @@
--- Give dead URLs another life: back to their front queues, with no attempt on record.
+-- Move dead letters back to their front queues, with no attempts on record, or delete them.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  stream id to begin after ('-' = the first)
--- ARGV[2]  how many letters to look at, at the most
+-- ARGV[2]  maximum number of letters to read
 -- ARGV[3]  only this reason ('' = any)
 -- ARGV[4]  only this host ('' = any)
 -- ARGV[5]  'requeue', or 'purge' to delete them
--- Returns  {last stream id looked at ('' = the end), how many were requeued or purged}
+-- Returns  {last stream id that was read ('' = the end), number of requeued or purged letters}
 
 local dead = shard .. 'dead'
 local start = ARGV[1] == '-' and '-' or '(' .. ARGV[1]
@@ -17,7 +17,7 @@ for _, letter in ipairs(letters) do
   local entry, reason = fields[2], fields[4]
   local host = host_of(entry)
   local chosen = (ARGV[3] == '' or ARGV[3] == reason) and (ARGV[4] == '' or ARGV[4] == host)
-  -- Bytes that are no entry cannot live again: only a purge deletes them.
+  -- Bytes that are no entry cannot be requeued; only a purge deletes them.
   if chosen and (ARGV[5] == 'purge' or host) then
     redis.call('XDEL', dead, last)
     taken = taken + 1

@@ -1,19 +1,19 @@
--- Put leased URLs off to a later time.
+-- Move leased URLs to the delay queue.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  owner
 -- ARGV[2]  now, ms (0 = the shard's time)
--- ARGV[3]  'r' for retries, which a crawl waits for; for recrawls, which it does not and which are
---          finished for now: 'c' after a page, 'v' after a visit that gave none
--- ARGV[4]  ms that claims rest after a restart of the server, or '', see trust.lua; for recrawls
--- ARGV[5…] token, wait in ms, the entry to keep: three arguments a lease
--- Returns  how many leases were settled; a stale token is passed over
+-- ARGV[3]  'r' for retries, which a crawl waits for. For recrawls, which are finished for now and which
+--          a crawl does not wait for: 'c' after a page, 'v' after a visit without one
+-- ARGV[4]  ms without claims after a restart of the server, or '', see trust.lua; for recrawls
+-- ARGV[5…] token, delay in ms, entry to keep: three arguments for each lease
+-- Returns  number of settled leases; stale tokens are ignored
 
 local now, kind, settled, untrusted = now_ms(ARGV[2]), ARGV[3], 0, 0
 if kind ~= 'r' then untrusted = last_untrusted(ARGV[4]) end
 local mark, again = kind == 'r' and 'r' or 'c', 0
 
--- Buckets are coarser the further away they are; rounding up never makes a URL early.
+-- Buckets are coarser the later they are due. Times are rounded up, so that no URL comes too early.
 local function bucket(wait)
   local grain = wait < 3600000 and 1000 or wait < 86400000 and 60000 or 3600000
   return string.format('%.0f', math.ceil((now + wait) / grain) * grain)

@@ -1,9 +1,9 @@
--- Part of claim.lua: take URLs from the front queues, to be leased at once or to the back queues.
+-- Part of claim: take URLs from the front queues, and lease them or move them to the back queues.
 
 local ROUTE_LIMIT = 1000
 
--- The queue whose turn it is among some, given as a pattern; the others pass their shares on. Those
--- without a share come when there are no others.
+-- Return the queue whose turn it is among those in a pattern; the shares of all others are passed on.
+-- Queues without a share come when there are no others.
 local function next_queue(order, turn, among)
   if #among == 3 then return string.byte(among, 2) - 48 end
   local at = string.find(order, among, turn % #order + 1) or string.find(order, among)
@@ -18,8 +18,8 @@ local function not_empty(sizes)
   return '[' .. digits .. ']'
 end
 
--- Front queues are read by chunks, of no more than `most`, and cut once at the end: a call a URL is
--- what costs.
+-- Front queues are read in chunks of at most `most` URLs and trimmed once at the end, since a call for
+-- each URL would be expensive.
 local chunks, chunk_at, taken = {{}, {}, {}, {}, {}}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}
 local function take_front(number, most)
   local chunk, at = chunks[number], chunk_at[number] + 1
@@ -32,24 +32,24 @@ local function take_front(number, most)
   return chunk[at]
 end
 
--- What people ordered for a host, which few have: it is one that is kept.
-local function read_orders(host, budget)
+-- Read what people set for a host. Few hosts have this; their state does not expire.
+local function read_rules(host, budget)
   local cut, queue, excluded, own, slots = unpack(redis.call('HMGET', shard .. 'host:' .. host, 'cut',
     'queue', 'excluded', 'budget', 'parallel'))
   return {cut = cut, queue = tonumber(queue), slots = tonumber(slots),
     drop = excluded and 'excluded' or over_budget(host, own, budget) and 'budget'}
 end
 
--- Decided in O(1) a URL, however many URLs wait. Returns the reason to drop it, if there is one.
-local function reason_to_drop(orders, number, popped)
-  if orders.cut and orders.drop ~= 'excluded' then
-    local purged = tonumber(string.match(orders.cut, string.rep('%d+ ', number - 1) .. '(%d+)'))
+-- Return the reason to drop a URL, or nil. O(1), however many URLs wait.
+local function reason_to_drop(rules, number, popped)
+  if rules.cut and rules.drop ~= 'excluded' then
+    local purged = tonumber(string.match(rules.cut, string.rep('%d+ ', number - 1) .. '(%d+)'))
     if popped <= purged then return 'purged' end
   end
-  return orders.drop
+  return rules.drop
 end
 
--- A host as it is while URLs are routed: read once, written once.
+-- Read a host once; while URLs are routed its state is kept here, and written once at the end.
 local function read_host(host, parallel, budget)
   local tokens, clock, held, keep = unpack(redis.call('HMGET', shard .. 'host:' .. host, 'tokens',
     'clock', 'waiting', 'keep'))
@@ -57,10 +57,10 @@ local function read_host(host, parallel, budget)
     in_flight = tokens_in(tokens)}
   state.may_expire = (tokens or clock) and state.held == 0 and state.in_flight == 0
   if keep then
-    state.orders = read_orders(host, budget)
-    state.slots = state.orders.slots or parallel
+    state.rules = read_rules(host, budget)
+    state.slots = state.rules.slots or parallel
   elseif budget > 0 and over_budget(host, nil, budget) then
-    state.orders = {drop = 'budget'}
+    state.rules = {drop = 'budget'}
   end
   return state
 end
@@ -70,7 +70,7 @@ local function stay(host, state)
   state.may_expire = false
 end
 
--- Write what was routed to the back queues; returns how many URLs that are.
+-- Write routed URLs to the back queues; returns their number.
 local function write_hosts(hosts, states)
   local heap, back = {}, 0
   for _, host in ipairs(hosts) do
@@ -91,9 +91,9 @@ local function write_hosts(hosts, states)
   return back
 end
 
--- Routes until `wanted` URLs were passed to `lease(host, state, entry)`: a URL of a host that is idle
--- and due needs no back queue. `out` is the turn and how many URLs left each front queue so far.
--- Returns how many URLs still wait in the front queues, and how many went to the back queues.
+-- Route until `wanted` URLs were passed to `lease(host, state, entry)`: a URL of a host that is idle
+-- and due needs no back queue. `out` has the turn and the numbers of URLs that left each front queue.
+-- Returns the numbers of URLs that still wait in the front queues, and that went to the back queues.
 local function route(wanted, now, order, sizes, waiting, out, parallel, budget, dead_max, lease)
   local turn, moved, popped = tonumber(out[1] or 0), 0, {}
   for number = 1, 5 do popped[number] = tonumber(out[number + 1] or 0) end
@@ -106,8 +106,8 @@ local function route(wanted, now, order, sizes, waiting, out, parallel, budget, 
     popped[number] = popped[number] + 1
     local host = host_of(entry)
     local state = host and (states[host] or read_host(host, parallel, budget))
-    local orders = state and state.orders
-    local why = orders and reason_to_drop(orders, number, popped[number])
+    local rules = state and state.rules
+    local why = rules and reason_to_drop(rules, number, popped[number])
     if not host then
       bury_entry(entry, 'damaged', now, dead_max)
     elseif why then
@@ -120,7 +120,7 @@ local function route(wanted, now, order, sizes, waiting, out, parallel, budget, 
       if not state.lists then
         hosts[#hosts + 1], state.lists = host, {}
       end
-      number = orders and orders.queue or number
+      number = rules and rules.queue or number
       local list = state.lists[number] or {}
       list[#list + 1], state.lists[number] = entry, list
     end

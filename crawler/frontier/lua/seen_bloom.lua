@@ -1,8 +1,8 @@
 -- Part of add and status: which URLs were seen, as a chain of Bloom filters.
 --
--- A filter takes as many URLs as it was made for; then the next one begins. A URL is known when one
--- of them says so, which is wrong with about the chance given to each. Nothing can be forgotten.
--- The last argument of the script is "<bits of a filter> <hashes> <URLs a filter takes>".
+-- When a filter has as many URLs as it was made for, the next one begins. A URL is known if one of the
+-- filters says so, which is wrong with about the chance set for each. Nothing can be forgotten.
+-- The last argument of the script is "<bits of a filter> <hashes> <URLs of a filter>".
 
 local BITS, HASHES, CAPACITY = string.match(ARGV[#ARGV], '(%d+) (%d+) (%d+)')
 BITS, HASHES, CAPACITY = tonumber(BITS), tonumber(HASHES), tonumber(CAPACITY)
@@ -11,7 +11,7 @@ filter, filled = tonumber(filter or 0), tonumber(filled or 0)
 local UNSIGNED = 4294967296
 local doubted = 0
 
--- Arguments that look at the bits of a URL, or set them: 'GET', or 'SET' and '1'.
+-- Return arguments that read the bits of a URL ('GET') or set them ('SET' and '1').
 local function bits_of(high, low, verb, value)
   local arguments, last, step = {}, 0, low % UNSIGNED * 2 + 1
   for i = 0, HASHES - 1 do
@@ -46,7 +46,7 @@ end
 
 local function forget_seen() return false end
 
--- Keeps the fill, and adds to the number of new URLs that were probably taken for known.
+-- Store the fill, and add to the number of new URLs that were probably taken for known.
 local function account_seen()
   if doubted == 0 then return end
   local chance = (1 - math.exp(-HASHES * filled / BITS)) ^ HASHES

@@ -1,15 +1,15 @@
 -- Part of add, forget and status: which URLs were seen, as sets of 32-bit integers.
 --
--- Redis keeps such a set as a sorted array, 4 bytes a URL, while it has at most 512 members. A URL has
--- one bucket. Buckets are divided one by one as URLs come (linear hashing): at level n the first
--- `divided` of the FIRST_BUCKETS * 2^n buckets were divided already. Those that were not hold up to
--- twice as many, 430 at the most on average, so that one in 30,000 is larger than 512, which costs
--- nothing that counts. A bucket is chosen by 12 bits of the fingerprint and by the last bits of the 32
--- that are its member, so that a division needs no more than the members: 44 bits tell URLs apart.
+-- Redis keeps such a set as a sorted array, 4 bytes for each URL, while it has at most 512 members. A
+-- URL has one bucket. Buckets are divided one by one as URLs come (linear hashing): at level n the
+-- first `divided` of the FIRST_BUCKETS * 2^n buckets are divided. The others hold up to twice as many
+-- URLs, on average 430 at the most, so that one in 30,000 is larger than 512, which does not matter. A
+-- bucket is chosen by 12 bits of the fingerprint and by the last of the 32 bits that are its member,
+-- so that a division needs only the members: 44 bits distinguish URLs.
 -- The last argument of the script is the size of a full bucket.
 
 local FIRST_BUCKETS = 4096
--- URLs a bucket on average, over those that were divided and those that were not.
+-- Average number of URLs in a bucket, divided or not.
 local FILL = math.max(1, math.floor(tonumber(ARGV[#ARGV]) * 0.42))
 local call, format = redis.call, string.format
 local BUCKET = shard .. 'url_seen:'
@@ -19,8 +19,8 @@ local level, divided, filled = unpack(redis.call('HMGET', STATS, 'seen_level', '
 level, divided, filled = tonumber(level or 0), tonumber(divided or 0), tonumber(filled or 0)
 local parts, marked = 2 ^ level, 0
 
--- The key of a URL's bucket, and its member there. Made by string.format: Lua's own way to write a
--- number, and that of redis.call, take twice as long, and this is what an add is made of.
+-- Return the key of a URL's bucket, and its member there. By string.format: Lua and redis.call take
+-- twice as long to format a number, and an add spends most of its time here.
 local function bucket_of(high, low)
   local first = high % FIRST_BUCKETS
   local bucket = first + FIRST_BUCKETS * (low % parts)
@@ -42,8 +42,8 @@ local function forget_seen(high, low)
   return true
 end
 
--- Move half of the next bucket's members to a new one: those with the next bit set. The rest is
--- written by the server alone, and anew: a set that was too large once would stay a table.
+-- Move half of the next bucket's members to a new one: those with the next bit set. SDIFFSTORE writes
+-- the others anew, since a set that was once too large would stay a hash table.
 local function divide()
   local key, go = BUCKET .. divided, {}
   for _, member in ipairs(redis.call('SMEMBERS', key)) do
@@ -58,7 +58,7 @@ local function divide()
   if divided == FIRST_BUCKETS * parts then level, divided, parts = level + 1, 0, parts * 2 end
 end
 
--- Divides as many buckets as the new URLs call for, and one or two more if there are too few.
+-- Divide as many buckets as the new URLs need, and one or two more if there are too few.
 local function account_seen()
   if marked == 0 then return end
   filled = filled + marked

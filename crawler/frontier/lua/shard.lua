@@ -1,4 +1,4 @@
--- Prelude of every script: the keys of one shard and the operations the verbs share.
+-- Prelude of every script: the keys of one shard, and functions that several verbs use.
 --
 -- KEYS[1]  the shard's hash tag, prefix of every key below
 --
@@ -8,45 +8,45 @@
 --   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn; set by people:
 --                                   cut, queue, excluded, budget, parallel, blocked, keep (never
 --                                   expires)
---   ordered                  set    hosts of which people ordered something that is kept, or a block
+--   ordered                  set    hosts that people changed or blocked
 --   leases:<owner>           hash   token -> "<token> <request id> <entry>"
---   flights:<owner>          hash   token -> host, as repeated after a restart of the server
---   unsuspected:<owner>      set    tokens of leases that were no suspects at the last beat
+--   flights:<owner>          hash   token -> host: fetches reported again after a restart
+--   unsuspected:<owner>      set    tokens of leases that are not to blame if the owner dies
 --   owners                   zset   instance -> last beat, ms; 0: dead, its leases are being taken back
---   instances                hash   instance -> what it says of itself
+--   instances                hash   instance -> its own report
 --   claims                   hash   instance -> id of its last claim
---   forced:<who>             list   last orders of forced adds, gone after a day
---   delayed                  zset   due time of a bucket, ms -> the same
+--   forced:<process>         list   ids of its last forced adds; expires after a day
+--   delayed                  zset   due times of buckets, ms, as members and scores
 --   delayed:<ms>             list   "r" (retry) or "c" (recrawl) .. entry
 --   url_seen:<bucket>        set    32 bits of the fingerprints in this bucket
---   bloom:<n>                string bitmap, where the crawl uses Bloom filters
+--   bloom:<n>                string bitmap, if the crawl uses Bloom filters
 --   dead                     stream entry, reason, at
 --   pages                    hash   host -> pages crawled
---   found, inbound           hash   host -> its URLs that were found, links from other domains
---   stats                    hash   counters; last token, time and turn; run id, epoch, pause; how far
---                                   the shard's time is from the server's clock
+--   found, inbound           hash   host -> URLs found, links from other domains
+--   stats                    hash   counters; last token, time and turn; run id, epoch, pause; the
+--                                   difference between the shard's time and the server's clock
 
 local shard = KEYS[1] .. ':'
 local STATS = shard .. 'stats'
 local HEAP = shard .. 'host_heap'
 local OWNERS = shard .. 'owners'
--- A forgotten clock would let an idle host be contacted too soon, so it is kept for an hour more.
+-- Without its clock an idle host could be contacted too soon, so the clock is kept for an hour more.
 local HOST_TTL_MS = 3600000
--- Between two notes of the time, which tell after a restart what was lost.
+-- Between two notes of the time, which show after a restart how much was lost.
 local SEEN_MS = 500
--- More than the claims that a server may forget when it restarts.
+-- More than the claims that a server may lose in a restart.
 local LOST_TOKENS = 1000000
 
--- A whole number as text. Lua and redis.call write one as any other number, which takes twice as long.
+-- Format a whole number. Lua and redis.call format it as any number, which takes twice as long.
 local function digits(number) return string.format('%d', number) end
 
--- The time of the shard is the server's clock and `skew_ms`. It goes neither back nor ahead in a leap:
--- a leap ahead would let every host be contacted at once, and one back would stop the crawl until the
--- clock has caught up. Nobody calls for so long while an instance lives, since it beats.
+-- The time of the shard is the server's clock plus `skew_ms`. It does not follow leaps of the clock: a
+-- leap ahead would let every host be contacted at once, and a leap back would stop the crawl until the
+-- clock has caught up. While an instance lives, it beats, so that calls are never this far apart.
 local LEAP_MS = 10000
--- Clocks are corrected by such steps all the time; the shard's time stands still meanwhile.
+-- Smaller steps back are usual corrections of clocks; the shard's time stands still meanwhile.
 local LEAP_BACK_MS = 1000
--- That of this call.
+-- Skew in this call.
 local skew_ms = 0
 
 local function set_skew(skew)
@@ -60,7 +60,7 @@ local function note_leap(by)
   redis.call('HSET', STATS, 'leapt_ms', digits(by))
 end
 
--- The clock is `by` ms ahead of what was expected, or behind it. Returns the time.
+-- Handle a clock that is `by` ms ahead of the expected time, or behind it. Returns the time.
 local function leap(by, last)
   -- Nobody works on the crawl, so time has passed.
   if by > 0 and redis.call('EXISTS', OWNERS) == 0 then return last + by end
@@ -69,17 +69,16 @@ local function leap(by, last)
     note_leap(by)
     return last
   end
-  -- Did time pass while all were dead? Until that is known nothing is claimed: see beat.lua, which
-  -- asks those who beat no later than this.
+  -- Did time pass while all instances were dead? Nothing is claimed until beat.lua has decided.
   redis.call('HINCRBY', STATS, 'leap_ms', digits(by))
   redis.call('HSET', STATS, 'leap_at', digits(last))
   return last + 1
 end
 
--- Now, by the shard's time. `given` is for tests, 0 = now; where they give the time, no clock leaps.
+-- Return the shard's time. `given` is for tests, 0 = now; with a given time no clock leaps.
 local function now_ms(given)
-  -- A removal first: at maxmemory Redis lets a script write only after one, and what frees memory
-  -- must still run then.
+  -- A removal first: at maxmemory Redis lets a script write only after one, and scripts that free
+  -- memory must still run then.
   redis.call('HDEL', STATS, '')
   local now = tonumber(given)
   local last, skew, is_given = unpack(redis.call('HMGET', STATS, 'now_ms', 'skew_ms', 'is_given'))
@@ -97,7 +96,7 @@ local function now_ms(given)
   return now
 end
 
--- Forget what is kept of a host an hour after its next contact, unless people said something of it.
+-- Let the state of a host expire an hour after its next contact, unless people changed the host.
 local function expire(key, clock)
   redis.call('PEXPIREAT', key, digits(clock - skew_ms + HOST_TTL_MS))
 end
@@ -108,12 +107,12 @@ end
 
 local function entry_id(entry) return string.sub(entry, 6, 13) end
 
--- As URL-seen takes them: 32 bits without a sign, 32 bits with one.
+-- Split an id for URL-seen: 32 bits unsigned, 32 bits signed.
 local function halves_of(id) return struct.unpack('>I4i4', id) end
 
 local function queue_of(entry) return math.floor(string.byte(entry, 3) / 32) end
 
--- The politeness group of an entry, or nil for bytes that are no entry.
+-- Return the politeness group of an entry, or nil for bytes that are no entry.
 local function host_of(entry)
   if #entry < 23 then return nil end
   local queue, _, skipped = string.byte(entry, 3, 5)
@@ -121,7 +120,7 @@ local function host_of(entry)
   local slash = string.find(entry, '/', first, true)
   if not slash or slash == first or queue < 32 or queue >= 192 then return nil end
   local host = string.sub(entry, first, slash - 1)
-  -- Beyond a newline is the tail.
+  -- The tail follows a newline.
   return not string.find(host, '\n', 1, true) and host or nil
 end
 
@@ -138,13 +137,13 @@ local function bury_entry(entry, reason, now, keep)
   count('trimmed', redis.call('XTRIM', key, 'MAXLEN', '~', keep))
 end
 
--- The entry of a lease, as claim wrote it.
+-- Return the entry of a lease.
 local function entry_of(lease)
   local after_token = string.find(lease, ' ', 1, true) + 1
   return string.sub(lease, string.find(lease, ' ', after_token, true) + 1)
 end
 
--- The entry of a lease that is still held, or nil: a verb with a stale token is a no-op.
+-- Remove a lease and return its entry, or nil if it is not held: stale tokens change nothing.
 local function take_lease(owner, token)
   local key = shard .. 'leases:' .. owner
   local lease = redis.call('HGET', key, token)
@@ -154,8 +153,8 @@ local function take_lease(owner, token)
 end
 
 -- End a fetch: free the slot, set the clock, and put the host back on the heap if URLs wait.
--- Without the token in flight this does nothing, so that it may be repeated. `delay` is the host's
--- usual rest, 0 where this one says nothing about it.
+-- This does nothing if the token is not in flight, so that it may be repeated. `delay` is the host's
+-- usual delay, or 0 if this fetch does not show it.
 local function free_slot(host, token, next_contact, delay)
   local key = shard .. 'host:' .. host
   local tokens, clock, waiting, keep = unpack(redis.call('HMGET', key, 'tokens', 'clock', 'waiting',
@@ -180,11 +179,11 @@ local function free_slot(host, token, next_contact, delay)
   end
 end
 
--- An instance is gone and holds no lease. A fetch that it repeated after a restart may have none:
--- its claim was lost. Its host would be taken for ever.
-local function forget_owner(owner, now, rest)
+-- Remove an instance that holds no lease. A fetch that it reported again after a restart may have no
+-- lease, since its claim was lost: without this its host's slot would stay taken forever.
+local function forget_owner(owner, now, delay)
   local flights = redis.call('HGETALL', shard .. 'flights:' .. owner)
-  for i = 1, #flights, 2 do free_slot(flights[i + 1], flights[i], now + rest, rest) end
+  for i = 1, #flights, 2 do free_slot(flights[i + 1], flights[i], now + delay, delay) end
   redis.call('UNLINK', shard .. 'flights:' .. owner)
   redis.call('UNLINK', shard .. 'unsuspected:' .. owner)
   redis.call('ZREM', OWNERS, owner)
@@ -192,19 +191,19 @@ local function forget_owner(owner, now, rest)
   redis.call('HDEL', shard .. 'instances', owner)
 end
 
--- Was an instance declared dead, or never registered? It may not come alive again while a part of
--- its leases is with others already.
+-- Return whether an instance was declared dead, or never registered. It must not come back while some
+-- of its leases are with others.
 local function is_dead(owner)
   return tonumber(redis.call('ZSCORE', OWNERS, owner) or 0) == 0
 end
 
--- At the head, and as if it had never been popped: a purge counts what was.
+-- Put an entry back at the head of its queue, as if it had never been popped: a purge counts pops.
 local function wait_again(entry)
   redis.call('LPUSH', shard .. 'front:' .. queue_of(entry), entry)
   count('out' .. queue_of(entry), -1)
 end
 
--- Forget what waits in a host's back queues.
+-- Drop all URLs in a host's back queues.
 local function drop_waiting(host, why)
   local key = shard .. 'host:' .. host
   local waiting = tonumber(redis.call('HGET', key, 'waiting') or 0)
@@ -219,16 +218,17 @@ local function drop_waiting(host, why)
   count('dropped_' .. why, waiting)
 end
 
--- Has the host given all the pages it may give? `own` is a budget set for it alone.
+-- Return whether a host has reached its budget of pages. `own` is a budget for this host alone.
 local function over_budget(host, own, budget)
   budget = tonumber(own) or budget
   return budget > 0 and tonumber(redis.call('HGET', shard .. 'pages', host) or 0) >= budget
 end
 
--- Another run id means that the server restarted or failed over and may have lost its last writes:
--- a new epoch begins, and claims wait until every instance has told what it has in flight. None at all
+-- A new run id means that the server restarted or failed over and may have lost its last writes: a new
+-- epoch begins, and claims wait until every instance has reported what it has in flight. No run id
 -- means that the crawl is new here, or that all of it was lost: the first epoch is the time, so that
--- an instance that knew another one notices, and so are the tokens, which are never given out twice.
+-- an instance that knew another epoch notices, and tokens begin with the time, so that none is used
+-- twice.
 local function restarted()
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   local known, seen = unpack(redis.call('HMGET', STATS, 'run_id', 'seen_ms'))
@@ -238,12 +238,12 @@ end
 local function epoch(now, grace)
   local run, known, seen = restarted()
   if run then
-    -- What was written later than this is lost.
+    -- Writes after this time are lost.
     redis.call('HSET', STATS, 'run_id', run, 'survived_ms', digits(seen))
     if known then
-      -- Not by one: a server that dies again may lose this, and the next epoch must be another one.
+      -- Not by one: if the server dies again and loses this, the next epoch must still be a new one.
       redis.call('HINCRBY', STATS, 'epoch', 1 + tonumber(string.sub(run, 1, 3), 16))
-      -- Past all tokens of claims that were lost: those leases may still be in someone's hands.
+      -- Beyond the tokens of all lost claims: instances may still hold those leases.
       redis.call('HSET', STATS, 'trusted_from', redis.call('HINCRBY', STATS, 'token', LOST_TOKENS))
       if redis.call('EXISTS', OWNERS) == 1 then
         redis.call('HSET', STATS, 'claims_from', digits(now + grace))
@@ -252,7 +252,7 @@ local function epoch(now, grace)
       redis.call('HSET', STATS, 'epoch', digits(now), 'token', digits(now))
     end
   end
-  -- What is lost is told in seconds.
+  -- Losses are reported in seconds.
   if now >= seen + SEEN_MS then redis.call('HSET', STATS, 'seen_ms', digits(now)) end
   return tonumber(redis.call('HGET', STATS, 'epoch') or 0)
 end

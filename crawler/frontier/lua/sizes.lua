@@ -1,4 +1,4 @@
--- How many URLs are in each state. O(owners), whatever the number of URLs.
+-- Count the URLs in each state. O(owners), whatever the number of URLs.
 --
 -- KEYS[1]  shard
 -- Returns  {front 1..5, back, leased, retries, recrawls, added, done, pages, dead, trimmed, claimed,

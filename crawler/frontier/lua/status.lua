@@ -1,13 +1,13 @@
--- What is cheap to know of one URL: O(leases), and a bounded look at where it may wait.
+-- Find one URL: O(leases), and a bounded search in the queues where it may wait.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  entry id, eight bytes
 -- ARGV[2]  its host
--- ARGV[3]  how many URLs to look at in each queue
+-- ARGV[3]  number of URLs to search in each queue
 -- ARGV[4]  form of URL-seen
--- Returns  {state, owner or reason, ms, entry}: 'leased' with the owner, 'waiting', 'delayed' with the
---          time it is due and 'retry' or 'recrawl', 'dead' with the reason and the time; else 'known'
---          (done, or further back in a queue) or 'unseen'
+-- Returns  {state, owner or reason, ms, entry}: 'leased' with the owner; 'waiting'; 'delayed' with
+--          'retry' or 'recrawl' and the time when it is due; 'dead' with the reason and the time;
+--          'known' (done, or further back in a queue); 'unseen'
 
 local id, host, look = ARGV[1], ARGV[2], tonumber(ARGV[3])
 

@@ -1,8 +1,9 @@
--- Add what an instance counted of hosts to the counts of the fleet, and learn these.
+-- Add an instance's counts of hosts to those of the fleet.
 --
 -- KEYS[1]  shard
--- ARGV[1…] host, URLs of it that were found, links to it from other domains: three arguments a host
--- Returns  the same two numbers of each host, of the whole fleet
+-- ARGV[1…] host, number of its URLs that were found, number of links to it from other domains: three
+--          arguments for each host
+-- Returns  both numbers of each host, as sums over the fleet
 
 local totals = {}
 for i = 1, #ARGV, 3 do

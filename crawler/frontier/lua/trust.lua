@@ -1,8 +1,8 @@
 -- Part of done and retry: which leases may be settled as finished.
 
--- A server that restarted may have lost links that it had acknowledged, so a URL that was leased
--- before is not finished, it waits again. `grace` is the ms that claims rest after a restart, or ''
--- to trust that all links are here. Returns the last token that is not trusted.
+-- A server that restarted may have lost links that it had acknowledged, so a URL that was leased before
+-- is not finished: it waits again. `grace` is the ms without claims after a restart, or '' if all
+-- links are known to be here. Returns the last token that is not trusted.
 local function last_untrusted(grace)
   if grace == '' then return 0 end
   if restarted() then epoch(now_ms('0'), tonumber(grace)) end

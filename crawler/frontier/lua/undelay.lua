@@ -1,11 +1,11 @@
--- Take one URL out of the delay queue, looking at a bounded part of it.
+-- Remove one URL from the delay queue, in a bounded part of it.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  entry id, eight bytes
--- ARGV[2]  due time of the bucket to go on with ('' = the first)
--- ARGV[3]  how many records of that bucket to pass over
--- ARGV[4]  how many records to look at, at the most
--- Returns  {due time to go on with ('' = the end), records to pass over, how many were taken out}
+-- ARGV[2]  due time of the bucket to continue with ('' = the first)
+-- ARGV[3]  number of records of that bucket to skip
+-- ARGV[4]  maximum number of records to read
+-- Returns  {due time to continue with ('' = the end), records to skip, number of removed records}
 
 local due, at, left, taken = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), 0
 local delayed = shard .. 'delayed'
@@ -30,7 +30,7 @@ while left > 0 do
       at = at - 1
     end
   end
-  -- At its end: the next one follows.
+  -- At the end of the bucket: the next one follows.
   if left > 0 or #records == 0 then at = 0 end
   if redis.call('EXISTS', bucket) == 0 then redis.call('ZREM', delayed, due) end
 end

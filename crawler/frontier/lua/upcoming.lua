@@ -1,10 +1,10 @@
--- URLs that are about to be claimed: one of each host that is due soon, and the next of the front
--- queues. Nothing changes.
+-- Return URLs that are about to be claimed: one of each host that is due soon, and the next ones of
+-- the front queues. Nothing changes.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  now, ms (0 = the shard's time)
--- ARGV[2]  how soon, ms
--- ARGV[3]  how many of each kind at the most
+-- ARGV[2]  time ahead, ms
+-- ARGV[3]  maximum number of each kind
 -- Returns  entries, in no order; the same host may come twice
 
 local found, most = {}, tonumber(ARGV[3])
