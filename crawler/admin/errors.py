@@ -58,10 +58,10 @@ def problem(
 
 def install(app: FastAPI) -> None:
     """Answer every error of the application with a problem."""
-    # Starlette looks for the handler of each class of an error: these are the bases it finds.
-    for known in (HTTPException, RequestValidationError, CrawlerError, PyMongoError, *RedisAway):
+    # Starlette logs errors that only the handler of Exception answers: name the expected ones.
+    expected = (HTTPException, RequestValidationError, CrawlerError, PyMongoError, *RedisAway)
+    for known in (*expected, Exception):
         app.add_exception_handler(known, _answer)
-    app.add_exception_handler(Exception, _answer)
 
 
 async def _answer(_request: Request, error: Exception) -> JSONResponse:

@@ -40,7 +40,7 @@ class CrawlContext:
     name: str
     redis: Client = field(repr=False)
     urls: Urls = DEFAULT
-    # That of the process that serves the API, if it crawls as well.
+    # Of the process that serves the API, if it crawls as well.
     crawler: Crawler | None = field(default=None, repr=False)
     pages: StoredPages = field(default_factory=StoredPages, repr=False)
 
@@ -84,7 +84,7 @@ health = APIRouter(tags=["health"])
 
 
 class Health(BaseModel):
-    """What works."""
+    """Parts that work."""
 
     ok: bool
     parts: dict[str, str] = {}
@@ -92,13 +92,13 @@ class Health(BaseModel):
 
 @health.get("/healthz")
 async def healthz() -> Health:
-    """Tell that the process is alive; needs no token and asks no server."""
+    """Report that the process is alive; needs no token and asks no server."""
     return Health(ok=True)
 
 
 @health.get("/readyz", response_model=Health, dependencies=[Depends(BEARER)])
 async def readyz(crawl: TheCrawl) -> Health | JSONResponse:
-    """Tell whether Redis answers and has the crawl."""
+    """Report whether Redis answers and has the crawl."""
     try:
         await crawl.control()
     except CrawlerError as error:
@@ -114,7 +114,7 @@ crawl_routes = APIRouter(tags=["crawl"])
 
 
 class Paused(BaseModel):
-    """Whether the crawl is paused now."""
+    """Pause state of the crawl."""
 
     crawl: str
     paused: bool

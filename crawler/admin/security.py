@@ -33,7 +33,7 @@ _TOO_LARGE = f"A request has {MAX_BODY_BYTES:,} bytes at the most; send several.
 # Characters of a path and query in the audit log.
 _QUERY_SHOWN = 300
 _READS = ("GET", "HEAD")
-# Without token: /healthz only tells that the process is alive. The dashboard's page and its files
+# Without token: /healthz only reports that the process is alive. The dashboard's page and its files
 # contain no data; the page asks for the token.
 _OPEN = ("/healthz", "/")
 STATIC = "/static/"

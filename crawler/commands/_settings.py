@@ -52,8 +52,10 @@ def check_spider(settings: BaseSettings, name: str) -> None:
         raise ConfigurationError(f"There is no spider {name!r}; {there}.")
 
 
-def of_spider(settings: Settings, name: str, arguments: Mapping[str, str]) -> tuple[Settings, str]:
-    """Return the settings of a crawl by this spider, with its `custom_settings`, and its name."""
+def crawl_settings(
+    settings: Settings, name: str, arguments: Mapping[str, str]
+) -> tuple[Settings, str]:
+    """Return the settings of a crawl, with its spider's `custom_settings`, and its name."""
     spider = get_spider_loader(settings).load(name)
     whole = settings.copy()
     spider.update_settings(whole)

@@ -14,8 +14,8 @@ from scrapy.commands import ScrapyCommand
 from crawler.commands import _validate
 from crawler.commands._settings import completed
 from crawler.commands._verbs import errors_in_one_line
-from crawler.commands.frontier import check_folder, crawl_name
-from crawler.config.values import url_rules
+from crawler.commands.frontier import DEFAULT_CRAWL, check_folder
+from crawler.config.values import crawl_name, url_rules
 from crawler.monitoring import logs
 from crawler.servers.connections import Servers
 from crawler.urls import Urls
@@ -63,7 +63,7 @@ class Command(ScrapyCommand):
 
         servers = Servers.from_settings(settings)
         try:
-            name = crawl_name(settings, opts.crawl)
+            name = crawl_name(settings, DEFAULT_CRAWL, opts.crawl)
             server = admin_server.create_server(
                 settings,
                 servers,

@@ -22,7 +22,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, UsageError
 
 from crawler.commands import _validate, frontier
-from crawler.commands._settings import check_spider, completed, of_spider, use_frontier
+from crawler.commands._settings import check_spider, completed, crawl_settings, use_frontier
 from crawler.commands._verbs import report_error
 from crawler.errors import CrawlerError, ExitCode
 from crawler.monitoring import logs
@@ -84,7 +84,7 @@ class Command(ScrapyCrawl):
             _validate.check(settings)
             # Before servers are started for nothing.
             check_spider(settings, args[0])
-            settings, crawl = of_spider(self.settings, args[0], opts.spargs)
+            settings, crawl = crawl_settings(self.settings, args[0], opts.spargs)
         except CrawlerError as error:
             report_error(self, "crawl", error)
             return

@@ -21,7 +21,7 @@ from crawler.commands import _validate, frontier
 from crawler.commands._fleet.process import FleetCommands, FleetProcess, folder_of, fresh_log
 from crawler.commands._fleet.snapshot import FleetReader, fleet_json, summary_lines
 from crawler.commands._fleet.supervisor import Supervisor
-from crawler.commands._settings import check_spider, completed, of_spider
+from crawler.commands._settings import check_spider, completed, crawl_settings
 from crawler.errors import CrawlerError, ExitCode
 from crawler.monitoring import logs
 from crawler.monitoring.console.screen import Screen
@@ -78,7 +78,7 @@ class Command(ScrapyCommand):
             check_spider(whole, args[0])
             _check_arguments(opts)
             assert self.settings is not None
-            self.settings, crawl = of_spider(self.settings, args[0], _given(opts))
+            self.settings, crawl = crawl_settings(self.settings, args[0], _given(opts))
             interrupts.unwind()
             interrupts.run(self._crawl(args[0], crawl, opts))
         except CrawlerError as error:

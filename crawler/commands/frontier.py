@@ -21,7 +21,7 @@ from scrapy.commands import ScrapyCommand
 from crawler.admin import queries
 from crawler.commands._output import confirmed, fields, print_json, print_table
 from crawler.commands._verbs import Verb, VerbCommand, add_json_option, whole_number
-from crawler.config.values import fill, url_rules, value
+from crawler.config.values import crawl_name, fill, url_rules, value
 from crawler.discovery.follow import scorer
 from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue
 from crawler.discovery.scope import skipped_extensions
@@ -40,7 +40,8 @@ from crawler.util import format as formats
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_DEFAULT_CRAWL = "web"
+# Name of a crawl by our spider.
+DEFAULT_CRAWL = "web"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,10 @@ def on_crawl(
     """Make the function of a verb that works on one crawl."""
 
     def run(settings: BaseSettings, arguments: argparse.Namespace) -> None:
-        crawl, urls = crawl_name(settings, arguments.crawl), Urls(url_rules(settings))
+        crawl, urls = (
+            crawl_name(settings, DEFAULT_CRAWL, arguments.crawl),
+            Urls(url_rules(settings)),
+        )
 
         async def open_crawl(servers: Servers, redis: Client) -> None:
             try:
@@ -91,11 +95,6 @@ def _with_redis(settings: BaseSettings, work: Callable[[Servers, Client], Awaita
 
     check_folder(settings)
     asyncio.run(open_servers())
-
-
-def crawl_name(settings: BaseSettings, given: str) -> str:
-    """Return the name of the crawl that the user means."""
-    return str(given or settings["CRAWL"] or _DEFAULT_CRAWL)
 
 
 def check_folder(settings: BaseSettings) -> None:

@@ -174,6 +174,13 @@ def test_one_host_is_shown_blocked_and_unblocked(verbs: Verbs) -> None:
     assert verbs.json("host", "bad.test")["state"] == "blocked"
 
 
+def test_a_host_is_shown_with_what_was_ordered_for_it(verbs: Verbs) -> None:
+    asyncio.run(set_options(verbs.redis_url, {"host_delay:a.test": 2.5}))
+    found = verbs.json("host", "a.test")
+    assert (found["delay_s"], found["delay_ms"]) == (2.5, 0)
+    assert verbs.json("hosts", "a.test")["hosts"] == [found]
+
+
 def test_what_is_no_host_is_named(verbs: Verbs) -> None:
     code, _, error = verbs("host", "no host")
     assert code == 2
