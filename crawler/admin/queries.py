@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -23,12 +23,12 @@ from annotated_types import Ge
 from pymongo.errors import PyMongoError
 
 from crawler.discovery import seeds
+from crawler.discovery.scope import Scope
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.frontier import CrawlControl, Entry, HostState
 from crawler.monitoring.figures import by_word
 from crawler.monitoring.ledger import Fleet, read
 from crawler.monitoring.report import report
-from crawler.scheduling import add_seeds as seed_adding
 from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
 from crawler.storage.mongo.reader import PageReader
@@ -459,6 +459,10 @@ def _history(entry: Entry | None) -> list[Failure]:
 # --- seeds ----------------------------------------------------------------------------------------
 
 
+# Seeds that are read before other tasks of the event loop get a turn.
+_SEED_BATCH = 200
+
+
 @dataclass(frozen=True, slots=True)
 class SeedAnswer:
     """Result of adding one seed."""
@@ -466,6 +470,7 @@ class SeedAnswer:
     given: str
     url: str = field(metadata=doc("Canonical form; empty if it is rejected"))
     state: Literal["added", "known", "rejected"]
+    # Why it was rejected: a word for programs, and a sentence for people.
     reason: str = ""
     detail: str = ""
 
@@ -482,11 +487,39 @@ class SeedAnswers:
 
 async def add_seeds(control: CrawlControl, given: Sequence[str]) -> SeedAnswers:
     """Add seeds; the answer says of each whether it was added, known or rejected, and why."""
-    answers = [SeedAnswer(**asdict(seed)) for seed in await seed_adding.add_seeds(control, given)]
+    current = await options.of_crawl(control)
+    scope = current.url_filter()
+    read_seeds: list[Entry | Rejected] = []
+    for number, text in enumerate(given):
+        read_seeds.append(_seed(text, control.urls, scope))
+        if number % _SEED_BATCH == 0:
+            # Thousands take a while, and this process may be crawling.
+            await asyncio.sleep(0)
+    entries = [seed for seed in read_seeds if isinstance(seed, Entry)]
+    domains = options.new_seed_domains(current, (entry.url for entry in entries))
+    if domains:
+        await control.add_seed_domains(domains)
+    added = await control.add(entries)
+    is_new = iter(added.is_new(index) for index in range(len(entries)))
+    answers = [
+        SeedAnswer(text, seed.url, "added" if next(is_new) else "known")
+        if isinstance(seed, Entry)
+        else SeedAnswer(text, "", "rejected", seed.reason, seeds.why(seed.reason))
+        for text, seed in zip(given, read_seeds, strict=True)
+    ]
     states = [answer.state for answer in answers]
     return SeedAnswers(
         states.count("added"), states.count("known"), states.count("rejected"), answers
     )
+
+
+def _seed(text: str, urls: Urls, scope: Scope) -> Entry | Rejected:
+    seed = seeds.parse_seed(text, urls)
+    if isinstance(seed, Rejected):
+        return seed
+    if scope.excludes(seed.url):
+        return Rejected("excluded")
+    return Rejected("too_long") if scope.is_too_long(seed.url) else seed
 
 
 # --- dead letters ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
     failures, outcome, retry_policy       what happens after a fetch that failed
     recrawls, recrawl_policy              when a page is visited again
     options        options that all processes of a crawl share
-    connect, engine, notices, add_seeds   servers, Scrapy's engine, log lines, seeds for a crawl
+    connect, engine, notices   servers, Scrapy's engine, log lines
 
 Owns no keys: everything goes through frontier/. Nothing here knows `Scheduler`, which assembles
 these parts. Public: nothing; use crawler.scheduler.Scheduler.
