@@ -164,7 +164,7 @@ class HtmlReader:
             return ""
         words = rel.split()
         if "canonical" in words and not document.canonical:
-            document.canonical = self._canonical(base, href) or ""
+            document.canonical = self._canonical(base, href)
         if "alternate" in words and "stylesheet" not in words:
             kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
             if kind not in _PAGE_TYPES and kind not in _FEED_TYPES:
@@ -177,21 +177,20 @@ class HtmlReader:
         self, document: Document, base: Base, attributes: Attributes, *, is_feed: bool
     ) -> None:
         """Note the page as a feed or in another language, unless there are too many of them."""
-        language = (attributes.get("hreflang") or "")[:MAX_LANGUAGE]
+        href, language = attributes.get("href") or "", attributes.get("hreflang") or ""
         if is_feed:
             has_room = len(document.feeds) < MAX_FEEDS
         else:
-            has_room = bool(language) and len(document.languages) < MAX_LANGUAGES
-        found = self._canonical(base, attributes.get("href") or "") if has_room else None
-        if found is not None:
-            if is_feed:
-                document.feeds.append(found)
-            else:
-                document.languages[language] = found
+            has_room = language != "" and len(document.languages) < MAX_LANGUAGES
+        found = self._canonical(base, href) if has_room else ""
+        if found and is_feed:
+            document.feeds.append(found)
+        elif found:
+            document.languages[language[:MAX_LANGUAGE]] = found
 
-    def _canonical(self, base: Base, link: str) -> str | None:
+    def _canonical(self, base: Base, link: str) -> str:
         found = self._urls.resolve(base, link)
-        return None if isinstance(found, Rejected) else found[0]
+        return "" if isinstance(found, Rejected) else found[0]
 
     def _hrefs(self, nodes: list[LexborNode]) -> list[str]:
         """List the addresses of anchors, with an empty text for those that are not followed."""

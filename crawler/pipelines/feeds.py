@@ -76,9 +76,9 @@ class Feeds:
 
     def open_spider(self) -> None:
         for uri in self._exporter.feeds:
-            path = _local_path(uri)
-            if path is not None:
-                _check_writable(path)
+            # A name with %( is known only when the feed is written.
+            if "%(" not in uri and urlsplit(uri).scheme in ("", "file"):
+                _check_writable(Path(file_uri_to_path(uri) if uri.startswith("file:") else uri))
 
     async def process_item(self, item: Any) -> Any:
         if self._failed:
@@ -126,13 +126,6 @@ def _is_written_late(exporter: FeedExporter, uri: str) -> bool:
 
 def _shown(uris: Iterable[Any]) -> str:
     return without_secrets(", ".join(map(str, uris)))
-
-
-def _local_path(uri: str) -> Path | None:
-    """Return the file of a feed; None if it is remote, or its name is not known yet."""
-    if "%(" in uri or urlsplit(uri).scheme not in ("", "file"):
-        return None
-    return Path(file_uri_to_path(uri) if uri.startswith("file:") else uri)
 
 
 def _check_writable(path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Write to MongoDB again and again while it is away; give up only when the crawl ends.
+"""Retry writes to MongoDB while it is away; give up only when the crawl ends.
 
-A circuit breaker (util/breaker.py) says when fetching should pause: what was fetched waits in
-memory, and the heartbeat keeps its leases.
+A circuit breaker (util/breaker.py) decides when fetching should pause. Fetched pages wait in
+memory, and the heartbeat keeps their leases.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from crawler.util.tasks import abandon
 
 logger = logging.getLogger(__name__)
 
-# Scrapy does not tell pipelines that the crawl ends while they have items: one has to look.
-_LOOK_S = 0.5
-# With the looks before and after it, and the end of the connections, below 10 s.
+# Scrapy does not tell pipelines that the crawl ends while they have items: it is polled.
+_POLL_S = 0.5
+# With the polls before and after it, and closing the connections, below 10 s.
 _GIVE_UP_S = 6.0
 # Spread, so that a fleet does not come back all at once.
 _BACKOFF = Backoff(0.1, 5.0, jitter=-0.5)
@@ -36,7 +36,10 @@ Send = Callable[[], Coroutine[Any, Any, Result]]
 
 
 class RetryingWriter:
-    """Writes of one kind, named by what waits for them."""
+    """Writer that repeats failed writes. `what` names what waits for them, for the log.
+
+    `on_failure` is called for each failed write, `on_change` for each new state of the breaker.
+    """
 
     def __init__(
         self,
@@ -51,21 +54,20 @@ class RetryingWriter:
         self._what = what
         self._is_closing = is_closing
         self._health = health
-        # A write that takes longer has failed, of however many messages it consists.
+        # A write that takes longer has failed, however many messages it consists of.
         self._timeout_s = timeout_s
-        # Called at each write that failed, and when the breaker's state changed.
         self._on_failure = on_failure
         self._on_change = on_change
         # Few attempts count: each takes seconds to fail, and what is fetched meanwhile waits.
         self._breaker = Breaker(2, among=4, backoff=_BACKOFF)
-        self._told = self._breaker.state
+        self._state = self._breaker.state
         self._give_up_at: float | None = None
         self._given_up = False
 
     async def write(self, send: Send[Result]) -> Result:
-        """Return when `send` worked; raises NotStored if the crawl ends first, or its error.
+        """Call `send` until it works; raises NotStored if the crawl ends first.
 
-        It is called again after failures, so it must bear repetition.
+        `send` is repeated after errors that may pass, and raises all others.
         """
         while True:
             self._check_end()
@@ -74,18 +76,23 @@ class RetryingWriter:
             except PyMongoError as error:
                 if not may_pass(error):
                     raise
-                self._failed(error)
+                self._on_failure()
+                self._health.failed(self._what, error)
                 self._breaker.failed(monotonic(), random.random())
                 await self._wait(self._breaker.retry_at)
             else:
-                self._worked()
+                self._breaker.worked()
+                self._report_state()
+                # The end of a crawl may have more to write than fits into its time.
+                self._give_up_at = None
+                self._health.worked(self._what)
                 return result
 
     async def _attempt(self, send: Send[Result]) -> Result:
         task = asyncio.get_running_loop().create_task(send())
         try:
             until_s = monotonic() + self._timeout_s
-            while not (await asyncio.wait({task}, timeout=_LOOK_S))[0]:
+            while not (await asyncio.wait({task}, timeout=_POLL_S))[0]:
                 self._check_end()
                 if monotonic() > until_s:
                     raise NetworkTimeout(f"no answer within {self._timeout_s:g} s")
@@ -94,15 +101,15 @@ class RetryingWriter:
             abandon(task)
 
     async def _wait(self, until_s: float) -> None:
-        self._tell()
+        self._report_state()
         while (left_s := until_s - monotonic()) > 0:
-            await asyncio.sleep(min(left_s, _LOOK_S))
+            await asyncio.sleep(min(left_s, _POLL_S))
             self._check_end()
         self._breaker.enter(monotonic())
-        self._tell()
+        self._report_state()
 
     def _check_end(self) -> None:
-        """Raise NotStored when the crawl ends and MongoDB had its time."""
+        """Raise NotStored when the crawl ends and MongoDB had time to answer."""
         if self._given_up:
             raise NotStored("MongoDB was given up on.")
         if not self._is_closing():
@@ -117,18 +124,7 @@ class RetryingWriter:
             )
             raise NotStored("MongoDB does not answer.")
 
-    def _failed(self, error: PyMongoError) -> None:
-        self._on_failure()
-        self._health.failed(self._what, error)
-
-    def _worked(self) -> None:
-        self._breaker.worked()
-        self._tell()
-        # The end of a crawl may have more to write than fits into its time.
-        self._give_up_at = None
-        self._health.worked(self._what)
-
-    def _tell(self) -> None:
-        if self._told != self._breaker.state:
-            self._told = self._breaker.state
-            self._on_change(self._told)
+    def _report_state(self) -> None:
+        if self._state != self._breaker.state:
+            self._state = self._breaker.state
+            self._on_change(self._state)

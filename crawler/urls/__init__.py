@@ -23,9 +23,9 @@ from crawler.urls.canonical import (
     Urls,
     dropped_parameters,
 )
-from crawler.urls.fingerprint import SITEMAP, fingerprint, folded
+from crawler.urls.fingerprint import SITEMAP, fingerprint
 from crawler.urls.hosts import authority_of, host_of, icann_domain, registered_domain
-from crawler.urls.join import Base, join
+from crawler.urls.join import Base
 from crawler.urls.written import with_fragment, written_url
 
 DEFAULT = Urls()
@@ -45,10 +45,8 @@ __all__ = [
     "canonical",
     "dropped_parameters",
     "fingerprint",
-    "folded",
     "host_of",
     "icann_domain",
-    "join",
     "registered_domain",
     "with_fragment",
     "written_url",

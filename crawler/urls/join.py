@@ -61,11 +61,6 @@ class Base:
         return self.authority + link
 
 
-def join(base: str, link: str) -> str:
-    """Make a link absolute on the page at the canonical URL `base`."""
-    return Base(base).join(link)
-
-
 # Longer than any name with a user and a port. Parsing a longer one takes seconds.
 _AUTHORITY_MAX = 1000
 _AUTHORITY = re.compile(rb"\s*(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?[/\\]{2}([^/\\?#]*)")

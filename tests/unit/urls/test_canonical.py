@@ -14,7 +14,6 @@ from crawler.urls import (
     canonical,
     fingerprint,
     host_of,
-    join,
 )
 
 BASE = "http://h.test/a/b?c"
@@ -154,7 +153,7 @@ def test_the_longest_url_is_still_one() -> None:
     ],
 )
 def test_a_link_is_joined_as_browsers_do(link: str, found: str | Rejected) -> None:
-    assert canonical(join(BASE, link)) == found
+    assert canonical(Base(BASE).join(link)) == found
 
 
 @given(st.text())
@@ -162,7 +161,7 @@ def test_a_link_is_joined_as_browsers_do(link: str, found: str | Rejected) -> No
 @example(":")
 @example("\ud800")
 def test_any_link_can_be_joined(link: str) -> None:
-    assert isinstance(canonical(join(BASE, link)), str | Rejected)
+    assert isinstance(canonical(Base(BASE).join(link)), str | Rejected)
 
 
 @given(st.one_of(st.text(), st.text(st.sampled_from("/.\\a1:-_?#%;&= \t\n@[]"))))
@@ -173,7 +172,7 @@ def test_any_link_can_be_joined(link: str) -> None:
 @example("/é")
 @example("//a")
 def test_a_link_is_resolved_as_it_would_be_joined_and_spelled(link: str) -> None:
-    assert DEFAULT.resolve(Base(BASE), link) == DEFAULT.spelling(join(BASE, link))
+    assert DEFAULT.resolve(Base(BASE), link) == DEFAULT.spelling(Base(BASE).join(link))
 
 
 # What decides how a link is joined: schemes, slashes of both kinds, dots, blanks, marks.
@@ -198,7 +197,7 @@ def test_a_joined_link_is_what_browsers_make_of_it(base: str, link: str) -> None
     except (ValueError, UnicodeEncodeError):
         # No URL at all, or only with half a character.
         expected = Rejected("")
-    found = canonical(join(base, link))
+    found = canonical(Base(base).join(link))
     if isinstance(expected, Rejected):
         assert isinstance(found, Rejected)
     else:

@@ -3,7 +3,8 @@
 import pytest
 
 from crawler.frontier import Entry
-from crawler.urls import UrlRules, Urls, fingerprint, folded, icann_domain, registered_domain
+from crawler.urls import UrlRules, Urls, fingerprint, icann_domain, registered_domain
+from crawler.urls.fingerprint import folded
 
 ALL = frozenset({"scheme", "www", "slash", "index", "case"})
 
