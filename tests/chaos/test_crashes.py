@@ -186,6 +186,7 @@ def test_a_redis_that_comes_back_without_its_last_second(scene: Scene) -> None:
     first, second = scene.start(), scene.start()
     scene.goes_on(40)
     remembered, cut = scene.redis.written_bytes, time.time()
+    # The fault itself: a second of writes that the disk never got.
     time.sleep(1)
     scene.redis.kill()
     scene.redis.lose_writes_after(remembered)

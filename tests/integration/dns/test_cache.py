@@ -15,6 +15,7 @@ from crawler.dns.lookup import Lookup
 from crawler.util.backoff import Backoff
 from crawler.util.breaker import Breaker
 from tests.support.dns_server import DnsServer
+from tests.support.waiting import until
 
 ONE, OTHER = "192.0.2.1", "192.0.2.2"
 
@@ -115,7 +116,7 @@ async def test_a_lookup_goes_on_for_others_when_one_gives_up(server: DnsServer) 
     cache = Cache(server)
     impatient = asyncio.create_task(cache.get("a.test"))
     patient = asyncio.create_task(cache.get("a.test"))
-    await asyncio.sleep(0.01)
+    await until(lambda: server.questions() == 1)
     impatient.cancel()
     assert await patient == (ONE,)
     assert server.questions() == 1
@@ -250,8 +251,11 @@ async def test_a_shared_answer_is_no_longer_good_than_in_the_first_process(
     ttl = {"min_ttl_s": 0.3, "max_ttl_s": 0.3}
     await Cache(server, redis_client, **ttl).get("a.test")
     server.set("a.test", OTHER)
-    await asyncio.sleep(0.32)
-    assert await Cache(server, redis_client, **ttl).get("a.test") == (OTHER,)
+
+    async def of_another_process() -> bool:
+        return await Cache(server, redis_client, **ttl).get("a.test") == (OTHER,)
+
+    await until(of_another_process, "the first answer is too old")
 
 
 async def test_an_old_answer_of_another_process_is_used_while_dns_is_down(
@@ -260,10 +264,13 @@ async def test_an_old_answer_of_another_process_is_used_while_dns_is_down(
     ttl = {"min_ttl_s": 0.05, "max_ttl_s": 0.05}
     await Cache(server, redis_client, **ttl).get("a.test")
     await server.stop()
-    await asyncio.sleep(0.06)
-    other = Cache(server, redis_client, **ttl)
-    assert await other.get("a.test") == (ONE,)
-    assert other.stats["dns/stale"] == 1
+
+    async def stale_in_another_process() -> bool:
+        other = Cache(server, redis_client, **ttl)
+        assert await other.get("a.test") == (ONE,)
+        return other.stats.get("dns/stale") == 1
+
+    await until(stale_in_another_process, "the answer is old")
 
 
 async def test_without_redis_each_process_asks_for_itself(server: DnsServer) -> None:
@@ -279,6 +286,6 @@ async def test_closing_ends_what_is_going_on(server: DnsServer) -> None:
     server.delay_s = 10
     cache = Cache(server)
     cache.prefetch(["a.test"])
-    await asyncio.sleep(0.01)
+    await until(lambda: server.questions() == 1)
     await cache.close()
     assert not cache._in_flight

@@ -76,7 +76,8 @@ async def test_at_the_end_of_a_crawl_a_mongodb_that_is_away_is_given_up_on(
     await store.process_item(page(0))
     await asyncio.to_thread(getattr(mongo, goes))
     waiting = given(store, range(1, 300))
-    await asyncio.sleep(0.2)
+    # Each has begun: it waits for its batch, or for room in it.
+    await asyncio.sleep(0)
     async with asyncio.timeout(100):
         await store.close_spider()
     results = await asyncio.gather(*waiting, return_exceptions=True)

@@ -18,6 +18,7 @@ from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.health import redis_health
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
+from tests.support.waiting import until
 
 SOON_S = 20.0
 
@@ -26,10 +27,12 @@ class SlowAnswers(Frontier):
     """Redis has done its part of a claim some time before the process hears of it."""
 
     delay_s = 0.2
+    answered = 0
 
     async def claim(self, *args: Any, **kwargs: Any) -> Claim:
         claim = await super().claim(*args, **kwargs)
         await asyncio.sleep(self.delay_s)
+        self.answered += 1
         return claim
 
 
@@ -154,10 +157,11 @@ async def test_shards_are_counted_about_once_a_second(redis_url: str) -> None:
         assert frontier.counts == 2
 
 
-async def test_news_at_the_moment_of_closing_do_not_keep_it_open(frontier: Frontier) -> None:
+async def test_news_at_the_moment_of_closing_do_not_keep_it_open(frontier: SlowAnswers) -> None:
     lease_pool = lease_pool_of(frontier)
     lease_pool.open()
-    await asyncio.sleep(0.5)
+    # It has claimed once, in vain.
+    await until(lambda: frontier.answered)
     lease_pool.claim_soon()
     async with asyncio.timeout(SOON_S):
         await lease_pool.close()
@@ -199,8 +203,7 @@ async def test_a_process_that_may_have_been_declared_dead_takes_nothing(
     lease_pool = lease_pool_of(frontier)
     lease_pool.open()
     async with asyncio.timeout(SOON_S):
-        while not lease_pool.held:  # noqa: ASYNC110 - as the engine does
-            await asyncio.sleep(0.01)
+        await until(lambda: lease_pool.held)
         lease_pool.keep_alive(monotonic() - 0.001)
         assert lease_pool.take() is None
         lease_pool.keep_alive(monotonic() + 60)

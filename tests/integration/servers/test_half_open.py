@@ -28,6 +28,7 @@ from crawler.storage.mongo.spill import Spill
 from tests.integration.frontier.fleet import CRAWL, beat, entries, entry
 from tests.support.crawlers import project_crawler
 from tests.support.proxy import Proxy
+from tests.support.waiting import until
 
 SOON_S = 60.0
 LEASE_TTL_S = 6.0
@@ -76,15 +77,13 @@ async def test_a_process_whose_connections_to_redis_go_silent_keeps_its_leases(
     await heartbeat.open()
     await frontier.add(entries(1))
     pool.open()
-    async with asyncio.timeout(SOON_S):
-        while not pool.held:  # noqa: ASYNC110 - nobody says so
-            await asyncio.sleep(0.01)
+    await until(lambda: pool.held)
     # There are several connections, and none of them is of use any more.
     await asyncio.gather(*(redis.ping() for _ in range(8)))
     owner = frontier.owner
     redis_proxy.silence()
-    until = monotonic() + 1.5 * LEASE_TTL_S
-    while monotonic() < until:
+    silent_until = monotonic() + 1.5 * LEASE_TTL_S
+    while monotonic() < silent_until:
         await beat(other)
         taken = await other.reclaim(silence_ms=round(LEASE_TTL_S * 1000), delay_ms=0)
         assert taken == 0

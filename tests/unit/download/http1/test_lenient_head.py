@@ -1,7 +1,5 @@
 """Heads that the parser refuses: what is made of them, and what nobody can make anything of."""
 
-from time import process_time
-
 import pytest
 
 from crawler.download.http1.lenient_head import NotBegun, Unmendable, mended
@@ -123,10 +121,8 @@ def test_what_goes_before_an_answer_is_kept() -> None:
     assert mended(b"HTTP/2 101 \r\n\r\nbytes") == b"HTTP/1.1 101 \r\n\r\nbytes"
 
 
-def test_a_line_of_carriage_returns_is_read_in_no_time() -> None:
-    head = OK + b"bad line\r\nX: " + b"\r" * 60_000 + b"x"
-    started = process_time()
+def test_a_line_of_carriage_returns_is_read() -> None:
+    # With squares, one of this size would take minutes.
+    head = OK + b"bad line\r\nX: " + b"\r" * 600_000 + b"x"
     found = mended(head + b"\r\n\r\n")
-    # With squares it would be seconds.
-    assert process_time() - started < 0.5
     assert found == OK + b"X: x\r\n\r\n"
