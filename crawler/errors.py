@@ -1,4 +1,4 @@
-"""Errors that are meant for users, and the exit codes of commands."""
+"""Errors whose text is meant for users, and the exit codes of commands."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from typing import ClassVar
 
 
 class ExitCode(IntEnum):
-    """Exit code of a command. Of several that fit, the largest below INTERRUPTED says most."""
+    """Exit code of a command. If several fit, the largest below INTERRUPTED is used."""
 
     # The crawl is over, a limit is reached, or it was stopped gracefully.
     DONE = 0
     # A feed or start() failed, the process did not end by itself, or Python raised an exception.
-    # Of commands that look something up: it is not there.
+    # From commands that look something up: not found.
     FAILED = 1
     # Arguments, settings or seeds are wrong: the next start would fail the same way.
     MISTAKE = 2
-    # Redis or MongoDB does not answer, or takes nothing now: a later start may work.
+    # Redis or MongoDB does not answer or accepts no writes: a later start may work.
     SERVER_AWAY = 3
-    # Redis lost more of the crawl than its processes can repeat: somebody has to decide.
+    # Redis lost more of the crawl than its processes can restore: people have to decide.
     DATA_LOST = 4
     # A signal stopped it before the crawl began, or a second one stopped it at once.
     INTERRUPTED = 130
 
 
 class CrawlerError(Exception):
-    """An error whose text is meant for the user: it says what to do."""
+    """Error whose text is meant for users: it says what to do."""
 
-    # Of a command that ends with it.
+    # Exit code of a command that ends with this error.
     exit_code: ClassVar[ExitCode] = ExitCode.MISTAKE
 
 
 class ConfigurationError(CrawlerError):
-    """A setting, a file or a server that the crawl needs is missing or wrong."""
+    """Error of a setting, a file or a server that is missing or wrong."""
 
 
 class ServerAway(CrawlerError):
-    """A server that the crawl needs does not answer, or takes nothing now: later it may."""
+    """Error of a server that does not answer or accepts no writes; later it may."""
 
     exit_code = ExitCode.SERVER_AWAY
 
 
 class NotFound(CrawlerError):
-    """What was asked for is not there."""
+    """Error of something that was asked for and does not exist."""
 
     exit_code = ExitCode.FAILED
 
 
 class NotStored(CrawlerError):
-    """An item has no place to go now, through no fault of its own: its URL costs no attempt."""
+    """Error of an item that the store does not take now; its URL loses no attempt."""
 
     exit_code = ExitCode.SERVER_AWAY

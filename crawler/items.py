@@ -1,4 +1,4 @@
-"""Pages, the items of a crawl, and the flags that they may have."""
+"""Pages, the items of a crawl."""
 
 from __future__ import annotations
 
@@ -14,33 +14,32 @@ if TYPE_CHECKING:
 NOT_MODIFIED = "not_modified"
 
 
-def parent_of(entry: Entry) -> str:
-    """The url_hash of the page that a URL was found on; empty for seeds."""
+def parent_hash(entry: Entry) -> str:
+    """Return the url_hash of the page that a URL was found on; empty for seeds."""
     return f"{entry.parent:016x}" if entry.parent else ""
 
 
 def _text(body: bytes) -> str:
-    """A body as feeds write it; the stored one keeps its bytes."""
+    """Decode a body for feeds; the store keeps its bytes."""
     return body.decode("utf-8", "replace")
 
 
-class _OnTheWay:
-    """What a page carries from its spider to the pipelines; no field, so no feed writes it."""
+class _Transient:
+    """Attributes of a page between spider and pipelines; no fields, so no feed writes them."""
 
-    # The pieces of text that a page is compared by; None: all of its text, or nothing compares it.
+    # Pieces of text by which pages are compared; None for all text, or if none are compared.
     blocks: list[str] | None = None
-    # Content hash and SimHash that the URL had when it was fetched before, if that is known and
-    # they are others now.
+    # Content hash and SimHash of the last visit, if they are known and have changed.
     earlier: tuple[str, str] | None = None
-    # How links are written, those that are not written as their canonical form.
+    # Links as the page writes them, where that is not the canonical form.
     written: Mapping[str, str] = MappingProxyType({})
-    # The lease that it was fetched by.
+    # Lease by which the page was fetched.
     lease: Lease | None = None
 
 
 @dataclass(slots=True, repr=False)
-class Page(_OnTheWay):
-    """One URL and what came of it. `links` are its outlinks to follow, canonical and in order."""
+class Page(_Transient):
+    """Page: one URL and the result of its visit. `links` are canonical and in order."""
 
     url: str
     final_url: str
@@ -48,15 +47,15 @@ class Page(_OnTheWay):
     crawled_at: datetime
     fetch_ms: int = 0
     depth: int = 0
-    # The front queue it came from, 1 (first) to 5.
+    # Number of its front queue, 1 (first) to 5.
     priority: int = 0
     parent: str = ""
     # Name of the instance that fetched it.
     worker: str = ""
     redirects: list[str] = field(default_factory=list)
-    # Of each redirect on the way; after a 301 or 308 the final URL is the one to ask for.
+    # Status of each redirect; after a 301 or 308 only the final URL is worth a visit.
     redirect_statuses: list[int] = field(default_factory=list)
-    # What is special: "truncated" (and why: "truncated:length", ":chunks", ":reset"),
+    # Special cases: "truncated" (and why: "truncated:length", ":chunks", ":reset"),
     # "not_modified", "redirect_loop", "too_many_redirects" …
     flags: list[str] = field(default_factory=list)
     content_type: str = ""
@@ -74,7 +73,7 @@ class Page(_OnTheWay):
     simhash: str = ""
     duplicate_of: str = ""
     duplicate_distance: int | None = None
-    # False for pages that ask not to be kept (noindex) and for what is no page (404 …); why, is in
+    # False for pages that forbid it (noindex) and responses that are no page (404 …); why is in
     # `reason`.
     stored: bool = True
     reason: str = ""
@@ -84,14 +83,14 @@ class Page(_OnTheWay):
     robots_allowed: bool = True
     etag: str = ""
     last_modified: str = ""
-    # How often it was fetched, how often it had changed, and when it is due again.
+    # Number of fetches, number of changes among them, and when it is due again.
     visits: int = 1
     changes: int = 0
     next_crawl: datetime | None = None
     links: list[str] = field(default_factory=list)
     text: str = ""
     body: bytes = field(default=b"", metadata={"serializer": _text})
-    # What `extract` of a subclass of the web spider adds.
+    # Fields that `extract` of a subclass of the web spider adds.
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -78,7 +78,7 @@ class Command(ScrapyCrawl):
         if not use_frontier(self.settings):
             super().run(args, opts)
             return
-        logs.hide_listings(self.settings["LOG_LEVEL"])
+        logs.hide_listings()
         try:
             settings = completed(self.settings)
             _validate.check(settings)

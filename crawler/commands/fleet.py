@@ -18,7 +18,13 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.commands import _validate, frontier
-from crawler.commands._fleet.process import FleetCommands, FleetProcess, folder_of, fresh_log
+from crawler.commands._fleet.process import (
+    FleetProcess,
+    admin_command,
+    crawl_command,
+    fresh_log,
+    log_folder,
+)
 from crawler.commands._fleet.snapshot import FleetReader, fleet_json, summary_lines
 from crawler.commands._fleet.supervisor import Supervisor
 from crawler.commands._settings import check_spider, completed, crawl_settings
@@ -35,7 +41,7 @@ _PROCESSES_MAX = 256
 
 
 class Command(ScrapyCommand):
-    """Needs no reactor: a plain event loop watches the processes."""
+    """The command `scrapy fleet`. A plain event loop watches the processes: no reactor."""
 
     requires_project = True
     requires_crawler_process = False
@@ -95,12 +101,12 @@ class Command(ScrapyCommand):
         try:
             redis = await servers.redis()
             if settings["PAGES_STORE"] == "mongo":
-                # Now: one process that says what is wrong is better than many.
+                # Before the start: one error is better than one of each process.
                 await servers.mongo()
             name = _given(opts).get("name", spider)
             urls = await required(frontier.count_urls(redis, crawl, name))
             if opts.fresh and urls is not None:
-                # Here and once: a process that starts again goes on with the crawl.
+                # Once, and not by the processes: one that starts again continues the crawl.
                 frontier.confirm_deletion(crawl, urls, yes=opts.yes or not urls)
                 await required(frontier.delete_crawl(crawl, servers, settings))
             await self._supervise(spider, crawl, opts, redis)
@@ -112,17 +118,20 @@ class Command(ScrapyCommand):
     ) -> None:
         settings = self.settings
         assert settings is not None
-        folder = folder_of(settings["CRAWL_DIR"], crawl)
-        port = settings.getint("ADMIN_PORT")
-        commands = FleetCommands(spider, opts.arguments, opts.set or [], port)
-        give_up_s = settings.getfloat("REDIS_GIVE_UP")
-        crawlers = [
-            _member(folder, f"process {number}", commands.crawler(first=number == 1), give_up_s)
-            for number in range(1, opts.processes + 1)
-        ]
+        folder, given = log_folder(settings["CRAWL_DIR"], crawl), opts.set or []
+        port, give_up_s = settings.getint("ADMIN_PORT"), settings.getfloat("REDIS_GIVE_UP")
+
+        def member(name: str, command: list[str], give_up_s: float = 0.0) -> FleetProcess:
+            return FleetProcess(name, command, fresh_log(folder, name), give_up_s=give_up_s)
+
+        crawlers = []
+        for number in range(1, opts.processes + 1):
+            first = number == 1
+            command = crawl_command(spider, opts.arguments, given, port=port, first=first)
+            crawlers.append(member(f"process {number}", command, give_up_s))
         screen = Screen.from_settings(settings)
         reader = FleetReader(redis, crawl)
-        admin = _member(folder, "admin", commands.admin(crawl))
+        admin = member("admin", admin_command(crawl, given))
         supervisor = Supervisor(crawlers, admin, has_work=reader.has_work, say=screen.say)
         await reader.open()
         loop = asyncio.get_running_loop()
@@ -160,10 +169,6 @@ def _check_arguments(opts: argparse.Namespace) -> None:
 
 def _given(opts: argparse.Namespace) -> dict[str, str]:
     return dict(argument.split("=", 1) for argument in opts.arguments)
-
-
-def _member(folder: Path, name: str, command: list[str], give_up_s: float = 0.0) -> FleetProcess:
-    return FleetProcess(name, command, fresh_log(folder, name), give_up_s=give_up_s)
 
 
 def _processes(text: str) -> int:

@@ -3,7 +3,7 @@
     components  keeps our middlewares and handlers, whatever a spider's settings name
     fastpath    switches the fast path on (fastpath/)
     monitoring  sends the figures of this process to the fleet, and a line a minute to the log
-    progress    the live view, the plain lines and the summary (monitoring/console/)
+    progress    shows the progress and the summary (monitoring/console/)
     admin       the admin API in this process (admin/), if ADMIN_PORT is set
 
 The connections to Redis and MongoDB are an extension too: servers/connections.py, because most

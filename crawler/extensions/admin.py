@@ -1,4 +1,4 @@
-"""The admin API in the crawl's own process. Whatever happens to it, the crawl goes on."""
+"""Serve the admin API in the process of the crawl, which goes on if the API fails."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ logger = logging.getLogger(__name__)
 
 
 class Admin:
-    """Serves from the spider's opening to its closing."""
+    """Admin API that is served while the spider is open."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._task: asyncio.Task[None] | None = None
         self._server: Any = None
-        # Where it answers; empty until it does.
+        # Empty until it answers.
         self.url = ""
 
     @classmethod
@@ -42,7 +42,7 @@ class Admin:
         return admin
 
     def _opened(self) -> None:
-        # In the background: the crawl need not wait for it.
+        # In the background: the crawl does not wait for it.
         self._task = asyncio.get_running_loop().create_task(self._serve())
 
     async def _serve(self) -> None:
@@ -55,7 +55,7 @@ class Admin:
 
     async def _start(self) -> None:
         settings, scheduler = self._crawler.settings, Scheduler.of(self._crawler)
-        # In a thread: it takes half a second to import, in which nothing else should stand still.
+        # In a thread: the import takes half a second, and would block the crawl.
         admin_server = await asyncio.to_thread(import_module, "crawler.admin.server")
         servers = Servers.of(self._crawler)
         self._server = await asyncio.to_thread(

@@ -1,11 +1,11 @@
-"""The lines of the log: text for people, or with LOG_JSON one JSON object each. Secrets are hidden.
+"""Lines of the log: text for people, or with LOG_JSON one JSON object each. Secrets are hidden.
 
-Takes the place of Scrapy's own root handler and obeys the same settings (LOG_FILE, LOG_LEVEL,
-LOG_FORMAT …). Scrapy makes its handler anew several times, each time with a formatter of its own.
+`install` replaces Scrapy's root handler and follows the same settings (LOG_FILE, LOG_LEVEL,
+LOG_FORMAT …): Scrapy creates its handler several times, each time with its own formatter.
 Lines about single URLs and Scrapy's listings of settings are at DEBUG.
 
-With LOG_JSON warnings and uncaught exceptions are lines of the log too, and what is printed beside
-it (mistakes, the summary) has the same form: see `line`.
+With LOG_JSON, warnings and uncaught exceptions are lines of the log too, and texts that are printed
+to standard error (errors, the summary) have the same form: see `line`.
 """
 
 from __future__ import annotations
@@ -22,30 +22,34 @@ from scrapy import logformatter
 
 from crawler import settings as ours
 from crawler.errors import ConfigurationError, NotStored
-from crawler.util.secrets import Mask, secrets_of
+from crawler.util.secrets import Mask, url_passwords
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
+_ENGINE = logging.getLogger("scrapy.core.engine")
 
-
-# Characters of a message and of a traceback: a line must fit into whatever reads it.
+# Characters of a message and of a traceback: programs that read the log limit its lines.
 MESSAGE_MAX = 8000
 _CUT = " … (cut)"
-# What a line may tell besides its text: logger.info(…, extra={"figures": {…}}).
+_SERVERS = ("REDIS_URL", "MONGO_URI")
+# Attribute of a record with numbers for programs: logger.info(…, extra={"figures": {…}}).
 FIGURES = "figures"
+# Loggers and beginnings of Scrapy's listings. The same loggers have lines that are wanted.
+_LISTING_LOGGERS = ("scrapy.addons", "scrapy.crawler", "scrapy.middleware")
+_LISTINGS = ("Enabled ", "Overridden settings")
 
-# Python's own str.splitlines() ends lines there, and JSON leaves them as they are.
+# Line breaks to str.splitlines() that JSON does not escape.
 _BREAKS = str.maketrans({character: f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"})
 
 _installed: logging.Handler | None = None
-# Python's hooks for uncaught exceptions, while ours are in their places.
+# Python's hooks for uncaught exceptions, while ours replace them.
 _hooks_before: tuple[Any, Any, Any] | None = None
 
 
 class TextFormatter(logging.Formatter):
-    """Scrapy's lines, with secrets hidden."""
+    """Lines in Scrapy's format, with secrets hidden."""
 
     def __init__(self, mask: Mask, form: str | None = None, dates: str | None = None) -> None:
         super().__init__(form, dates)
@@ -56,7 +60,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: at, level, logger, message, pid; and error and figures where there are."""
+    """Lines with one object each: at, level, logger, pid, message; error and figures if any."""
 
     def __init__(self, mask: Mask) -> None:
         super().__init__()
@@ -87,13 +91,13 @@ class JsonFormatter(logging.Formatter):
 def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # noqa: BLE001 - the arguments do not fit: logging would print a traceback
+    except Exception:  # noqa: BLE001 - wrong arguments: logging would print a traceback
         return f"{record.msg} {record.args!r}"
 
 
 def install(settings: BaseSettings) -> logging.Handler:
-    """Log as the settings say, from now on; a later call replaces an earlier one."""
-    # Like the root logger, there is one in a process.
+    """Log as the settings say from now on, and return the handler; replaces an earlier one."""
+    # There is one handler in a process, like the root logger.
     global _installed, _hooks_before  # noqa: PLW0603
     uninstall()
     settings.set("LOG_INSTALL_ROOT_HANDLER", False, priority="cmdline")
@@ -112,7 +116,7 @@ def install(settings: BaseSettings) -> logging.Handler:
 
 
 def uninstall() -> None:
-    """Log no more."""
+    """Remove the handler and the hooks of `install`."""
     global _installed, _hooks_before  # noqa: PLW0603
     if _hooks_before is not None:
         sys.excepthook, sys.unraisablehook, threading.excepthook = _hooks_before
@@ -125,12 +129,12 @@ def uninstall() -> None:
 
 
 def is_json() -> bool:
-    """Is every line of this process to be JSON?"""
+    """Is each line of this process JSON?"""
     return _installed is not None and isinstance(_installed.formatter, JsonFormatter)
 
 
 def line(text: str, *, level: int = logging.INFO, figures: dict[str, Any] | None = None) -> str:
-    """A text that is printed beside the log: with LOG_JSON in the form of the log's lines."""
+    """Return a text for standard error: with LOG_JSON as a line of the log, else as it is."""
     if not is_json():
         return text
     assert _installed is not None
@@ -141,8 +145,8 @@ def line(text: str, *, level: int = logging.INFO, figures: dict[str, Any] | None
     return _installed.format(record)
 
 
-def message_of(text: str) -> str:
-    """The message of a line in JSON; any other line as it is."""
+def parse_message(text: str) -> str:
+    """Return the message of a line in JSON; any other line as it is."""
     try:
         return str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):
@@ -155,13 +159,13 @@ def _uncaught(
     if issubclass(kind, KeyboardInterrupt):
         sys.stderr.write(line("stopped by Ctrl-C") + "\n")
     else:
-        logger.critical("The process ends by an error", exc_info=(kind, error, traceback))
+        logger.critical("An error ended the process", exc_info=(kind, error, traceback))
 
 
 def _uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None:
         about = (args.exc_type, args.exc_value, args.exc_traceback)
-        logger.error("A thread ended by an error", exc_info=about)
+        logger.error("An error ended a thread", exc_info=about)
 
 
 def _unraisable(args: sys.UnraisableHookArgs) -> None:
@@ -171,8 +175,22 @@ def _unraisable(args: sys.UnraisableHookArgs) -> None:
         logger.error("%s: %r", what, args.object, exc_info=about)
 
 
+def hide_listings() -> None:
+    """Leave out Scrapy's listings of settings and components, unless the log is at DEBUG."""
+    if _installed is not None and _installed.level > logging.DEBUG:
+        _installed.addFilter(_is_no_listing)
+
+
+def _is_no_listing(record: logging.LogRecord) -> bool:
+    return (
+        record.levelno != logging.INFO
+        or record.name not in _LISTING_LOGGERS
+        or not str(record.msg).startswith(_LISTINGS)
+    )
+
+
 def root_handler() -> logging.Handler | None:
-    """The handler that was installed, if one was."""
+    """Return the handler that was installed, if any."""
     return _installed
 
 
@@ -193,7 +211,7 @@ def _handler(settings: BaseSettings) -> logging.Handler:
     if file:
         mode = "a" if settings.getbool("LOG_FILE_APPEND") else "w"
         try:
-            # What no encoding has is escaped: else logging prints a traceback instead.
+            # Escape what the encoding lacks: else logging prints a traceback.
             encoding, errors = settings["LOG_ENCODING"], "backslashreplace"
             return logging.FileHandler(file, mode=mode, encoding=encoding, errors=errors)
         except OSError as error:
@@ -204,31 +222,23 @@ def _handler(settings: BaseSettings) -> logging.Handler:
 
 
 def _formatter(settings: BaseSettings) -> logging.Formatter:
-    mask = Mask(
-        [
-            settings["ADMIN_TOKEN"],
-            *secrets_of(settings["REDIS_URL"]),
-            *secrets_of(settings["MONGO_URI"]),
-        ]
-    )
-    # Projects with the add-on have the environment's from here: their own settings come first.
+    servers = [password for name in _SERVERS for password in url_passwords(settings[name])]
+    mask = Mask([settings["ADMIN_TOKEN"], *servers])
+    # Projects with the add-on take the environment's from our settings; their own come first.
     if settings.getbool("LOG_JSON", ours.LOG_JSON):
         return JsonFormatter(mask)
     return TextFormatter(mask, settings["LOG_FORMAT"], settings["LOG_DATEFORMAT"])
 
 
-_ENGINE = logging.getLogger("scrapy.core.engine")
-
-
 class LogFormatter(logformatter.LogFormatter):
-    """Scrapy's lines with less volume."""
+    """Scrapy's lines about single URLs, at DEBUG."""
 
     def crawled(self, *args: Any, **kwargs: Any) -> Any:
-        """Nothing where nobody would see it: a line that is dropped at last costs 30 µs."""
-        return super().crawled(*args, **kwargs) if _is_seen(_ENGINE, logging.DEBUG) else None
+        """Return nothing if no handler takes the line: making it costs 30 µs."""
+        return super().crawled(*args, **kwargs) if _is_taken(_ENGINE, logging.DEBUG) else None
 
     def scraped(self, *args: Any, **kwargs: Any) -> Any:
-        """Nothing: the page was logged when it was fetched, and printing an item costs more."""
+        """Return nothing: the page was logged when it was fetched, and an item costs more."""
         return None
 
     def dropped(self, *args: Any, **kwargs: Any) -> Any:
@@ -236,7 +246,7 @@ class LogFormatter(logformatter.LogFormatter):
 
     def item_error(self, item: Any, exception: Any, *args: Any, **kwargs: Any) -> Any:
         record = super().item_error(item, exception, *args, **kwargs)
-        # Said once by whoever could not store them, not once for each item.
+        # The store logs once that it takes nothing, not for each item.
         return self._quiet(record) if isinstance(exception, NotStored) else record
 
     def download_error(self, *args: Any, **kwargs: Any) -> Any:
@@ -248,38 +258,11 @@ class LogFormatter(logformatter.LogFormatter):
         return record
 
 
-def _is_seen(logger: logging.Logger, level: int) -> bool:
+def _is_taken(logger: logging.Logger, level: int) -> bool:
     """Does any handler take lines of this level? Scrapy's loggers let all of them pass."""
     at: logging.Logger | None = logger if logger.isEnabledFor(level) else None
     while at is not None:
-        for handler in at.handlers:
-            if handler.level <= level:
-                return True
+        if any(handler.level <= level for handler in at.handlers):
+            return True
         at = at.parent if at.propagate else None
     return False
-
-
-_LOGGERS = ("scrapy.addons", "scrapy.crawler", "scrapy.middleware")
-_LISTINGS = ("Enabled ", "Overridden settings")
-
-
-class _NoListings(logging.Filter):
-    """The same loggers tell of signals and of disabled components: those lines stay."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return record.levelno != logging.INFO or not str(record.msg).startswith(_LISTINGS)
-
-
-_FILTER = _NoListings()
-
-
-def hide_listings(log_level: str | int) -> None:
-    """Hide the listings at INFO and above; at DEBUG all is shown."""
-    number = logging.getLevelName(log_level) if isinstance(log_level, str) else log_level
-    wanted = isinstance(number, int) and number > logging.DEBUG
-    for name in _LOGGERS:
-        logger = logging.getLogger(name)
-        if wanted:
-            logger.addFilter(_FILTER)
-        else:
-            logger.removeFilter(_FILTER)

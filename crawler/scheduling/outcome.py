@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from crawler.download.errors import Forbidden
 from crawler.download.http1.response_parser import Truncated
 from crawler.download.receiver import TYPE_NOT_ACCEPTED
-from crawler.items import NOT_MODIFIED, Page, parent_of
+from crawler.items import NOT_MODIFIED, Page, parent_hash
 from crawler.parsing.document import Directives, of_headers
 from crawler.util.request_meta import LEASE
 
@@ -50,7 +50,7 @@ def page_of(response: Response) -> Page:
         crawled_at=datetime.now(UTC),
         fetch_ms=meta.get("fetch_ms", 0),
         depth=meta.get("depth", 0),
-        parent=parent_of(lease.entry) if lease is not None else "",
+        parent=parent_hash(lease.entry) if lease is not None else "",
         redirects=list(meta.get("redirect_urls", ())),
         redirect_statuses=list(meta.get("redirect_reasons", ())),
         flags=[_FLAGS.get(flag, flag) for flag in response.flags],
@@ -88,7 +88,7 @@ def page_without_response(lease: Lease, reason: str) -> Page:
         crawled_at=datetime.now(UTC),
         depth=entry.depth,
         priority=entry.queue,
-        parent=parent_of(entry),
+        parent=parent_hash(entry),
         stored=False,
         reason=reason,
         error_count=entry.attempts + bool(error),

@@ -1,7 +1,7 @@
-"""The limit on open files: what a crawl needs of it, and what fits into less.
+"""The limit on open files: how many a crawl needs, and what it does with less.
 
-Each fetch takes a file descriptor for its connection and for a moment one for its name, each
-connection that is kept takes one.
+Each fetch needs a file descriptor for its connection and, for a moment, one for DNS. Each idle
+connection that is kept needs one.
 """
 
 from __future__ import annotations
@@ -13,28 +13,24 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scrapy.exceptions import (
-    DownloadFailedError,
-)
+from scrapy.exceptions import DownloadFailedError
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
-
-# Beside those of fetches: logs, servers' connections, the interpreter's own. As many as there may
-# be, and as many as there are at least.
+# Other files: logs, connections to servers, those of the interpreter. At most, and at least.
 _OTHER_FILES = 150
 _OTHER_FILES_MIN = 48
-# Of this process, of this machine, and memory of its network.
+# No file left for this process, for this machine, or no memory for its network.
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS})
 _SHORTAGE_TEXTS = tuple(f"[Errno {number}]" for number in _SHORTAGES)
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The connections of a process: fetches at a time, and hosts whose connection is kept."""
+    """Connections of a process: concurrent fetches, and hosts whose connection is kept."""
 
     fetches: int
     kept: int
@@ -47,11 +43,11 @@ class Connections:
 
     @property
     def files(self) -> int:
-        """How many open files a crawl with these needs."""
+        """Open files that a crawl with these connections needs."""
         return 2 * self.fetches + self.kept + _OTHER_FILES
 
     def within(self, limit: int) -> Connections:
-        """As many of them as this limit on open files has room for, and at least one fetch."""
+        """Return as many of them as fit into this limit on open files, and at least one fetch."""
         if limit >= self.files:
             return self
         room = max(0, limit - _OTHER_FILES_MIN)
@@ -60,7 +56,7 @@ class Connections:
 
 
 def limits() -> tuple[int, int]:
-    """The limit on open files that holds for this process, and the one it may raise it to."""
+    """Return the limit on open files of this process, and the one that it may raise it to."""
     limit, most = (
         sys.maxsize if each == resource.RLIM_INFINITY else each
         for each in resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -69,7 +65,7 @@ def limits() -> tuple[int, int]:
 
 
 def prepare(settings: BaseSettings) -> Connections:
-    """Raise the limit to what a crawl needs, and say so if that is not allowed; what fits."""
+    """Raise the limit to what a crawl needs; return the connections that fit, with a warning."""
     wanted = Connections.from_settings(settings)
     limit, most = limits()
     needed = min(wanted.files, most)
@@ -93,7 +89,7 @@ def prepare(settings: BaseSettings) -> Connections:
 
 
 def advice(needed: int) -> str:
-    """What to do about a limit that is too low."""
+    """Return what to do about a limit that is too low."""
     return (
         f"Run `ulimit -n {max(needed, 65_536)}` before the crawl (systemd: LimitNOFILE), or lower "
         "CONCURRENT_REQUESTS or DOWNLOAD_KEEPALIVE_HOSTS."
@@ -101,14 +97,14 @@ def advice(needed: int) -> str:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Has this process no file descriptor or buffer left? Then no host is to blame."""
+    """Does this error mean that no file descriptor or buffer is left? No host is to blame."""
     if not isinstance(error, OSError):
         return False
-    # Those of several addresses may be one error, which has no number.
+    # Errors of several addresses may be joined into one, which has no number.
     return error.errno in _SHORTAGES or (
         error.errno is None and any(text in str(error) for text in _SHORTAGE_TEXTS)
     )
 
 
 class OutOfSockets(DownloadFailedError):
-    """This process has no file descriptor left for a connection; the host was not contacted."""
+    """Error of a fetch for which no file descriptor was left; the host was not contacted."""

@@ -1,8 +1,8 @@
-"""SIGINT and SIGTERM before an event loop handles them: one line, and one exit code.
+"""Handle SIGINT and SIGTERM until an event loop does: one line, and one exit code.
 
-While modules are loaded SIGTERM ends the process at once, since nothing is open yet, and SIGINT
-raises KeyboardInterrupt as ever. A command that has something to clean up calls `unwind`, and one
-that starts a reactor `remember`.
+While modules are imported, SIGTERM ends the process at once, since nothing is open yet, and SIGINT
+raises KeyboardInterrupt as usual. A command that has something to clean up calls `unwind`, one that
+starts a reactor calls `remember`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from crawler.errors import ExitCode
 
 T = TypeVar("T")
 
-_TOLD = {signal.SIGINT: "stopped by Ctrl-C\n", signal.SIGTERM: "stopped by SIGTERM\n"}
-# Set by the first one. Modules that are written in C may drop an exception while they are loaded.
+_LINES = {signal.SIGINT: "stopped by Ctrl-C\n", signal.SIGTERM: "stopped by SIGTERM\n"}
+# Set by the first signal. Modules written in C may drop an exception while they are imported.
 _came = threading.Event()
 
 
 def watch() -> None:
-    """Handle both from now on, where nobody else does."""
+    """Handle both signals from now on, unless a handler is set already."""
     if threading.current_thread() is not threading.main_thread():
         return
     if sys.excepthook is sys.__excepthook__:
-        sys.excepthook = tell_in_one_line
+        sys.excepthook = show_in_one_line
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _note)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -41,7 +41,7 @@ def watch() -> None:
 def unwind() -> None:
     """Let the next signal raise KeyboardInterrupt, and the one after it end the process at once.
 
-    Raises KeyboardInterrupt if one came already.
+    Raises KeyboardInterrupt if a signal came already.
     """
     _replace({_note, _exit}, _raise_once)
     if _came.is_set():
@@ -49,12 +49,12 @@ def unwind() -> None:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run it in an event loop of its own, after `unwind`: a signal cancels it.
+    """Run this in an event loop of its own, after `unwind`; a signal cancels it.
 
-    Python's own handlers raise KeyboardInterrupt in the middle of any step, such as one that opens
-    a connection; here it is raised when the work has been cancelled.
+    Python's handlers raise KeyboardInterrupt in the middle of any step, such as one that opens a
+    connection. Here it is raised when the work has been cancelled.
     """
-    ours = [number for number in _TOLD if signal.getsignal(number) is _raise_once]
+    ours = [number for number in _LINES if signal.getsignal(number) is _raise_once]
 
     async def cancellable() -> T:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -78,7 +78,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def remember() -> None:
-    """Do nothing at a signal until somebody else handles them: see `came`.
+    """Only note signals, for `came`, until another handler is set.
 
     For the start of Twisted's reactor, which logs exceptions and goes on.
     """
@@ -86,19 +86,19 @@ def remember() -> None:
 
 
 def came() -> bool:
-    """Has there been a signal?"""
+    """Did a signal come?"""
     return _came.is_set()
 
 
-def tell_in_one_line(
+def show_in_one_line(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
-    """For sys.excepthook: all but KeyboardInterrupt are shown as ever."""
+    """Show KeyboardInterrupt as one line, all else as usual. For sys.excepthook."""
     if not issubclass(kind, KeyboardInterrupt) or hasattr(sys, "ps1"):
         sys.__excepthook__(kind, error, traceback)
         return
-    sys.stderr.write(_TOLD[signal.SIGINT])
-    # Python would end itself by SIGINT, which is another code.
+    sys.stderr.write(_LINES[signal.SIGINT])
+    # Python would end itself by SIGINT, which is another exit code.
     atexit._run_exitfuncs()  # noqa: SLF001 - there is no public name for it
     sys.stdout.flush()
     sys.stderr.flush()
@@ -106,7 +106,7 @@ def tell_in_one_line(
 
 
 def _replace(ours: Container[Any], handler: Callable[[int, FrameType | None], None]) -> None:
-    for number in _TOLD:
+    for number in _LINES:
         if signal.getsignal(number) in ours:
             signal.signal(number, handler)
 
@@ -134,6 +134,6 @@ def _cancel(number: int, task: asyncio.Task[Any]) -> None:
 
 
 def _exit(number: int, _: FrameType | None = None) -> None:
-    # Without Python's buffers: the signal may have come while one was written.
-    os.write(2, _TOLD[signal.Signals(number)].encode())
+    # Not through Python's buffers: the signal may have come during a write.
+    os.write(2, _LINES[signal.Signals(number)].encode())
     os._exit(ExitCode.INTERRUPTED)

@@ -1,4 +1,4 @@
-"""Hide secrets in texts for people and logs. Pure."""
+"""Hide passwords and tokens in texts for people and logs. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
 _HIDDEN = "***"
-# Shorter ones are no secrets, and would be found in ordinary words.
+# Shorter texts are no secrets, and are part of ordinary words.
 _SECRET_CHARS = 6
 _SHOWN_CHARS = 200
 _PATTERNS = (
@@ -35,20 +35,20 @@ _PATTERNS = (
 
 
 def without_secrets(text: str) -> str:
-    """The text without passwords of URLs, credentials of headers and values of secret names."""
+    """Hide passwords of URLs, credentials of headers and values of secret names."""
     for pattern, hidden in _PATTERNS:
         text = pattern.sub(hidden, text)
     return text
 
 
 def shown(text: str) -> str:
-    """The same, no longer than a line takes."""
+    """Hide secrets as `without_secrets`, and cut the text to the length of a line."""
     text = without_secrets(text)
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
 class Mask:
-    """The same for a process that knows secrets: they are hidden wherever they are found."""
+    """Secrets that a process knows, hidden wherever they occur, and all that look like one."""
 
     def __init__(self, secrets: Iterable[str | None] = ()) -> None:
         known = {secret for secret in secrets if secret and len(secret) >= _SECRET_CHARS}
@@ -60,8 +60,8 @@ class Mask:
         return without_secrets(text)
 
 
-def secrets_of(url: str | None) -> list[str]:
-    """The password in a server's address, as it is written and as it is meant."""
+def url_passwords(url: str | None) -> list[str]:
+    """Return the password in a server's URL, as written and percent-decoded."""
     try:
         password = urlsplit(url or "").password
     except ValueError:

@@ -1,4 +1,4 @@
-"""End a background task for good, and wait for what may never end."""
+"""Cancel background tasks reliably, and wait for work that may never end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 async def end(task: asyncio.Task[Any]) -> None:
     """Cancel a task and return when it has ended.
 
-    Again and again: on Python 3.11 asyncio.wait_for(), which the Redis client uses, loses a
+    Cancels repeatedly: on Python 3.11 asyncio.wait_for(), which the Redis client uses, loses a
     cancellation that comes together with its result.
     """
     while not task.done():
@@ -30,13 +30,13 @@ async def in_daemon_thread(function: Callable[[], T]) -> T:
     The interpreter waits at its end for the threads of asyncio.to_thread(), not for this one.
     """
     future: Future[T] = Future()
-    # From now on nobody can cancel it under the thread's hands.
+    # So that it cannot be cancelled while the thread works on it.
     future.set_running_or_notify_cancel()
 
     def call() -> None:
         try:
             future.set_result(function())
-        except BaseException as error:  # noqa: BLE001 - it is raised again by whoever waits
+        except BaseException as error:  # noqa: BLE001 - the awaiting task raises it
             future.set_exception(error)
 
     Thread(target=call, daemon=True).start()
@@ -44,9 +44,9 @@ async def in_daemon_thread(function: Callable[[], T]) -> T:
 
 
 async def within(limit_s: float, *work: Coroutine[Any, Any, Any]) -> bool:
-    """Do all of this at the same time; False if it took longer and was left alone.
+    """Run all of this concurrently; return False if the time limit ended it.
 
-    Unlike asyncio.wait_for() it does not wait for what cannot be cancelled.
+    Unlike asyncio.wait_for() it does not wait for work that cannot be cancelled.
     """
     tasks = [asyncio.ensure_future(each) for each in work]
     if not tasks:
@@ -62,17 +62,17 @@ async def within(limit_s: float, *work: Coroutine[Any, Any, Any]) -> bool:
 
 
 def is_ended() -> bool:
-    """Is the running task itself cancelled, and not just something that it waits for?"""
+    """Is the running task itself cancelled, and not only what it awaits?"""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def abandon(task: asyncio.Task[Any]) -> None:
-    """Cancel a task without waiting for its end; what becomes of it is of no interest."""
+    """Cancel a task without waiting for its end, and ignore its result."""
     task.cancel()
     task.add_done_callback(_forget)
 
 
 def _forget(task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
-        task.exception()  # asyncio logs those that nobody looks at
+        task.exception()  # asyncio logs exceptions that are never retrieved

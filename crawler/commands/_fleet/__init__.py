@@ -1,1 +1,6 @@
-"""Parts of `scrapy fleet`: its processes, their supervisor, and what people see of them."""
+"""Parts of `scrapy fleet`.
+
+process     one process: its command, its log, and whether it is started again
+supervisor  starts and stops the processes
+snapshot    what is shown of them, while they run and at the end
+"""

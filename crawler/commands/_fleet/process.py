@@ -26,9 +26,9 @@ _TAIL_BYTES = 4096
 
 
 class FleetProcess:
-    """One process. Time is an argument, in monotonic seconds.
+    """A process that is started again when it crashes. Time is an argument, monotonic seconds.
 
-    If its servers are away for longer than `give_up_s`, it is given up; 0: never.
+    It is given up when its servers are away for longer than `give_up_s`; 0 for never.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class FleetProcess:
         self.restarts = 0
         # Why it is not running, for people.
         self.why = ""
-        # That of a process that was given up.
+        # Of a process that was given up.
         self.exit_code = ExitCode.DONE
         self._give_up_s = give_up_s
-        # Since when it has no server, as far as its ends tell.
+        # When it first ended because a server was away.
         self._away_since_s: float | None = None
         self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
@@ -54,12 +54,12 @@ class FleetProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, while there is one."""
+        """Process id, while it runs."""
         return self._process.pid if self._process is not None else None
 
     @property
     def over(self) -> bool:
-        """Nothing more comes of it."""
+        """Whether it neither runs nor will start again."""
         return self.state in (NOT_STARTED, ENDED, GIVEN_UP)
 
     def start(self, now_s: float) -> None:
@@ -71,7 +71,7 @@ class FleetProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # The terminal's Ctrl-C is for the fleet, which passes it on once.
+                # Ctrl-C of the terminal is for the fleet, which passes it on once.
                 start_new_session=True,
             )
         self.state, self.why = RUNNING, ""
@@ -103,7 +103,7 @@ class FleetProcess:
             self._process.send_signal(number)
 
     def wait(self, timeout_s: float = _END_S) -> None:
-        """Until it has ended; one that does not is killed. Blocking."""
+        """Wait until it has ended, and kill it if it does not. Blocking."""
         if self._process is None:
             return
         try:
@@ -113,14 +113,14 @@ class FleetProcess:
             self._process.wait()
 
     def tail(self) -> str:
-        """The last lines of its log; of those in JSON the messages."""
+        """Return the last lines of its log; of lines in JSON the messages."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(0, self.log.stat().st_size - _TAIL_BYTES))
                 text = file.read().decode("utf-8", "replace")
         except OSError:
             return ""
-        return "\n".join(map(logs.message_of, text.rstrip().splitlines()[-_TAIL_LINES:]))
+        return "\n".join(map(logs.parse_message, text.rstrip().splitlines()[-_TAIL_LINES:]))
 
     def _ended(self, code: int, now_s: float) -> None:
         how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
@@ -136,7 +136,7 @@ class FleetProcess:
         match after_exit(
             code, ran_s=ran_s, crashes=self._crashes, away_s=away_s, give_up_s=self._give_up_s
         ):
-            case Ended():
+            case None:
                 self.state, self._crashes = ENDED, 0
                 self.why = how if code else ""
             case Restart(wait_s, crashes):
@@ -149,11 +149,11 @@ class FleetProcess:
                 self.exit_code = exit_code
 
 
-# A process that ran for so long before it ended has been well: what was before is forgotten.
+# A process that ran for so long was well: its earlier crashes are forgotten.
 WELL_S = 60.0
 _BACKOFF = Backoff(1.0, 60.0)
 CRASHES_MAX = 8
-# Codes after which another start is of no use.
+# Codes after which another start would fail the same way.
 _FINAL = {
     ExitCode.MISTAKE: "its arguments or settings are wrong",
     ExitCode.DATA_LOST: "Redis lost a part of the crawl",
@@ -161,22 +161,17 @@ _FINAL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """Its work is done, or somebody stopped it."""
-
-
-@dataclass(frozen=True, slots=True)
 class Restart:
-    """It crashed or had no server, and starts again after a while."""
+    """Decision to start a process again, after a crash or without its server."""
 
     wait_s: float
-    # How often it crashed in a row, this time included.
+    # Crashes in a row, this one included.
     crashes: int
 
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """It would fail again."""
+    """Decision not to start a process again, because it would fail again."""
 
     reason: str
     code: ExitCode
@@ -184,21 +179,21 @@ class GivenUp:
 
 def after_exit(
     code: int, *, ran_s: float, crashes: int, away_s: float = 0.0, give_up_s: float = 0.0
-) -> Ended | Restart | GivenUp:
-    """What to do after a process ended with this code (a signal: negative).
+) -> Restart | GivenUp | None:
+    """Decide about a process that ended with this code (negative: by a signal); None: it is done.
 
-    `crashes` is how often it had crashed in a row before, `away_s` how long ago it first ended for
-    want of a server. After `give_up_s` of that it is given up; 0: never.
+    `crashes` counts earlier crashes in a row; `away_s` is how long ago it first ended because a
+    server was away. After `give_up_s` of that it is given up; 0 for never.
     """
     if code in (ExitCode.DONE, ExitCode.INTERRUPTED):
-        return Ended()
+        return None
     if code in _FINAL:
         return GivenUp(_FINAL[ExitCode(code)], ExitCode(code))
     if code == ExitCode.SERVER_AWAY:
-        # No crash, however often: processes that run wait for a server, too.
+        # This is no crash: processes that run wait for a server, too.
         if 0 < give_up_s <= away_s:
             return GivenUp(f"a server was away for {away_s:.0f} s", ExitCode.SERVER_AWAY)
-        # As long again as it has been away: twice as long each time.
+        # The delay doubles each time: it is as long as the server has been away.
         return Restart(min(max(_BACKOFF.base_s, away_s), _BACKOFF.max_s), crashes)
     crashes = 1 if ran_s >= WELL_S else crashes + 1
     if crashes > CRASHES_MAX:
@@ -207,55 +202,43 @@ def after_exit(
 
 
 _SCRAPY = (sys.executable, "-m", "scrapy")
+_FIRST_ONLY = ("seeds", "sitemaps")
 
 
-@dataclass(frozen=True, slots=True)
-class FleetCommands:
-    """`arguments` and `settings` as given after -a and -s, NAME=VALUE each.
+def crawl_command(
+    spider: str, arguments: Sequence[str], settings: Sequence[str], *, port: int, first: bool
+) -> list[str]:
+    """Return the command of a crawl process.
 
-    The fleet's dashboard is at `admin_port`; the processes serve their metrics at the next ones.
+    `arguments` and `settings` are those after -a and -s, NAME=VALUE each. Only the first process
+    gets the seeds: the others find them in the frontier. The dashboard of the fleet is at `port`;
+    the processes serve their metrics at the ports above it.
     """
+    given = [each for each in arguments if first or each.partition("=")[0] not in _FIRST_ONLY]
+    # The fleet shows the progress of all processes.
+    options = [*settings, "PROGRESS=off", f"ADMIN_PORT={port + 1}"]
+    return [*_SCRAPY, "crawl", spider, *_flags("-a", given), *_flags("-s", options)]
 
-    spider: str
-    arguments: Sequence[str]
-    settings: Sequence[str]
-    admin_port: int
 
-    def crawler(self, *, first: bool) -> list[str]:
-        """A crawl process. Seeds are the first one's: the others find them in the frontier."""
-        arguments = [
-            argument
-            for argument in self.arguments
-            if first or argument.partition("=")[0] not in ("seeds", "sitemaps")
-        ]
-        return [
-            *_SCRAPY,
-            "crawl",
-            self.spider,
-            *_flags("-a", arguments),
-            # One view for all of them.
-            *_flags("-s", [*self.settings, "PROGRESS=off", f"ADMIN_PORT={self.admin_port + 1}"]),
-        ]
-
-    def admin(self, crawl: str) -> list[str]:
-        """The admin API and the dashboard."""
-        return [*_SCRAPY, "admin", f"--crawl={crawl}", *_flags("-s", self.settings)]
+def admin_command(crawl: str, settings: Sequence[str]) -> list[str]:
+    """Return the command of the admin API and the dashboard."""
+    return [*_SCRAPY, "admin", f"--crawl={crawl}", *_flags("-s", settings)]
 
 
 def _flags(flag: str, values: Sequence[str]) -> list[str]:
     return [word for value in values for word in (flag, value)]
 
 
-def folder_of(crawl_dir: str, crawl: str) -> Path:
-    """The folder of a crawl's logs; its name may have characters that a folder's cannot have."""
+def log_folder(crawl_dir: str, crawl: str) -> Path:
+    """Return the folder of a crawl's logs; characters that no folder may have are quoted."""
     name = quote(crawl, safe="")
     return Path(crawl_dir, "fleet", name if name.strip(".") else name.replace(".", "%2E"))
 
 
 def fresh_log(folder: Path, process: str) -> Path:
-    """A file for what a process will write; what was written before is kept once, as `.1`.
+    """Return the log file of a process; the earlier one is kept as `.1`.
 
-    A process of an earlier fleet that still runs goes on writing there.
+    A process of an earlier fleet that still runs goes on writing to its own file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"{process.replace(' ', '-')}.log"

@@ -77,9 +77,9 @@ def test_what_is_printed_beside_the_log_has_its_form() -> None:
     found = json.loads(logs.line(text, level=logging.ERROR, figures={"pages": 1}))
     assert (found["level"], found["message"]) == ("ERROR", "not with ***")
     assert found["figures"] == {"pages": 1}
-    assert logs.message_of(json.dumps(found)) == "not with ***"
+    assert logs.parse_message(json.dumps(found)) == "not with ***"
     for other in ("a line", "7", "[1]", "{}"):
-        assert logs.message_of(other) == other
+        assert logs.parse_message(other) == other
 
 
 def test_uncaught_errors_and_warnings_are_lines_of_json(tmp_path: Path) -> None:
@@ -161,3 +161,17 @@ def test_a_log_that_cannot_be_is_told_in_one_line(name: str, value: str) -> None
 def test_a_level_may_be_a_number() -> None:
     settings = Settings({"LOG_LEVEL": "15", "LOG_ENABLED": False})
     assert logs.install(settings).level == 15
+
+
+@pytest.mark.parametrize(
+    ("level", "listed"), [("INFO", False), ("DEBUG", True), ("WARNING", False)]
+)
+def test_listings_are_for_debugging(tmp_path: Path, level: str, listed: bool) -> None:
+    log = tmp_path / "a.log"
+    logs.install(Settings({"LOG_FILE": str(log), "LOG_LEVEL": level}))
+    logs.hide_listings()
+    logging.getLogger("scrapy.middleware").info("Enabled %ss:\n%s", "extension", "[]")
+    logging.getLogger("scrapy.crawler").info("Received %s, shutting down", "SIGINT")
+    text = log.read_text(encoding="utf-8")
+    assert ("Enabled" in text) is listed
+    assert ("Received" in text) is (level != "WARNING")

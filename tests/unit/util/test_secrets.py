@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.util.secrets import Mask, secrets_of, without_secrets
+from crawler.util.secrets import Mask, url_passwords, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 
 def test_a_secret_that_is_known_is_hidden_wherever_it_is() -> None:
-    mask = Mask(["s3cret-value", None, "", "ab", *secrets_of("redis://:p%40ssword@h")])
+    mask = Mask(["s3cret-value", None, "", "ab", *url_passwords("redis://:p%40ssword@h")])
     assert mask("it is s3cret-value, or p@ssword, or p%40ssword") == "it is ***, or ***, or ***"
     assert mask("about") == "about"
 
 
 def test_an_address_that_is_none_has_no_secrets() -> None:
-    assert secrets_of("http://[") == []
-    assert secrets_of(None) == []
+    assert url_passwords("http://[") == []
+    assert url_passwords(None) == []

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from crawler.commands._fleet.process import folder_of, fresh_log
+from crawler.commands._fleet.process import fresh_log, log_folder
 
 
-def test_each_crawl_has_a_folder_of_its_own(tmp_path: Path) -> None:
-    one, other = (folder_of(str(tmp_path), crawl) for crawl in ("one", "other"))
+def test_each_crawl_has_a_log_folder_its_own(tmp_path: Path) -> None:
+    one, other = (log_folder(str(tmp_path), crawl) for crawl in ("one", "other"))
     fresh_log(one, "process 1").write_text("of one")
     fresh_log(other, "process 1").write_text("of the other")
     assert (tmp_path / "fleet" / "one" / "process-1.log").read_text() == "of one"
@@ -17,7 +17,7 @@ def test_each_crawl_has_a_folder_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("crawl", ["news/2030", "a%2Fb", "é", "..", "a.b"])
 def test_the_folder_is_below_that_of_the_fleets_whatever_the_crawl_is_called(crawl: str) -> None:
-    folder = folder_of("crawl", crawl)
+    folder = log_folder("crawl", crawl)
     assert folder.parent == Path("crawl", "fleet")
     assert folder.name not in ("", ".", "..")
 

@@ -13,6 +13,8 @@ from crawler.commands._fleet.process import (
     RESTARTING,
     RUNNING,
     FleetProcess,
+    admin_command,
+    crawl_command,
 )
 from crawler.errors import ExitCode
 from tests.support.waiting import wait_until
@@ -119,3 +121,16 @@ def test_only_the_end_of_a_long_log_is_read(tmp_path: Path) -> None:
         assert one.tail() == ""
         one.log.write_text("x" * 100_000 + "\n" + "\n".join("abcdefg"))
         assert one.tail() == "c\nd\ne\nf\ng"
+
+
+def test_seeds_are_given_to_the_first_process_only() -> None:
+    arguments, settings = ["seeds=http://a/", "scope=any"], ["DELAY_MIN=2"]
+    first, other = (
+        crawl_command("web", arguments, settings, port=8800, first=number == 1) for number in (1, 2)
+    )
+    assert "seeds=http://a/" in first
+    assert "seeds=http://a/" not in other
+    for command in (first, other):
+        assert command[-6:] == ["-s", "DELAY_MIN=2", "-s", "PROGRESS=off", "-s", "ADMIN_PORT=8801"]
+        assert "scope=any" in command
+    assert admin_command("web", settings)[3:] == ["admin", "--crawl=web", "-s", "DELAY_MIN=2"]

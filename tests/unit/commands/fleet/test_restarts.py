@@ -2,14 +2,14 @@
 
 import pytest
 
-from crawler.commands._fleet.process import CRASHES_MAX, Ended, GivenUp, Restart, after_exit
+from crawler.commands._fleet.process import CRASHES_MAX, GivenUp, Restart, after_exit
 from crawler.errors import ExitCode
 
 
 @pytest.mark.parametrize(
     ("code", "ran_s", "crashes", "decision"),
     [
-        (0, 1.0, 3, Ended()),
+        (0, 1.0, 3, None),
         (-9, 1.0, 0, Restart(1.0, 1)),
         (1, 1.0, 1, Restart(2.0, 2)),
         (1, 1.0, 3, Restart(8.0, 4)),
@@ -18,8 +18,8 @@ from crawler.errors import ExitCode
         (-11, 3600.0, 7, Restart(1.0, 1)),
     ],
 )
-def test_a_crash_is_followed_by_a_longer_rest_each_time(
-    code: int, ran_s: float, crashes: int, decision: Ended | Restart
+def test_a_crash_is_followed_by_a_longer_delay_each_time(
+    code: int, ran_s: float, crashes: int, decision: Restart | None
 ) -> None:
     assert after_exit(code, ran_s=ran_s, crashes=crashes) == decision
 
@@ -52,4 +52,4 @@ def test_a_process_without_its_server_is_given_up_when_somebody_said_so() -> Non
 
 
 def test_a_process_that_somebody_stopped_is_not_started_again() -> None:
-    assert after_exit(ExitCode.INTERRUPTED, ran_s=1.0, crashes=0) == Ended()
+    assert after_exit(ExitCode.INTERRUPTED, ran_s=1.0, crashes=0) is None

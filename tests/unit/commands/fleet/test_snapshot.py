@@ -3,7 +3,6 @@
 import json
 from dataclasses import fields
 
-from crawler.commands._fleet.process import FleetCommands
 from crawler.commands._fleet.snapshot import fleet_json, summary_lines
 from crawler.frontier import Sizes
 from crawler.monitoring.console.view import ProcessRow, RunFigures, Snapshot
@@ -46,21 +45,3 @@ def test_programs_are_told_the_end_as_json() -> None:
     assert (told["failed"], told["success_rate"]) == (400, 0.8)
     assert told["processes"][1]["restarts"] == 1
     assert told["whole_crawl"]["pages"] == 2000
-
-
-def test_seeds_are_given_to_the_first_process_only() -> None:
-    commands = FleetCommands("web", ["seeds=http://a/", "scope=any"], ["DELAY_MIN=2"], 8800)
-    first, other = commands.crawler(first=True), commands.crawler(first=False)
-    assert "seeds=http://a/" in first
-    assert "seeds=http://a/" not in other
-    for command in (first, other):
-        assert command[-6:] == [
-            "-s",
-            "DELAY_MIN=2",
-            "-s",
-            "PROGRESS=off",
-            "-s",
-            "ADMIN_PORT=8801",
-        ]
-        assert "scope=any" in command
-    assert commands.admin("web")[3:] == ["admin", "--crawl=web", "-s", "DELAY_MIN=2"]

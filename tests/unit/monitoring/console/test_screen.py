@@ -1,4 +1,4 @@
-"""The live view shares the terminal with log lines; the log is free of listings."""
+"""The live view shares the terminal with log lines."""
 
 import io
 import logging
@@ -13,7 +13,6 @@ from scrapy.utils import log
 from crawler.errors import ConfigurationError
 from crawler.monitoring.console.screen import Screen
 from crawler.monitoring.console.view import Snapshot, plain_line
-from crawler.monitoring.logs import hide_listings
 from tests.support.waiting import until
 from tests.unit.monitoring.console.snapshots import SNAPSHOT
 
@@ -93,21 +92,6 @@ async def test_plain_lines_go_to_the_log_and_nothing_is_shown_when_off() -> None
         await screen.stop()
     assert set(lines) == {plain_line(SNAPSHOT)}
     assert screens[0]._task is None
-
-
-@pytest.mark.parametrize(
-    ("level", "listed"), [("INFO", False), ("DEBUG", True), ("WARNING", False)]
-)
-def test_listings_are_for_debugging(
-    level: str, listed: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    hide_listings(level)
-    with caplog.at_level(logging.DEBUG):
-        logging.getLogger("scrapy.middleware").info("Enabled %ss:\n%s", "extension", "[]")
-        logging.getLogger("scrapy.crawler").info("Received %s, shutting down", "SIGINT")
-    hide_listings("DEBUG")
-    assert ("Enabled" in caplog.text) is listed
-    assert "Received" in caplog.text
 
 
 @pytest.mark.parametrize(
