@@ -20,7 +20,7 @@ from crawler.servers.connections import Servers
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-# Belong to this project alone: its name, its pages, and what it shows.
+# Settings that only this project uses: its name, its pages, and its output.
 _OWN = frozenset(
     {
         "ACCEPT_TYPES",
@@ -43,7 +43,7 @@ _OWN = frozenset(
 _STORE = "crawler.pipelines.store.Store"
 _COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
 _HANDLERS = "DOWNLOAD_HANDLERS"
-# Scrapy's own, of use to spiders that the generic one is not.
+# Scrapy's own components that other spiders than the generic one need.
 _KEPT = frozenset(
     {
         "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware",
@@ -60,7 +60,7 @@ _FOR_THE_GENERIC_SPIDER = frozenset(
 
 
 class FrontierAddon:
-    """Sets the scheduler, the middlewares, the download handler and their defaults."""
+    """Add-on that sets the scheduler, the middlewares, the download handler and their settings."""
 
     def update_settings(self, settings: BaseSettings) -> None:
         if settings["SCHEDULER"] not in ("scrapy.core.scheduler.Scheduler", ours.SCHEDULER):
@@ -76,7 +76,7 @@ class FrontierAddon:
                 # sets handlers by this one, and they do not keep out of private networks.
                 settings[_HANDLERS].set(scheme, handler, "project")
         if not settings["MONGO_URI"] and _STORE not in map(path_of, settings["ITEM_PIPELINES"]):
-            # It would be for links only that Redis has no room for: no reason to demand a server.
+            # It would only store links that Redis has no room for, which needs no server.
             settings.set("PAGES_STORE", "none", priority="addon")
         for name in _COMPONENTS:
             for component, order in undecided(name, settings[name]):

@@ -1,6 +1,8 @@
-"""Every setting of the project: default, unit and reason. The add-on copies the same values.
+"""Every setting of the project, with its default, unit and reason.
 
-Override one with `-s NAME=value`, in a project of your own, or (servers) by the environment.
+Override one on the command line (`-s NAME=value`), in the settings of your own project, or, for
+servers, in the environment. The add-on (crawler/addon.py) applies the same defaults. The rules for
+values are in crawler/config/values.py.
 """
 
 import os
@@ -18,136 +20,143 @@ SPIDER_MODULES = ["crawler.spiders"]
 NEWSPIDER_MODULE = "crawler.spiders"
 COMMANDS_MODULE = "crawler.commands"
 
-# Tell sites who crawls them: a product token and an address where they find out more.
+# How the crawler identifies itself to sites: a product token, and a URL or e-mail address.
 USER_AGENT = "crawler/0.1 (+https://example.org/crawler)"
 
 # --- Servers ------------------------------------------------------------------------------------
-# Unset: an embedded redis-server and mongod are started with their data in CRAWL_DIR.
+# If a server is not set, an embedded redis-server or mongod is started, with its data in CRAWL_DIR.
 REDIS_URL = os.environ.get("REDIS_URL") or None
-# Without REDIS_URL, the same by the names that scrapy-redis has for them.
+# Used without REDIS_URL; the names are those of scrapy-redis.
 REDIS_HOST: str | None = None
 REDIS_PORT: int | None = None
 REDIS_DB: int | None = None
-# More arguments for the Redis client, by the names redis-py has for them; "sentinel_kwargs" are
-# those for Sentinels, as {"password": …} where they have one of their own.
+# More arguments for the Redis client of redis-py. "sentinel_kwargs" is for the connections to
+# Sentinels, for example {"password": …} if they have their own.
 REDIS_PARAMS: dict[str, object] = {}
-# Seconds in which Redis must answer; then the connection is given up and the question asked again.
-# A quarter of LEASE_TTL (or a second) at the most, whatever REDIS_PARAMS say: a process whose
-# connection went silent has to be heard again before others take its leases.
+# Seconds to wait for an answer of Redis; then the command is sent again on a new connection. At
+# most a quarter of LEASE_TTL (a second is always allowed), whatever REDIS_PARAMS say: a process
+# whose connection went silent must reconnect before others take its leases.
 REDIS_TIMEOUT = 7.5
-# Seconds without Redis after which a process gives up and exits with 3; 0: never. A fleet starts
-# it again until a server was away for so long.
+# Seconds without Redis after which a process exits with status 3; 0: never. A fleet restarts its
+# processes until the server has been away for this long.
 REDIS_GIVE_UP = 0.0
-# List, set or sorted set to which anyone may push seeds, at any time; a spider's own is its
-# attribute `redis_key`.
+# Key of the list, set or sorted set to which seeds can be pushed at any time. A spider overrides it
+# with its attribute `redis_key`.
 REDIS_START_URLS_KEY = "%(name)s:start_urls"
-# Refuse a Redis that would lose or evict the frontier.
+# Refuse to start on a Redis that may evict keys or does not persist them.
 REQUIRE_PERSISTENCE = True
 MONGO_URI = os.environ.get("MONGO_URI") or None
 MONGO_DATABASE = "crawler"
-# Seconds in which MongoDB must answer; what it did not answer is asked again.
+# Seconds to wait for an answer of MongoDB; then the operation is repeated.
 MONGO_TIMEOUT = 20.0
 CRAWL_DIR = os.environ.get("CRAWL_DIR") or ".crawl"
 
 # --- The crawl ----------------------------------------------------------------------------------
-# Processes with the same name share one crawl, which has one spider. None: the spider's name.
+# Name of the crawl. Processes with the same name share it, and must run the same spider. None: the
+# spider's name.
 CRAWL: str | None = None
-# What to do when nothing is left: "close", or "wait" for seeds.
+# What a process does when no URL is left: "close", or "wait" for new seeds.
 CRAWL_IDLE = "close"
-# Seconds a process waits for a URL or host that is put off; if all wait longer, the run ends and
-# keeps them for the next one.
+# Seconds that a process waits for delayed URLs and hosts. If all of them need longer, the run ends;
+# the URLs stay in the frontier for the next run.
 CRAWL_MAX_WAIT = 60.0
 
 # --- The frontier -------------------------------------------------------------------------------
-# Parts of a crawl in Redis, fixed when it is created. 0: one on a server, 4 a master on a cluster.
+# Number of shards, fixed when the crawl is created. 0: 1 on a single server, 4 for each master of a
+# cluster.
 FRONTIER_SHARDS = 0
-# From which shards a process claims first: "sticky" (its own), "balanced" (the fullest), "any".
+# Shards that a process claims from first: "sticky" (always the same ones), "balanced" (the fullest)
+# or "any".
 FLEET_STRATEGY = "sticky"
-# Waiting URLs the crawl may have, an equal part of them in each shard; 0 for no limit. From 80% on
-# (and from 80% of Redis' maxmemory) links for queues 4 and 5 wait in MongoDB instead.
+# Maximum number of waiting URLs, divided equally among the shards; 0: no limit. From 80% of it, or
+# of Redis' maxmemory, links for queues 4 and 5 are stored in MongoDB instead.
 FRONTIER_MAX_WAITING = 0
-# How seen URLs are kept: "intset" (4.5 bytes a URL, exact to 1e-6), or "bloom" (1.8 bytes, loses
-# BLOOM_ERROR of the new URLs, made for BLOOM_CAPACITY of them at a time).
+# How seen URLs are stored: "intset" (4.5 bytes a URL, one error in 1,000,000), or "bloom" (1.8
+# bytes a URL; loses a share of BLOOM_ERROR of the new URLs; filters of BLOOM_CAPACITY URLs each).
 URL_SEEN = "intset"
 BLOOM_CAPACITY = 10_000_000
 BLOOM_ERROR = 0.001
-# Score from which a URL belongs to front queue 1, 2, 3, 4; the rest to 5.
+# Minimum scores of front queues 1, 2, 3 and 4; URLs with a lower score go to queue 5.
 FRONTIER_THRESHOLDS = [80, 60, 40, 20]
-# Turns of the five queues in a hundred, and the same when more URLs of a shard wait than the
-# threshold. The whole fleet follows them: a process that is given others changes them for all.
-# A queue of weight 0 is served when no other has URLs.
+# Weights of the five queues, and their weights while more URLs than the threshold wait in a shard.
+# They apply to the whole fleet: a process started with other values changes them for all processes.
+# A queue with weight 0 is served only when the others are empty.
 FRONTIER_WEIGHTS = [40, 30, 20, 7, 3]
 FRONTIER_LOAD_WEIGHTS = [60, 25, 10, 4, 1]
 FRONTIER_LOAD_THRESHOLD = 100_000
-# Seconds of silence after which a process is dead and its leases go to others.
+# Seconds without a heartbeat after which a process is considered dead and its leases are reclaimed.
 LEASE_TTL = 30.0
-# Dead letters kept; older ones are trimmed.
+# Maximum number of dead letters; the oldest are trimmed.
 DEAD_MAX = 100_000
-# Fingerprints a process remembers, so that most links need no look in Redis; about 60 bytes each.
+# Fingerprints of seen URLs that a process caches, about 60 bytes each. Most links then need no
+# lookup in Redis.
 KNOWN_CACHE_SIZE = 200_000
 
-# --- URLs (the same in all processes of a crawl, from its start: they make the fingerprints) ------
-# They decide which URLs are the same. Each is judged by robots.txt and fetched as it is written,
-# with all of its parameters in their order; of several spellings of one URL the first one found.
-# Characters a URL may have as it is written; longer ones are not followed.
+# --- URLs -----------------------------------------------------------------------------------------
+# These settings decide which URLs are the same, so they must be equal in all processes of a crawl
+# and never change. A URL is fetched, and checked against robots.txt, as it is written in the link
+# that was found first, with all parameters in their order.
+# Maximum length of a URL in characters; longer ones are not followed.
 URL_LENGTH_LIMIT = 2048
-# Whether the order of query parameters makes no difference: ?b=2&a=1 is then known as ?a=1&b=2.
+# Whether to ignore the order of query parameters: ?b=2&a=1 is then the same as ?a=1&b=2.
 URL_SORT_QUERY = True
-# Query parameters that make no difference, beside crawler/urls/dropped_parameters.txt: "name",
-# "prefix*", or "name=id" for one that makes none if its value looks like a session id.
+# Query parameters to ignore, in addition to crawler/urls/dropped_parameters.txt: "name", "prefix*",
+# or "name=id" to ignore it only if its value looks like a session id.
 URL_DROP_PARAMETERS: list[str] = []
-# What is the same URL, though it is fetched as found: any of "scheme", "www", "slash" (at the end),
-# "index" (index.html and its folder), "case". With several shards "www" needs GROUP_BY = "domain".
+# Further differences to ignore: any of "scheme", "www", "slash" (at the end), "index" (index.html
+# and its folder), "case". With several shards "www" needs GROUP_BY = "domain".
 URL_FOLD: list[str] = []
 
 # --- Scope, traps, priority (docs/tuning.md has examples) -----------------------------------------
-# Whether the sitemaps that a robots.txt names are read.
+# Whether to read the sitemaps named in robots.txt files.
 FOLLOW_SITEMAPS = True
-# Endings of files that are not followed. None: the list in crawler/discovery/scope.py, less
-# pictures, sound and films with FOLLOW_MEDIA. []: all files are followed.
+# File extensions that are not followed. None: the list in crawler/discovery/scope.py, without
+# images, audio and video if FOLLOW_MEDIA is set. []: follow all files.
 SKIPPED_EXTENSIONS: list[str] | None = None
-# Traps; 0 switches a rule off. How often a path may have the same segment, and how many segments.
+# Crawler traps; 0 switches a rule off. How often a path may repeat a segment, and its maximum
+# number of segments.
 TRAP_SEGMENT_REPEATS = 2
 TRAP_PATH_DEPTH = 20
-# Characters of a page's URL from which on its links may not be that URL and more.
+# Length of a page's URL, in characters, above which links that extend this URL are refused.
 TRAP_GROWTH_LENGTH = 255
-# Index pages of months or days that are more years ago or ahead than this, or that another one of
-# their shape leads to: so many of one shape a process.
+# Calendars: index pages of months or days that are more than this many years back or ahead, or that
+# are linked from another page of the same calendar. Each process follows at most the second number.
 TRAP_CALENDAR_YEARS = [10, 1]
 TRAP_CALENDAR_MAX = 20
-# What a process follows of one path: URLs that differ in numbers and in values of parameters only;
-# sets of parameter names; URLs with four or more parameters; URLs with a session id.
+# Limits of a process for one path: URLs that differ only in numbers and parameter values, different
+# sets of parameter names, URLs with four or more parameters, URLs with a session id.
 TRAP_TEMPLATE_MAX = 50_000
 TRAP_COMBINATIONS_MAX = 7
 TRAP_FILTERS_MAX = 50
 TRAP_SESSIONS_MAX = 20
-# Pages that differ so, after which half of them must be no duplicates to follow more of them.
+# After this many pages of one such pattern, more are followed only if at least half of them were no
+# duplicates.
 TRAP_DUPLICATES_AFTER = 10
-# Points by which a URL's score differs from 100, by what is known of it; those not named keep their
-# defaults, which are in crawler/discovery/priority.py with their meanings. A wrong name is an
-# error.
+# Points that properties of a URL add to its score of 100. The names, their meanings and the
+# defaults of those not given are in crawler/discovery/priority.py. An unknown name is an error.
 PRIORITY_WEIGHTS: dict[str, int] = {}
-# Domains whose URLs have more points: a list, or a file with one a line or as Tranco has them.
+# Domains whose URLs get more points: a list, or a file with one domain a line (the Tranco format
+# works too).
 TRUSTED_DOMAINS: list[str] | str | None = None
 
 # --- Politeness ---------------------------------------------------------------------------------
-# What has one clock and one place in line: a "host", or all hosts of a registered "domain" (by the
+# What the delays apply to: each "host", or all hosts of a registered "domain" together (by the
 # public suffix list: example.co.uk, alice.github.io).
 GROUP_BY = "host"
-# Fetches a host may have at the same time, over all processes.
+# Maximum number of concurrent fetches of a host, over all processes.
 HOST_PARALLELISM = 1
 # Delay of a host after a fetch: DELAY_FACTOR times its usual fetch time, within these seconds.
 DELAY_FACTOR = 5.0
 DELAY_MIN = 1.0
 DELAY_MAX = 60.0
-# Seconds between the starts of two fetches at one IP address, of whichever hosts and processes, on
-# average; 0: hosts alone count. Sites of a hosting company share addresses, those of a CDN too.
+# Average seconds between the starts of two fetches from one IP address, over all hosts and
+# processes; 0: no such delay. Many sites of a hosting company or a CDN share one address.
 IP_DELAY = 0.0
-# Fetches of a host that may start within a minute, over all processes; 0: no limit.
+# Maximum number of fetches of a host that start within a minute, over all processes; 0: no limit.
 HOST_MAX_PER_MINUTE = 0.0
-# Other rules for single hosts: {"host" or ".suffix": {"delay": seconds, "per_minute": fetches,
-# "budget": pages, "parallelism": fetches at a time, "blocked": true}}. A delay replaces DELAY_MIN
-# and DELAY_FACTOR, nothing else.
+# Rules for single hosts: {"host" or ".suffix": {"delay": seconds, "per_minute": fetches, "budget":
+# pages, "parallelism": concurrent fetches, "blocked": true}}. A delay replaces only DELAY_MIN and
+# DELAY_FACTOR.
 HOST_RULES: dict[str, dict[str, object]] = {}
 # Delay in seconds after a 429 or 503 without Retry-After, doubled each time up to a day. It starts
 # again from the first one after OVERLOAD_FORGIVEN quiet seconds.
@@ -157,51 +166,53 @@ OVERLOAD_FORGIVEN = 1800.0
 # seconds, doubled each time up to a day; then one fetch is the probe. 0 failures: never.
 BREAKER_FAILURES = 5
 BREAKER_REST = 60.0
-# Seconds of Crawl-delay that are honoured; the URLs of a host that asks for more wait until its
-# rules are fetched again.
+# Maximum Crawl-delay in seconds that is honoured. The URLs of a host that asks for more wait until
+# its robots.txt is fetched again.
 CRAWL_DELAY_MAX = 300.0
 # Seconds that the rules of a robots.txt are valid (Cache-Control may shorten it, to an hour), and
 # the delay after a robots.txt without an answer or with a 5xx, doubled each time up to a day.
 ROBOTS_TTL = 86_400.0
 ROBOTS_ERROR_TTL = 300.0
-# What a robots.txt with status 401 or 403 means: "allow", as RFC 9309 has it, or "deny".
+# What a robots.txt with status 401 or 403 means: "allow" (as in RFC 9309) or "deny".
 ROBOTS_FORBIDDEN_IS = "allow"
-# Refuse to start without a USER_AGENT of your own that has a URL or an e-mail address.
+# Refuse to start unless USER_AGENT is your own and has a URL or an e-mail address.
 REQUIRE_CONTACT = False
-# Rules kept in memory.
+# Number of robots.txt files whose rules a process caches.
 ROBOTS_CACHE_SIZE = 10_000
 # A failed fetch is retried so many times, 31 at most: after RETRY_BASE seconds, doubled each time
 # up to RETRY_MAX.
 RETRY_TIMES = 3
-# Statuses that count as failures of a fetch. From 520 on they are those of proxies in front of a
-# host that does not answer them.
+# Statuses that count as failed fetches. Those from 520 on come from proxies whose host does not
+# answer.
 RETRY_HTTP_CODES = [408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524]
 RETRY_BASE = 30.0
 RETRY_MAX = 3600.0
 
 # --- Network ------------------------------------------------------------------------------------
-# Addresses for names, as curl's --connect-to: {"host" or ".suffix": "address" or "address:port"}.
+# Addresses for host names, like curl's --connect-to: {"host" or ".suffix": "address" or
+# "address:port"}.
 DNS_OVERRIDES: dict[str, str] = {}
-# Private networks that may be connected to, e.g. ["127.0.0.0/8"]; all others are refused.
+# Private networks that may be connected to, such as ["127.0.0.0/8"]; all others are refused.
 ALLOW_NETWORKS: list[str] = []
-# Name servers, "address" or "address:port". Empty: those of the system.
+# Name servers, as "address" or "address:port". Empty: those of the system.
 DNS_SERVERS: list[str] = []
-# Seconds in which a name must be answered; Scrapy's 60 would hold up a fetch for too long.
+# Seconds for a DNS lookup. Scrapy's default of 60 would delay fetches for too long.
 DNS_TIMEOUT = 6.0
-# Seconds that an answer is used, whatever it says itself.
+# Bounds, in seconds, for how long DNS answers are cached, whatever their TTL is.
 DNS_TTL_MIN = 60.0
 DNS_TTL_MAX = 3600.0
-# Names whose addresses are kept in memory.
+# Number of host names whose addresses a process caches.
 DNSCACHE_SIZE = 20_000
-# Seconds after which the URLs of a host are tried again when DNS gave no answer (not: no such
-# name). While DNS is down they all wait this long, up to twice as long.
+# Seconds after which the URLs of a host are tried again if its DNS lookup failed (but not if the
+# name does not exist). While DNS is down, all URLs wait for this long, up to twice as long.
 DNS_RETRY_WAIT = 20.0
-# Connections kept open for the next fetch of a host: seconds, and hosts at a time. A polite crawl
-# rarely comes back sooner, and thousands of hosts would use up the process's files.
+# Seconds for which a connection is kept open for the next fetch of its host, and the maximum number
+# of such hosts. A polite crawl rarely returns sooner, and thousands of connections would use up the
+# file descriptors of the process.
 DOWNLOAD_KEEPALIVE = 15.0
 DOWNLOAD_KEEPALIVE_HOSTS = 256
-# Types of pages that are downloaded, "text/*" for all of a kind; of others only the headers are
-# read, and their record says so. []: every type.
+# Content types that are downloaded; "text/*" is allowed. For other types only the headers are read,
+# and the page's record says so. []: download every type.
 ACCEPT_TYPES = [
     "text/html",
     "text/plain",
@@ -216,68 +227,71 @@ ACCEPT_TYPES = [
 ]
 
 # --- Pages --------------------------------------------------------------------------------------
-# "mongo", or "none" when a feed (-O pages.jsonl) or your own pipeline takes the pages.
+# Where pages are stored: "mongo", or "none" if a feed (-O pages.jsonl) or your own pipeline takes
+# them.
 PAGES_STORE = "mongo"
-# "zstd", "zlib" or "none".
+# Compression of bodies in MongoDB: "zstd", "zlib" or "none".
 PAGES_CODEC = "zstd"
-# Lets each process of a fleet write files of its own: FEEDS with "pages-%(process)s.jsonl".
+# Lets each process of a fleet write its own file: FEEDS with "pages-%(process)s.jsonl".
 FEED_URI_PARAMS = "crawler.pipelines.feeds.with_process"
-# Pages and bytes written to MongoDB in one go, at the most.
+# Maximum number of pages and bytes in one write to MongoDB.
 STORE_BATCH_MAX = 200
 STORE_BATCH_MAX_BYTES = 16_000_000
-# Seconds that a small batch waits for more pages: each batch costs as much as some pages do.
+# Seconds that a small batch waits for more pages: a write has a fixed cost of several pages.
 STORE_LINGER = 0.1
-# When a page is durable, in MongoDB's words; what MONGO_URI says of it counts more. By default when
-# the server has it in its journal; {"w": "majority", "j": true} survives failovers of a set.
+# MongoDB's write concern for pages; MONGO_URI overrides it. By default a page counts as stored when
+# it is in the server's journal; {"w": "majority", "j": true} also survives failovers of a replica
+# set.
 STORE_WRITE_CONCERN: dict[str, object] = {"w": 1, "j": True}
-# Bits in which two texts may differ and still be the same page; words a text needs to be compared.
+# Near-duplicates: the number of SimHash bits in which two texts may differ, and the minimum number
+# of words of a text to be compared.
 NEAR_DISTANCE = 3
 NEAR_MIN_WORDS = 50
-# Pages that the index of texts is made for, fixed when a crawl is created: above 10 million it has
-# more tables. Up to 16 times as many, all are found.
+# Number of pages for which the index of texts is laid out, fixed when the crawl is created. Above
+# 10 million it has more tables. All near-duplicates are found up to 16 times this number.
 NEAR_PAGES = 1_000_000
-# How -a recrawl= works: seconds, factors and counts that are not named keep their defaults, which
-# are in crawler/scheduling/recrawl_policy.py (RecrawlTuning) with their meanings. A wrong name is
-# an error.
+# Tuning of -a recrawl=. The names, their meanings and the defaults of those not given are in
+# crawler/scheduling/recrawl_policy.py (RecrawlTuning). An unknown name is an error.
 RECRAWL: dict[str, float] = {}
-# Links followed from one page.
+# Maximum number of links followed from one page.
 MAX_OUTLINKS = 6000
-# Whether pages and links that ask for it are not followed, and pages not kept (in meta robots tags,
+# Whether to obey "nofollow" of pages and links, and "noindex" of pages (in meta robots tags,
 # X-Robots-Tag headers and rel attributes).
 OBEY_NOFOLLOW = True
 OBEY_NOINDEX = True
-# Whether images, sound and films are followed too.
+# Whether to follow images, audio and video too.
 FOLLOW_MEDIA = False
-# Elements whose text is left out of a page's text, beside scripts and the like: ["nav", "footer"].
+# HTML elements whose text is left out, in addition to scripts and the like: ["nav", "footer"].
 TEXT_WITHOUT: list[str] = []
-# Whether each page keeps the rel and text of its links, as `anchors` in its extra fields.
+# Whether to store the rel and text of a page's links, as `anchors` in its extra fields.
 KEEP_ANCHORS = False
 
 # --- The admin API and the dashboard ------------------------------------------------------------
-# Whether each crawl serves them, and where: at the first free one of ADMIN_PORTS ports from
-# ADMIN_PORT on, so that every process of a machine has its own, and Prometheus knows where to look.
+# Whether each process serves them, and where: on the first free port of ADMIN_PORTS ports from
+# ADMIN_PORT on, so that every process on a machine has its own and Prometheus can find them.
 ADMIN_ENABLED = True
 ADMIN_HOST = "127.0.0.1"
 ADMIN_PORT = 8800
 ADMIN_PORTS = 100
-# Who knows it may do everything. Unset: made at first start, in the file admin.token of CRAWL_DIR.
-# Beyond loopback one of your own is needed, of 16 characters or more.
+# Token that gives full access. If not set, one is generated at the first start, in the file
+# admin.token of CRAWL_DIR. To listen beyond loopback, set your own of 16 characters or more.
 ADMIN_TOKEN = os.environ.get("ADMIN_TOKEN") or None
-# Names by which browsers reach it, besides its address, localhost and the machine's own name: a
-# page of another site that points a name of its own here is refused.
+# Further host names under which browsers may use it, besides its address, localhost and the
+# machine's name. Requests with other names are refused, which stops DNS rebinding.
 ADMIN_HOSTS: list[str] = []
 
 # --- What the user sees -------------------------------------------------------------------------
-# "live": a view on the terminal; "plain": a line every PROGRESS_INTERVAL seconds; both end with a
-# summary. "auto": live if standard error is a terminal, else plain. "off": none of them.
+# Progress of the crawl: "live" (a view on the terminal) or "plain" (a line every PROGRESS_INTERVAL
+# seconds), both with a summary at the end; "auto" (live if standard error is a terminal);
+# or "off".
 PROGRESS = "auto"
 PROGRESS_INTERVAL = 5.0
-# File that the summary is written to as JSON, e.g. for the program that started the crawl.
+# File to which the summary is written as JSON, for example for the program that started the crawl.
 SUMMARY_FILE: str | None = None
-# Command that the summary names for going on, if this run was started by another program.
+# Command that the summary shows to continue the crawl, if another program started this run.
 RESUME_COMMAND: str | None = None
 
-# Scrapy's stats that are exported as crawler_scrapy_stat, beside a fixed list: names.
+# Names of more Scrapy stats to export to Prometheus, as crawler_scrapy_stat.
 METRICS_STATS: list[str] = []
 
 # --- Scrapy: the engine -------------------------------------------------------------------------
@@ -285,35 +299,35 @@ SCHEDULER = "crawler.scheduler.Scheduler"
 DOWNLOAD_HANDLERS = {
     "http": "crawler.download.DownloadHandler",
     "https": "crawler.download.DownloadHandler",
-    # A link must never read local files or other services.
+    # A link must never read local files or reach other services.
     "file": None,
     "ftp": None,
     "s3": None,
     "data": None,
 }
-# The frontier alone decides which host is contacted when; Scrapy's own limits must not interfere.
+# Only the frontier decides when a host is contacted; Scrapy's own limits must not interfere.
 CONCURRENT_REQUESTS = 64
 CONCURRENT_REQUESTS_PER_DOMAIN = 64
 DOWNLOAD_DELAY = 0.0
 AUTOTHROTTLE_ENABLED = False
-# One item a page: more tasks per response only cost time (1.3 ms of 2.1).
+# A page gives one item: more tasks for each response only cost time (1.3 of 2.1 ms).
 CONCURRENT_ITEMS = 1
-# Pages that wait for MongoDB, in bytes; above it fetching pauses.
+# Maximum bytes of pages that wait for MongoDB; above it fetching pauses.
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 50_000_000
 DOWNLOAD_TIMEOUT = 30.0
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
 COOKIES_ENABLED = False
 REDIRECT_MAX_TIMES = 10
-# Servers that execute Python on request have no place in a crawler.
+# Both would be servers that execute Python code on request.
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
-# Every policy has one owner: Scrapy's twins of ours are off.
+# Each policy has one owner, so Scrapy's counterparts of our components are off.
 ROBOTSTXT_OBEY = False
 DOWNLOADER_MIDDLEWARES = {
     "crawler.middlewares.retries.Retries": 10,
     "crawler.middlewares.host_rules.HostRulesMiddleware": 80,
-    # Before robots.txt: where there is no such host, there are no rules to wait for.
+    # Before robots.txt: a host that does not exist has no rules to wait for.
     "crawler.middlewares.dns.Dns": 90,
     "crawler.middlewares.robots.Robots": 100,
     "crawler.middlewares.conditional.Conditional": 900,
@@ -321,12 +335,12 @@ DOWNLOADER_MIDDLEWARES = {
     "crawler.middlewares.politeness.PolitenessMiddleware": 950,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
-    # A meta refresh is a link like others.
+    # A meta refresh is treated as a link.
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
-    # Replaced by one that does not look for the Referer middleware.
+    # Replaced by one that does not search for the Referer middleware.
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "crawler.middlewares.redirects.Redirects": 600,
-    # Replaced by one that does the same in half of the time.
+    # Replaced by one that does the same in half the time.
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "crawler.fastpath.decompression.Decompression": 590,
     # Replaced by one that skips the generic spider: the links pipeline decides on its scope.
@@ -347,7 +361,7 @@ ITEM_PIPELINES = {
     "crawler.pipelines.links.Links": 200,
     "crawler.pipelines.recrawl.Recrawl": 300,
     "crawler.pipelines.store.Store": 900,
-    # After all others: feeds get what they made of an item.
+    # Last: feeds get an item as all other pipelines left it.
     "crawler.pipelines.feeds.Feeds": 10_000,
 }
 EXTENSIONS = {
@@ -357,16 +371,16 @@ EXTENSIONS = {
     "crawler.extensions.monitoring.Monitoring": 100,
     "crawler.extensions.progress.Progress": 500,
     "crawler.extensions.admin.Admin": 600,
-    # Its line a minute is ours to write.
+    # Progress logs instead of it.
     "scrapy.extensions.logstats.LogStats": None,
 }
-# One JSON object a line instead of text for people, the summary included, and no live view; also by
-# the environment: LOG_JSON=1.
+# Log one JSON object a line, the summary included, and show no live view. The environment variable
+# LOG_JSON=1 does the same.
 LOG_JSON = os.environ.get("LOG_JSON", "").lower() in ("1", "true", "yes")
-# A line a URL is for debugging.
+# Lines about single URLs have the level DEBUG.
 LOG_LEVEL = "INFO"
 LOG_VERSIONS: list[str] = []
 LOG_FORMATTER = "crawler.monitoring.logs.LogFormatter"
 STATS_DUMP = False
-# Counts without checks for deprecated arguments, of which a page has forty.
+# Skips Scrapy's check for deprecated arguments, which a page would run forty times.
 STATS_CLASS = "crawler.fastpath.stats.Stats"

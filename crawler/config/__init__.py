@@ -4,11 +4,16 @@
     components  keeps our components beside those that a spider or a project names
 
 Defaults live in crawler/settings.py only. A package declares the settings it needs as fields of a
-frozen dataclass (`path_depth: int = setting("TRAP_PATH_DEPTH")`), which a `from_crawler` or
+frozen dataclass (`path_depth: int = config.setting("TRAP_PATH_DEPTH")`), which a `from_crawler` or
 `from_settings` fills. An error names the setting, its value and the rule
 (errors.ConfigurationError). Commands check every setting before they start
 (commands/_validate.py); arguments of the spider are read in spiders/arguments.py.
 
-Owns no keys. Entry points: `values.value`, `values.fill`, `values.setting`, `components.keep`.
+Owns no keys. Entry points: `config.value(settings, "LEASE_TTL")`,
+`config.fill(TrapRules, settings)`, `config.setting("LEASE_TTL")`, `components.keep`.
 Public: nothing.
 """
+
+from crawler.config.values import NAMES, crawl_name, fill, setting, url_rules, value
+
+__all__ = ["NAMES", "crawl_name", "fill", "setting", "url_rules", "value"]

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings
 
-# No spider is polite, and loses no URL, without these.
-OF_EVERY_SPIDER = ("DOWNLOAD_HANDLERS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
-# And the generic one makes, and follows, no pages without these.
-OF_THE_GENERIC_SPIDER = (*OF_EVERY_SPIDER, "EXTENSIONS", "ITEM_PIPELINES")
-# Do what Scrapy's own does: of no use where somebody decided about Scrapy's.
-_IN_PLACE_OF = {
+# Without these a spider is not polite, and loses URLs.
+EVERY_SPIDER = ("DOWNLOAD_HANDLERS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
+# Without these the generic spider stores no pages and follows no links.
+GENERIC_SPIDER = (*EVERY_SPIDER, "EXTENSIONS", "ITEM_PIPELINES")
+# Replacements of Scrapy's components: left out if the user configured Scrapy's component.
+_REPLACES = {
     "crawler.fastpath.decompression.Decompression": (
         "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware"
     ),
@@ -34,31 +34,31 @@ _IN_PLACE_OF = {
 
 
 def keep(settings: BaseSettings, names: Iterable[str]) -> None:
-    """Add what is missing of ours to these settings. What is switched off by None stays off."""
+    """Add our missing components to these settings. Those switched off by None stay off."""
     if settings["SCHEDULER"] != ours.SCHEDULER:
         return
     for name in names:
         given = settings.getdict(name)
         missing = dict(undecided(name, given))
         if missing:
-            # Above what it was: `scrapy crawl` applies its own settings once more, by theirs.
+            # A higher priority: `scrapy crawl` applies its settings once more, with the old one.
             priority = (settings.getpriority(name) or 0) + 1
             settings.set(name, {**missing, **given}, priority)
 
 
 def undecided(name: str, given: Iterable[object]) -> list[tuple[str, Any]]:
-    """Our part of a setting, by names and their values, of which these names say nothing."""
+    """Return our components of a setting, with their orders, that are not among those given."""
     decided = set(map(path_of, given))
     components: dict[str, Any] = getattr(ours, name)
     return [
         (component, order)
         for component, order in components.items()
-        if component not in decided and _IN_PLACE_OF.get(component) not in decided
+        if component not in decided and _REPLACES.get(component) not in decided
     ]
 
 
 def path_of(component: object) -> str:
-    """A component's name, which may be given as its class."""
+    """Return the path of a component, which may be given as its class."""
     if isinstance(component, type):
         return f"{component.__module__}.{component.__qualname__}"
     return str(component)

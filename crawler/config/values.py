@@ -3,14 +3,14 @@
 A setting has the type of its default in crawler/settings.py; numbers are 0 or more. `_RULES` has
 the settings that need another rule. A wrong value is a ConfigurationError: "NAME is VALUE; give …."
 
-    value(settings, "LEASE_TTL")    one checked value
-    fill(TrapRules, settings)       a dataclass whose fields are declared with `setting`
+    config.value(settings, "LEASE_TTL")    one checked value
+    config.fill(TrapRules, settings)       a dataclass whose fields are declared with `setting`
 
 A package declares its settings as the fields of one frozen dataclass:
 
     @dataclass(frozen=True, slots=True)
     class TrapRules:
-        path_depth: int = setting("TRAP_PATH_DEPTH")
+        path_depth: int = config.setting("TRAP_PATH_DEPTH")
 
 `TrapRules()` then has the defaults of crawler/settings.py. Settings that only Scrapy declares are
 read with Scrapy's own getters.
@@ -152,7 +152,7 @@ def _are_elements(names: Iterable[object]) -> bool:
 
 
 _ONE_OR_MORE = _Rule(lambda found: found >= 1, "give a whole number, 1 or more")
-_ABOVE_ZERO = _Rule(lambda found: found > 0, "give a number, more than 0")
+_ABOVE_ZERO = _Rule(lambda found: found > 0, "give seconds, more than 0")
 
 _RULES: dict[str, _Rule] = {
     "BLOOM_CAPACITY": _ONE_OR_MORE,
@@ -166,7 +166,7 @@ _RULES: dict[str, _Rule] = {
     "FRONTIER_THRESHOLDS": _numbers(4),
     "GROUP_BY": _one_of(*GROUPS),
     # With less a process would be declared dead between two of its heartbeats.
-    "LEASE_TTL": _Rule(lambda found: found >= 0.5, "give a number, 0.5 or more"),
+    "LEASE_TTL": _Rule(lambda found: found >= 0.5, "give 0.5 seconds or more"),
     "MONGO_TIMEOUT": _ABOVE_ZERO,
     # The index of texts has tables for no more.
     "NEAR_DISTANCE": _Rule(lambda found: 0 <= found <= 3, "give a whole number from 0 to 3"),

@@ -1,6 +1,6 @@
-"""Bring discovered URLs into the frontier: those that belong to the crawl, with their scores.
+"""Add discovered URLs to the frontier, with their scores, if they belong to the crawl.
 
-Links of pages and URLs of sitemaps take the same way: scope, traps, priority, one batch.
+Links of pages and URLs of sitemaps are treated alike: scope, traps, priority, one batch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawler.config.values import value
+from crawler import config
 from crawler.discovery.host_counts import HostTally
 from crawler.discovery.priority import NEW_HOST_URLS, Facts, Scorer, front_queue
 from crawler.discovery.selection import Selection, SelectionRules, Source
@@ -29,25 +29,26 @@ if TYPE_CHECKING:
 
     from crawler.scheduler import Scheduler
 
-# Trusted domains that are read of a file, about 100 bytes each.
+# Trusted domains that are read from a file, about 100 bytes each.
 MAX_TRUSTED_DOMAINS = 100_000
-# Hosts whose URLs and inbound links are known here, about 250 bytes each.
+# Hosts whose URLs and inbound links are counted here, about 250 bytes each.
 _HOSTS_KEPT = 100_000
 # An index of sitemaps may list indexes once more, and no deeper.
 SITEMAP_LEVELS = 2
 
 
 class LinkFollower:
-    """Knows of each host how many of its URLs were found, and how often others link to it.
+    """Follower of links and sitemaps, one for a crawl.
 
-    These counts are the fleet's, a few seconds old; those of the traps are the process's own.
+    It counts how many URLs of each host were found, and how often other domains link to it. These
+    counts are the fleet's, a few seconds old; the counts of the traps are the process's own.
     """
 
     def __init__(
         self, crawler: Crawler, scheduler: Callable[[], Scheduler], scorer: Scorer, traps: Traps
     ) -> None:
         self._crawler = crawler
-        # There is none yet when the components of a crawl are made.
+        # A function, since the scheduler does not exist yet when components are made.
         self._scheduler = scheduler
         self._scorer = scorer
         self._traps = traps
@@ -65,28 +66,26 @@ class LinkFollower:
         tails: Mapping[str, dict[str, Any]] | None = None,
         written: Mapping[str, str] | None = None,
     ) -> None:
-        """Add what belongs to the crawl of the canonical URLs that a page lists.
+        """Add those canonical URLs of a page that belong to the crawl.
 
-        Of some more is known: facts for their scores, tails for their entries, and how they are
-        written.
-
-        Returns when Redis has them: only then may the page's lease be settled.
+        For some URLs more may be known: facts for their scores, tails for their entries, and how
+        they are written. Returns when Redis has them: only then may the page's lease be settled.
         """
         source = Source(page_url, depth, parent, facts or {}, tails or {}, written or {})
         for at in range(0, len(urls), ADD_MAX):
             await self._follow(urls[at : at + ADD_MAX], source)
 
     def queue_of(self, entry: Entry, *, unchanged: bool) -> int:
-        """The front queue of a page that is visited again."""
+        """Return the front queue of a page that is visited again."""
         host = host_of(entry.url)
         urls, inbound = self.hosts.counts(host)
-        # One that was visited is not new.
+        # A host that was visited is not new.
         points = self._scorer.host_points(host, (max(urls, NEW_HOST_URLS), inbound))
         score = self._scorer.score(entry.url, entry.depth, points, Facts(unchanged=unchanged))
         return front_queue(score, self._scheduler().thresholds)
 
     def fetched(self, url: str, *, duplicate: bool) -> None:
-        """A page was fetched: a kind of URLs that gives mostly duplicates is not followed."""
+        """Note a fetched page: URL patterns that give mostly duplicates are not followed."""
         self._traps.fetched(url, duplicate=duplicate)
 
     async def add_sitemaps(
@@ -98,13 +97,13 @@ class LinkFollower:
         given: bool = False,
         written: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Add sitemaps of a site, `level` indexes away from their origin; says which were known.
+        """Add sitemaps of a site, `level` indexes deep, and return those that were known already.
 
-        With `given` they are the user's own and not judged. `written` is as for `follow`.
+        Those that the user gave (`given`) are not checked for scope. `written` is as for `follow`.
         """
         known: list[str] = []
         left = iter(urls)
-        # An index may have 50,000, which take half a second to judge.
+        # In batches: an index may have 50,000, which take half a second to check.
         while some := list(islice(left, ADD_MAX)):
             entries = [
                 self._sitemap_entry(url, site or url, level, given=given, written=written or {})
@@ -157,7 +156,7 @@ class LinkFollower:
                     self._traps.followed(url, page_url=chosen.links.page_url, today=today)
 
     def _queues(self, thresholds: Sequence[int]) -> list[int]:
-        """The front queue of each score."""
+        """Return the front queue of each score."""
         if not self._queue_of_score:
             self._queue_of_score = [front_queue(points, thresholds) for points in range(101)]
         return self._queue_of_score
@@ -178,7 +177,7 @@ class LinkFollower:
                 # A method of the generic spider.
                 "callback": "parse_sitemap",
                 "cb_kwargs": {"site": site, "level": level},
-                # Whatever its type is called, and as large as the protocol allows.
+                # Of any content type, and as large as the protocol allows.
                 "meta": {"download_any_type": True, "download_maxsize": MAX_BYTES},
             },
         )
@@ -190,11 +189,11 @@ class LinkFollower:
 
 def scorer(settings: BaseSettings) -> Scorer:
     """Make the scorer of a crawl. Reads the file of trusted domains, if one is named."""
-    weights = value(settings, "PRIORITY_WEIGHTS")
+    weights = config.value(settings, "PRIORITY_WEIGHTS")
     if not all(type(points) is int for points in weights.values()):
         raise ConfigurationError(f"PRIORITY_WEIGHTS is {weights!r}; give whole numbers.")
     try:
-        return Scorer(weights, trusted=trusted_domains(value(settings, "TRUSTED_DOMAINS")))
+        return Scorer(weights, trusted=trusted_domains(config.value(settings, "TRUSTED_DOMAINS")))
     except ValueError as error:
         raise ConfigurationError(f"PRIORITY_WEIGHTS {error}.") from error
 

@@ -1,8 +1,7 @@
-"""Count the URLs of hosts and the links to them: this process's own, and the fleet's.
+"""Count the URLs of hosts and the links to them, together with the other processes.
 
-Every two seconds the fleet gets what was counted here, and answers with the counts of all. A reply
-that is lost is sent again, so two seconds of one process may count twice: the counts are for
-priorities.
+Every two seconds a process adds its counts to those of the fleet and reads the totals. After a lost
+reply the counts are sent again, so two seconds may count twice: they only serve priorities.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ _NONE: Counts = (0, 0)
 
 
 class HostTally:
-    """Counts of the `size` hosts that were counted last; any other has none."""
+    """Counts of the `size` hosts that were counted last; other hosts have none."""
 
     def __init__(self, size: int) -> None:
         self._known: OrderedDict[str, Counts] = OrderedDict()
-        self._untold: dict[str, Counts] = {}
+        self._unsent: dict[str, Counts] = {}
         self._size = size
 
     def counts(self, host: str) -> Counts:
-        """What is known of a host, by anyone."""
+        """Return the counts of a host."""
         return self._known.get(host, _NONE)
 
     def add(self, host: str, urls: int = 0, inbound: int = 0) -> Counts:
-        """Count some more; returns what is known of the host then."""
-        known, untold = self._known, self._untold
+        """Add to the counts of a host, and return them."""
+        known, unsent = self._known, self._unsent
         counts = known.get(host)
         if counts is not None:
             counts = known[host] = counts[0] + urls, counts[1] + inbound
@@ -46,27 +45,27 @@ class HostTally:
         else:
             counts = urls, inbound
             self._set(host, counts)
-        waiting = untold.get(host)
+        waiting = unsent.get(host)
         if waiting is not None:
-            untold[host] = waiting[0] + urls, waiting[1] + inbound
-        elif len(untold) < self._size:
-            untold[host] = urls, inbound
+            unsent[host] = waiting[0] + urls, waiting[1] + inbound
+        elif len(unsent) < self._size:
+            unsent[host] = urls, inbound
         return counts
 
-    def take_untold(self, most: int) -> dict[str, Counts]:
-        """What to tell the others, of so many hosts; it counts as told."""
-        hosts = list(self._untold)[:most]
-        return {host: self._untold.pop(host) for host in hosts}
+    def take_unsent(self, most: int) -> dict[str, Counts]:
+        """Return and remove the counts to send, of at most so many hosts."""
+        hosts = list(self._unsent)[:most]
+        return {host: self._unsent.pop(host) for host in hosts}
 
-    def not_told(self, counts: Mapping[str, Counts]) -> None:
-        """The others did not hear it: it is told the next time."""
+    def put_back(self, counts: Mapping[str, Counts]) -> None:
+        """Keep counts that could not be sent for the next time."""
         for host, more in counts.items():
-            self._untold[host] = _sum(self._untold.get(host, _NONE), more)
+            self._unsent[host] = _sum(self._unsent.get(host, _NONE), more)
 
     def learn(self, totals: Mapping[str, Counts]) -> None:
-        """The fleet's counts of some hosts, with all that was told."""
+        """Take over the fleet's counts of some hosts."""
         for host, total in totals.items():
-            self._set(host, _sum(total, self._untold.get(host, _NONE)))
+            self._set(host, _sum(total, self._unsent.get(host, _NONE)))
 
     def _set(self, host: str, counts: Counts) -> None:
         self._known[host] = counts
@@ -80,12 +79,12 @@ def _sum(some: Counts, more: Counts) -> Counts:
 
 
 _EVERY_S = 2.0
-# Hosts told at a time; the others wait for the next.
+# Hosts sent at a time; the others wait for the next time.
 _HOSTS_MAX = 10_000
 
 
 class HostCountSync:
-    """Runs until it is closed."""
+    """Task that keeps the counts of a process and of the fleet in step."""
 
     def __init__(self, tally: HostTally, frontier: Frontier) -> None:
         self._tally = tally
@@ -93,31 +92,31 @@ class HostCountSync:
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Tell from now on."""
-        self._task = asyncio.get_running_loop().create_task(self._tell_forever())
+        """Start the task."""
+        self._task = asyncio.get_running_loop().create_task(self._sync_forever())
 
     async def close(self) -> None:
-        """Tell the rest."""
+        """Stop the task, and send what is left."""
         if self._task is not None:
             await end(self._task)
-            await self.tell()
+            await self.sync()
 
-    async def tell(self) -> None:
-        """Tell once. What Redis does not hear is told the next time."""
-        untold = self._tally.take_untold(_HOSTS_MAX)
-        if not untold:
+    async def sync(self) -> None:
+        """Send the counts once; if Redis is away, they are sent the next time."""
+        unsent = self._tally.take_unsent(_HOSTS_MAX)
+        if not unsent:
             return
         try:
-            self._tally.learn(await self._frontier.count_hosts(untold))
+            self._tally.learn(await self._frontier.count_hosts(unsent))
         except RedisAway as error:
-            self._tally.not_told(untold)
+            self._tally.put_back(unsent)
             logger.debug("The counts of hosts wait: %s", error)
 
-    async def _tell_forever(self) -> None:
+    async def _sync_forever(self) -> None:
         while True:
             await asyncio.sleep(_EVERY_S)
             try:
-                await self.tell()
+                await self.sync()
             except Exception:
-                # Priorities are no reason to stop.
-                logger.exception("The counts of hosts could not be told; trying again")
+                # Priorities are not worth stopping for.
+                logger.exception("The counts of hosts could not be sent; trying again")

@@ -1,7 +1,7 @@
 """Score a URL from 0 to 100 and choose its front queue. Pure.
 
-A URL starts with 100 points, which is what seeds have, and its properties add or take some. Their
-weights are one setting; `Scorer.explain` lists what counted.
+A URL starts with 100 points, as seeds have, and its properties add or subtract some. The setting
+PRIORITY_WEIGHTS changes their weights; `Scorer.explain` lists the parts of a score.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ LONG_URL = 120
 FREE_SEGMENTS = 2
 # A host is new until this many of its URLs were found.
 NEW_HOST_URLS = 10
-# Of the largest number that Redis counts to.
+# Digits of the largest number that Redis counts to.
 _DIGITS = 19
 
 # Property → points; PRIORITY_WEIGHTS changes them.
 WEIGHTS: Mapping[str, int] = {
-    # For each link from a seed, each path segment beyond two, files that are no pages.
+    # For each link away from a seed, each path segment beyond two, and files that are no pages.
     "depth": -10,
     "segment": -3,
     "document": -20,
@@ -36,25 +36,25 @@ WEIGHTS: Mapping[str, int] = {
     "news": 5,
     # Fewer than ten URLs of its host were found so far.
     "new_host": 5,
-    # For each factor of ten of links from other domains, and the most.
+    # For each factor of ten of links from other domains, and the maximum.
     "inbound": 5,
     "inbound_max": 15,
     # One of TRUSTED_DOMAINS.
     "trusted": 10,
-    # Its sitemap says: changed within a day; for each tenth of priority above 0.5 or below.
+    # By its sitemap: changed within a day; for each tenth of priority above or below 0.5.
     "fresh": 5,
     "sitemap_priority": 1,
-    # It was the same when it was fetched again.
+    # It had not changed when it was fetched again.
     "unchanged": -10,
 }
-# First words of paths under which sites put what is new.
+# First path segments under which sites publish news.
 NEWS_WORDS = frozenset(
     "news blog article articles story stories press press-releases releases updates".split()
 )
 
 
 class HostFacts(NamedTuple):
-    """What is known of a URL's host: its URLs found so far, and links to it from other hosts."""
+    """Counts of a URL's host: its URLs found so far, and links to it from other hosts."""
 
     urls: int = NEW_HOST_URLS
     inbound: int = 0
@@ -62,13 +62,13 @@ class HostFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What others say of a URL."""
+    """Facts about a URL from its sitemap and earlier fetches."""
 
     # Its sitemap says that it changed within a day.
     fresh: bool = False
-    # From 0 to 1, as its sitemap says; 0.5 is what sitemaps mean by saying nothing.
+    # From 0 to 1; sitemaps that give none mean 0.5.
     sitemap_priority: float = 0.5
-    # It was the same at the last fetches.
+    # It did not change at the last fetches.
     unchanged: bool = False
 
 
@@ -76,7 +76,7 @@ _KNOWN_HOST = HostFacts()
 
 
 class Scorer:
-    """Scores URLs by one set of weights."""
+    """Scorer of URLs with one set of weights."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Scorer:
         *,
         trusted: AbstractSet[str] = frozenset(),
     ) -> None:
-        """Weights that are not given keep their defaults; ValueError names one there is not."""
+        """Weights that are not given keep their defaults; an unknown one is a ValueError."""
         unknown = set(weights or {}) - set(WEIGHTS)
         if unknown:
             raise ValueError(f"has no weight {min(unknown)!r}; it has {', '.join(WEIGHTS)}")
@@ -95,36 +95,36 @@ class Scorer:
         self._document, self._home_page = known["document"], known["home_page"]
         self._long_query, self._long_url = known["long_query"], known["long_url"]
         self._news, self._new_host = known["news"], known["new_host"]
-        # The points for as many links from other domains as have so many digits.
+        # Points for links from other domains, by the number of digits of their count.
         self._of_digits = [
             min(known["inbound"] * (digits - 1), known["inbound_max"])
             for digits in range(_DIGITS + 1)
         ]
 
     def score(self, url: str, depth: int, host_points: int = 0, facts: Facts | None = None) -> int:
-        """How much a canonical URL found at this depth deserves to be fetched soon."""
+        """Score a canonical URL found at this depth."""
         path, _, query = url.split("/", 3)[3].partition("?")
         segments = path.split("/")
         points = self.base(depth) + host_points
         points += self.url_points(segments, extension_of(segments[-1]), len(query), len(url))
         return clamp(points if facts is None else points + self.fact_points(facts))
 
-    # Its parts, for whoever scores many links of one page.
+    # Parts of it, for callers that score many links of one page.
 
     def base(self, depth: int) -> int:
-        """What all URLs found at this depth start with."""
+        """Return the points with which all URLs at this depth start."""
         return 100 + self._depth * depth
 
     def url_points(
         self, segments: Sequence[str], ending: str, query_length: int, url_length: int
     ) -> int:
-        """The points of a URL itself, by the segments of its path and the ending of the last."""
+        """Return the points of a URL itself, by its path segments and its file extension."""
         points = self._long_url if url_length > LONG_URL else 0
         if query_length > LONG_QUERY:
             points += self._long_query
         first, number = segments[0], len(segments)
         if number > FREE_SEGMENTS:
-            # Behind a slash at the end there is none.
+            # A slash at the end is followed by an empty segment.
             points += self._segment * (number - (not segments[-1]) - FREE_SEGMENTS)
         elif number == 1 and not first:
             return points + self._home_page
@@ -135,12 +135,12 @@ class Scorer:
         return points
 
     def fact_points(self, facts: Facts) -> int:
-        """The points for what others say of a URL."""
+        """Return the points for facts about a URL."""
         return sum(points for _, points in self._of_facts(facts))
 
     def host_points(self, host: str, known: tuple[int, int] = _KNOWN_HOST) -> int:
-        """The points that all URLs of a host have in common; `known` as Host has it."""
-        # The sum of _of_host, without its texts: this runs for every host that a page links to.
+        """Return the points that all URLs of a host share; `known` is as in HostFacts."""
+        # The sum of _of_host without its texts: this runs for every host that a page links to.
         urls, inbound = known
         points = self._new_host if urls < NEW_HOST_URLS else 0
         if inbound >= 10:
@@ -156,7 +156,7 @@ class Scorer:
         host: HostFacts = _KNOWN_HOST,
         facts: Facts | None = None,
     ) -> list[tuple[str, int]]:
-        """What a URL's score is made of: reasons and points, of those that count."""
+        """List the parts of a URL's score: reasons and points other than 0."""
         location, _, query = url.partition("?")
         path = location[location.index("/", 8) + 1 :]
         segments = path.count("/") + (not path.endswith("/")) if path else 0
@@ -203,12 +203,12 @@ class Scorer:
 
 
 def clamp(points: int) -> int:
-    """A score within its bounds."""
+    """Limit a score to 0 to 100."""
     return max(0, min(100, points))
 
 
 def front_queue(points: int, thresholds: Sequence[int]) -> int:
-    """Queue of a score: 1 from the first threshold on, and so down to the last queue."""
+    """Return the queue of a score: 1 from the first threshold on, down to the last queue."""
     for queue, threshold in enumerate(thresholds, start=1):
         if points >= threshold:
             return queue

@@ -1,8 +1,8 @@
-"""Read the elements that others push to `<spider>:start_urls`, as spiders of scrapy-redis do.
+"""Read the elements that are pushed to `<spider>:start_urls`, compatible with scrapy-redis.
 
-For the generic spider an element is a URL, or JSON with a `url`. For any other it is a request: its
-JSON may have a `method`, `meta` and fields of a form besides, and a spider that has the method
-`make_request_from_data` makes the requests itself. Those that it does not make pass the offsite
+For the generic spider an element is a URL, or JSON with a `url`. For other spiders it is a request:
+its JSON may also have a `method`, `meta` and form fields, and a spider with the method
+`make_request_from_data` makes the requests itself. Requests that are made here pass the offsite
 filter, as with scrapy-redis: whoever pushes a URL wants it.
 """
 
@@ -30,23 +30,23 @@ EntryOf = Callable[[Request], Entry | None]
 
 
 class Pushed(NamedTuple):
-    """A URL that was pushed; forced: it is fetched though it is known (`dont_filter`)."""
+    """URL that was pushed; `forced` URLs are fetched even if they are known (`dont_filter`)."""
 
     entry: Entry
     forced: bool = False
 
 
 class PushedReader(Protocol):
-    """Makes of an element what it asks for. What it cannot read it tells, and leaves out."""
+    """Reader of pushed elements. It logs and skips those that it cannot read."""
 
-    # May elements ask for URLs that are known? Then each may be taken in by one process only.
+    # May elements ask for known URLs? Then only one process may take each element.
     may_force: bool
 
     def read(self, raw: bytes) -> list[Pushed]: ...
 
 
 def reader_for(spider: Spider, key: str, entry_of: EntryOf, urls: Urls) -> PushedReader:
-    """The reader of a spider's elements."""
+    """Return the reader for a spider's elements."""
     if getattr(spider, "is_scoped", False):
         return UrlReader(key, urls)
     has_filter = bool(getattr(spider, "allowed_domains", None))
@@ -55,22 +55,22 @@ def reader_for(spider: Spider, key: str, entry_of: EntryOf, urls: Urls) -> Pushe
 
 
 class UrlReader:
-    """Elements of the generic spider."""
+    """Reader for the generic spider."""
 
     may_force = False
 
     def __init__(self, key: str, urls: Urls = DEFAULT) -> None:
         self._key = key
         self._urls = urls
-        self._told = False
+        self._warned = False
 
     def read(self, raw: bytes) -> list[Pushed]:
         found = parse_url(raw, self._urls)
         if isinstance(found, Rejected):
-            _tell(self._key, raw, why(found.reason))
+            _log_skipped(self._key, raw, why(found.reason))
             return []
-        if not self._told and (more := _beside_url(raw)):
-            self._told = True
+        if not self._warned and (more := _beside_url(raw)):
+            self._warned = True
             logger.warning(
                 "%s: of JSON only the url is taken, and fetched by GET; left out: %s",
                 *(self._key, shown(", ".join(sorted(more)))),
@@ -79,7 +79,7 @@ class UrlReader:
 
 
 class RequestReader:
-    """Elements of any other spider; `has_filter`: its requests meet the offsite filter."""
+    """Reader for other spiders; with `has_filter` their requests pass Scrapy's offsite filter."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class RequestReader:
         self._urls = urls
         self._entry_of = entry_of
         self._make = make
-        # For Scrapy's filter. Not without need: it is carried by each entry.
+        # Only if needed, since every entry carries it.
         self._meta = {"allow_offsite": True} if has_filter else {}
 
     def read(self, raw: bytes) -> list[Pushed]:
@@ -103,7 +103,7 @@ class RequestReader:
             return self._made(self._make, raw)
         found = parse_url(raw, self._urls)
         if isinstance(found, Rejected):
-            _tell(self._key, raw, why(found.reason))
+            _log_skipped(self._key, raw, why(found.reason))
         elif not (more := _beside_url(raw)):
             tail = {**found.tail, "meta": self._meta} if self._meta else found.tail
             return [Pushed(replace(found, tail=tail))]
@@ -111,24 +111,24 @@ class RequestReader:
             try:
                 entry = self._entry_of(_request(found.written_url, more, self._meta))
             except (TypeError, ValueError) as error:
-                _tell(self._key, raw, str(error))
+                _log_skipped(self._key, raw, str(error))
             else:
-                # A known one is not asked for again: several processes may read this element.
+                # Not forced: several processes may read this element.
                 return [] if entry is None else [Pushed(entry)]
         return []
 
     def _made(self, make: Callable[[bytes], Any], raw: bytes) -> list[Pushed]:
         try:
-            # Those that have no entry are told there.
+            # entry_of logs requests that cannot be crawled.
             entries = [(self._entry_of(each), each.dont_filter) for each in _requests(make(raw))]
         except Exception as error:  # noqa: BLE001 - the spider's own code; others wait behind it
-            _tell(self._key, raw, f"make_request_from_data: {error!r}", exc_info=True)
+            _log_skipped(self._key, raw, f"make_request_from_data: {error!r}", exc_info=True)
             return []
         return [Pushed(entry, forced) for entry, forced in entries if entry is not None]
 
 
 def parse_url(raw: bytes, urls: Urls = DEFAULT) -> Entry | Rejected:
-    """The URL of an element."""
+    """Return the entry of an element's URL, or why there is none."""
     text = raw.decode("utf-8", "replace").strip()
     if text.startswith("{"):
         try:
@@ -139,7 +139,7 @@ def parse_url(raw: bytes, urls: Urls = DEFAULT) -> Entry | Rejected:
 
 
 def _beside_url(raw: bytes) -> dict[str, Any]:
-    """What an element says beside its URL."""
+    """Return the fields of an element except its URL."""
     try:
         found = json.loads(raw)
     except (ValueError, RecursionError):
@@ -148,7 +148,7 @@ def _beside_url(raw: bytes) -> dict[str, Any]:
 
 
 def _request(url: str, more: dict[str, Any], our_meta: dict[str, Any]) -> Request:
-    """The request of JSON: what is neither method nor meta are fields of a form."""
+    """Make the request of a JSON element; fields other than method and meta are form fields."""
     method, meta = more.pop("method", "GET"), more.pop("meta", None)
     if not isinstance(method, str):
         raise TypeError(f"its method is {method!r}, and no text")
@@ -169,7 +169,7 @@ def _field(value: Any) -> str:
 
 
 def _requests(made: Any) -> list[Request]:
-    """What a spider made: a request, several, or none."""
+    """Return the requests that a spider made: one, several, or none."""
     requests = [] if made is None else list(made) if isinstance(made, Iterable) else [made]
     for request in requests:
         if not isinstance(request, Request):
@@ -177,6 +177,6 @@ def _requests(made: Any) -> list[Request]:
     return requests
 
 
-def _tell(key: str, raw: bytes, reason: str, *, exc_info: bool = False) -> None:
+def _log_skipped(key: str, raw: bytes, reason: str, *, exc_info: bool = False) -> None:
     text = shown(raw.decode("utf-8", "replace"))
     logger.warning("%s: %r was left out: %s", key, text, reason, exc_info=exc_info)

@@ -1,7 +1,7 @@
-"""Choose among the links of one page those that are unknown and belong to the crawl, by queues.
+"""Choose the links of a page that are new and belong to the crawl, each with its front queue.
 
-This runs for every link of every page. A URL that is surely in the frontier is not judged once
-more, but for its host: it only counts. A new one becomes the bytes of its entry at once.
+This runs for every link of every page. For a URL that is surely in the frontier only its host is
+checked, and the link is counted. A new URL is encoded as an entry at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crawler.urls import Urls, host_of
 
 @dataclass(slots=True)
 class SelectionRules:
-    """By what links are chosen now; `queues` has the front queue of each score."""
+    """Rules by which links are chosen; `queues` has the front queue of each score."""
 
     scope: Scope
     traps: Traps
@@ -34,13 +34,14 @@ class SelectionRules:
 
 @dataclass(slots=True)
 class Source:
-    """The page that has the links. Of some it says more: for their scores, and their entries.
+    """Page that has the links, with what it says about some of them.
 
-    `written` has those that are not written as their canonical form (see crawler/urls/written.py).
+    `facts` is for scores and `tails` for entries. `written` has the links that are not written in
+    their canonical form (see crawler/urls/written.py).
     """
 
     url: str
-    # Of its links.
+    # Depth of the links.
     depth: int
     id: int
     facts: Mapping[str, Facts] = field(default_factory=dict)
@@ -49,14 +50,14 @@ class Source:
 
 
 class Selection:
-    """Links of one page, up to a batch; the chosen ones in lists with one place for each."""
+    """Links chosen from one page, in parallel lists; at most a batch."""
 
     def __init__(self, rules: SelectionRules, source: Source, *, today: date) -> None:
         self.ids: list[int] = []
         self.entries: list[bytes] = []
         self.urls: list[str] = []
         self.hosts: list[str] = []
-        # How many are known, and how many are refused for each reason.
+        # Number of known links, and of refused links by reason.
         self.again = 0
         self.refused: dict[str, int] = {}
         self.links = PageLinks(source.url)
@@ -67,13 +68,13 @@ class Selection:
         self._today = today
         self._host = host_of(source.url)
         self._domain = rules.urls.registered_domain(self._host)
-        # Most links of a page lead to a few hosts. Of those that links were followed to: the points
-        # of their URLs, and what their politeness group leaves out. Of the others: the verdict.
+        # Most links of a page lead to a few hosts. For hosts that are followed: the points of their
+        # URLs, and the length that their politeness group skips. For the others: the reason.
         self._linked: dict[str, tuple[int, int]] = {}
         self._verdicts: dict[str, str | None] = {}
 
     def choose(self, urls: Sequence[str], ids: Sequence[int], known: AbstractSet[int]) -> None:
-        """Take those of the canonical URLs, each with its fingerprint, that are to be added."""
+        """Choose from canonical URLs, given with their fingerprints, those to add."""
         rules, linked, again = self._rules, self._linked, 0
         url_points = rules.scorer.url_points
         takes_any_host = rules.scope.takes_any_host()
@@ -106,7 +107,7 @@ class Selection:
         self.again += again
 
     def _refuses(self, url: str, ending: str, refusal: str | None) -> str | None:
-        """The reason not to follow a link, in the order in which they are documented."""
+        """Return the reason not to follow a link, in the order of the documentation."""
         scope = self._rules.scope
         reason = scope.refuses_form(url, ending) or refusal
         if reason is None and (scope.include or scope.exclude):
@@ -126,14 +127,14 @@ class Selection:
         return add_tail(data, source.tails[url]) if url in source.tails else data
 
     def _verdict(self, host: str) -> str | None:
-        """The reason to follow no link to this host, if there is one."""
+        """Return the reason not to follow links to a host, or None."""
         verdicts = self._verdicts
         if host not in verdicts:
             verdicts[host] = self._rules.scope.refuses_host(host, self._host)
         return verdicts[host]
 
     def _link_to(self, host: str, url: str) -> tuple[int, int]:
-        """The first link to a host that is followed: it counts for the points of later pages."""
+        """Count the first link to a host, for the points of later pages."""
         rules = self._rules
         if host != self._host and rules.urls.registered_domain(host) != self._domain:
             counts = rules.hosts.add(host, 0, 1)

@@ -1,6 +1,6 @@
-"""Recognise endless spaces of URLs by their shapes. Pure: today's date is an argument.
+"""Recognise crawler traps, endless spaces of URLs, by their shapes. Pure: no clock.
 
-What is counted is bounded: the least used is forgotten.
+Counts are bounded: the least recently used are dropped.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from crawler.config.values import setting
+from crawler import config
 
 # Templates that are counted, about 200 bytes each.
 _TEMPLATES_KEPT = 50_000
-# A listing with so many parameters at once is being filtered.
+# A listing with this many parameters is being filtered.
 _FILTER_PARAMETERS = 4
-# A URL without a query is named after a date only if it ends so.
+# A URL without a query can be named after a date only if it ends with one of these.
 _ENDS_OF_DATES = frozenset("0123456789/")
 
 _NUMBER = re.compile(r"\d+", re.ASCII)
@@ -31,7 +31,7 @@ _DATE = re.compile(
     re.ASCII,
 )
 _YEAR = re.compile(r"[?&](?:y|yr|year)=(1[89]\d\d|2[01]\d\d)(?=&|$)", re.ASCII | re.IGNORECASE)
-# Names of parameters that say who asks, not for what; long values are dropped from URLs anyway.
+# Names of session parameters; those with long values are dropped from URLs anyway.
 _SESSION = re.compile(
     r"(?:&|^)(?:sid|\w*sess(?:ion)?_?(?:id)?|\w*csid|zenid|cftoken|token)=",
     re.ASCII | re.IGNORECASE,
@@ -43,46 +43,46 @@ class TrapRules:
     """Limits beyond which URLs count as a trap. 0 switches a rule off."""
 
     # How often a path may have the same segment, or a query the same parameter with its value.
-    segment_repeats: int = setting("TRAP_SEGMENT_REPEATS")
-    path_depth: int = setting("TRAP_PATH_DEPTH")
+    segment_repeats: int = config.setting("TRAP_SEGMENT_REPEATS")
+    path_depth: int = config.setting("TRAP_PATH_DEPTH")
     # Characters of a page's URL above which its links may not extend that URL.
-    growth_length: int = setting("TRAP_GROWTH_LENGTH")
+    growth_length: int = config.setting("TRAP_GROWTH_LENGTH")
     # Index pages of dates, per template: those that are further back or ahead than these years, and
     # those that another one of the template leads to. An archive has a list of its months or days,
     # a calendar has links to the next and the last one, without end.
-    calendar_max: int = setting("TRAP_CALENDAR_MAX")
-    calendar_years: Sequence[int] = setting("TRAP_CALENDAR_YEARS")
+    calendar_max: int = config.setting("TRAP_CALENDAR_MAX")
+    calendar_years: Sequence[int] = config.setting("TRAP_CALENDAR_YEARS")
     # URLs with a query, per template.
-    template_max: int = setting("TRAP_TEMPLATE_MAX")
+    template_max: int = config.setting("TRAP_TEMPLATE_MAX")
     # Sets of parameter names per path.
-    combinations_max: int = setting("TRAP_COMBINATIONS_MAX")
+    combinations_max: int = config.setting("TRAP_COMBINATIONS_MAX")
     # URLs with four or more parameters, per path whatever their names.
-    filters_max: int = setting("TRAP_FILTERS_MAX")
+    filters_max: int = config.setting("TRAP_FILTERS_MAX")
     # URLs with a session id, per template.
-    sessions_max: int = setting("TRAP_SESSIONS_MAX")
+    sessions_max: int = config.setting("TRAP_SESSIONS_MAX")
     # Pages of a template after which half of them must be no duplicates.
-    duplicates_after: int = setting("TRAP_DUPLICATES_AFTER")
+    duplicates_after: int = config.setting("TRAP_DUPLICATES_AFTER")
 
 
 @dataclass(slots=True)
 class PageLinks:
-    """What one page's links have used up so far."""
+    """Links of one page, and how much of the limits they have used so far."""
 
     page_url: str
-    # Not a Counter: making one takes longer than a look at several links.
+    # Not a Counter: making one takes longer than checking several links.
     used: dict[str, int] = field(default_factory=dict)
-    # Links that fall under a cap, and count there if they are new: see `followed`.
+    # Links that fall under a limit, and count if they are new: see `followed`.
     capped: list[str] = field(default_factory=list)
 
 
 class Traps:
-    """Judges links, and remembers how many of each template were followed."""
+    """Check of links for traps, with counts of the links followed for each template."""
 
     def __init__(self, rules: TrapRules | None = None) -> None:
         self.rules = rules or TrapRules()
         limits = (self.rules.segment_repeats, self.rules.path_depth)
-        # Paths with no more segments, behind the two of "http://", cannot break a rule, nor can
-        # links of a page whose URL is no longer.
+        # Paths with no more slashes than this (two are those of "http://") cannot break a rule, nor
+        # can links of a page whose URL is no longer than this.
         segments = [limit for limit in limits if limit]
         self._harmless_slashes = min(segments) + 2 if segments else sys.maxsize
         self._harmless_length = self.rules.growth_length or sys.maxsize
@@ -91,25 +91,25 @@ class Traps:
         self._duplicates = Tally(_TEMPLATES_KEPT)
 
     def refuses(self, url: str, page: PageLinks, today: date) -> str | None:
-        """The reason not to follow a canonical URL that a page links to, or None."""
+        """Return the reason not to follow a canonical URL that a page links to, or None."""
         if (
             "?" not in url
             and url[-1] not in _ENDS_OF_DATES
             and len(page.page_url) <= self._harmless_length
             and url.count("/") <= self._harmless_slashes
         ):
-            # As most links are: no rule needs to be asked.
+            # True for most links: no rule needs to be checked.
             return None
         return self._reason(url, page, today)
 
     def followed(self, url: str, *, page_url: str, today: date) -> None:
-        """A URL that a page links to was new to the frontier: it counts from now on."""
+        """Count a URL that a page links to and that was new to the frontier."""
         if "?" in url or _dated(url, "") is not None:
             for _, key, _ in self._caps(url, page_url, today, ()):
                 self._followed.add(key)
 
     def fetched(self, url: str, *, duplicate: bool) -> None:
-        """A page was fetched; was it the duplicate of another?"""
+        """Count a fetched page, and whether it was the duplicate of another."""
         location, _, query = url.partition("?")
         if query:
             template = _template(location, query)
@@ -153,7 +153,7 @@ class Traps:
     def _caps(
         self, url: str, page_url: str, today: date, used: Container[str]
     ) -> list[tuple[str, str, int]]:
-        """The caps that a URL falls under: reason, key and number."""
+        """Return the limits that a URL falls under: reason, key and number."""
         rules = self.rules
         location, _, query = url.partition("?")
         shape = _shape(location)
@@ -191,12 +191,12 @@ def _path_reason(location: str, rules: TrapRules) -> str | None:
 
 
 def _extends(url: str, page_url: str) -> bool:
-    """Is it the page's own URL with more behind its path, or in its query?"""
+    """Does a URL extend the page's URL, in its path or its query?"""
     return url.partition("?")[0].startswith(page_url.partition("?")[0])
 
 
 def _dated(url: str, query: str) -> int | None:
-    """The year of a URL that is named after a date and nothing else."""
+    """Return the year of a URL that is named only after a date, or None."""
     if not query and not url.rstrip("/")[-1].isdigit():
         return None
     found = _DATE.search(url, url.index("/", 8))
@@ -206,7 +206,7 @@ def _dated(url: str, query: str) -> int | None:
 
 
 def _is_dated_alike(page_url: str, shape: str) -> bool:
-    """Is a page the index of a date too, with the same path but for its numbers and its end?"""
+    """Is a page an index of a date too, with the same path except for its numbers?"""
     location, _, query = page_url.partition("?")
     if _dated(page_url, query) is None:
         return False
@@ -214,13 +214,13 @@ def _is_dated_alike(page_url: str, shape: str) -> bool:
 
 
 def _template(location: str, query: str) -> str:
-    """Host, path with its numbers as 0, and the names of the parameters."""
+    """Return host, path with its numbers as 0, and the names of the parameters."""
     names = sorted({part.partition("=")[0] for part in query.split("&")})
     return f"{_shape(location)}?{'&'.join(names)}"
 
 
 def _shape(location: str) -> str:
-    """Host and path, with every number as 0."""
+    """Return host and path, with every number as 0."""
     path_at = location.index("/", 8)
     return location[location.index("//") + 2 : path_at] + _NUMBER.sub("0", location[path_at:])
 

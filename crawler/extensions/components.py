@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class Components:
-    """Extensions are loaded before the engine, with the settings as they are in the end."""
+    """Extension without work of its own: extensions are made before the engine reads components."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        components.keep(crawler.settings, components.OF_EVERY_SPIDER)
+        components.keep(crawler.settings, components.EVERY_SPIDER)
         return cls()

@@ -1,4 +1,4 @@
-"""URLs that wait outside the frontier: pushed by others to Redis, or spilled for want of room."""
+"""Take URLs into the frontier that wait outside it: pushed to Redis, or spilled to MongoDB."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from crawler.util.tasks import end
 
 logger = logging.getLogger(__name__)
 
-# A spill that did not answer is asked again after so long.
+# Seconds until a spill that did not answer is read again.
 _ASK_AGAIN_S = 5.0
 
 Add = Callable[[Sequence[Entry], str], Awaitable[Added]]
 
 
 class Intake:
-    """Takes in what waits outside: read, add, and only then remove."""
+    """Intake of pushed and spilled URLs: read, add, and only then remove them outside."""
 
     def __init__(
         self,
@@ -54,23 +54,23 @@ class Intake:
         self._health = health or mongo_health()
         self._writer = RetryingWriter(REFUSED_LINKS, is_closing, self._health, timeout_s=timeout_s)
         self._spill_timeout_s = timeout_s
-        # When the spill is worth a question, in monotonic seconds.
+        # When the spill may be read again, in monotonic seconds.
         self._ask_spill_at = 0.0
         self._count = count
         self._warned = False
         self._task: asyncio.Task[None] | None = None
 
     async def take_in(self) -> int:
-        """Take in some of what waits; 0 if surely nothing does that there is room for."""
+        """Take in some URLs; 0 if surely none waits that the frontier has room for."""
         return await self._take_pushed() + await self._take_spilled()
 
     def take_in_soon(self) -> None:
-        """The same in the background: a heart must not wait for a MongoDB that hangs."""
+        """Take in URLs in the background: the heartbeat must not wait for a MongoDB that hangs."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._take_in_quietly())
 
     async def close(self) -> None:
-        """Take in no more; what was not removed is known when it is taken in again."""
+        """Stop. URLs that were added but not removed are known when they are read again."""
         if self._task is not None:
             await end(self._task)
 
@@ -78,15 +78,15 @@ class Intake:
         try:
             await self.take_in()
         except (GaveUp, *RedisAway) as error:
-            logger.debug("No look at what waits outside: %s", error)
+            logger.debug("No URLs were taken in: %s", error)
         except Exception:
-            # The next beat asks again.
-            logger.exception("What waits outside the frontier could not be taken in")
+            # The next heartbeat tries again.
+            logger.exception("URLs that wait outside the frontier could not be taken in")
 
     async def keep(self, entries: Sequence[Entry | bytes], added: Added) -> Added:
-        """Keep those URLs that the frontier refused; without MongoDB they are only counted.
+        """Spill the URLs that the frontier refused; without MongoDB they are only counted.
 
-        Waits for a MongoDB that is away; NotStored if the crawl ends first.
+        Waits for a MongoDB that is away. Raises NotStored if the crawl ends first.
         """
         self._count("frontier/refused", added.refused)
         if self._spill is not None:
@@ -103,19 +103,19 @@ class Intake:
 
     async def _take_pushed(self) -> int:
         if not self._reader.may_force:
-            # Of several processes that read the same the second finds it known.
+            # If several processes read the same element, the second finds its URL known.
             return await self._take(await self._pushed.read())
         if not await self._pushed.read(1):
             return 0
         async with self._pushed.alone() as is_alone:
-            # Something waits, whoever takes it.
+            # An element waits, whichever process takes it.
             return await self._take(await self._pushed.read()) if is_alone else 1
 
     async def _take(self, elements: Sequence[bytes]) -> int:
         pushed = [one for raw in elements for one in self._reader.read(raw)]
         if entries := [one.entry for one in pushed if not one.forced]:
             added = await self._add(entries, "all")
-            # Those that are known may be another process's, which read the same elements.
+            # Known URLs may have been added by another process that read the same elements.
             self._count("seeds/pushed", added.new)
             if known := len(entries) - added.new:
                 logger.info(
@@ -123,7 +123,7 @@ class Intake:
                     "frontier forget, and -a recrawl=)",
                     *(self._pushed.key, known, len(entries)),
                 )
-        # Last: an error after it would have them added once more.
+        # Last: after an error they would be added once more.
         if forced := [one.entry for one in pushed if one.forced]:
             await self._add(forced, "force")
             self._count("seeds/pushed", len(forced))
@@ -138,7 +138,7 @@ class Intake:
         if monotonic() < self._ask_spill_at:
             return await self._may_wait_there()
         try:
-            # All of it, not each message: claims wait for this.
+            # For the whole operation, not each message: claims wait for it.
             with pymongo.timeout(self._spill_timeout_s):
                 entries = await self._spill.some(ADD_MAX)
             self._health.worked(SPILLED_URLS)
@@ -151,11 +151,11 @@ class Intake:
                 self._count("frontier/taken_in", len(taken))
         except PyMongoError as error:
             self._health.failed(SPILLED_URLS, error)
-            # Who waits for its answer claims nothing meanwhile.
+            # Claims wait for the answer, so do not ask again soon.
             self._ask_spill_at = monotonic() + _ASK_AGAIN_S
             return await self._may_wait_there()
         return len(taken)
 
     async def _may_wait_there(self) -> int:
-        """0 if surely nothing is spilled: what was never refused is not."""
+        """Return 0 if surely nothing is spilled, since nothing was ever refused."""
         return min(1, (await self._frontier.sizes()).refused)

@@ -1,4 +1,4 @@
-"""The generic spider: every response becomes one Page. Knows nothing of Redis."""
+"""Generic spider: every response becomes one Page. It knows nothing of Redis."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
+from crawler import config
 from crawler.config import components
-from crawler.config.values import url_rules, value
 from crawler.discovery import seeds
 from crawler.discovery.follow import SITEMAP_LEVELS, LinkFollower
 from crawler.discovery.priority import Facts
@@ -64,7 +64,8 @@ class WebSpider(Spider):
         "HTTPERROR_ALLOW_ALL": True,
     }
 
-    # What `extract` gets. Selectors of others, as JSON, raise errors; add TextResponse to get them.
+    # Responses passed to `extract`. Selectors fail on others, such as JSON; add TextResponse to get
+    # them all.
     extracted_types: tuple[type[Response], ...] = (HtmlResponse, XmlResponse)
 
     # Redirects must keep to the crawl's scope too.
@@ -73,13 +74,13 @@ class WebSpider(Spider):
     def __init__(self, **arguments: Any) -> None:
         super().__init__()
         if domains := getattr(self, "allowed_domains", None):
-            # As other spiders have them, in their class.
+            # Declared on the class, as other spiders do.
             arguments.setdefault("allowed_domains", " ".join(domains))
         self.arguments = read(arguments)
         # Parsed when the crawl's rules for URLs are known: see from_crawler.
         self.seeds: list[Spelling | str] = []
         self.sitemaps: dict[str, str] = {}
-        # Those the user gave; the others stay as the crawl has them.
+        # Only those that the user gave; for the others the crawl's values hold.
         self.options = self.arguments.options
         self.crawl = self.arguments.crawl
         self.urls = DEFAULT
@@ -90,14 +91,14 @@ class WebSpider(Spider):
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
         super().update_settings(settings)
-        components.keep(settings, components.OF_THE_GENERIC_SPIDER)
+        components.keep(settings, components.GENERIC_SPIDER)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         settings = crawler.settings
         if "MAX_OUTLINKS" not in settings:
-            # Add-ons come too late for a spider, and leave its pipelines to the project.
+            # An add-on is applied too late for a spider, and does not set pipelines.
             raise ConfigurationError(
                 f"The spider {spider.name!r} is a WebSpider and needs all settings of its project; "
                 "begin yours with: from crawler.settings import *"
@@ -107,26 +108,26 @@ class WebSpider(Spider):
         if spider.arguments.max_time_s:
             settings.set("CLOSESPIDER_TIMEOUT", spider.arguments.max_time_s, "cmdline")
         if settings.getint("DEPTH_LIMIT"):
-            # Scrapy's own way with it does not see the links of pages.
+            # Scrapy's own middleware does not see the links of pages.
             spider.options = {"max_depth": settings.getint("DEPTH_LIMIT"), **spider.options}
-        if value(settings, "FOLLOW_SITEMAPS"):
+        if config.value(settings, "FOLLOW_SITEMAPS"):
             crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
-        spider.urls = Urls(url_rules(settings))
+        spider.urls = Urls(config.url_rules(settings))
         if spider.arguments.seeds is not None:
             spider.seeds = seeds.parse(spider.arguments.seeds, spider.urls)
         if spider.arguments.sitemaps is not None:
             spider.sitemaps = seeds.parse_sitemaps(spider.arguments.sitemaps, spider.urls)
         spider.robots_name = robots_name(settings)
-        spider.obey_noindex = value(settings, "OBEY_NOINDEX")
-        max_links = value(settings, "MAX_OUTLINKS")
+        spider.obey_noindex = config.value(settings, "OBEY_NOINDEX")
+        max_links = config.value(settings, "MAX_OUTLINKS")
         html = HtmlReader(
             max_links=max_links,
             urls=spider.urls,
-            obey_nofollow=value(settings, "OBEY_NOFOLLOW"),
-            media=value(settings, "FOLLOW_MEDIA"),
-            anchors=value(settings, "KEEP_ANCHORS"),
+            obey_nofollow=config.value(settings, "OBEY_NOFOLLOW"),
+            media=config.value(settings, "FOLLOW_MEDIA"),
+            anchors=config.value(settings, "KEEP_ANCHORS"),
             crawler_name=spider.robots_name,
-            unread=[name.strip().lower() for name in value(settings, "TEXT_WITHOUT")],
+            unread=[name.strip().lower() for name in config.value(settings, "TEXT_WITHOUT")],
             blocks=_may_compare(settings),
         )
         spider.reader = DocumentReader(html, max_links=max_links, urls=spider.urls)
@@ -137,7 +138,7 @@ class WebSpider(Spider):
         return Scheduler.of(self.crawler)
 
     async def start(self) -> AsyncIterator[Any]:
-        """Put the seeds into the frontier, by batches that it has acknowledged."""
+        """Add the seeds to the frontier, batch by batch."""
         try:
             if self.sitemaps:
                 await self._add_sitemaps()
@@ -145,7 +146,7 @@ class WebSpider(Spider):
                 await self._plant_all()
                 self._check_planted()
         except NotStored as error:
-            # The next start adds the rest of them.
+            # The next start adds the rest.
             logger.error("Not all seeds are added: %s", error)
             raise CloseSpider(REDIS_LOST) from error
         if not self.seeds and not self.sitemaps:
@@ -191,7 +192,7 @@ class WebSpider(Spider):
         scheduler.known_starts.add(known=known, new=added.new)
 
     def _check_planted(self) -> None:
-        """Seeds were given: a run that finds none among them is a mistake, not a success."""
+        """Close the crawl with an error if the given seeds had no URL."""
         stats = self.crawler.stats
         rejected = stats.get_value("seeds/rejected", 0)
         if rejected > _BAD_SEEDS_SHOWN:
@@ -212,7 +213,7 @@ class WebSpider(Spider):
             raise CloseSpider(NO_SEEDS)
 
     async def parse(self, response: Response) -> AsyncIterator[Page]:
-        """One response, one page."""
+        """Make the page of a response."""
         page = page_of(response)
         asked = asked_by_headers(response, self.robots_name)
         is_noindex = asked.noindex
@@ -220,7 +221,7 @@ class WebSpider(Spider):
             if is_light(page.body):
                 document = self._read(page, nofollow=asked.nofollow)
             else:
-                # The parser lets others run meanwhile.
+                # The parser releases the GIL.
                 document = await to_thread(self._read, page, nofollow=asked.nofollow)
             page.charset = document.charset
             page.title = document.title
@@ -245,7 +246,7 @@ class WebSpider(Spider):
     async def parse_sitemap(
         self, response: Response, *, site: str, level: int
     ) -> AsyncIterator[Page]:
-        """A sitemap is no page: its URLs go to the frontier, at the depth of links of a seed."""
+        """Add the URLs of a sitemap to the frontier, at depth 1. A sitemap makes no page."""
         stats = self.crawler.stats
         lease: Lease | None = response.meta.get(LEASE)
         recrawls = self._scheduler.recrawls
@@ -256,19 +257,19 @@ class WebSpider(Spider):
                 stats.inc_value("sitemaps/unchanged")
             else:
                 stats.inc_value("sitemaps/missing")
-                self._tell_of_given(site, f"is not there (status {response.status})")
+                self._warn_if_given(site, f"is not there (status {response.status})")
             return
         parse = partial(sitemap.read, response.body, response.url, self.urls)
         found = parse() if len(response.body) < _SITEMAP_INLINE_BYTES else await to_thread(parse)
         stats.inc_value("sitemaps/read")
         stats.inc_value("sitemaps/urls", len(found.pages))
         if not found.pages and not found.sitemaps:
-            self._tell_of_given(site, "has no URLs in it")
+            self._warn_if_given(site, "has no URLs in it")
         if found.cut:
             stats.inc_value("sitemaps/cut")
             logger.debug("%s could be read in part only", response.url)
         since = datetime.now(UTC) - _FRESH
-        # Batch by batch: a full sitemap at once would hold up all else for a fifth of a second.
+        # Batch by batch: a full sitemap at once would block the event loop for 0.2 s.
         for at in range(0, len(found.pages), ADD_MAX):
             pages = found.pages[at : at + ADD_MAX]
             await self._follower.follow(
@@ -288,13 +289,13 @@ class WebSpider(Spider):
         for page in nothing:
             yield page  # an async generator, as `parse` is
 
-    def _tell_of_given(self, site: str, what: str) -> None:
-        """Of a sitemap that the user named; sites are free to name others that are not there."""
+    def _warn_if_given(self, site: str, what: str) -> None:
+        """Warn about a sitemap that the user named. Those that sites name may be missing."""
         if site in self.sitemaps:
             logger.warning("sitemaps: %s %s", site, what)
 
     async def robots_parsed(self, robotparser: Any, request: Request) -> None:
-        """A robots.txt was fetched: go on with the sitemaps that it names."""
+        """Add the sitemaps that a robots.txt names."""
         named = [self.urls.spelling(url) for url in getattr(robotparser, "sitemaps", ())]
         if named and self._scheduler.options_watcher.options.follow:
             site = f"{authority_of(request.url)}/"
@@ -302,7 +303,7 @@ class WebSpider(Spider):
             for found in named:
                 if not isinstance(found, Rejected):
                     written.setdefault(*found)
-            # The process ends without Redis: whoever gets its leases meets the rules anew.
+            # Without Redis the process ends; whoever gets its leases reads these rules again.
             with suppress(NotStored):
                 await self._follower.add_sitemaps(written, site=site, level=0, written=written)
 

@@ -45,7 +45,7 @@ def test_values_from_a_command_line_are_taken(name: str, value: str) -> None:
         ("DELAY_MIN", "abc", "a number"),
         ("DELAY_MIN", "-1", "a number, 0 or more"),
         ("DELAY_MIN", "nan", "a number"),
-        ("LEASE_TTL", "inf", "a number"),
+        ("LEASE_TTL", "inf", "0.5 seconds or more"),
         ("DELAY_MIN", "", "a number"),
         ("RETRY_TIMES", "1.5", "a whole number"),
         ("RETRY_TIMES", "-1", "a whole number, 0 or more"),
@@ -108,8 +108,8 @@ def test_what_would_fail_later_is_told_at_once(name: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ({"REDIS_TIMEOUT": "0"}, "REDIS_TIMEOUT is '0'; give a number, more than 0"),
-        ({"MONGO_TIMEOUT": "0"}, "MONGO_TIMEOUT is '0'; give a number, more than 0"),
+        ({"REDIS_TIMEOUT": "0"}, "REDIS_TIMEOUT is '0'; give seconds, more than 0"),
+        ({"MONGO_TIMEOUT": "0"}, "MONGO_TIMEOUT is '0'; give seconds, more than 0"),
         (
             {"REDIS_TIMEOUT": "10"},
             "REDIS_TIMEOUT is 10 and LEASE_TTL 30: a connection that goes silent would cost",
@@ -136,5 +136,5 @@ def test_the_time_limit_of_redis_follows_the_one_of_leases() -> None:
 
 
 def test_leases_that_would_end_at_once_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"LEASE_TTL is '0'; give a number, 0.5 or more"):
+    with pytest.raises(ConfigurationError, match=r"LEASE_TTL is '0'; give 0.5 seconds or more"):
         _validate.check(settings_with(LEASE_TTL="0"))

@@ -305,7 +305,7 @@ async def test_a_page_is_one_link_to_each_host_that_it_may_lead_to(
         # Nothing is followed to these.
         *("http://files.test/a.zip", "http://trap.test/a/a/a"),
     )
-    assert {host: inbound for host, (_, inbound) in found.hosts.take_untold(99).items()} == {
+    assert {host: inbound for host, (_, inbound) in found.hosts.take_unsent(99).items()} == {
         "new.test": 1,
         "known.test": 1,
         "sub.h.test": 0,

@@ -3,8 +3,7 @@
 import pytest
 from scrapy.settings import Settings
 
-from crawler import settings
-from crawler.config.values import url_rules
+from crawler import config, settings
 from crawler.errors import ConfigurationError
 from crawler.urls import Rejected, UrlRules, Urls, canonical, dropped_parameters
 from crawler.urls.canonical import Parameters
@@ -16,7 +15,7 @@ def urls_with(**values: object) -> Urls:
     found = Settings()
     found.setmodule(settings)
     found.setdict(values)
-    return Urls(url_rules(found))
+    return Urls(config.url_rules(found))
 
 
 @pytest.mark.parametrize(
