@@ -17,6 +17,7 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider
 from scrapy.utils.defer import deferred_from_coro
 
+from crawler import config
 from crawler import settings as ours
 from crawler.config.values import crawl_name, fill, url_rules, value
 from crawler.discovery.follow import LinkFollower, scorer
@@ -41,7 +42,7 @@ from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
 from crawler.scheduling.retry_policy import Bury, RetryPolicy
-from crawler.servers.connections import Servers, mongo_limit_s
+from crawler.servers.connections import Servers
 from crawler.servers.health import redis_health, shared_mongo_health
 from crawler.servers.redis.checks import required
 from crawler.servers.redis.settings import (
@@ -272,7 +273,7 @@ class Scheduler(BaseScheduler):
         self._intake = Intake(
             *(self.frontier, pushed, reader, self.adder.add, spill),
             health=self._mongo_health,
-            timeout_s=mongo_limit_s(crawler.settings),
+            timeout_s=config.value(crawler.settings, "MONGO_TIMEOUT"),
             count=self.count,
             is_closing=lambda: Engine.is_closing(crawler),
         )

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
+from crawler import config
 from crawler.dns import addresses
 from crawler.dns.addresses import is_address, literal
 from crawler.dns.cache import DnsCache
@@ -47,16 +48,16 @@ class Resolver:
         assert crawler.stats is not None
         count = crawler.stats.inc_value
         lookup = Lookup(
-            settings.getlist("DNS_SERVERS"), lifetime_s=settings.getfloat("DNS_TIMEOUT")
+            config.value(settings, "DNS_SERVERS"), lifetime_s=settings.getfloat("DNS_TIMEOUT")
         )
         cache = DnsCache(
             lookup,
             size=settings.getint("DNSCACHE_SIZE"),
-            min_ttl_s=settings.getfloat("DNS_TTL_MIN"),
-            max_ttl_s=settings.getfloat("DNS_TTL_MAX"),
+            min_ttl_s=config.value(settings, "DNS_TTL_MIN"),
+            max_ttl_s=config.value(settings, "DNS_TTL_MAX"),
             count=count,
         )
-        return cls(settings.getdict("DNS_OVERRIDES"), cache, count)
+        return cls(config.value(settings, "DNS_OVERRIDES"), cache, count)
 
     def knows(self, host: str) -> bool:
         """Return whether `look_up` would return at once."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.utils._download_handlers import normalize_bind_address
 from scrapy.utils.ssl import _make_ssl_context
 
+from crawler import config
 from crawler.dns.resolver import Resolver
 from crawler.download.address_guard import Guard
 from crawler.download.errors import StoppedTooLong
@@ -41,7 +42,7 @@ class HttpClient:
 
     def __init__(self, settings: BaseSettings, resolver: Resolver, guard: Guard) -> None:
         hosts_max = Connections.from_settings(settings).within(limits()[0]).kept
-        keep_s = settings.getfloat("DOWNLOAD_KEEPALIVE")
+        keep_s = config.value(settings, "DOWNLOAD_KEEPALIVE")
         make_tls = partial(_make_ssl_context, settings)
         self.guard = guard
         self.pool = Pool(hosts_max=hosts_max, keep_s=keep_s)
@@ -63,7 +64,7 @@ class HttpClient:
     def _from_crawler(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
         assert crawler.stats is not None
-        guard = Guard(settings.getlist("ALLOW_NETWORKS"), crawler.stats.inc_value)
+        guard = Guard(config.value(settings, "ALLOW_NETWORKS"), crawler.stats.inc_value)
         return cls(settings, Resolver.of(crawler), guard)
 
     async def leave(self) -> None:

@@ -18,6 +18,7 @@ from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 from scrapy.utils._download_handlers import check_stop_download, get_warnsize_msg
 
+from crawler import config
 from crawler.download.errors import TooBig
 from crawler.util.request_meta import LEASE
 
@@ -56,7 +57,7 @@ class DownloadLimits:
             crawler,
             max_bytes=settings.getint("DOWNLOAD_MAXSIZE"),
             warn_bytes=settings.getint("DOWNLOAD_WARNSIZE"),
-            types=AcceptedTypes(settings.getlist("ACCEPT_TYPES")),
+            types=AcceptedTypes(config.value(settings, "ACCEPT_TYPES")),
         )
 
     def count(self, name: str) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pymongo.errors import PyMongoError
 from scrapy import signals
 
+from crawler import config
 from crawler.frontier import Sizes
 from crawler.items import Page
 from crawler.monitoring.console.screen import Screen
@@ -122,8 +123,10 @@ class Progress:
             logger.info("%s", text.plain.strip("\n"), extra={FIGURES: figures})
         elif self._screen.mode != "off":
             self._screen.say(text, figures)
-        if settings["SUMMARY_FILE"]:
-            await asyncio.to_thread(write_summary, Path(settings["SUMMARY_FILE"]), summary)
+        if config.value(settings, "SUMMARY_FILE"):
+            await asyncio.to_thread(
+                write_summary, Path(config.value(settings, "SUMMARY_FILE")), summary
+            )
 
     async def _summary(self, reason: str) -> Summary:
         scheduler, settings = Scheduler.of(self._crawler), self._crawler.settings
@@ -140,7 +143,7 @@ class Progress:
             waits_s=scheduler.leases.completion.waits_s,
             frontier_at=frontier_at(settings, scheduler.crawl),
             pages_at=pages_at(settings),
-            has_store=settings["PAGES_STORE"] != "none",
+            has_store=config.value(settings, "PAGES_STORE") != "none",
             commands=next_commands(
                 settings,
                 crawl=scheduler.crawl,
@@ -154,10 +157,12 @@ class Progress:
         """Return the URL of a page that an earlier run stored."""
         settings = self._crawler.settings
         none_yet = self._sizes is not None and not self._sizes.pages
-        if settings["PAGES_STORE"] == "none" or none_yet:
+        if config.value(settings, "PAGES_STORE") == "none" or none_yet:
             return None
         with suppress(PyMongoError):
-            database = (await Servers.of(self._crawler).mongo())[settings["MONGO_DATABASE"]]
+            database = (await Servers.of(self._crawler).mongo())[
+                config.value(settings, "MONGO_DATABASE")
+            ]
             content = await database["pages_content"].find_one({}, {"page_id": True})
             if content is not None:
                 wanted = {"url_hash": content["page_id"]}

@@ -18,6 +18,7 @@ from scrapy import Request, signals
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import load_object
 
+from crawler import config
 from crawler.dns.errors import DnsFailed
 from crawler.dns.prefetch import DnsPrefetch
 from crawler.dns.resolver import BoundedLookup, Resolver
@@ -57,7 +58,7 @@ class Dns:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        middleware = cls(crawler, retry_wait_s=crawler.settings.getfloat("DNS_RETRY_WAIT"))
+        middleware = cls(crawler, retry_wait_s=config.value(crawler.settings, "DNS_RETRY_WAIT"))
         crawler.signals.connect(middleware._spider_opened, signals.spider_opened)
         crawler.signals.connect(middleware._engine_stopped, signals.engine_stopped)
         return middleware

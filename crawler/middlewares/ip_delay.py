@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.httpobj import urlparse_cached
 
+from crawler import config
 from crawler.politeness.ip_clock import IpClock
 from crawler.scheduler import Scheduler
 from crawler.util.request_meta import LEASE
@@ -31,7 +32,7 @@ class IpDelay:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        if not crawler.settings.getfloat("IP_DELAY"):
+        if not config.value(crawler.settings, "IP_DELAY"):
             raise NotConfigured
         return cls(crawler)
 

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
 
+from crawler import config
 from crawler.dedup.boilerplate import Boilerplate
 from crawler.dedup.index import Content, ContentIndex, NotCompared
-from crawler.dedup.layout import MAX_DISTANCE
 from crawler.dedup.simhash import SHINGLE, hashes_of, simhash, words_of
-from crawler.errors import ConfigurationError
 from crawler.frontier.shards import tags
 from crawler.items import Page
 from crawler.scheduler import Scheduler
@@ -56,20 +55,12 @@ class Duplicates:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
-        max_distance = settings.getint("NEAR_DISTANCE")
-        if not 0 <= max_distance <= MAX_DISTANCE:
-            raise ConfigurationError(
-                f"NEAR_DISTANCE is {max_distance}; give a number from 0 to {MAX_DISTANCE}."
-            )
-        made_for = settings.getint("NEAR_PAGES")
-        if made_for < 1:
-            raise ConfigurationError(f"NEAR_PAGES is {made_for}; set it to 1 or more.")
         duplicates = cls(
             crawler,
-            max_distance=max_distance,
+            max_distance=config.value(settings, "NEAR_DISTANCE"),
             # Texts shorter than a shingle would all be equal.
-            min_words=max(settings.getint("NEAR_MIN_WORDS"), SHINGLE),
-            made_for=made_for,
+            min_words=max(config.value(settings, "NEAR_MIN_WORDS"), SHINGLE),
+            made_for=config.value(settings, "NEAR_PAGES"),
         )
         crawler.signals.connect(duplicates.remember, signals.item_scraped)
         crawler.signals.connect(duplicates.forget_pending, signals.item_dropped)

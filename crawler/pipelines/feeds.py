@@ -17,6 +17,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage, StdoutFeedStorage
 from w3lib.url import file_uri_to_path
 
+from crawler import config
 from crawler.errors import ConfigurationError, NotStored
 from crawler.scheduling.connect import PROCESS
 from crawler.scheduling.engine import Engine
@@ -54,7 +55,9 @@ class Feeds:
                 )
             raise NotConfigured
         later = [uri for uri in exporter.feeds if _is_written_late(exporter, uri)]
-        is_only_place = settings["PAGES_STORE"] == "none" and not has_pipelines_of_others(settings)
+        is_only_place = config.value(
+            settings, "PAGES_STORE"
+        ) == "none" and not has_pipelines_of_others(settings)
         if later and is_only_place:
             raise ConfigurationError(
                 f"The feed {_shown(later)} is whole only when the crawl or a batch ends "

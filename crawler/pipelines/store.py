@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.exceptions import NotConfigured
 
-from crawler.errors import ConfigurationError
+from crawler import config
 from crawler.items import Page
 from crawler.pipelines.feeds import has_pipelines_of_others
 from crawler.scheduler import Scheduler
 from crawler.scheduling.engine import Engine
-from crawler.servers.connections import Servers, mongo_limit_s
+from crawler.servers.connections import Servers
 from crawler.servers.health import PAGES, shared_mongo_health
-from crawler.storage.mongo.documents import CODECS
 from crawler.storage.mongo.sink import MongoSink, write_concern
 from crawler.storage.retry import RetryingWriter
 from crawler.storage.stats import StoreStats
@@ -43,21 +42,21 @@ class Store:
         self._stats = StoreStats(crawler.stats)
         retrying_writer = RetryingWriter(
             *(PAGES, self._is_closing, shared_mongo_health(crawler)),
-            timeout_s=mongo_limit_s(settings),
+            timeout_s=config.value(settings, "MONGO_TIMEOUT"),
             on_failure=self._stats.failed,
             on_change=self._breaker_changed,
         )
         commit = {
-            "batch_max": settings.getint("STORE_BATCH_MAX"),
-            "batch_max_bytes": settings.getint("STORE_BATCH_MAX_BYTES"),
-            "linger_s": settings.getfloat("STORE_LINGER"),
+            "batch_max": config.value(settings, "STORE_BATCH_MAX"),
+            "batch_max_bytes": config.value(settings, "STORE_BATCH_MAX_BYTES"),
+            "linger_s": config.value(settings, "STORE_LINGER"),
         }
         self._sink = MongoSink(codec, retrying_writer, self._stats, commit)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
-        store, codec = settings["PAGES_STORE"], settings["PAGES_CODEC"]
+        store, codec = config.value(settings, "PAGES_STORE"), config.value(settings, "PAGES_CODEC")
         if store == "none":
             has_feed = settings["FEEDS"] or settings["FEED_URI"]
             if not has_feed and not has_pipelines_of_others(settings):
@@ -66,18 +65,14 @@ class Store:
                     "nowhere. To write them to a file: -O pages.jsonl"
                 )
             raise NotConfigured
-        if store != "mongo":
-            raise ConfigurationError(f"PAGES_STORE is {store!r}; set it to mongo or none.")
-        if codec not in CODECS:
-            raise ConfigurationError(f"PAGES_CODEC is {codec!r}; use one of {', '.join(CODECS)}.")
-        write_concern(settings.getdict("STORE_WRITE_CONCERN"))
+        write_concern(config.value(settings, "STORE_WRITE_CONCERN"))
         return cls(crawler, codec)
 
     async def open_spider(self) -> None:
         settings = self._crawler.settings
         client = await Servers.of(self._crawler).mongo()
-        concern = settings.getdict("STORE_WRITE_CONCERN")
-        await self._sink.open(client, settings["MONGO_DATABASE"], concern)
+        concern = config.value(settings, "STORE_WRITE_CONCERN")
+        await self._sink.open(client, config.value(settings, "MONGO_DATABASE"), concern)
         scheduler = getattr(self._crawler.engine, "scheduler", None)
         if isinstance(scheduler, Scheduler):
             self._scheduler = scheduler

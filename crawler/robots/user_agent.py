@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.settings import default_settings
 
+from crawler import config
 from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.robots.rules import robots_name
@@ -26,7 +27,7 @@ def check_user_agent(settings: BaseSettings) -> None:
     """Make sure that site owners can reach whoever runs the crawl, or warn that they cannot."""
     user_agent = settings["USER_AGENT"] or ""
     is_default = user_agent in (ours.USER_AGENT, default_settings.USER_AGENT)
-    if settings.getbool("REQUIRE_CONTACT") and (is_default or not has_contact(user_agent)):
+    if config.value(settings, "REQUIRE_CONTACT") and (is_default or not has_contact(user_agent)):
         raise ConfigurationError(
             f"USER_AGENT is {user_agent!r}; with REQUIRE_CONTACT it must be your own and have a "
             "URL or an e-mail address, as in 'mybot/1.0 (+https://example.com/bot)'."

@@ -18,6 +18,7 @@ from pymongo.errors import ConfigurationError as MongoConfigurationError
 from pymongo.errors import InvalidURI, OperationFailure, PyMongoError
 from scrapy import signals
 
+from crawler import config
 from crawler import settings as ours
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.servers.embedded import EmbeddedServers
@@ -78,13 +79,13 @@ class Servers:
     def from_settings(cls, settings: BaseSettings, *, mongo_timeout_s: float | None = None) -> Self:
         """Read the settings; `mongo_timeout_s` replaces MONGO_TIMEOUT."""
         return cls(
-            Path(settings["CRAWL_DIR"]),
+            Path(config.value(settings, "CRAWL_DIR")),
             redis_url=redis_url(settings),
-            redis_params=settings.getdict("REDIS_PARAMS"),
-            mongo_uri=settings["MONGO_URI"],
+            redis_params=config.value(settings, "REDIS_PARAMS"),
+            mongo_uri=config.value(settings, "MONGO_URI"),
             redis_timeout_s=redis_limit_s(settings),
-            mongo_timeout_s=mongo_timeout_s or mongo_limit_s(settings),
-            require_persistence=settings.getbool("REQUIRE_PERSISTENCE"),
+            mongo_timeout_s=mongo_timeout_s or config.value(settings, "MONGO_TIMEOUT"),
+            require_persistence=config.value(settings, "REQUIRE_PERSISTENCE"),
         )
 
     @classmethod
@@ -94,7 +95,7 @@ class Servers:
             # Here, since commands check the server before the crawl begins.
             logger.info(
                 "No REDIS_URL: the frontier is in an embedded server, in %s",
-                crawler.settings["CRAWL_DIR"],
+                config.value(crawler.settings, "CRAWL_DIR"),
             )
         servers._log_unused_limits()  # noqa: SLF001 - of this class
         crawler.signals.connect(servers.close, signals.engine_stopped)

@@ -20,6 +20,16 @@ LUA = sorted((CRAWLER / "frontier" / "lua").glob("*.lua"))
 # Who may speak to Redis. Others may name its types, and get a connection from Servers.
 REDIS = ("servers/redis/", "servers/embedded/", "frontier/", "dedup/")
 SETTING = re.compile(r"[A-Z][A-Z0-9_]+")
+# `settings["NAME"]`, `self._crawler.settings.getint("NAME")`
+DIRECT = re.compile(
+    r"""settings(?:\[["']([A-Z][A-Z0-9_]+)["']\]|\.(?:get|pop)\w*\(["']([A-Z][A-Z0-9_]+)["'])"""
+)
+# Below config, or about where settings come from. Commands check all settings before they start, so
+# what serves them, and the views, may read a value without a second check.
+UNCHECKED = (
+    *("config/", "addon.py", "util/", "scheduling/options.py"),
+    *("commands/", "admin/", "monitoring/", "extensions/admin.py", "extensions/monitoring.py"),
+)
 
 
 def name_of(path: Path) -> str:
@@ -61,29 +71,13 @@ def test_only_few_modules_speak_to_redis(path: Path) -> None:
         assert "redis" not in packages(path)
 
 
-def is_settings(node: ast.expr) -> bool:
-    """Is this `settings`, `crawler.settings`, `self._crawler.settings`?"""
-    return ast.unparse(node).rpartition(".")[2] in ("settings", "_settings")
-
-
 def settings_read(path: Path) -> set[str]:
-    """Names of the settings that a file reads."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        key: ast.expr | None = None
-        if isinstance(node, ast.Subscript) and is_settings(node.value):
-            key = node.slice
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr.startswith(("get", "pop"))
-            and is_settings(node.func.value)
-            and node.args
-        ):
-            key = node.args[0]
-        if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            found.add(key.value)
-    return found
+    """Names of the settings that a file reads with Scrapy's getters."""
+    return {
+        name
+        for match in DIRECT.finditer(path.read_text(encoding="utf-8"))
+        if (name := match[1] or match[2])
+    }
 
 
 def texts(path: Path) -> set[str]:
@@ -107,6 +101,12 @@ SCRAPYS = {name for name in dir(default_settings) if SETTING.fullmatch(name)}
 )
 def test_a_setting_that_is_read_is_declared(path: Path) -> None:
     assert settings_read(path) <= DECLARED | SCRAPYS
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_components_read_settings_of_our_own_through_config(path: Path) -> None:
+    if not name_of(path).startswith(UNCHECKED):
+        assert settings_read(path) <= SCRAPYS
 
 
 def test_a_setting_of_our_own_is_read_somewhere() -> None:

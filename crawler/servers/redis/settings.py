@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from crawler import config
 from crawler.errors import ConfigurationError
 from crawler.util.secrets import without_secrets
 
@@ -30,27 +31,27 @@ def redis_url(settings: BaseSettings) -> str | None:
 
     REDIS_PARAMS may have the same values by the names in ADDRESS. None means an embedded server.
     """
-    if settings["REDIS_URL"]:
-        return str(settings["REDIS_URL"])
-    params = settings.getdict("REDIS_PARAMS")
+    if config.value(settings, "REDIS_URL"):
+        return str(config.value(settings, "REDIS_URL"))
+    params = config.value(settings, "REDIS_PARAMS")
     given = [settings[name] for name in _ADDRESS] + [params.get(name) for name in ADDRESS]
     if all(value in (None, "") for value in given):
         return None
-    host = str(settings["REDIS_HOST"] or params.get("host") or "localhost")
+    host = str(config.value(settings, "REDIS_HOST") or params.get("host") or "localhost")
     if "/" in host or host.count(":") == 1:
         raise ConfigurationError(
             f"REDIS_HOST is {without_secrets(host)!r}; give the name of a host. Its port goes to "
             "REDIS_PORT, a URL to REDIS_URL."
         )
-    port = _number("REDIS_PORT", settings["REDIS_PORT"], params.get("port", _PORT))
-    database = _number("REDIS_DB", settings["REDIS_DB"], params.get("db", 0))
+    port = _number("REDIS_PORT", config.value(settings, "REDIS_PORT"), params.get("port", _PORT))
+    database = _number("REDIS_DB", config.value(settings, "REDIS_DB"), params.get("db", 0))
     return f"redis://{f'[{host}]' if ':' in host else host}:{port}/{database}"
 
 
 def start_urls_key(settings: BaseSettings, spider: object) -> str:
     """Return the key to which seeds of this spider are pushed: its `redis_key`, or the setting."""
     own = getattr(spider, "redis_key", None)
-    pattern = str(own or settings["REDIS_START_URLS_KEY"])
+    pattern = str(own or config.value(settings, "REDIS_START_URLS_KEY"))
     if "%" in pattern.replace(_NAME, ""):
         whose = "redis_key of the spider" if own else "REDIS_START_URLS_KEY"
         raise ConfigurationError(
