@@ -21,7 +21,7 @@ from crawler import config
 from crawler import settings as ours
 from crawler.config.values import crawl_name, fill, url_rules, value
 from crawler.discovery.follow import LinkFollower, scorer
-from crawler.discovery.pushed import reader_for
+from crawler.discovery.pushed import PushedReader
 from crawler.discovery.scope import skipped_extensions
 from crawler.discovery.traps import TrapRules, Traps
 from crawler.errors import ConfigurationError
@@ -269,7 +269,7 @@ class Scheduler(BaseScheduler):
         await self.frontier.create()
         self._control = await CrawlControl.open(redis, self.crawl, self.urls)
         self.urls = self._control.urls
-        reader = reader_for(spider, pushed.key, self.entry_of, self.urls)
+        reader = PushedReader.from_spider(spider, pushed.key, self.entry_of, self.urls)
         self._intake = Intake(
             *(self.frontier, pushed, reader, self.adder.add, spill),
             health=self._mongo_health,

@@ -110,7 +110,11 @@ class LinkFollower:
                 for url in some
                 if given or self._takes_sitemap(url, site)
             ]
-            known += await self._add_sitemaps(entries, given=given)
+            if entries:
+                added = await self._scheduler().add(entries, "all" if given else "new")
+                self._count("sitemaps/added", added.new)
+                new = {entry.id for entry in added.new_of(entries)}
+                known += [entry.url for entry in entries if entry.id not in new]
         return known
 
     # -------------------------------------------------------------------------------------------
@@ -120,14 +124,6 @@ class LinkFollower:
         if reason is not None:
             self._count(f"sitemaps/refused/{reason}")
         return reason is None
-
-    async def _add_sitemaps(self, entries: Sequence[Entry], *, given: bool) -> list[str]:
-        if not entries:
-            return []
-        added = await self._scheduler().add(entries, "all" if given else "new")
-        self._count("sitemaps/added", added.new)
-        new = {entry.id for entry in added.new_of(entries)}
-        return [entry.url for entry in entries if entry.id not in new]
 
     async def _follow(self, urls: Sequence[str], source: Source) -> None:
         scheduler = self._scheduler()

@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from scrapy import FormRequest, Request
 
@@ -36,60 +36,24 @@ class Pushed(NamedTuple):
     forced: bool = False
 
 
-class PushedReader(Protocol):
-    """Reader of pushed elements. It logs and skips those that it cannot read."""
-
-    # May elements ask for known URLs? Then only one process may take each element.
-    may_force: bool
-
-    def read(self, raw: bytes) -> list[Pushed]: ...
-
-
-def reader_for(spider: Spider, key: str, entry_of: EntryOf, urls: Urls) -> PushedReader:
-    """Return the reader for a spider's elements."""
-    if getattr(spider, "is_scoped", False):
-        return UrlReader(key, urls)
-    has_filter = bool(getattr(spider, "allowed_domains", None))
-    make = getattr(spider, "make_request_from_data", None)
-    return RequestReader(key, urls, entry_of, make, has_filter=has_filter)
-
-
-class UrlReader:
-    """Reader for the generic spider."""
-
-    may_force = False
-
-    def __init__(self, key: str, urls: Urls = DEFAULT) -> None:
-        self._key = key
-        self._urls = urls
-        self._warned = False
-
-    def read(self, raw: bytes) -> list[Pushed]:
-        found = parse_url(raw, self._urls)
-        if isinstance(found, Rejected):
-            _log_skipped(self._key, raw, why(found.reason))
-            return []
-        if not self._warned and (more := _beside_url(raw)):
-            self._warned = True
-            logger.warning(
-                "%s: of JSON only the url is taken, and fetched by GET; left out: %s",
-                *(self._key, shown(", ".join(sorted(more)))),
-            )
-        return [Pushed(found)]
-
-
-class RequestReader:
-    """Reader for other spiders; with `has_filter` their requests pass Scrapy's offsite filter."""
+class PushedReader:
+    """Reader of the elements pushed for one spider. It logs and skips those that it cannot read."""
 
     def __init__(
         self,
         key: str,
-        urls: Urls,
-        entry_of: EntryOf,
+        urls: Urls = DEFAULT,
+        entry_of: EntryOf | None = None,
         make: Callable[[bytes], Any] | None = None,
         *,
         has_filter: bool = False,
     ) -> None:
+        """Without `entry_of` an element is a URL and nothing more, as for the generic spider.
+
+        `make` is the spider's own `make_request_from_data`. With `has_filter` the requests must
+        pass Scrapy's offsite filter.
+        """
+        # May elements ask for known URLs? Then only one process may take each element.
         self.may_force = make is not None
         self._key = key
         self._urls = urls
@@ -97,30 +61,45 @@ class RequestReader:
         self._make = make
         # Only if needed, since every entry carries it.
         self._meta = {"allow_offsite": True} if has_filter else {}
+        self._warned = False
+
+    @classmethod
+    def from_spider(cls, spider: Spider, key: str, entry_of: EntryOf, urls: Urls) -> Self:
+        if getattr(spider, "is_scoped", False):
+            return cls(key, urls)
+        has_filter = bool(getattr(spider, "allowed_domains", None))
+        make = getattr(spider, "make_request_from_data", None)
+        return cls(key, urls, entry_of, make, has_filter=has_filter)
 
     def read(self, raw: bytes) -> list[Pushed]:
-        if self._make is not None:
-            return self._made(self._make, raw)
+        if self._make is not None and self._entry_of is not None:
+            return self._made(self._make, self._entry_of, raw)
         found = parse_url(raw, self._urls)
         if isinstance(found, Rejected):
             _log_skipped(self._key, raw, why(found.reason))
-        elif not (more := _beside_url(raw)):
-            tail = {**found.tail, "meta": self._meta} if self._meta else found.tail
-            return [Pushed(replace(found, tail=tail))]
-        else:
+            return []
+        more = _beside_url(raw)
+        if more and self._entry_of is not None:
             try:
                 entry = self._entry_of(_request(found.written_url, more, self._meta))
             except (TypeError, ValueError) as error:
                 _log_skipped(self._key, raw, str(error))
-            else:
-                # Not forced: several processes may read this element.
-                return [] if entry is None else [Pushed(entry)]
-        return []
+                return []
+            # Not forced: several processes may read this element.
+            return [] if entry is None else [Pushed(entry)]
+        if more and not self._warned:
+            self._warned = True
+            logger.warning(
+                "%s: of JSON only the url is taken, and fetched by GET; left out: %s",
+                *(self._key, shown(", ".join(sorted(more)))),
+            )
+        tail = {**found.tail, "meta": self._meta} if self._meta else found.tail
+        return [Pushed(replace(found, tail=tail))]
 
-    def _made(self, make: Callable[[bytes], Any], raw: bytes) -> list[Pushed]:
+    def _made(self, make: Callable[[bytes], Any], entry_of: EntryOf, raw: bytes) -> list[Pushed]:
         try:
             # entry_of logs requests that cannot be crawled.
-            entries = [(self._entry_of(each), each.dont_filter) for each in _requests(make(raw))]
+            entries = [(entry_of(each), each.dont_filter) for each in _requests(make(raw))]
         except Exception as error:  # noqa: BLE001 - the spider's own code; others wait behind it
             _log_skipped(self._key, raw, f"make_request_from_data: {error!r}", exc_info=True)
             return []

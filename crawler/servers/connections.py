@@ -198,8 +198,8 @@ class Servers:
 
 def redis_limit_s(settings: BaseSettings) -> float:
     """Return the seconds in which Redis must answer, or raise ConfigurationError."""
-    wanted_s = _above_zero(settings, "REDIS_TIMEOUT")
-    ttl_s = settings.getfloat("LEASE_TTL")
+    wanted_s: float = config.value(settings, "REDIS_TIMEOUT")
+    ttl_s: float = config.value(settings, "LEASE_TTL")
     longest_s = max(ttl_s / _WAITS_IN_A_TTL, _REDIS_MIN_S)
     if wanted_s > longest_s and wanted_s != ours.REDIS_TIMEOUT:
         raise ConfigurationError(
@@ -208,18 +208,6 @@ def redis_limit_s(settings: BaseSettings) -> float:
             f"LEASE_TTL to {wanted_s * _WAITS_IN_A_TTL:g} or more."
         )
     return min(wanted_s, longest_s)
-
-
-def mongo_limit_s(settings: BaseSettings) -> float:
-    """Return the seconds in which MongoDB must answer, or raise ConfigurationError."""
-    return _above_zero(settings, "MONGO_TIMEOUT")
-
-
-def _above_zero(settings: BaseSettings, name: str) -> float:
-    value = settings.getfloat(name)
-    if not value > 0:
-        raise ConfigurationError(f"{name} is {value:g}; give seconds, more than 0.")
-    return value
 
 
 async def _connect_mongo(uri: str, timeout_s: float) -> AsyncMongoClient[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis as redis_client
 
-from crawler.discovery.pushed import UrlReader
+from crawler.discovery.pushed import PushedReader
 from crawler.errors import ExitCode
 from crawler.frontier import Added, Entry, Frontier
 from crawler.frontier.start_urls import StartUrls
@@ -144,7 +144,7 @@ async def test_pushed_seeds_stay_in_their_list_until_the_frontier_has_them(redis
         raise ConnectionError
 
     key = "web:start_urls"
-    outside = Intake(Frontier(redis, "web"), StartUrls(redis, key), UrlReader(key), fail, None)
+    outside = Intake(Frontier(redis, "web"), StartUrls(redis, key), PushedReader(key), fail, None)
     with pytest.raises(ConnectionError):
         await outside.take_in()
     assert await redis.llen("web:start_urls") == 1

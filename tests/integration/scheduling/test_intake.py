@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from scrapy import Request, Spider
 
-from crawler.discovery.pushed import RequestReader
+from crawler.discovery.pushed import PushedReader
 from crawler.frontier import Added, Entry, Frontier
 from crawler.frontier.start_urls import StartUrls
 from crawler.scheduling.intake import Intake
@@ -46,7 +46,7 @@ def intake(frontier: Frontier) -> Intake:
     async def add(found: Sequence[Entry], mode: str) -> Added:
         return await frontier.add(found, mode=mode)
 
-    reader = RequestReader(KEY, DEFAULT, entry_of, again)
+    reader = PushedReader(KEY, DEFAULT, entry_of, again)
     return Intake(frontier, StartUrls(frontier._redis, KEY), reader, add, None)
 
 
@@ -70,7 +70,7 @@ async def test_pushed_seeds_are_counted_by_the_process_for_which_they_are_new(
 
     counts = [Counter[str](), Counter[str]()]
     for count in counts:
-        reader, pushed = RequestReader(KEY, DEFAULT, entry_of), StartUrls(frontier._redis, KEY)
+        reader, pushed = PushedReader(KEY, DEFAULT, entry_of), StartUrls(frontier._redis, KEY)
 
         def counted(name: str, by: int, count: Counter[str] = count) -> None:
             count[name] += by
@@ -103,7 +103,7 @@ async def test_a_job_is_not_done_twice_for_what_failed_beside_it(frontier: Front
     def make(data: bytes) -> Request:
         return Request(data.decode(), dont_filter=b"again" in data)
 
-    reader = RequestReader(KEY, DEFAULT, entry_of, make)
+    reader = PushedReader(KEY, DEFAULT, entry_of, make)
     intake = Intake(frontier, StartUrls(frontier._redis, KEY), reader, add, None)
     await frontier._redis.rpush(KEY, "http://h.test/again", "http://h.test/once")
     with pytest.raises(ConnectionError):

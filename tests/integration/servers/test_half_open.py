@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from crawler.discovery.pushed import UrlReader
+from crawler.discovery.pushed import PushedReader
 from crawler.errors import ServerAway
 from crawler.frontier import Added, Entry, Frontier, Tuning
 from crawler.frontier.start_urls import StartUrls
@@ -150,7 +150,7 @@ def intake(frontier: Frontier, spill: Spill, health: ServerHealth) -> Intake:
         return await frontier.add(found, mode=mode)
 
     pushed = StartUrls(frontier._redis, "web:start_urls")
-    reader = UrlReader("web:start_urls")
+    reader = PushedReader("web:start_urls")
     return Intake(frontier, pushed, reader, add, spill, health=health, timeout_s=1)
 
 

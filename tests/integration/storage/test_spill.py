@@ -12,7 +12,7 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from crawler.commands.frontier import Command
-from crawler.discovery.pushed import UrlReader
+from crawler.discovery.pushed import PushedReader
 from crawler.errors import NotStored
 from crawler.frontier import Added, Entry, Frontier, Tuning
 from crawler.frontier.entry import encode
@@ -60,7 +60,7 @@ def intake(frontier: Frontier, spill: Spill | None, *, closing: bool = False) ->
     return Intake(
         frontier,
         StartUrls(frontier._redis, "web:start_urls"),
-        UrlReader("web:start_urls"),
+        PushedReader("web:start_urls"),
         add,
         spill,
         is_closing=lambda: closing,

@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request, Spider
 
-from crawler.discovery.pushed import (
-    Pushed,
-    PushedReader,
-    RequestReader,
-    UrlReader,
-    parse_url,
-    reader_for,
-)
+from crawler.discovery.pushed import Pushed, PushedReader, parse_url
 from crawler.frontier import Entry
 from crawler.scheduling.request_codec import NotCarried, to_entry, to_request
 from crawler.urls import DEFAULT, Rejected, fingerprint
@@ -78,8 +71,8 @@ def requests(reader: PushedReader, raw: bytes) -> list[Request]:
     return [to_request(pushed.entry, Shop()) for pushed in reader.read(raw)]
 
 
-def making(make: Callable[[bytes], Any]) -> RequestReader:
-    return RequestReader(KEY, DEFAULT, entry_of, make)
+def making(make: Callable[[bytes], Any]) -> PushedReader:
+    return PushedReader(KEY, DEFAULT, entry_of, make)
 
 
 def test_the_generic_spider_takes_urls_and_others_take_requests() -> None:
@@ -90,16 +83,16 @@ def test_the_generic_spider_takes_urls_and_others_take_requests() -> None:
         def make_request_from_data(self, data: bytes) -> Request:
             return Request(data.decode())
 
-    assert isinstance(reader_for(Generic(), KEY, entry_of, DEFAULT), UrlReader)
-    assert not reader_for(Shop(), KEY, entry_of, DEFAULT).may_force
-    own = reader_for(Own(), KEY, entry_of, DEFAULT)
+    assert not PushedReader.from_spider(Generic(), KEY, entry_of, DEFAULT).may_force
+    assert not PushedReader.from_spider(Shop(), KEY, entry_of, DEFAULT).may_force
+    own = PushedReader.from_spider(Own(), KEY, entry_of, DEFAULT)
     assert own.may_force
     assert [request.url for request in requests(own, b"http://h.test/")] == ["http://h.test/"]
 
 
 def test_a_url_alone_is_a_seed() -> None:
     for raw in (b"http://h.test/", b'{"url": "http://h.test/"}'):
-        [found] = RequestReader(KEY, DEFAULT, entry_of).read(raw)
+        [found] = PushedReader(KEY, DEFAULT, entry_of).read(raw)
         assert found == Pushed(Entry(fingerprint("http://h.test/"), "http://h.test/", queue=1))
 
 
@@ -115,10 +108,10 @@ def test_what_is_pushed_passes_the_offsite_filter(raw: bytes, meta: dict[str, An
     class Filtered(Shop):
         allowed_domains = ["elsewhere.test"]  # noqa: RUF012 - declared so by Scrapy
 
-    [request] = requests(reader_for(Filtered(), KEY, entry_of, DEFAULT), raw)
+    [request] = requests(PushedReader.from_spider(Filtered(), KEY, entry_of, DEFAULT), raw)
     assert request.meta.items() >= meta.items()
     # Without a filter nothing is carried for it.
-    [pushed] = reader_for(Shop(), KEY, entry_of, DEFAULT).read(b"http://h.test/")
+    [pushed] = PushedReader.from_spider(Shop(), KEY, entry_of, DEFAULT).read(b"http://h.test/")
     assert pushed.entry.tail == {}
 
 
@@ -129,14 +122,14 @@ def test_a_spider_that_makes_its_requests_decides_on_the_filter_itself() -> None
         def make_request_from_data(self, data: bytes) -> Request:
             return Request(data.decode())
 
-    [request] = requests(reader_for(Own(), KEY, entry_of, DEFAULT), b"http://h.test/")
+    [request] = requests(PushedReader.from_spider(Own(), KEY, entry_of, DEFAULT), b"http://h.test/")
     assert "allow_offsite" not in request.meta
 
 
 def test_json_may_have_meta_a_method_and_fields_of_a_form() -> None:
     raw = b"""{"url": "http://h.test/search", "method": "post", "meta": {"job": [1, "x"]},
                "word": "caf\xc3\xa9 & bar", "page": 2, "tags": ["a", "b"], "all": true}"""
-    reader = RequestReader(KEY, DEFAULT, entry_of)
+    reader = PushedReader(KEY, DEFAULT, entry_of)
     [request] = requests(reader, raw)
     assert (request.method, request.url) == ("POST", "http://h.test/search")
     assert request.meta["job"] == [1, "x"]
@@ -152,7 +145,7 @@ def test_json_may_have_meta_a_method_and_fields_of_a_form() -> None:
 
 
 def test_without_a_method_the_form_is_the_query() -> None:
-    reader = RequestReader(KEY, DEFAULT, entry_of)
+    reader = PushedReader(KEY, DEFAULT, entry_of)
     [request] = requests(reader, b'{"url": "http://h.test/search", "word": "x"}')
     assert (request.method, request.url, request.body) == (
         "GET",
@@ -174,7 +167,7 @@ def test_without_a_method_the_form_is_the_query() -> None:
 def test_what_is_no_request_is_told_and_left_out(
     raw: bytes, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert RequestReader(KEY, DEFAULT, entry_of).read(raw) == []
+    assert PushedReader(KEY, DEFAULT, entry_of).read(raw) == []
     assert f"{KEY}: {raw.decode()!r} was left out: {reason}" in caplog.text
 
 
