@@ -77,7 +77,7 @@ def private_redis(
         embedded = RedisServer(Path(folder), Path(folder))
         embedded.data.mkdir()
         # Of an option given twice the server takes the last.
-        command = [str(program), *embedded.arguments()]
+        command = [str(program), *embedded.arguments(program)]
         command += [word for name, value in options.items() for word in (f"--{name}", value)]
         with subprocess.Popen(
             pinned(command, cores), stdout=subprocess.DEVNULL, env=embedded.environment()

@@ -6,6 +6,8 @@ Most keys of a shard are built by lua/shard.lua. All of them start with the shar
 
 from __future__ import annotations
 
+from functools import partial
+
 
 def crawl_meta(crawl: str) -> str:
     """Hash: version of the data model, number of shards, form of URL-seen, the spider's name."""
@@ -42,49 +44,29 @@ def minute(crawl: str, number: int) -> str:
     return f"{{{crawl}}}:minute:{number}"
 
 
-def owners(tag: str) -> str:
-    """Sorted set of a shard: instance -> last beat."""
-    return f"{tag}:owners"
+def _of_shard(tag: str, *, name: str) -> str:
+    return f"{tag}:{name}"
 
 
-def stats(tag: str) -> str:
-    """Hash of a shard: counters, and notes of its scripts about time and restarts."""
-    return f"{tag}:stats"
-
-
-def instances(tag: str) -> str:
-    """Hash of a shard: instance -> its own report, as JSON."""
-    return f"{tag}:instances"
-
-
-def delayed(tag: str) -> str:
-    """Sorted set of a shard: due times of the buckets of delayed URLs."""
-    return f"{tag}:delayed"
-
-
-def dead(tag: str) -> str:
-    """Stream of a shard: dead letters."""
-    return f"{tag}:dead"
-
-
-def probe(tag: str) -> str:
-    """Set that exists only while a crawl is created."""
-    return f"{tag}:probe"
-
-
-def host_heap(tag: str) -> str:
-    """Sorted set of a shard: waiting host -> its earliest next contact."""
-    return f"{tag}:host_heap"
-
-
-def pages(tag: str) -> str:
-    """Hash of a shard: host -> pages crawled."""
-    return f"{tag}:pages"
-
-
-def ordered(tag: str) -> str:
-    """Set of a shard: hosts that people changed."""
-    return f"{tag}:ordered"
+# Keys of a shard, each made of the shard's hash tag. leases() has the owner in its name, too.
+# Sorted set: instance -> last beat.
+owners = partial(_of_shard, name="owners")
+# Hash: counters, and notes of its scripts about time and restarts.
+stats = partial(_of_shard, name="stats")
+# Hash: instance -> its own report, as JSON.
+instances = partial(_of_shard, name="instances")
+# Sorted set: due times of the buckets of delayed URLs.
+delayed = partial(_of_shard, name="delayed")
+# Stream: dead letters.
+dead = partial(_of_shard, name="dead")
+# Set that exists only while a crawl is created.
+probe = partial(_of_shard, name="probe")
+# Sorted set: waiting host -> its earliest next contact.
+host_heap = partial(_of_shard, name="host_heap")
+# Hash: host -> pages crawled.
+pages = partial(_of_shard, name="pages")
+# Set: hosts that people changed.
+ordered = partial(_of_shard, name="ordered")
 
 
 def leases(tag: str, owner: str) -> str:

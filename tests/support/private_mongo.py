@@ -14,8 +14,8 @@ class _Server(MongoServer):
     more: tuple[str, ...] = ()
     port = 0
 
-    def arguments(self) -> list[str]:
-        arguments = [*super().arguments(), *self.more]
+    def arguments(self, program: Path) -> list[str]:
+        arguments = [*super().arguments(program), *self.more]
         if self.port:
             arguments[arguments.index("--bind_ip") + 1] += ",127.0.0.1"
             arguments += ["--port", str(self.port)]

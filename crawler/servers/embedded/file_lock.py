@@ -18,7 +18,7 @@ except ImportError as error:  # Windows
 _POLL_S = 0.02
 
 
-class FileLock:
+class LockFile:
     """Lock on an open file. A child process that inherits the file holds the lock too."""
 
     def __init__(self, path: Path) -> None:
@@ -76,7 +76,7 @@ class FileLock:
 @contextmanager
 def exclusive(path: Path, *, timeout_s: float) -> Iterator[None]:
     """Hold a lock alone during the block; wait for it up to `timeout_s`."""
-    lock = FileLock(path)
+    lock = LockFile(path)
     deadline = time.monotonic() + timeout_s
     while not lock.try_exclusive():
         if time.monotonic() > deadline:

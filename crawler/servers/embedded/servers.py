@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crawler.errors import ConfigurationError, CrawlerError
-from crawler.servers.embedded.file_lock import FileLock, exclusive
+from crawler.servers.embedded.file_lock import LockFile, exclusive
 from crawler.servers.embedded.server import EmbeddedServer, MongoServer, RedisServer
 from crawler.util.tasks import end, in_daemon_thread
 
@@ -37,7 +37,7 @@ class EmbeddedServers:
 
     def __init__(self, folder: Path) -> None:
         self._folder = Path(folder).resolve()
-        self._users = FileLock(self._folder / "users.lock")
+        self._users = LockFile(self._folder / "users.lock")
         self._threads = threading.Lock()
         self._used: set[type[EmbeddedServer]] = set()
 

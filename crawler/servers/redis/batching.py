@@ -37,7 +37,7 @@ class CommandBatcher:
 
     @classmethod
     def for_client(cls, redis: Client) -> CommandBatcher:
-        """What all who use this client share."""
+        """Return the batcher that all users of this client share."""
         found = cls._of_clients.get(id(redis))
         if found is None:
             found = cls._of_clients[id(redis)] = cls(redis)
