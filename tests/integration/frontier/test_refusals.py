@@ -200,7 +200,7 @@ async def test_records_beside_the_frontier_wait_for_a_disk(
             control.add_seed_domains(["a.test"]),
             StartUrls(frontier._redis, "web:start_urls").drop([b"http://a.test/"]),
             Ledger(client, CRAWL).add({"pages": 1}, now_s=time.time()),
-            robots.lock("http://h.test", 10),
+            robots.locked("http://h.test").__aenter__(),
             robots.put("http://h.test", b"User-agent: *\nDisallow: /private"),
         ):
             with pytest.raises(RedisAway, match="MISCONF"):

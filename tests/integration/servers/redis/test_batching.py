@@ -117,10 +117,11 @@ async def test_a_cluster_takes_keys_of_all_its_nodes(redis_cluster_url: str) -> 
     asked = [trips.ask(("SET", f"k{n}", n), ("GET", f"k{n}")) for n in range(50)]
     assert await asyncio.gather(*asked) == [[True, str(n).encode()] for n in range(50)]
     cache = RobotsCache(client, "crawler", ttl_s=100.0, error_ttl_s=100.0, size=10)
-    token, known = await cache.lock("http://h.test", 10)
-    assert (token is not None, known) == (True, None)
-    await cache.put("http://h.test", b"", token=token or "")
-    assert (await cache.lock("http://h.test", 10))[0] is not None
+    async with cache.locked("http://h.test") as lock:
+        assert (lock.is_held, lock.found) == (True, None)
+        await cache.put("http://h.test", b"", lock=lock)
+    async with cache.locked("http://h.test") as lock:
+        assert lock.is_held
     await client.aclose()
 
 
@@ -131,12 +132,12 @@ async def test_a_server_that_takes_no_writes_for_a_while_is_away(
     async with Redis.from_url(redis_process.url) as redis, DnsServer() as dns:
         cache = RobotsCache(redis, "crawler", ttl_s=100.0, error_ttl_s=100.0, size=10)
         with pytest.raises(RedisAway):
-            await cache.lock("http://h.test", 10)
+            await cache.locked("http://h.test").__aenter__()
         with pytest.raises(RedisAway):
             await cache.put("http://h.test", b"")
         health = HostHealth(redis, quiet_s=10)
         assert await health.count(OVERLOAD, "h.test") == 1
-        await health.forgive_after(OVERLOAD, "h.test", 1.0)
+        await health.forget_after(OVERLOAD, "h.test", 1.0)
         assert await health.worked("h.test") == 0
         dns.set("h.test", "192.0.2.1")
         names = DnsCache(Lookup([dns.address], ipv6=False), size=10, min_ttl_s=60, max_ttl_s=3600)
