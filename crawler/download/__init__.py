@@ -1,19 +1,19 @@
 """Fetch one URL: Scrapy's download handler over our own HTTP/1.1 client.
 
-    handler        time limits, the client, and responses as Scrapy makes them
-    client         connections of a crawl, shared by all schemes, bounded
-    http1/         requests written, connections kept, responses parsed
-    receiver       takes a response as it comes: which types, how many bytes
-    decompress     unpacks bodies in bounded steps
+    handler        the time limit of a fetch, and Scrapy's responses
+    client         the connections of a crawl, shared by all schemes, bounded
+    http1/         writes requests, keeps connections, parses responses; through proxies too
+    receiver       receives a response as it comes: which types, how many bytes
+    decompress     unpacks bodies in bounded steps; pure
     address_guard  refuses private addresses, whatever name leads to them
-    errors         failures of a fetch that Scrapy has no name for
+    errors         errors of a fetch, and the table of what follows from each
 
-Owns no keys. Politeness, robots.txt and DNS are decided before a request comes here; a fetch is
+Owns no keys. Politeness, robots.txt and DNS are decided before a request comes here. A fetch is
 written in one piece and waits once, for the end of its response. docs/adr/0015-http-client.md has
 the reasons for a client of our own.
 
-Public: `DownloadHandler`, for DOWNLOAD_HANDLERS. It is imported when it is asked for, so that the
-errors and limits cost nothing else.
+Public: `DownloadHandler`, for DOWNLOAD_HANDLERS. It is imported lazily, since most users of the
+package need only errors and limits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["DownloadHandler"]
 
 
 def __getattr__(name: str) -> object:
-    """Import the handler when it is asked for: most of the package needs less than it does."""
+    """Import the handler when it is asked for."""
     if name == "DownloadHandler":
         from crawler.download.handler import DownloadHandler  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The HTTP connections of a crawl: shared by all schemes, bounded, judged when they are made."""
+"""Fetch by HTTP: the connections of a crawl, shared by all schemes and bounded."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from crawler import config
 from crawler.dns.resolver import Resolver
 from crawler.download.address_guard import Guard
 from crawler.download.errors import StoppedTooLong
-from crawler.download.http1 import request_writer as requests
 from crawler.download.http1.connection import Connection
 from crawler.download.http1.connector import Connector
 from crawler.download.http1.pool import BindAddress, Pool, Route
+from crawler.download.http1.request_writer import Written, write
 from crawler.download.http1.response_parser import NoAnswer
 from crawler.download.receiver import Receiver
 from crawler.util.file_limit import Connections, OutOfSockets, limits
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-# They may be sent twice (RFC 9110, 9.2.2).
+# Methods whose requests may be sent twice (RFC 9110, 9.2.2).
 _REPEATABLE = frozenset({"GET", "HEAD"})
-# Time for the event loop to close what it was told to.
+# Seconds for the event loop to close connections.
 _CLOSING_S = 0.01
 
 
 class HttpClient:
-    """Shared by the handlers of a crawl; the last one to leave closes it."""
+    """HTTP client that the handlers of a crawl share; the last one to leave closes it."""
 
     def __init__(self, settings: BaseSettings, resolver: Resolver, guard: Guard) -> None:
         hosts_max = Connections.from_settings(settings).within(limits()[0]).kept
@@ -49,13 +49,13 @@ class HttpClient:
         self._connector = Connector(resolver, guard, make_tls)
         self._resolver = resolver
         self._bind = _bind_address(settings.get("DOWNLOAD_BIND_ADDRESS"))
-        # Connections in use; others wait for one of these to end. As in Scrapy, 0 is no limit.
+        # Fetches at a time. As in Scrapy, 0 is no limit.
         self._in_use = asyncio.Semaphore(settings.getint("CONCURRENT_REQUESTS") or sys.maxsize)
         self._users = 0
 
     @classmethod
     def join(cls, crawler: Crawler) -> HttpClient:
-        """The client of this crawl; each who joins leaves again."""
+        """Return the client of a crawl; whoever joins must `leave`."""
         client = shared(cls, crawler, lambda: cls._from_crawler(crawler))
         client._users += 1  # noqa: SLF001 - of this class
         return client
@@ -68,7 +68,7 @@ class HttpClient:
         return cls(settings, Resolver.of(crawler), guard)
 
     async def leave(self) -> None:
-        """Close it, if nobody else uses it."""
+        """Close the client if nobody else uses it."""
         self._users -= 1
         if self._users == 0:
             self.pool.close()
@@ -76,47 +76,62 @@ class HttpClient:
             await self._resolver.close()
 
     async def fetch(self, request: Request, receiver: Receiver) -> None:
-        """Send a request and take its answer.
+        """Send a request and receive its response.
 
-        A server may close a kept connection just as the request comes: if no byte of an answer
-        came, it is sent once more, on a new one. Raises one of Scrapy's errors, RefusedAddress,
-        Truncated, or what the receiver raises.
+        A server may close a kept connection just as the request arrives. If no byte of a response
+        came, the request is sent once more, on a new connection. Raises one of Scrapy's errors,
+        RefusedAddress, Truncated, or what the receiver raises.
         """
-        meta = request.meta
-        may_send: Callable[[], bool] | None = meta.get(MAY_FETCH)
-        bind = _bind_address(meta.get("bindaddress")) or self._bind
         async with self._in_use:
-            origin, proxy, data, keeps = requests.write(request)
-            if proxy is not None:
+            written = write(request)
+            if written.proxy is not None:
                 # The proxy looks names up, so only an address in the URL can be checked here.
-                self.guard.check_literal(origin.host)
-            route = Route(origin, bind, proxy)
-            only_head = request.method == "HEAD"
+                self.guard.check_literal(written.origin.host)
+            bind = _bind_address(request.meta.get("bindaddress")) or self._bind
+            route = Route(written.origin, bind, written.proxy)
             kept = self.pool.take(route)
-            connection = kept or await self._connect(route)
-            _check_may_send(may_send, connection)
-            try:
-                is_open = await connection.exchange(data, receiver, only_head=only_head)
-            except NoAnswer:
-                if kept is None or request.method not in _REPEATABLE:
-                    raise
+            if kept is not None:
                 try:
-                    connection = await self._connect(route)
-                except OutOfSockets as error:
-                    # The host was contacted, so this is no fetch that never began.
-                    raise NoAnswer(str(error)) from error
-                _check_may_send(may_send, connection)
-                is_open = await connection.exchange(data, receiver, only_head=only_head)
-            if is_open and keeps:
+                    await self._exchange(kept, route, request, written, receiver)
+                except NoAnswer:
+                    if request.method not in _REPEATABLE:
+                        raise
+                else:
+                    return
+            try:
+                connection = await self._connect(route)
+            except OutOfSockets as error:
+                if kept is None:
+                    raise
+                # The host was contacted, so this fetch did begin.
+                raise NoAnswer(str(error)) from error
+            await self._exchange(connection, route, request, written, receiver)
+
+    async def _exchange(
+        self,
+        connection: Connection,
+        route: Route,
+        request: Request,
+        written: Written,
+        receiver: Receiver,
+    ) -> None:
+        may_send: Callable[[], bool] | None = request.meta.get(MAY_FETCH)
+        if may_send is not None and not may_send():
+            # Connecting took longer than the lease lasts.
+            connection.close()
+            raise StoppedTooLong("this process stood still for too long to fetch it now")
+        only_head = request.method == "HEAD"
+        if await connection.exchange(written.data, receiver, only_head=only_head):
+            if written.keeps:
                 self.pool.put(route, connection)
-            elif is_open:
+            else:
                 connection.close()
 
     async def _connect(self, route: Route) -> Connection:
         try:
             return await self._connector.connect(route)
         except OutOfSockets:
-            # Connections that wait for another fetch take file descriptors too.
+            # Idle connections take file descriptors too.
             if not self.pool.shed():
                 raise
             await asyncio.sleep(_CLOSING_S)
@@ -124,12 +139,5 @@ class HttpClient:
 
 
 def _bind_address(value: Any) -> BindAddress | None:
-    """A local address as sockets take it; a list is what msgpack and JSON make of a tuple."""
+    """Return a local address as sockets take it; msgpack and JSON make lists of tuples."""
     return normalize_bind_address(tuple(value) if isinstance(value, list) else value)
-
-
-def _check_may_send(may_send: Callable[[], bool] | None, connection: Connection) -> None:
-    """Connecting may have taken longer than the lease lasts."""
-    if may_send is not None and not may_send():
-        connection.close()
-        raise StoppedTooLong("this process stood still for too long to fetch it now")

@@ -1,6 +1,6 @@
-"""Unpack a body in steps of so many bytes each, so that no bomb is unpacked further than wanted.
+"""Unpack a body in steps of a given size, so that a bomb is not unpacked beyond the limit. Pure.
 
-Pure. What is packed more than once, or in another way than it says, is for Scrapy's own functions.
+Bodies with several encodings, or with a wrong one, are left to Scrapy's own functions.
 """
 
 from __future__ import annotations
@@ -8,43 +8,62 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import brotli  # type: ignore[import-untyped]
 
 # Which module it is depends on the version of Python.
 from scrapy.utils._compression import zstd  # type: ignore[attr-defined]
 
-_AS_GZIP = 16 + zlib.MAX_WBITS
 _STEP_BYTES = 1 << 20
-# Of brotli, in which its end is looked for.
+# Brotli is unpacked in pieces of this size to find its end.
 _PIECE_BYTES = 1024
-# What the unpackers raise at bytes that are not theirs.
-# EOFError: there is more behind the end of what was packed.
+# Raised for bytes that were packed otherwise or not at all. EOFError: bytes follow the end.
 NotPacked = (zlib.error, brotli.error, zstd.ZstdError, EOFError)
-# What Scrapy's functions raise at bytes behind the end of what was packed.
+# Raised by Scrapy's functions for bytes that follow the end.
 HasTail = (brotli.error, zstd.ZstdError)
+_UNPACKERS: dict[bytes, Callable[[], Any]] = {
+    b"gzip": lambda: zlib.decompressobj(16 + zlib.MAX_WBITS),
+    b"deflate": zlib.decompressobj,
+    b"br": brotli.Decompressor,
+    b"zstd": zstd.ZstdDecompressor,
+}
 
 
-class Unpacking(Protocol):
-    """Of one body."""
+class Unpacking:
+    """State of unpacking one body."""
+
+    def __init__(self, encoding: bytes, packed: bytes) -> None:
+        self._is_brotli = encoding == b"br"
+        self._unpacker = _UNPACKERS[encoding]()
+        self._packed = packed
 
     @property
     def is_whole(self) -> bool:
-        """All of it was unpacked, and nothing came after it."""
+        """Whether all of the body was unpacked, and nothing follows it."""
+        if self._is_brotli:
+            return bool(self._unpacker.is_finished())
+        return self._unpacker.eof and not self._unpacker.unused_data
 
     def more(self, limit: int) -> bytes:
-        """The next bytes of it, about so many at the most; fewer if there are no more."""
+        """Unpack the next bytes, about `limit` at most; fewer if there are no more."""
+        body: bytes
+        if self._is_brotli:
+            body = self._unpacker.process(self._packed, output_buffer_limit=limit)
+        else:
+            body = self._unpacker.decompress(self._packed, limit)
+        # Only zlib hands back the bytes that it has not read.
+        self._packed = getattr(self._unpacker, "unconsumed_tail", b"")
+        return body
 
 
 def unpacking(encoding: bytes, packed: bytes) -> Unpacking | None:
-    """None for an encoding that is not known here."""
-    start = _STARTS.get(encoding)
-    return start(packed) if start else None
+    """Begin to unpack a body; None for an unknown encoding."""
+    return Unpacking(encoding, packed) if encoding in _UNPACKERS else None
 
 
 def is_whole(encoding: bytes, packed: bytes, max_bytes: int) -> bool:
-    """Does a body end where what packed it says that it does? Blocking."""
+    """Return whether a packed body is complete and nothing follows it. Blocking."""
     begun, size = unpacking(encoding, packed), 0
     try:
         while begun is not None and not begun.is_whole:
@@ -58,9 +77,9 @@ def is_whole(encoding: bytes, packed: bytes, max_bytes: int) -> bool:
 
 
 def before_tail(encoding: bytes, packed: bytes, max_bytes: int) -> bytes:
-    """Unpack a body with bytes behind its end that are not packed: Scrapy's functions refuse it.
+    """Unpack a body that other bytes follow, which Scrapy's functions refuse.
 
-    No more than one step beyond `max_bytes`. Raises one of NotPacked if the body itself is odd.
+    Unpacks at most one step beyond `max_bytes`. Raises one of NotPacked if the body is damaged.
     """
     return (_unzstd if encoding == b"zstd" else _unbrotli)(packed, max_bytes or sys.maxsize - 1)
 
@@ -80,7 +99,7 @@ def _unzstd(packed: bytes, max_bytes: int) -> bytes:
 
 
 def _unbrotli(packed: bytes, max_bytes: int) -> bytes:
-    """The end is looked for byte by byte: a call with a byte too many fails and gives nothing."""
+    """Unpack up to the end, found byte by byte: a call with a byte too many gives nothing."""
     good = _bytes_before_failure(packed, max_bytes)
     unpacker = brotli.Decompressor()
     body = _fed(unpacker, packed[:good], max_bytes)
@@ -108,44 +127,3 @@ def _fed(unpacker: Any, packed: bytes, max_bytes: int) -> bytes:
     while len(body) <= max_bytes and not unpacker.can_accept_more_data():
         body += unpacker.process(b"", output_buffer_limit=_STEP_BYTES)
     return body
-
-
-class _Decompressing:
-    """By zlib or zstd."""
-
-    def __init__(self, unpacker: Any, packed: bytes) -> None:
-        self._unpacker = unpacker
-        self._packed = packed
-
-    @property
-    def is_whole(self) -> bool:
-        return self._unpacker.eof and not self._unpacker.unused_data
-
-    def more(self, limit: int) -> bytes:
-        body: bytes = self._unpacker.decompress(self._packed, limit)
-        # zstd keeps to itself what it has not come to.
-        self._packed = getattr(self._unpacker, "unconsumed_tail", b"")
-        return body
-
-
-class _Brotli:
-    def __init__(self, packed: bytes) -> None:
-        self._unpacker = brotli.Decompressor()
-        self._packed = packed
-
-    @property
-    def is_whole(self) -> bool:
-        return bool(self._unpacker.is_finished())
-
-    def more(self, limit: int) -> bytes:
-        packed, self._packed = self._packed, b""
-        body: bytes = self._unpacker.process(packed, output_buffer_limit=limit)
-        return body
-
-
-_STARTS: dict[bytes, Callable[[bytes], Unpacking]] = {
-    b"gzip": lambda packed: _Decompressing(zlib.decompressobj(_AS_GZIP), packed),
-    b"deflate": lambda packed: _Decompressing(zlib.decompressobj(), packed),
-    b"br": _Brotli,
-    b"zstd": lambda packed: _Decompressing(zstd.ZstdDecompressor(), packed),
-}

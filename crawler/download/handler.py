@@ -1,4 +1,4 @@
-"""Scrapy's download handler over our HTTP client: limits on time, and answers made responses."""
+"""Scrapy's download handler over our HTTP client: the time limit, and Scrapy's responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawler.download.address_guard import RefusedAddress
 from crawler.download.client import HttpClient
 from crawler.download.decompress import is_whole
 from crawler.download.errors import PrivateAddress
-from crawler.download.http1 import request_writer as requests
+from crawler.download.http1.request_writer import write
 from crawler.download.http1.response_parser import Truncated
 from crawler.download.receiver import DownloadLimits, Receiver, make_response
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Flag of a response whose body did not come as a whole: Scrapy's own, and the same with its cause.
+# Scrapy's flag of a response whose body is not whole. A second flag adds the cause.
 DATALOSS = "dataloss"
 
 
 class DownloadHandler(BaseDownloadHandler):
-    """One per scheme; the connections behind them are shared."""
+    """Handler of one scheme; all handlers of a crawl share a client."""
 
     lazy = True
 
@@ -40,14 +40,14 @@ class DownloadHandler(BaseDownloadHandler):
         self._limits = DownloadLimits.from_crawler(crawler)
         self._timeout_s = settings.getfloat("DOWNLOAD_TIMEOUT")
         self._fail_on_dataloss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
-        self._dataloss_said = False
+        self._dataloss_logged = False
         self._client = HttpClient.join(crawler)
 
     async def download_request(self, request: Request) -> Response:
         timeout_s = request.meta.get("download_timeout", self._timeout_s)
         receiver = Receiver(request, self._limits)
         try:
-            # From the first packet to the last, name and connection included.
+            # The limit includes the lookup, the connection and the last byte of the body.
             async with asyncio.timeout(timeout_s or None):
                 await self._client.fetch(request, receiver)
         except TimeoutError as error:
@@ -56,12 +56,12 @@ class DownloadHandler(BaseDownloadHandler):
                 f"{request.url} took longer than {timeout_s:g} seconds"
             ) from error
         except RefusedAddress as error:
-            host = requests.write(request).origin.name
+            host = write(request).origin.name
             self._client.guard.refused(host)
             raise PrivateAddress(f"{host}: {error}") from error
         except Truncated as error:
             if not await self._is_whole(receiver):
-                self._lost(request, error)
+                self._check_loss(request, error)
                 receiver.flags += [DATALOSS, f"{DATALOSS}:{error.cause}"]
         return _response(request, receiver)
 
@@ -69,24 +69,24 @@ class DownloadHandler(BaseDownloadHandler):
         await self._client.leave()
 
     async def _is_whole(self, receiver: Receiver) -> bool:
-        """Is a packed body whole by its own account? Servers say how long it is unpacked, too."""
+        """Return whether a packed body has its own end: some servers send the unpacked length."""
         encodings = receiver.headers.getlist("Content-Encoding")
         return len(encodings) == 1 and await asyncio.to_thread(
             is_whole, encodings[0], receiver.content, self._limits.max_bytes
         )
 
-    def _lost(self, request: Request, error: Truncated) -> None:
-        """Part of a body did not come: an error, unless that is wanted."""
+    def _check_loss(self, request: Request, error: Truncated) -> None:
+        """Raise ResponseDataLossError unless incomplete bodies are wanted."""
         if request.meta.get("download_fail_on_dataloss", self._fail_on_dataloss):
-            if not self._dataloss_said:
-                self._dataloss_said = True
+            if not self._dataloss_logged:
+                self._dataloss_logged = True
                 logger.warning(get_dataloss_msg(request.url))
             raise ResponseDataLossError(str(error)) from error
 
 
 def _response(request: Request, receiver: Receiver) -> Response:
     response = make_response(
-        # Without its fragment, as Scrapy's own handlers give it.
+        # Without the fragment, as in Scrapy's own handlers.
         request.url.partition("#")[0],
         receiver.headers,
         receiver.content,

@@ -1,6 +1,7 @@
-"""Receive a response: decide by its head what is wanted of it, and stop at the limit of its size.
+"""Receive a response: check its type by its head and its size as it comes, send Scrapy's signals.
 
-Scrapy's response object is of the class that Scrapy would choose, without a copy of its headers.
+`make_response` builds the response of the class that Scrapy would choose, without a copy of its
+headers.
 """
 
 from __future__ import annotations
@@ -32,18 +33,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-# Its type is not one of ACCEPT_TYPES: the response has headers only.
+# Flag of a response whose type is not one of ACCEPT_TYPES. It has headers only.
 TYPE_NOT_ACCEPTED = "type_not_accepted"
-# They have no body: a length is that of the page.
+# Responses without a body; their Content-Length is that of the page.
 _WITHOUT_BODY = frozenset({204, 304})
 _TRANSFER, _CONTENT = b"Transfer-Encoding", b"Content-Encoding"
-# A part of a few bytes costs forty more as an object of its own, and a hundred when all are joined.
+# More parts than this are joined: each part of a few bytes costs forty more as an object, and a
+# hundred while all of them are joined.
 _PARTS_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadLimits:
-    """What holds for all answers of a crawl."""
+    """Limits for all responses of a crawl."""
 
     crawler: Crawler
     max_bytes: int
@@ -66,35 +68,35 @@ class DownloadLimits:
 
 
 class Receiver:
-    """Of one answer. `head` and `body` tell whether more of it is wanted, or raise."""
+    """Receiver of one response; `head` and `body` return whether more is wanted, or raise."""
 
     def __init__(self, request: Request, limits: DownloadLimits) -> None:
         meta = request.meta
         self.status = 0
         self.version = ""
         self.headers = Headers()
-        # Of the server, or of the proxy between.
+        # The address of the server, or of the proxy.
         self.address: IPv4Address | IPv6Address | None = None
         self.certificate: bytes | None = None
         self.flags: list[str] = []
-        # Raised by who listens to a signal.
+        # Raised by a handler of a signal.
         self.stop: StopDownload | None = None
         self._request = request
         self._limits = limits
         self._started = monotonic()
-        # Read no further than this and keep what came: enough of a robots.txt is enough.
+        # Bytes after which the rest is not read: the begin of a robots.txt is enough.
         self._cut: int = meta.get("download_cut") or 0
         self._max = 0 if self._cut else meta.get("download_maxsize", limits.max_bytes)
         self._warn = meta.get("download_warnsize", limits.warn_bytes)
-        # The body is what was gathered and the parts since.
+        # The body is `_gathered` and then `_parts`.
         self._gathered = bytearray()
         self._parts: list[bytes] = []
         self._size = 0
-        self._tells = False
+        self._is_heard = False
 
     @property
     def content(self) -> bytes:
-        """What came of the body."""
+        """Body so far."""
         parts = self._parts
         if len(parts) == 1 and not self._gathered:
             return parts[0]
@@ -105,7 +107,7 @@ class Receiver:
         request.meta["download_latency"] = monotonic() - self._started
         self.status, self.version, self.headers = status, version, headers
         if (codings := dict.get(headers, _TRANSFER)) and codings != [b"chunked"]:
-            _pass_on(headers, codings)
+            _move_codings(headers, codings)
         length = None
         has_body = request.method != "HEAD" and status not in _WITHOUT_BODY
         if has_body and (lengths := dict.get(headers, b"Content-Length")):
@@ -121,8 +123,8 @@ class Receiver:
             self.flags.append(TYPE_NOT_ACCEPTED)
             return False
         if length is not None:
-            self._check(length, said=True)
-        self._tells = _is_listened_to(crawler, signals.bytes_received)
+            self._check_size(length, expected=True)
+        self._is_heard = _is_listened_to(crawler, signals.bytes_received)
         return True
 
     def body(self, data: bytes) -> bool:
@@ -132,7 +134,7 @@ class Receiver:
             self._gathered += b"".join(parts)
             parts.clear()
         self._size += len(data)
-        if self._tells:
+        if self._is_heard:
             self.stop = check_stop_download(
                 signals.bytes_received, self._limits.crawler, self._request, data=data
             )
@@ -140,35 +142,35 @@ class Receiver:
                 return False
         if self._cut and self._size >= self._cut:
             return False
-        self._check(self._size, said=False)
+        self._check_size(self._size, expected=False)
         return True
 
-    def _check(self, size: int, *, said: bool) -> None:
-        """Is a body of so many bytes too big, or worth a warning?"""
+    def _check_size(self, size: int, *, expected: bool) -> None:
+        """Raise TooBig, or log a warning, if a body of `size` bytes is too big."""
         if self._max and size > self._max:
             self._limits.count("download/too_big")
             raise TooBig(
                 f"{self._request.url} has {size} bytes or more; DOWNLOAD_MAXSIZE is {self._max}"
             )
         if self._warn and size > self._warn:
-            logger.warning(get_warnsize_msg(size, self._warn, self._request, expected=said))
+            logger.warning(get_warnsize_msg(size, self._warn, self._request, expected=expected))
             self._warn = 0
 
     def _is_unwanted(self, headers: Headers) -> bool:
         meta = self._request.meta
-        # Without a lease it is no page but, for example, a robots.txt.
+        # A request without a lease is not for a page but, for example, for robots.txt.
         if LEASE not in meta or 300 <= self.status < 400:
             return False
-        # A sitemap has many names for its type.
+        # Sitemaps come with many types.
         if meta.get("download_any_type"):
             return False
         kinds = dict.get(headers, b"Content-Type")
-        # Of several the last, as for Scrapy and for the page's record.
+        # The last of several, as in Scrapy and in the page's record.
         return kinds is not None and kinds[-1].decode("latin-1") not in self._limits.types
 
 
-def _pass_on(headers: Headers, codings: list[bytes]) -> None:
-    """Leave bodies that were packed for their transfer to who unpacks the content of others."""
+def _move_codings(headers: Headers, codings: list[bytes]) -> None:
+    """Turn transfer codings into content encodings, so that the middleware unpacks them."""
     names = [name.strip().lower() for value in codings for name in value.split(b",")]
     packed = [name for name in names if name not in (b"", b"identity", b"chunked")]
     if packed:
@@ -177,14 +179,14 @@ def _pass_on(headers: Headers, codings: list[bytes]) -> None:
 
 
 def _is_listened_to(crawler: Crawler, signal: object) -> bool:
-    """Sending a signal costs 20 µs, also when nobody listens."""
+    """Return whether a signal has receivers: sending one costs 20 µs even without them."""
     return any(True for _ in getAllReceivers(crawler, signal))
 
 
 def make_response(url: str, headers: Headers, body: bytes, **facts: Any) -> Response:
-    """A response that has these headers; `facts` are what else Response takes."""
+    """Make a response with these headers; `facts` are further arguments of Response."""
     response = _kind(url, headers, body)(url, body=body, **facts)
-    # The constructor would make each name and value anew.
+    # The constructor would build each name and value anew.
     response.headers = headers
     return response
 
@@ -204,7 +206,7 @@ def _kind_of_type(content_type: bytes) -> type[Response]:
 
 
 class AcceptedTypes:
-    """Types such as "text/html", or "text/*" for all of a kind. None given: every type."""
+    """Set of types such as "text/html", or "text/*" for all of a kind. Empty: every type."""
 
     def __init__(self, types: Iterable[str]) -> None:
         wanted = {name.strip().lower() for name in types}
@@ -213,9 +215,9 @@ class AcceptedTypes:
         self._types = frozenset(wanted)
 
     def __contains__(self, header: str) -> bool:
-        """Whether a Content-Type is one of them. A page without one may be anything: yes."""
+        """Return whether a Content-Type is accepted. Without one a page may be anything: True."""
         if self._all:
             return True
         found = header.partition(";")[0].strip().lower()
-        # What is no type at all says nothing either.
+        # An invalid type says nothing either.
         return "/" not in found or found in self._types or found.startswith(self._kinds)

@@ -1,8 +1,8 @@
-"""Mend the head of an answer that the parser refuses, as browsers would read it. Pure.
+"""Mend the head of a response that the parser refuses, as browsers read it. Pure.
 
-What stands before the status line and lines that are no headers are left out, a length that is
-said twice is said once, one that is no number counts as absent, and chunks go before a length
-(RFC 9112, 6.3). What can be read in two ways stays refused.
+Bytes before the status line and lines that are not headers are left out. Equal lengths count as
+one, a length that is not a number counts as absent, and chunks take precedence over a length
+(RFC 9112, 6.3). A head that can be read in two ways stays refused.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ import re
 _STATUS_LINE = re.compile(
     rb"HTTP(?:/[0-9]+(?:\.[0-9]+)?)?[ \t]+([1-9][0-9]{2})(?![0-9])[ \t]*(.*)", re.IGNORECASE
 )
-# After lines that are no HTTP it must be one without doubt.
+# After lines that are not HTTP the status line must be strict.
 _LATE_STATUS_LINE = re.compile(rb"(?<=\n)HTTP/[0-9]\.[0-9] [1-9][0-9]{2}(?![0-9])")
 _GARBAGE_MAX = 4096
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*)")
 _END = re.compile(rb"\n\r{0,2}\n")
-# Bytes of an end that may have come before the rest of it.
+# Bytes of an end that may have come earlier than its last byte.
 _END_BEGUN = 3
 _BLANK_LINES = re.compile(rb"[\r\n]*")
 _BEGIN = b"HTTP"
 _SWITCHING = b"101"
-# Codings that change nothing, so that a length beside them holds.
+# Codings that change nothing: a length beside them is valid.
 _NO_CODING = frozenset({b"", b"identity"})
-# Longer ones count as malformed: no body has so many bytes.
+# Longer numbers are invalid: no body has that many bytes.
 _LENGTH_DIGITS = 18
 
 
 class Unmendable(Exception):
-    """The answer of which nobody can tell what it is."""
+    """Error for a head that cannot be mended."""
 
 
 class NotBegun(Exception):
-    """The answer whose status line has not come yet, and may never come."""
+    """Error for a response whose status line has not come yet, and may never come."""
 
 
 def mended(raw: bytes, known: int = 0, *, may_begin_late: bool = True) -> bytes | None:
-    """What came of an answer, with a head that can be read; None while the head has not ended.
+    """Return the response so far with a valid head; None while the head has not ended.
 
-    The first `known` bytes were shown before, without the end of it. If it `may_begin_late`, what
-    goes before its status line is left out, and NotBegun is raised while there is none. Raises
-    Unmendable.
+    The first `known` bytes were passed before and do not contain the end. If the response
+    `may_begin_late`, bytes before its status line are left out, and NotBegun is raised while there
+    is no status line. Raises Unmendable.
     """
     heads, at = [], _status_line(raw) if may_begin_late else 0
     has_end = _END.search(raw, max(at, known - _END_BEGUN)) is not None
@@ -59,7 +59,7 @@ def mended(raw: bytes, known: int = 0, *, may_begin_late: bool = True) -> bytes 
 
 
 def _status_line(raw: bytes) -> int:
-    """Where the first head begins."""
+    """Find where the first head begins."""
     at = _start(raw, 0)
     try:
         _check_begin(raw[at:])
@@ -79,7 +79,7 @@ def _start(raw: bytes, at: int) -> int:
 
 
 def _check_begin(begun: bytes) -> None:
-    """Is there a head to wait for?"""
+    """Raise Unmendable unless these bytes may be the begin of a head."""
     end = begun.find(b"\n")
     if end < 0:
         is_head = _BEGIN.startswith(begun[: len(_BEGIN)].upper())
@@ -90,14 +90,14 @@ def _check_begin(begun: bytes) -> None:
 
 
 def _mended_head(head: bytes) -> tuple[bytes, bytes]:
-    """The status of a head, and the head."""
+    """Return the status of a head, and the head as it should be."""
     first, *lines = head.split(b"\n")
     found = _STATUS_LINE.fullmatch(_spaced(first))
     if found is None:
         raise Unmendable
     status, reason = found.groups()
     fields: list[tuple[bytes, bytes]] = []
-    # Whether the last line was a header, so that the next one may be more of it.
+    # Whether the last line was a header, which the next one may continue.
     is_field = False
     for line in lines:
         text = _spaced(line)
@@ -115,12 +115,12 @@ def _mended_head(head: bytes) -> tuple[bytes, bytes]:
 
 
 def _spaced(line: bytes) -> bytes:
-    """A carriage return inside of a line is a blank (RFC 9112, 2.2)."""
+    """Replace carriage returns inside of a line by blanks (RFC 9112, 2.2)."""
     return line.rstrip(b"\r").replace(b"\r", b" ")
 
 
 def _framed(fields: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """These headers, with one word on where the body ends."""
+    """Return the headers with at most one header that tells where the body ends."""
     lengths = _listed(fields, b"content-length")
     codings = _listed(fields, b"transfer-encoding")
     is_coded = not _NO_CODING.issuperset(codings)
