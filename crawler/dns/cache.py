@@ -2,7 +2,7 @@
 
 An answer is used for its TTL, within limits; "no such name" for a minute. While DNS fails, expired
 answers are used for up to a day. A process looks a name up once at a time, and while DNS is down it
-looks up one name at a time.
+looks up one name at a time. A lookup goes on for the next caller if this one does not wait for it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ _STALE_HOLD_S = 30.0
 # An answer that is used in the last tenth of its TTL is renewed in the background.
 _RENEW_SHARE = 0.1
 _PREFETCH_MAX = 64
+_SLOW_MAX = 1000
+# Seconds for which the failure of a slow lookup counts.
+_SLOW_FAILED_S = 60.0
 # While DNS is down, one lookup a second finds out whether it is back.
 _PROBES = Backoff(1.0, 1.0)
 
@@ -79,11 +82,9 @@ class DnsCache:
         self._count = count
         self._recent: OrderedDict[str, _Record] = OrderedDict()
         self._in_flight: dict[str, asyncio.Task[_Record | None]] = {}
-
-    def knows(self, host: str) -> bool:
-        """Return whether an answer is in memory, "no such name" included."""
-        record = self._recent.get(host)
-        return record is not None and monotonic() < record.fresh_until
+        # Hosts whose lookups a caller did not wait for, and until when failures of such count.
+        self._slow: set[str] = set()
+        self._slow_failed: OrderedDict[str, float] = OrderedDict()
 
     def recent(self, host: str) -> tuple[str, ...]:
         """Return the addresses of a host that are in memory, even if they are expired."""
@@ -105,11 +106,29 @@ class DnsCache:
             self._recent.move_to_end(host)
             if now >= record.renew_at:
                 self.prefetch([host])
-        if record is None:
-            raise DnsFailed(f"DNS gives no answer for {host}")
-        if not record.addresses:
-            raise NoSuchHost(f"{host} has no address")
-        return record.addresses
+        return _addresses(host, record)
+
+    async def get_within(self, host: str, wait_s: float) -> bool:
+        """Return whether the addresses of a host are known after `wait_s` seconds at most.
+
+        Raises NoSuchHost or DnsFailed. If a lookup fails that nobody waited for, the next call
+        raises its failure.
+        """
+        record, now = self._recent.get(host), monotonic()
+        if record is not None and now < record.fresh_until:
+            await self.get(host)
+            return True
+        if host in self._slow:
+            return False
+        if now < self._slow_failed.pop(host, 0.0):
+            _addresses(host, None)
+        lookup = self._find_once(host)
+        await asyncio.wait([lookup], timeout=wait_s)
+        if not lookup.done() and len(self._slow) < _SLOW_MAX:
+            self._slow.add(host)
+            return False
+        _addresses(host, await asyncio.shield(lookup))
+        return True
 
     def prefetch(self, hosts: Iterable[str]) -> list[str]:
         """Look up hosts in the background if their answers are missing or expire soon.
@@ -145,8 +164,14 @@ class DnsCache:
 
     def _found(self, host: str, task: asyncio.Task[_Record | None]) -> None:
         self._in_flight.pop(host, None)
-        if not task.cancelled():
-            task.exception()  # asyncio logs exceptions that nobody retrieves
+        # The exception is retrieved in any case: asyncio logs those that are not.
+        has_failed = not task.cancelled() and task.exception() is None and task.result() is None
+        if host in self._slow:
+            self._slow.discard(host)
+            if has_failed:
+                self._slow_failed[host] = monotonic() + _SLOW_FAILED_S
+                if len(self._slow_failed) > _SLOW_MAX:
+                    self._slow_failed.popitem(last=False)
 
     async def _find(self, host: str) -> _Record | None:
         """Find the best answer for a host: fresh, or expired if DNS fails; None without any."""
@@ -265,3 +290,12 @@ class DnsCache:
     @staticmethod
     def _key(host: str) -> str:
         return f"dns:{host}"
+
+
+def _addresses(host: str, record: _Record | None) -> tuple[str, ...]:
+    """Return the addresses of a record; raises NoSuchHost, or DnsFailed without a record."""
+    if record is None:
+        raise DnsFailed(f"DNS gives no answer for {host}")
+    if not record.addresses:
+        raise NoSuchHost(f"{host} has no address")
+    return record.addresses

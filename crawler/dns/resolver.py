@@ -1,22 +1,14 @@
-"""Find the addresses of a host: in DNS_OVERRIDES, then in the fleet's cache, then by DNS.
-
-A fetch waits half a second for a lookup. A slower lookup goes on in the background, and its URL is
-put off meanwhile (`BoundedLookup`).
-"""
+"""Find the addresses of a host: in DNS_OVERRIDES, then in the fleet's cache, then by DNS."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from time import monotonic
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from crawler import config
 from crawler.dns import addresses
 from crawler.dns.addresses import is_address, literal
 from crawler.dns.cache import DnsCache
-from crawler.dns.errors import DnsFailed
 from crawler.dns.lookup import Lookup
 from crawler.util.per_crawler import shared
 
@@ -59,13 +51,6 @@ class Resolver:
         )
         return cls(config.value(settings, "DNS_OVERRIDES"), cache, count)
 
-    def knows(self, host: str) -> bool:
-        """Return whether `look_up` would return at once."""
-        name = _name(host)
-        return (
-            self.cache.knows(name) or self._override(name) is not None or literal(name) is not None
-        )
-
     def address(self, host: str) -> str | None:
         """Return the address that tells which hosts share a machine; None before a lookup."""
         name = _name(host)
@@ -74,13 +59,19 @@ class Resolver:
         # The least of several: DNS gives them in changing order.
         return literal(name) or min(self.cache.recent(name), default=None)
 
-    async def look_up(self, host: str) -> None:
-        """Make sure that the address of a host is known; raises NoSuchHost or DnsFailed."""
+    async def look_up(self, host: str, *, wait_s: float | None = None) -> bool:
+        """Make sure that the address of a host is known; raises NoSuchHost or DnsFailed.
+
+        Returns False if that takes longer than `wait_s`. The lookup goes on then.
+        """
         name = _name(host)
         if self._override(name) is not None:
             self._count("dns/overridden")
         elif literal(name) is None:
+            if wait_s is not None:
+                return await self.cache.get_within(name, wait_s)
             await self.cache.get(name)
+        return True
 
     def prefetch(self, hosts: Iterable[str]) -> list[str]:
         """Look up hosts in the background; return those that DNS must be asked for."""
@@ -115,62 +106,3 @@ class Resolver:
 
 def _name(host: str) -> str:
     return host.lower().removesuffix(".")
-
-
-# Most answers take a tenth of this. Without an answer a lookup takes DNS_TIMEOUT, ten times this.
-_WAIT_S = 0.5
-_SLOW_MAX = 1000
-# Seconds for which the failure of a slow lookup counts.
-_FAILED_S = 60.0
-
-
-class BoundedLookup:
-    """Lookups by `look_up` that a caller waits for only a short time. Bounded."""
-
-    def __init__(
-        self, look_up: Callable[[str], Awaitable[None]], *, wait_s: float | None = None
-    ) -> None:
-        self._look_up = look_up
-        self._wait_s = _WAIT_S if wait_s is None else wait_s
-        self._slow: dict[str, asyncio.Future[None]] = {}
-        # Failures of slow lookups that no caller has seen, and until when they count.
-        self._failed: OrderedDict[str, tuple[DnsFailed, float]] = OrderedDict()
-
-    async def look_up(self, host: str) -> bool:
-        """Return whether the address is known; if not, ask again. Raises what the lookup raises."""
-        if host in self._slow:
-            return False
-        failed, until = self._failed.pop(host, (None, 0.0))
-        if failed is not None and monotonic() < until:
-            raise failed
-        lookup = asyncio.ensure_future(self._look_up(host))
-        lookup.add_done_callback(_retrieve)
-        await asyncio.wait([lookup], timeout=self._wait_s)
-        if lookup.done() or len(self._slow) >= _SLOW_MAX:
-            await lookup
-            return True
-        if host in self._slow:
-            # Another fetch of this host began the same lookup while this one waited.
-            return False
-        self._slow[host] = lookup
-        lookup.add_done_callback(lambda _: self._ended(host, lookup))
-        return False
-
-    def close(self) -> None:
-        """Cancel the slow lookups."""
-        for lookup in list(self._slow.values()):
-            lookup.cancel()
-
-    def _ended(self, host: str, lookup: asyncio.Future[None]) -> None:
-        del self._slow[host]
-        error = None if lookup.cancelled() else lookup.exception()
-        # The cache has all other results.
-        if isinstance(error, DnsFailed):
-            self._failed[host] = (error, monotonic() + _FAILED_S)
-            if len(self._failed) > _SLOW_MAX:
-                self._failed.popitem(last=False)
-
-
-def _retrieve(lookup: asyncio.Future[None]) -> None:
-    if not lookup.cancelled():
-        lookup.exception()  # asyncio logs exceptions that nobody retrieves

@@ -21,7 +21,7 @@ from scrapy.utils.misc import load_object
 from crawler import config
 from crawler.dns.errors import DnsFailed
 from crawler.dns.prefetch import DnsPrefetch
-from crawler.dns.resolver import BoundedLookup, Resolver
+from crawler.dns.resolver import Resolver
 from crawler.download.handler import DownloadHandler
 from crawler.frontier import Lease
 from crawler.scheduler import Scheduler
@@ -37,8 +37,10 @@ logger = logging.getLogger(__name__)
 # A name fails after this many lookups without an answer, if DNS answered others between them.
 _HOST_TRIES = 6
 _TROUBLED_HOSTS_MAX = 10_000
-# Seconds for which a URL is put off while its lookup goes on.
-_SLOW_WAIT_S = 1.0
+# Seconds to wait for a lookup, and for which a URL is put off while a slower one goes on. Most
+# answers take a tenth of the first; without an answer a lookup takes DNS_TIMEOUT, ten times that.
+_WAIT_S = 0.5
+_SLOW_DELAY_S = 1.0
 
 
 class Dns:
@@ -48,7 +50,6 @@ class Dns:
         self._crawler = crawler
         self._resolver = Resolver.of(crawler)
         self._backoff = Backoff(retry_wait_s, math.inf, jitter=1.0)
-        self._bounded_lookup = BoundedLookup(self._resolver.look_up)
         self._prefetch: DnsPrefetch | None = None
         # Host → lookups without an answer, and the cache's count of answers at the last one.
         self._troubled: OrderedDict[str, tuple[int, int]] = OrderedDict()
@@ -79,7 +80,6 @@ class Dns:
     async def _engine_stopped(self) -> None:
         if self._prefetch is not None:
             await self._prefetch.close()
-        self._bounded_lookup.close()
         # The download handlers close it too, but they are only made for the first fetch.
         await self._resolver.close()
 
@@ -103,29 +103,28 @@ class Dns:
             return None
         lease: Lease | None = request.meta.get(LEASE)
         try:
-            if lease is None or self._resolver.knows(host):
-                await self._resolver.look_up(host)
-            elif not await self._bounded_lookup.look_up(host):
-                return self._put_off(request, _SLOW_WAIT_S)
+            wait_s = None if lease is None else _WAIT_S
+            if not await self._resolver.look_up(host, wait_s=wait_s):
+                return self._put_off(request, _SLOW_DELAY_S)
         except DnsFailed:
-            wait_s = self._wait_s(host)
-            if lease is None or wait_s is None:
+            delay_s = self._delay_s(host)
+            if lease is None or delay_s is None:
                 raise
-            return self._put_off(request, wait_s)
+            return self._put_off(request, delay_s)
         if self._troubled:
             self._troubled.pop(host, None)
         return None
 
-    def _put_off(self, request: Request, wait_s: float) -> Request:
+    def _put_off(self, request: Request, delay_s: float) -> Request:
         self._crawler.stats.inc_value("dns/deferred")
-        return Scheduler.of(self._crawler).leases.put_off(request, round(wait_s * 1000))
+        return Scheduler.of(self._crawler).leases.put_off(request, round(delay_s * 1000))
 
     def _by_proxy(self, request: Request, scheme: str, host: str) -> bool:
         if "proxy" in request.meta:
             return bool(request.meta["proxy"])
         return scheme in self._proxied and not proxy_bypass(host)
 
-    def _wait_s(self, host: str) -> float | None:
+    def _delay_s(self, host: str) -> float | None:
         """Return the seconds until the next lookup of a host; None if its URLs should fail."""
         answers = self._resolver.cache.answers
         tries, seen = self._troubled.get(host, (0, -1))

@@ -1,13 +1,11 @@
 """Names before the fetch: no such host fails, no answer waits, and an outage makes nothing fail."""
 
-import asyncio
 import logging
 from typing import Any
 
 import pytest
 from scrapy import Request
 
-from crawler.dns import resolver
 from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.dns.resolver import Resolver
 from crawler.middlewares.dns import Dns
@@ -22,20 +20,20 @@ class Cache:
 
     def __init__(self) -> None:
         self.says: Exception | None = None
-        self.slow: asyncio.Event | None = None
+        self.is_slow = False
         self.answers = 0
         self.asked: list[str] = []
 
-    def knows(self, host: str) -> bool:
-        return False
-
     async def get(self, host: str) -> tuple[str, ...]:
         self.asked.append(host)
-        if self.slow is not None:
-            await self.slow.wait()
         if self.says is not None:
             raise self.says
         return ("192.0.2.1",)
+
+    async def get_within(self, host: str, wait_s: float) -> bool:
+        assert 0 < wait_s < 1
+        await self.get(host)
+        return not self.is_slow
 
 
 class World:
@@ -82,35 +80,15 @@ async def test_without_an_answer_the_url_is_handed_back_and_waits() -> None:
     assert world.crawler.stats.get_value("dns/deferred") == 1
 
 
-async def test_a_slow_lookup_holds_no_fetch_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolver, "_WAIT_S", 0.01)
+async def test_a_slow_lookup_holds_no_fetch_up() -> None:
     world = World()
-    world.cache.slow = asyncio.Event()
+    world.cache.is_slow = True
     assert isinstance(await world.meets(), Request)
-    assert isinstance(await world.meets(), Request)
-    assert world.scheduler.calls == [("hand_back", URL, 1_000)] * 2
-    assert world.cache.asked == ["h.test"]
-    # What is not fetched by a lease waits for its answer.
-    asked = asyncio.create_task(world.dns.process_request(Request(URL)))
-    world.cache.slow.set()
-    await asyncio.gather(*world.dns._bounded_lookup._slow.values())
-    assert await asked is None
+    assert world.scheduler.calls == [("hand_back", URL, 1_000)]
+    # A request without a lease waits for its answer.
+    assert await world.dns.process_request(Request(URL)) is None
+    world.cache.is_slow = False
     assert await world.meets() is None
-
-
-async def test_a_slow_lookup_that_fails_makes_the_url_wait_as_any_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(resolver, "_WAIT_S", 0.01)
-    world = World()
-    world.cache.slow, world.cache.says = asyncio.Event(), DnsFailed("no answer")
-    await world.meets()
-    world.cache.slow.set()
-    await asyncio.gather(*world.dns._bounded_lookup._slow.values(), return_exceptions=True)
-    await world.meets()
-    assert len(world.cache.asked) == 1
-    assert world.scheduler.calls[0] == ("hand_back", URL, 1_000)
-    assert 10_000 <= world.scheduler.calls[1][2] <= 20_000
 
 
 async def test_an_outage_makes_nothing_fail_however_long_it_is() -> None:
