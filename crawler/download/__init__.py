@@ -4,7 +4,7 @@
     client         the connections of a crawl, shared by all schemes, bounded
     http1/         writes requests, keeps connections, parses responses; through proxies too
     receiver       receives a response as it comes: which types, how many bytes
-    decompress     unpacks bodies in bounded steps; pure
+    decompress     unpacks bodies in bounded steps
     address_guard  refuses private addresses, whatever name leads to them
     errors         errors of a fetch, and the table of what follows from each
 

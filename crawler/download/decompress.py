@@ -1,4 +1,4 @@
-"""Unpack a body in steps of a given size, so that a bomb is not unpacked beyond the limit. Pure.
+"""Unpack a body in steps of a given size, so that a bomb is not unpacked beyond the limit.
 
 Bodies with several encodings, or with a wrong one, are left to Scrapy's own functions.
 """
