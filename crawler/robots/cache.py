@@ -85,8 +85,8 @@ class CachedRules:
 
 
 @dataclass(slots=True)
-class FileLock:
-    """Right to fetch one robots.txt, if `is_held`; another process has it otherwise."""
+class RobotsLock:
+    """Lock on one robots.txt: the right to fetch it, if `is_held`; else another process has it."""
 
     authority: str
     token: str
@@ -135,9 +135,9 @@ class RobotsCache:
         return found
 
     @asynccontextmanager
-    async def locked(self, authority: str) -> AsyncIterator[FileLock]:
+    async def locked(self, authority: str) -> AsyncIterator[RobotsLock]:
         """Try to lock a file, and read what is known of it in the same round trip."""
-        lock = FileLock(authority, uuid.uuid4().hex, is_held=False)
+        lock = RobotsLock(authority, uuid.uuid4().hex, is_held=False)
         taken, packed, left_ms = await self._commands.ask(
             ("SET", lock.key, lock.token, "NX", "PX", round(LOCK_S * 1000)),
             *_read_commands(authority),
@@ -155,7 +155,7 @@ class RobotsCache:
                 with suppress(*RedisAway):
                     await self._commands.ask(lock.unlock)
 
-    async def extend(self, lock: FileLock) -> None:
+    async def extend(self, lock: RobotsLock) -> None:
         """Keep a lock, if it has not expired, for another LOCK_S."""
         with suppress(*RedisAway):
             left_ms = round(LOCK_S * 1000)
@@ -168,7 +168,7 @@ class RobotsCache:
         *,
         at_least_s: float = 0.0,
         cache_control: bytes | None = None,
-        lock: FileLock | None = None,
+        lock: RobotsLock | None = None,
     ) -> CachedRules:
         """Store what a fetch of robots.txt gave, and release its lock in the same round trip.
 

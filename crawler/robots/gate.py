@@ -27,7 +27,7 @@ from crawler.config.values import fill, value
 from crawler.politeness.delay import Fetch
 from crawler.politeness.host_delays import HostDelays, retry_after_s
 from crawler.politeness.ip_clock import IpClock
-from crawler.robots.cache import CachedRules, FileLock, RobotsCache
+from crawler.robots.cache import CachedRules, RobotsCache, RobotsLock
 from crawler.robots.fetcher import RobotsFetcher
 from crawler.robots.rules import RobotsRules, Unreachable, robots_name
 from crawler.servers.redis.errors import RedisAway
@@ -216,7 +216,7 @@ class RobotsGate:
                 return PutOff(delay_ms)
             return await self._fetch(lock, lease)
 
-    async def _fetch(self, lock: FileLock, lease: Lease | None) -> CachedRules | PutOff:
+    async def _fetch(self, lock: RobotsLock, lease: Lease | None) -> CachedRules | PutOff:
         """Fetch the file and store its rules. The page of a lease follows only without a delay."""
         meta: dict[str, Any] = {}
         if lease is not None:
