@@ -111,7 +111,7 @@ class Completion:
 
     @property
     def may_go_on(self) -> bool:
-        """Is this an end only as long as nobody adds URLs?"""
+        """Whether the crawl goes on if somebody adds URLs."""
         return self.reason == "finished"
 
     def not_yet(self) -> None:

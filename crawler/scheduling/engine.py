@@ -86,7 +86,7 @@ class Engine:
         return min(self._concurrency, fetches + int(quiet_s / _FEWER_STEP_S))
 
     def starting(self) -> bool:
-        """Is the spider's start() still being read?"""
+        """Tell whether the spider's start() is still being read."""
         return self._crawler.engine._start is not None  # noqa: SLF001
 
     def wake(self) -> None:
@@ -168,7 +168,7 @@ class Engine:
 
     @staticmethod
     def is_closing(crawler: Crawler) -> bool:
-        """Has the crawl begun to end? Requests and items under way are still being finished."""
+        """Tell whether the crawl is closing: requests and items in progress are being finished."""
         slot = crawler.engine._slot  # noqa: SLF001
         return slot is not None and slot.closing is not None
 

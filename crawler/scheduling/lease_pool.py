@@ -85,7 +85,7 @@ class LeasePool:
         # Held while leases change hands, so that a heartbeat does not miss those on their way.
         self.lock = asyncio.Lock()
         self.recent_releases = RecentReleases()
-        # Was there ever a lease?
+        # Whether there ever was a lease.
         self.has_claimed = False
         self._held: dict[tuple[int, bytes], Lease] = {}
         self.outbox = Outbox(
@@ -297,11 +297,11 @@ class LeasePool:
         return None
 
     def holds(self, lease: Lease) -> bool:
-        """Is this lease to be settled by this process, and is nobody settling it already?"""
+        """Tell whether this process has to settle a lease, and nobody is settling it already."""
         return lease.key in self._held and lease.key not in self._settling
 
     def may_fetch(self, lease: Lease) -> bool:
-        """Is this lease surely held at this moment? If so, its fetch counts as begun."""
+        """Tell whether a lease is surely held at this moment. If so, its fetch counts as begun."""
         if not self.holds(lease) or not self.is_alive(lease.shard):
             return False
         self._started.add(lease.key)
@@ -405,7 +405,7 @@ class LeasePool:
     # --- for the heartbeat ---------------------------------------------------------------------
 
     def is_alive(self, shard: int) -> bool:
-        """Is it certain that no other process has declared this one dead in a shard by now?
+        """Tell whether surely no other process has declared this one dead in a shard by now.
 
         A process that was stopped for a while finds out here, before it talks to Redis again.
         """
@@ -413,7 +413,7 @@ class LeasePool:
 
     @property
     def is_alive_anywhere(self) -> bool:
-        """Is there a shard to claim from?"""
+        """Whether there is a shard to claim from."""
         return monotonic() < max(self._alive_until)
 
     def keep_alive(self, until: float, shard: int | None = None) -> None:

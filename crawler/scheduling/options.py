@@ -115,7 +115,7 @@ class CrawlOptions:
                 try:
                     found = _CHECKS[name](name, value)
                 except ConfigurationError as error:
-                    logger.warning("The crawl's options: %s It is left out.", error)
+                    logger.warning("The crawl's options: %s It is ignored.", error)
                     continue
                 good[name] = tuple(found) if isinstance(found, list) else found
         delays = {

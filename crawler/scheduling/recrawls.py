@@ -71,7 +71,7 @@ class Recrawls:
             )
 
     def is_unwanted(self, entry: Entry) -> bool:
-        """Is this a recrawl, while there are to be none?"""
+        """Tell whether an entry is a recrawl, although recrawls are off."""
         return self.policy is None and _VISIT in entry.tail
 
     def visited(
