@@ -1,6 +1,5 @@
 """Content that was stored before, in a real Redis and on a real cluster."""
 
-import asyncio
 import hashlib
 from itertools import combinations
 
@@ -11,6 +10,7 @@ from crawler.dedup.layout import BUCKET_MAX, MAX_DISTANCE, SMALL
 from crawler.frontier.shards import tags
 from crawler.servers.redis.connection import Client, connect
 from tests.support.cluster import RedisProcess
+from tests.support.waiting import until
 
 ONE, TWO, THREE = 1, 2, 2**64 - 1
 DIGEST, OTHER_DIGEST = b"a" * 32, b"b" * 32
@@ -294,9 +294,7 @@ async def test_what_is_remembered_reaches_redis_without_being_asked_to(
 ) -> None:
     seen = await seen_in(redis_client)
     seen.remember(ONE, TEXT)
-    async with asyncio.timeout(30):
-        while await seen.find(TWO, TEXT) is None:
-            pass
+    assert await until(lambda: seen.find(TWO, TEXT)) == Duplicate(ONE, None)
 
 
 async def test_without_redis_nothing_is_compared_and_nothing_hangs(

@@ -40,5 +40,6 @@ def test_what_is_started_inside_the_block_runs_on_its_cores() -> None:
 
 
 def test_no_cores_are_no_change() -> None:
+    before = os.sched_getaffinity(0)
     with running_on(None):
-        pass
+        assert os.sched_getaffinity(0) == before

@@ -240,7 +240,7 @@ def test_any_url_can_be_judged(text: str, page: str) -> None:
     url, page_url = canonical(f"http://h/{text}"), canonical(f"http://h/{page}")
     if isinstance(url, str) and isinstance(page_url, str):
         traps = Traps()
-        traps.refuses(url, PageLinks(page_url), today=TODAY)
+        assert isinstance(traps.refuses(url, PageLinks(page_url), today=TODAY), str | None)
         traps.followed(url, page_url=page_url, today=TODAY)
         traps.fetched(url, duplicate=True)
 

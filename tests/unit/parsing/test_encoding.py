@@ -1,5 +1,7 @@
 """Bytes become text: by mark, header, meta tag, or a guess."""
 
+import codecs
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,5 +48,6 @@ def test_codecs_that_are_no_encodings_of_pages_are_not_used(name: str) -> None:
 
 @given(st.binary(), st.text(), st.sampled_from(["", "h.jp", "h.ru", "h.cn", "h.th"]))
 def test_any_bytes_are_text(body: bytes, header: str, host: str) -> None:
-    text, _ = decode(body, header, f"http://{host}/")
-    text.encode()
+    text, encoding = decode(body, header, f"http://{host}/")
+    assert isinstance(text.encode(), bytes)
+    assert codecs.lookup(encoding)
