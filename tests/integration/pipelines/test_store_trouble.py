@@ -85,7 +85,7 @@ async def test_pages_wait_for_a_server_whose_disk_is_full(
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What was said about MongoDB going away and coming back."""
-    of = "crawler.servers.mongo"
+    of = "crawler.servers.health"
     return [record.getMessage() for record in caplog.records if record.name == of]
 
 
