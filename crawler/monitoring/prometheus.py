@@ -38,25 +38,12 @@ _RATES = ("pages_per_s", "bytes_per_s")
 _SILENT_S = 10.0
 # Those of Scrapy's own stats that say something about a crawl of ours.
 SCRAPY_STATS = (
-    "downloader/exception_count",
-    "downloader/request_bytes",
-    "downloader/request_count",
-    "downloader/response_bytes",
-    "downloader/response_count",
-    "elapsed_time_seconds",
-    "httpcompression/response_bytes",
-    "httpcompression/response_count",
-    "item_dropped_count",
-    "item_scraped_count",
-    "log_count/CRITICAL",
-    "log_count/ERROR",
-    "log_count/WARNING",
-    "memusage/max",
-    "memusage/startup",
-    "request_depth_max",
-    "response_received_count",
-    "spider_exceptions/count",
-)
+    "downloader/exception_count downloader/request_bytes downloader/request_count "
+    "downloader/response_bytes downloader/response_count elapsed_time_seconds "
+    "httpcompression/response_bytes httpcompression/response_count item_dropped_count "
+    "item_scraped_count log_count/CRITICAL log_count/ERROR log_count/WARNING memusage/max "
+    "memusage/startup request_depth_max response_received_count spider_exceptions/count"
+).split()
 
 
 class Sheet:
