@@ -16,7 +16,7 @@ from crawler.servers.health import GaveUp
 from crawler.urls import DEFAULT, UrlRules, Urls
 from crawler.util.request_meta import LEASE
 from tests.support.crawlers import project_crawler
-from tests.unit.schedulers import WritingScheduler, lease_of
+from tests.support.schedulers import WritingScheduler, lease_of
 
 
 class _Discoveries:

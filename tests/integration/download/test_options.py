@@ -30,7 +30,7 @@ from crawler.util.request_meta import LEASE
 from tests.support.certificates import server_context
 from tests.support.crawlers import project_crawler
 from tests.support.http_server import Server, handler_with, ok, serving, then_closed, then_silent
-from tests.unit.schedulers import lease_of
+from tests.support.schedulers import lease_of
 
 HTML = b"Content-Type: text/html"
 

@@ -17,7 +17,7 @@ from crawler.scheduling.recrawls import _VISIT as VISIT
 from crawler.servers.connections import Servers
 from crawler.urls import fingerprint
 from tests.support.crawlers import project_crawler
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 WORDS = [f"word{number}" for number in range(400)]
 TEXT = " ".join(WORDS)

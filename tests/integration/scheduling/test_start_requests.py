@@ -17,7 +17,7 @@ from crawler.servers.health import redis_health
 from crawler.servers.redis.connection import connect
 from tests.integration.frontier.fleet import CRAWL, entry
 from tests.support.cluster import RedisProcess
-from tests.unit.schedulers import WritingScheduler, crawler_with
+from tests.support.schedulers import WritingScheduler, crawler_with
 
 MANY = 5000
 

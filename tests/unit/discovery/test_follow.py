@@ -16,7 +16,7 @@ from crawler.scheduling.request_codec import to_entry, to_request
 from crawler.spiders.web import WebSpider
 from crawler.urls import UrlRules, Urls, fingerprint
 from crawler.util.request_meta import LEASE
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 SITE = "http://www.h.test/"
 MAP = b"""<urlset><url><loc>/a</loc><priority>0.0</priority></url><url><loc>/b.pdf</loc></url>

@@ -9,8 +9,8 @@ import pytest
 from crawler.extensions.progress import Progress
 from crawler.frontier import Sizes
 from crawler.monitoring.console.screen import Screen
+from tests.support.schedulers import WritingScheduler, crawler_with
 from tests.unit.monitoring.console.snapshots import SIZES
-from tests.unit.schedulers import WritingScheduler, crawler_with
 
 
 @pytest.mark.parametrize(("owners", "shards"), [(2, 1), (16, 8)])

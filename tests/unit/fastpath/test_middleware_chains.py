@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from crawler.fastpath.middleware_chains import QuickSpiderMiddlewares
 from crawler.util.request_meta import LEASE
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
 

@@ -8,7 +8,7 @@ from scrapy.http import Response
 
 from crawler.middlewares.robots import Robots
 from crawler.util.request_meta import CRAWL_DELAY, LEASE
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 ALLOWED, FORBIDDEN = "http://h.test/a", "http://h.test/private"
 RULES = b"User-agent: crawler\nDisallow: /private\nCrawl-delay: 7\n"

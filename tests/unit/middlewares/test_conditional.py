@@ -9,7 +9,7 @@ from scrapy.http import Response
 from crawler.items import NOT_MODIFIED
 from crawler.middlewares.conditional import Conditional
 from crawler.util.request_meta import LEASE
-from tests.unit.schedulers import lease_of
+from tests.support.schedulers import lease_of
 
 URL = "http://h.test/a"
 DATE = "Sun, 09 Sep 2001 01:46:40 GMT"

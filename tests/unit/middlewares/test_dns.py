@@ -10,7 +10,7 @@ from crawler.dns.errors import DnsFailed, NoSuchHost
 from crawler.dns.resolver import Resolver
 from crawler.middlewares.dns import Dns
 from crawler.util.request_meta import LEASE
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
 

@@ -6,7 +6,7 @@ from scrapy.exceptions import IgnoreRequest
 
 from crawler.middlewares.host_rules import HostRulesMiddleware
 from crawler.util.request_meta import LEASE
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 
 def middleware() -> HostRulesMiddleware:

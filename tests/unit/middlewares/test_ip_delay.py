@@ -8,7 +8,7 @@ from scrapy.exceptions import NotConfigured
 
 from crawler.middlewares.ip_delay import IpDelay
 from crawler.util.request_meta import LEASE
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://www.h.test:8080/a"
 

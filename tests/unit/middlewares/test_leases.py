@@ -13,7 +13,7 @@ from crawler.frontier import Kind, Lease
 from crawler.middlewares.leases import Leases
 from crawler.scheduling.retry_policy import Retry
 from crawler.util.request_meta import LEASE
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
 

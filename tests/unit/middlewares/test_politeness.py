@@ -17,7 +17,7 @@ from crawler.middlewares.politeness import CRAWL_DELAY, PolitenessMiddleware
 from crawler.politeness.host_delays import HostDelays
 from crawler.util.file_limit import OutOfSockets
 from crawler.util.request_meta import LEASE
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
 # Status, headers, and the meta of the request.

@@ -12,7 +12,7 @@ from crawler.errors import ConfigurationError
 from crawler.middlewares.retries import Retries
 from crawler.scheduling.retry_policy import Bury, Retry
 from crawler.util.request_meta import LEASE
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
 

@@ -19,8 +19,8 @@ from crawler.errors import ConfigurationError
 from crawler.frontier import Entry, Lease
 from crawler.scheduling.request_codec import to_entry
 from crawler.util.request_meta import CRAWL_DELAY, LEASE
+from tests.support.schedulers import lease_of
 from tests.unit.middlewares.robots_worlds import ALLOWED, FORBIDDEN, RULES, Answer, World, answer
-from tests.unit.schedulers import lease_of
 
 
 def assert_handed_back(world: World, delay_ms: int) -> None:

@@ -14,7 +14,7 @@ from crawler.monitoring.histogram import FETCH_S, Histogram
 from crawler.monitoring.logs import FIGURES
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.monitoring.report import minute_figures, minute_line
-from tests.unit.schedulers import WritingScheduler, crawler_with
+from tests.support.schedulers import WritingScheduler, crawler_with
 
 
 def sizes() -> Sizes:

@@ -9,7 +9,7 @@ from crawler.discovery.scope import Scope
 from crawler.items import Page
 from crawler.pipelines.links import Links
 from crawler.urls import fingerprint
-from tests.unit.schedulers import WritingScheduler, crawler_with
+from tests.support.schedulers import WritingScheduler, crawler_with
 
 URL = "http://www.h.test/"
 

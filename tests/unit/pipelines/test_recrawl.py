@@ -9,7 +9,7 @@ from itemadapter import ItemAdapter
 from crawler.frontier import Again, Lease
 from crawler.items import NOT_MODIFIED, Page
 from crawler.pipelines.recrawl import Recrawl
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 WEEK = timedelta(days=7)

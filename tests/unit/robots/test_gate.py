@@ -1,8 +1,8 @@
 """The decisions of the gate; tests/unit/middlewares/test_robots.py has what follows from them."""
 
 from crawler.robots.gate import Allowed, Denied, PutOff
+from tests.support.schedulers import lease_of
 from tests.unit.middlewares.robots_worlds import ALLOWED, FORBIDDEN, World, answer
-from tests.unit.schedulers import lease_of
 
 
 async def test_a_url_with_a_lease_is_put_off_until_the_rules_are_known() -> None:

@@ -12,7 +12,7 @@ from crawler.frontier import Lease
 from crawler.items import Page
 from crawler.scheduling.recrawl_policy import Visit
 from crawler.scheduling.retry_policy import Bury
-from tests.unit.schedulers import WritingScheduler, lease_of
+from tests.support.schedulers import WritingScheduler, lease_of
 
 DAY_S = 86_400
 

@@ -22,8 +22,8 @@ from crawler.scheduling.retry_policy import Bury, Retry
 from crawler.servers.health import GaveUp
 from crawler.util.file_limit import OutOfSockets
 from crawler.util.request_meta import LEASE
+from tests.support.schedulers import WritingScheduler, lease_of
 from tests.support.waiting import until
-from tests.unit.schedulers import WritingScheduler, lease_of
 
 URL = "http://h.test/a"
 

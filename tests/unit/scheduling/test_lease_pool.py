@@ -16,7 +16,7 @@ from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.retry_policy import Bury, Retry
 from crawler.servers.health import GaveUp, redis_health
 from crawler.util.request_meta import LEASE
-from tests.unit.schedulers import lease_of
+from tests.support.schedulers import lease_of
 
 
 class RecordingOutbox:

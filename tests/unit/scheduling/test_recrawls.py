@@ -12,7 +12,7 @@ from crawler.frontier import Again, Kind, Lease
 from crawler.parsing.sitemap import Located
 from crawler.scheduling.recrawl_policy import RecrawlTuning, VisitResult
 from crawler.scheduling.recrawls import Recrawls, visit_of
-from tests.unit.schedulers import lease_of
+from tests.support.schedulers import lease_of
 
 DAY_MS = 86_400_000
 NOW = 1_700_000_000.0

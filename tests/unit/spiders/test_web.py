@@ -19,7 +19,7 @@ from crawler.servers.health import GaveUp
 from crawler.settings import ITEM_PIPELINES
 from crawler.spiders.web import WebSpider
 from crawler.util.request_meta import LEASE
-from tests.unit.schedulers import WritingScheduler, crawler_with, lease_of
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://h.test/a"
 PIPELINES = "crawler.pipelines"
