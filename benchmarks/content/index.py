@@ -16,8 +16,7 @@ from redis.asyncio import Redis
 
 from benchmarks.figures import Figure, at_most
 from benchmarks.servers import PrivateRedis, private_redis
-from crawler.dedup.index import Content, ContentIndex
-from crawler.dedup.layout import Layout
+from crawler.dedup.index import Content, ContentIndex, Layout
 from crawler.frontier.shards import tags
 
 _BATCH = 100

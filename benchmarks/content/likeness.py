@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.figures import Figure, at_least
-from crawler.dedup.boilerplate import Boilerplate
-from crawler.dedup.simhash import distance, hashes_of, simhash, words_of
+from crawler.dedup.content import Boilerplate, distance, hashes_of, simhash, words_of
 from crawler.parsing.html import HtmlReader
 from crawler.parsing.reader import DocumentReader
 from demo.html import special_page

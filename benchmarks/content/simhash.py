@@ -10,7 +10,7 @@ from time import process_time
 from simhash import Simhash
 
 from benchmarks.figures import Figure, at_least
-from crawler.dedup.simhash import hashes_of, simhash, words_of
+from crawler.dedup.content import hashes_of, simhash, words_of
 from demo.words import VOCABULARY
 
 _WORDS = 600

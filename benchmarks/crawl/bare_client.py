@@ -19,7 +19,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.crawl.meter import Stopwatch
-from crawler.dedup.simhash import hashes_of, simhash, words_of
+from crawler.dedup.content import hashes_of, simhash, words_of
 from crawler.urls import canonical
 
 _AT_ONCE = 100

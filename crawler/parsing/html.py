@@ -2,7 +2,7 @@
 
 The text by which pages are compared has no boilerplate: no elements such as `nav` and `footer`, and
 no lists of links (three or more links with at most a word between two of them). A link inside a
-sentence stays. Text that many pages of a host share is removed later (dedup/boilerplate.py).
+sentence stays. Text that many pages of a host share is removed later (dedup/content.py).
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import signals
 
 from crawler import config
-from crawler.dedup.boilerplate import Boilerplate
+from crawler.dedup.content import SHINGLE, Boilerplate
 from crawler.dedup.index import Content, ContentIndex, NotCompared
-from crawler.dedup.simhash import SHINGLE, hashes_of, simhash, words_of
 from crawler.frontier.shards import tags
 from crawler.items import Page
 from crawler.scheduler import Scheduler
@@ -143,12 +142,7 @@ class Duplicates:
         if visit is not None and visit.digest and digest.startswith(visit.digest):
             # As remembered: more boilerplate may be known by now, which would change the SimHash.
             return Content(digest, visit.simhash)
-        text = page.text
-        if page.blocks is not None:
-            text = " ".join(self._boilerplate.without(host_of(page.final_url), page.blocks))
-        hashes = hashes_of(words_of(text))
-        near = simhash(hashes) if len(hashes) >= self._min_words else None
-        return Content(digest, near)
+        return Content(digest, self._boilerplate.simhash(page, self._min_words))
 
     def _count(self, what: str, number: int = 1) -> None:
         self._crawler.stats.inc_value(f"duplicates/{what}", number)

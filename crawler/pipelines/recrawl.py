@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from crawler.dedup.simhash import words_digest
+from crawler.dedup.content import words_digest
 from crawler.items import NOT_MODIFIED, Page
 from crawler.scheduler import Scheduler, link_follower
 from crawler.scheduling.recrawl_policy import DIGEST_BYTES, VisitResult

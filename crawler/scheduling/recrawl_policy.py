@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from crawler.config.values import value
-from crawler.dedup.simhash import distance
+from crawler.dedup.content import distance
 from crawler.errors import ConfigurationError
 from crawler.util.backoff import Backoff
 from crawler.util.format import seconds
@@ -109,7 +109,7 @@ class Visit:
     # Digest and SimHash of the last version that was seen.
     digest: bytes
     simhash: int | None = None
-    # Words of the version that it last changed to, see dedup/simhash.py.
+    # Words of the version that it last changed to, see dedup/content.py.
     words: bytes = b""
     visits: int = 1
     changes: int = 0

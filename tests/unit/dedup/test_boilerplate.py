@@ -2,8 +2,8 @@
 
 import pytest
 
-from crawler.dedup import boilerplate
-from crawler.dedup.boilerplate import Boilerplate
+from crawler.dedup import content
+from crawler.dedup.content import Boilerplate
 
 NOTICE = "All rights reserved by the Daily News company"
 HOST = "news.test"
@@ -59,7 +59,7 @@ def test_a_host_may_change_its_frame() -> None:
 
 
 def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boilerplate, "_HOSTS_KEPT", 10)
+    monkeypatch.setattr(content, "_HOSTS_KEPT", 10)
     known = Boilerplate()
     for number in range(50):
         known.learn(f"h{number}.test", [f"one of very many blocks {n}" for n in range(5000)])
@@ -67,6 +67,6 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             "last.test", [NOTICE, *(f"block {number} {n} of this page" for n in range(5000))]
         )
     assert len(known._hosts) <= 10
-    assert max(len(frame.counts) for frame in known._hosts.values()) <= boilerplate._BLOCKS_KEPT
+    assert max(len(frame.counts) for frame in known._hosts.values()) <= content._BLOCKS_KEPT
     # However much a page has, its frame is found at both ends.
     assert known.without("last.test", [NOTICE]) == []

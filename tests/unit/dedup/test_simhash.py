@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simhash import Simhash
 
-from crawler.dedup.simhash import distance, hashes_of, majority, words_of
-from crawler.dedup.simhash import simhash as simhash_of_hashes
+from crawler.dedup.content import distance, hashes_of, majority, words_of
+from crawler.dedup.content import simhash as simhash_of_hashes
 
 BITS = 64
 
@@ -39,7 +39,7 @@ def test_the_majority_is_what_the_simhash_package_makes_of_the_same_hashes(
 def test_counting_in_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     words = text(1, 5000)
     whole = simhash(words)
-    monkeypatch.setattr("crawler.dedup.simhash._CHUNK", 7)
+    monkeypatch.setattr("crawler.dedup.content._CHUNK", 7)
     assert simhash(words) == whole
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.dedup.simhash import words_digest
+from crawler.dedup.content import words_digest
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ They are no part of the project, see tests/support/corpus.py. Without them these
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.dedup.simhash import words_of
+from crawler.dedup.content import words_of
 from crawler.parsing.document import MAX_DESCRIPTION, MAX_LANGUAGE, MAX_TITLE, Document
 from crawler.parsing.html import HtmlReader
 from crawler.parsing.limits import bounded
