@@ -33,9 +33,8 @@ from crawler.parsing.html import HtmlReader
 from crawler.parsing.reader import DocumentReader
 from crawler.pipelines.store import Store
 from crawler.servers.connections import Servers
-from crawler.storage.mongo import documents
-from crawler.storage.mongo.documents import documents_of
 from crawler.storage.mongo.reader import PageReader
+from crawler.storage.mongo.sink import compressor, documents_of
 
 _CONCURRENT = 128
 _DIFFERENT = 24
@@ -140,7 +139,7 @@ async def _single_inserts(database: Any, count: int) -> float:
     metadata = database.get_collection("pages_metadata", write_concern=concern)
     await content.create_index("page_id", unique=True)
     await metadata.create_index("url_hash", unique=True)
-    compress = documents.compressor("zstd")
+    compress = compressor("zstd")
 
     async def insert(page: Page) -> None:
         documents = documents_of(page, "zstd", compress)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.monitoring.figures import count_figures
 from crawler.monitoring.histogram import FETCH_S, LAG_S, PARSE_S, REDIS_S, Histogram
-from crawler.storage.stats import STORE_STATE
+from crawler.storage.commit import STORE_STATE
 from crawler.util.per_crawler import shared
 
 if TYPE_CHECKING:

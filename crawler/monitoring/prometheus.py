@@ -26,7 +26,7 @@ from crawler.monitoring.ledger import Fleet, read
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway
-from crawler.storage.stats import STORE_WORKS
+from crawler.storage.commit import STORE_WORKS
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

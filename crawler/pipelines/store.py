@@ -19,9 +19,8 @@ from crawler.scheduler import Scheduler
 from crawler.scheduling.engine import Engine
 from crawler.servers.connections import Servers
 from crawler.servers.health import PAGES, shared_mongo_health
+from crawler.storage.commit import RetryingWriter, StoreStats
 from crawler.storage.mongo.sink import MongoSink, write_concern
-from crawler.storage.retry import RetryingWriter
-from crawler.storage.stats import StoreStats
 from crawler.util.breaker import OPEN
 
 if TYPE_CHECKING:
@@ -40,18 +39,18 @@ class Store:
         # None in crawls with a scheduler of Scrapy's.
         self._scheduler: Scheduler | None = None
         self._stats = StoreStats(crawler.stats)
-        retrying_writer = RetryingWriter(
+        writer = RetryingWriter(
             *(PAGES, self._is_closing, shared_mongo_health(crawler)),
             timeout_s=config.value(settings, "MONGO_TIMEOUT"),
             on_failure=self._stats.failed,
             on_change=self._breaker_changed,
         )
-        commit = {
-            "batch_max": config.value(settings, "STORE_BATCH_MAX"),
-            "batch_max_bytes": config.value(settings, "STORE_BATCH_MAX_BYTES"),
-            "linger_s": config.value(settings, "STORE_LINGER"),
-        }
-        self._sink = MongoSink(codec, retrying_writer, self._stats, commit)
+        self._sink = MongoSink(
+            *(codec, writer, self._stats),
+            batch_max=config.value(settings, "STORE_BATCH_MAX"),
+            batch_max_bytes=config.value(settings, "STORE_BATCH_MAX_BYTES"),
+            linger_s=config.value(settings, "STORE_LINGER"),
+        )
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

@@ -17,8 +17,8 @@ from crawler.frontier.entry import decode
 from crawler.frontier.start_urls import StartUrls
 from crawler.servers.health import REFUSED_LINKS, SPILLED_URLS, GaveUp, ServerHealth, mongo_health
 from crawler.servers.redis.errors import RedisAway
+from crawler.storage.commit import RetryingWriter
 from crawler.storage.mongo.spill import Spill
-from crawler.storage.retry import RetryingWriter
 from crawler.util.tasks import end
 
 logger = logging.getLogger(__name__)

@@ -1,9 +1,7 @@
 """Storage: where pages go. A page's lease is settled only when its page is durable.
 
-    group_commit  batches of pages, one in flight
-    retry         retries while the server is away, with a breaker
-    stats         stats `store/…`
-    mongo/        the sink for MongoDB, its documents and their readers
+    commit  batches of pages, one in flight; retries while the server is away; stats `store/…`
+    mongo/  the sink for MongoDB, its documents and their readers
 
 A sink takes pages with `put(page)`, which returns a future that is done when the page is durable.
 It owns its batches, retries, breaker and stats; `open` prepares it, `close` writes what waits. The

@@ -1,11 +1,10 @@
 """MongoDB as the place for pages.
 
-    sink       writes pages; the sink of pipelines/store.py
-    documents  documents of a page, and compression of bodies
-    schema     collections, indexes and version
-    reader     reads pages back, and counts them
-    repair     repairs metadata and content that do not belong together
-    spill      URLs that the frontier has no room for
+    sink    writes pages as documents with compressed bodies; the sink of pipelines/store.py
+    schema  collections, indexes and version
+    reader  reads pages back, and counts them
+    repair  repairs metadata and content that do not belong together
+    spill   URLs that the frontier has no room for
 
 Collections: `pages_metadata` (one document for each URL), `pages_content` (one for each page that
 is kept), `pages_schema`, `spilled`. docs/pages.md describes the fields,

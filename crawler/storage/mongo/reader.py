@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pymongo import DESCENDING
 
-from crawler.storage.mongo import documents
 from crawler.storage.mongo.schema import CONTENT, METADATA
+from crawler.storage.mongo.sink import decompress
 from crawler.urls import DEFAULT, Urls, fingerprint, icann_domain, registered_domain
 
 if TYPE_CHECKING:
@@ -158,9 +158,7 @@ def _has_changed(page: Document, original: Document) -> bool:
 
 
 def _content(page: Document, found: Document) -> StoredContent:
-    return StoredContent(
-        page["url"], documents.decompress(found["codec"], found["body"]), found["text"]
-    )
+    return StoredContent(page["url"], decompress(found["codec"], found["body"]), found["text"])
 
 
 # Entries in each list of an overview.

@@ -251,11 +251,13 @@ async def test_a_huge_text_is_hashed_without_stopping_the_world(crawler: Crawler
 
 
 def test_an_index_for_no_pages_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="NEAR_PAGES is 0; set it to 1 or more"):
+    with pytest.raises(ConfigurationError, match="NEAR_PAGES is 0; give a whole number, 1 or more"):
         Duplicates.from_crawler(project_crawler(NEAR_PAGES=0))
 
 
 @pytest.mark.parametrize("distance", [-1, 4, 64])
 def test_a_distance_that_cannot_be_found_is_refused(distance: int) -> None:
-    with pytest.raises(ConfigurationError, match=f"NEAR_DISTANCE is {distance}; give a number"):
+    with pytest.raises(
+        ConfigurationError, match=f"NEAR_DISTANCE is {distance}; give a whole number"
+    ):
         Duplicates.from_crawler(project_crawler(NEAR_DISTANCE=distance))

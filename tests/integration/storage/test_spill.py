@@ -192,7 +192,7 @@ async def test_what_is_refused_waits_for_a_mongodb_that_is_away(
 async def test_a_crawl_that_ends_while_mongodb_is_away_gives_its_pages_back(
     frontier: Frontier, away: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawler.storage.retry._GIVE_UP_S", 0.1)
+    monkeypatch.setattr("crawler.storage.commit._GIVE_UP_S", 0.1)
     found = intake(frontier, Spill(away, CRAWL), closing=True)
     # Which costs the page no attempt.
     with pytest.raises(NotStored):

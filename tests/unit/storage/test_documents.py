@@ -7,7 +7,7 @@ import zstandard
 
 from benchmarks.crawl.pages import Size, page
 from crawler.errors import CrawlerError
-from crawler.storage.mongo.documents import CODECS, compressor, decompress
+from crawler.storage.mongo.sink import CODECS, compressor, decompress
 
 KB = 1024
 

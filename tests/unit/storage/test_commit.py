@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 from pymongo.errors import OperationFailure
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.test import get_crawler
 
 from crawler.errors import NotStored
 from crawler.items import Page
-from crawler.storage.group_commit import Faults, GroupCommit
-from crawler.storage.mongo.documents import Documents
+from crawler.servers.health import ServerHealth
+from crawler.storage.commit import Faults, GroupCommit, RetryingWriter, StoreStats
+from crawler.storage.mongo.sink import Documents
 
 # Longer than any test: what is written was not waited for.
 FOR_EVER_S = 3600.0
@@ -59,7 +62,9 @@ async def disk() -> Disk:
 
 def commit_to(disk: Disk, **options: Any) -> GroupCommit:
     values = {"batch_max": 100, "batch_max_bytes": 1000, "linger_s": 0.0, **options}
-    return GroupCommit(disk.write, **values)
+    writer = RetryingWriter("pages", lambda: False, ServerHealth("MongoDB", str), timeout_s=60)
+    stats = StoreStats(MemoryStatsCollector(get_crawler()))
+    return GroupCommit(disk.write, writer, stats, **values)
 
 
 def put(commit: GroupCommit, *numbers: int) -> list[asyncio.Future[None]]:
