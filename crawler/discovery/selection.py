@@ -37,7 +37,7 @@ class Source:
     """Page that has the links, with what it says about some of them.
 
     `facts` is for scores and `tails` for entries. `written` has the links that are not written in
-    their canonical form (see crawler/urls/written.py).
+    their canonical form (see crawler/urls/canonical.py).
     """
 
     url: str

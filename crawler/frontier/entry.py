@@ -10,7 +10,7 @@ Layout (big-endian; the Lua scripts read the first 21 bytes and the host, see lu
     bytes 5-12   id, the URL's fingerprint
     bytes 13-20  the parent's id, zero for seeds
     bytes 21-    the canonical URL without its scheme; then the written form of the URL (see
-                 crawler/urls/written.py) and the tail in msgpack: each is optional, and follows a
+                 crawler/urls/canonical.py) and the tail in msgpack: each is optional, and follows a
                  newline
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 import msgpack
 
 from crawler.urls import written_url
-from crawler.urls.written import LOWER_ESCAPES
+from crawler.urls.canonical import LOWER_ESCAPES
 
 VERSION = 1
 MAX_DEPTH = 255

@@ -13,7 +13,7 @@ from scrapy import Request
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.exceptions import IgnoreRequest
 
-from crawler.urls.join import leads_nowhere
+from crawler.urls.canonical import leads_nowhere
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -22,7 +22,7 @@ from crawler.robots.rules import (
     Unreachable,
     content_of,
 )
-from crawler.urls.join import leads_nowhere
+from crawler.urls.canonical import leads_nowhere
 from crawler.util.file_limit import OutOfSockets
 
 if TYPE_CHECKING:

@@ -1,10 +1,7 @@
 """URLs: canonical form, fingerprint, host and politeness group. Pure, total: any text will do.
 
-    canonical    the canonical form of a URL, and its rules
-    written      how a URL is written, if that is not its canonical form
-    fingerprint  64 bits that identify a request in URL-seen
-    join         makes links absolute, as browsers do
-    hosts        host, authority, registered domain, politeness group
+    canonical  canonical form and its rules; how a URL is written; joined links; fingerprints
+    hosts      host, authority, registered domain, politeness group
 
 A URL is identified by its canonical form. It is fetched, and checked against robots.txt, as it is
 written. `UrlRules` are made once from the settings. All processes of a crawl must have the same
@@ -17,16 +14,18 @@ Public: the names below.
 from crawler.urls.canonical import (
     FOLDS,
     GROUPS,
+    SITEMAP,
+    Base,
     Rejected,
     Spelling,
     UrlRules,
     Urls,
     dropped_parameters,
+    fingerprint,
+    with_fragment,
+    written_url,
 )
-from crawler.urls.fingerprint import SITEMAP, fingerprint
 from crawler.urls.hosts import authority_of, host_of, icann_domain, registered_domain
-from crawler.urls.join import Base
-from crawler.urls.written import with_fragment, written_url
 
 DEFAULT = Urls()
 canonical = DEFAULT.canonical

@@ -1,7 +1,16 @@
 """The canonical form of a URL: a browser's parser, and rules for what it leaves open. Pure, total.
 
-How the URL was written is found on the way, see written.py. The rules are UrlRules;
-dropped_parameters.txt lists parameters that are dropped.
+The rules are UrlRules; dropped_parameters.txt lists parameters that are dropped. `Base` makes the
+links of a page absolute, as browsers do. `fingerprint` identifies requests in URL-seen.
+
+A URL is fetched, and checked against robots.txt, as it is written: with all parameters in their
+order. Scheme, host and port are those of the canonical form, and there are no dot segments. How a
+URL is written is found on the way, and kept in few characters:
+
+    (empty)       as the canonical form
+    ?b=1&a=2      another query
+    %             no query, and all escapes in lower case, as most sites in other scripts have them
+    /p;sid=1?b    another path, with its query
 """
 
 from __future__ import annotations
@@ -9,19 +18,18 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Self
 
 import can_ada
+import xxhash
 
-from crawler.urls.fingerprint import fingerprint, fingerprints, folded
 from crawler.urls.hosts import group_skip, icann_domain, registered_domain
-from crawler.urls.join import Base
-from crawler.urls.written import part_of, written_url
 
-# A canonical URL, and how it was written (written.py).
+# A canonical URL, and how it was written.
 Spelling = tuple[str, str]
 
 # Longer texts are not parsed: no real address has a fragment or blanks of this size.
@@ -274,7 +282,8 @@ class Urls:
         """Compute the fingerprints of GET requests for many URLs."""
         if self._folds:
             return [fingerprint(folded(url, self._folds)) for url in urls]
-        return fingerprints(urls)
+        digest = xxhash.xxh3_64_intdigest
+        return [digest(b"GET %b\n" % url.encode()) for url in urls]
 
     def group_skip(self, url: str) -> int:
         """Count the leading characters of a URL's host that are not in its politeness group."""
@@ -426,3 +435,144 @@ class UrlRules:
     # Whether private suffixes such as github.io count. Not a setting: crawls that began with a
     # version without them go on without.
     private_suffixes: bool = True
+
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
+# Characters that browsers remove around a link, and inside it.
+_BLANKS = "".join(map(chr, range(0x21)))
+_LINE_BREAKS = re.compile(r"[\t\r\n]")
+
+
+class Base:
+    """Base URL of relative links. Its scheme and host are canonical.
+
+    `is_canonical` says whether its path is canonical too.
+    """
+
+    __slots__ = ("_page", "_path", "_scheme", "authority", "folder", "is_canonical")
+
+    def __init__(self, url: str, *, is_canonical: bool = True) -> None:
+        self._page = url.partition("#")[0]
+        self._path = self._page.partition("?")[0]
+        self.folder = self._path[: self._path.rindex("/") + 1]
+        self.authority = url[: url.index("/", url.index("//") + 2)]
+        self._scheme = url[: url.index(":")]
+        self.is_canonical = is_canonical
+
+    def join(self, link: str) -> str:
+        """Make a link of the page absolute."""
+        if link.startswith(("http://", "https://")):
+            return link
+        first = link[:1]
+        # Most links begin with a letter or digit and need no further checks.
+        if first == "/" and link[1:2].isalnum():
+            return self.authority + link
+        if first.isalnum() and ":" not in link:
+            return self.folder + link
+        return self._join_any(link)
+
+    def _join_any(self, link: str) -> str:
+        link = _LINE_BREAKS.sub("", link.strip(_BLANKS))
+        scheme = _SCHEME.match(link)
+        if scheme is not None:
+            rest = link[scheme.end() :]
+            if rest.startswith("//") or scheme[1].lower() != self._scheme:
+                return link
+            link = rest  # "http:page" on an http page is a relative link
+        first, second = link[:1], link[1:2]
+        if first in ("", "#"):
+            return self._page
+        if first == "?":
+            return self._path + link
+        if first not in ("/", "\\"):
+            return self.folder + link
+        if second in ("/", "\\"):
+            return f"{self._scheme}:{link}"
+        return self.authority + link
+
+
+# Longer than any name with a user and a port. Parsing a longer one takes seconds.
+_AUTHORITY_MAX = 1000
+_AUTHORITY = re.compile(rb"\s*(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?[/\\]{2}([^/\\?#]*)")
+
+
+def leads_nowhere(location: bytes) -> bool:
+    """Whether the host of a Location header is longer than any name."""
+    found = _AUTHORITY.match(location)
+    return found is not None and len(found[1]) > _AUTHORITY_MAX
+
+
+LOWER_ESCAPES = "%"
+_ANY_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_UPPER_ESCAPE = re.compile(r"%(?:[A-F]|[0-9a-f][A-F])")
+
+
+def part_of(location: str, canonical: str) -> str:
+    """Return what must be kept of a path with query, in addition to its canonical form."""
+    if location == canonical:
+        return ""
+    path, mark, query = location.partition("?")
+    if path == canonical.partition("?")[0]:
+        return mark + query
+    if not mark and location.lower() == canonical.lower() and not _UPPER_ESCAPE.search(location):
+        return LOWER_ESCAPES
+    return location
+
+
+def written_url(canonical: str, part: str) -> str:
+    """Restore the URL as written from its canonical form and the kept part."""
+    if not part:
+        return canonical
+    if part[0] == "?":
+        return canonical.partition("?")[0] + part
+    if part == LOWER_ESCAPES:
+        return _ANY_ESCAPE.sub(_lower, canonical)
+    return canonical[: canonical.index("/", 8)] + part
+
+
+def with_fragment(canonical: str, part: str, fragment: str) -> str:
+    """Add a fragment, which spiders want, to the kept part; not if nothing else is kept."""
+    if not part or not fragment:
+        return part
+    if part == LOWER_ESCAPES:
+        part = written_url(canonical, part)[canonical.index("/", 8) :]
+    return f"{part}#{fragment}"
+
+
+def _lower(escape: re.Match[str]) -> str:
+    return escape[0].lower()
+
+
+# Used as a method, so that a sitemap is read even if its URL was fetched as a page.
+SITEMAP = "SITEMAP"
+_INDEX = re.compile(r"/(?:index|default)\.(?:html?|xhtml|php|aspx?|jsp|cgi)$", re.IGNORECASE)
+
+
+def fingerprint(url: str, method: str = "GET", body: bytes = b"") -> int:
+    """Compute 64 bits that identify a request: its method, canonical URL and body."""
+    if method == "GET" and not body:
+        return xxhash.xxh3_64_intdigest(b"GET %b\n" % url.encode())
+    return xxhash.xxh3_64_intdigest(f"{method} {url}\n".encode() + body)
+
+
+def folded(url: str, folds: AbstractSet[str]) -> str:
+    """Make similar canonical URLs equal; the result is for fingerprints only.
+
+    scheme: http and https.  www: with or without www.  slash: with or without one at the end.
+    index: /index.html and its like, and their folder.  case: of the path and query.
+    """
+    location, mark, query = url.partition("?")
+    scheme, _, rest = location.partition("://")
+    host, _, path = rest.partition("/")
+    if "scheme" in folds:
+        scheme = "http"
+    if "www" in folds:
+        host = host.removeprefix("www.")
+    path = "/" + path
+    if "index" in folds:
+        path = _INDEX.sub("/", path)
+    if "slash" in folds:
+        path = path.rstrip("/")
+    if "case" in folds:
+        path, query = path.lower(), query.lower()
+    return f"{scheme}://{host}{path}{mark}{query}"

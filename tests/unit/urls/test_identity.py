@@ -4,7 +4,7 @@ import pytest
 
 from crawler.frontier import Entry
 from crawler.urls import UrlRules, Urls, fingerprint, icann_domain, registered_domain
-from crawler.urls.fingerprint import folded
+from crawler.urls.canonical import folded
 
 ALL = frozenset({"scheme", "www", "slash", "index", "case"})
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.urls.join import leads_nowhere
+from crawler.urls.canonical import leads_nowhere
 
 
 @pytest.mark.parametrize(
