@@ -113,30 +113,30 @@ _LOOKUP = Label("result", _known_lookup, ("misses",))
 _DUPLICATE = Label("kind", _words("exact near", other=""), ("exact",))
 _RECRAWL = Label("kind", _words("changed unchanged failed", other=""))
 _ERROR, _WARNING = Label("level", fixed="error"), Label("level", fixed="warning")
-_LOG = ("Lines of the log, by level", "crawler_log_messages")
+_LOG = ("Log messages, by level", "crawler_log_messages")
 
 FIGURES = (
     # --- visits -----------------------------------------------------------------------------------
     Figure(
-        *("pages", "Pages: visits answered with a status 2xx"),
+        *("pages", "Pages: visits with a 2xx response"),
         stat="pages/crawled",
         metric="crawler_pages_crawled",
     ),
     Figure(
-        *("not_modified", "Recrawls answered with 304: no page, and no failure"),
+        *("not_modified", "Recrawls with a 304 response: neither a page nor a failure"),
         stat="pages/not_modified",
         metric="crawler_pages_not_modified",
     ),
     Figure(
-        *("failed", "Visits that ended without a page: in another status or without an answer"),
+        *("failed", "Visits that ended without a page, by cause"),
         label=_CAUSE,
         metric="crawler_pages_failed",
     ),
-    Figure("retries", "Fetches that failed and are tried again later, by cause", _CAUSE, "retry"),
+    Figure("retries", "Failed fetches that are retried later, by cause", _CAUSE, "retry"),
     Figure("recrawl", label=_RECRAWL),
     # --- fetches ----------------------------------------------------------------------------------
     Figure(
-        *("requests", "HTTP requests sent, those for robots.txt and sitemaps included"),
+        *("requests", "HTTP requests sent, including robots.txt and sitemaps"),
         stat="downloader/request_count",
     ),
     Figure("responses", stat="downloader/response_count"),
@@ -146,34 +146,34 @@ FIGURES = (
         metric="crawler_responses",
     ),
     Figure(
-        *("bytes", "Bytes of responses, as they came"),
+        *("bytes", "Bytes of responses, as received"),
         stat="downloader/response_bytes",
         metric="crawler_response_bytes",
     ),
-    Figure("redirects", "Redirects by status, or by what became of them", _REDIRECT),
-    Figure("robots", "Looks at robots.txt rules by result", _RULES),
-    Figure("dns", "Names looked up by result", _LOOKUP, metric="crawler_dns_lookups"),
-    Figure("guard/refused", "Connections into private networks that were refused"),
+    Figure("redirects", "Redirects by status, or by reason why they ended", _REDIRECT),
+    Figure("robots", "Fetches and checks of robots.txt, by result", _RULES),
+    Figure("dns", "DNS lookups by result", _LOOKUP, metric="crawler_dns_lookups"),
+    Figure("guard/refused", "Refused connections to private networks"),
     Figure(
-        *("waits", "Rests of hosts by what decided their length", _DELAY),
+        *("waits", "Delays of hosts, by what required the longest", _DELAY),
         stat="delay",
         metric="crawler_politeness_waits",
     ),
     Figure(
-        *("waits_ms", "Seconds of all rests that hosts were given"),
+        *("waits_ms", "Sum of the delays of hosts"),
         stat="politeness/rest_ms",
         metric="crawler_politeness_wait_seconds",
         scale=1000,
     ),
     Figure(
-        *("breaker/opened", "Hosts that were left alone as they gave no answer"),
+        *("breaker/opened", "Times that the breaker of a host opened"),
         metric="crawler_host_breaker_opened",
     ),
     Figure("breaker/half_open"),
     Figure("breaker/closed"),
     # --- links ------------------------------------------------------------------------------------
     Figure(
-        *("links/found", "URLs offered to the frontier, known ones included"),
+        *("links/found", "URLs offered to the frontier, including known ones"),
         stat="frontier/discovered",
         metric="crawler_links_discovered",
     ),
@@ -181,12 +181,12 @@ FIGURES = (
     Figure("links/cached", stat="frontier/cached"),
     Figure("links/refused", "Links that were not followed, by reason", _REFUSAL),
     Figure(
-        *("links/spilled", "URLs that wait in MongoDB, as the frontier had no room"),
+        *("links/spilled", "URLs for which the frontier had no room; they wait in MongoDB"),
         stat="frontier/refused",
     ),
     Figure("sitemaps/read", "Sitemaps that were read"),
     # --- pages and items --------------------------------------------------------------------------
-    Figure("duplicates", "Pages that are duplicates, exact or near", _DUPLICATE),
+    Figure("duplicates", "Duplicate pages, exact or near", _DUPLICATE),
     Figure(
         *("items", "Items that went through all pipelines"),
         stat="item_scraped_count",
@@ -200,9 +200,9 @@ FIGURES = (
     Figure("store/batches", "Batches written to MongoDB"),
     Figure("store/bytes", "Bytes of stored pages before compression"),
     Figure("store/compressed_bytes", "Bytes of stored pages after compression"),
-    Figure("store/failed_flushes", "Batches that MongoDB did not take at first"),
+    Figure("store/failed_flushes", "Failed writes of batches; they are repeated"),
     Figure(
-        *("store/flush_ms", "Seconds in which batches were written"),
+        *("store/flush_ms", "Time spent writing batches"),
         metric="crawler_store_flush_seconds",
         scale=1000,
     ),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-_REDIS_UP = "Whether Redis answered; if not, there is no fleet part"
+_REDIS_UP = "Whether Redis answered; if not, fleet metrics are missing"
 _RATES = ("pages_per_s", "bytes_per_s")
 # Five heartbeats.
 _SILENT_S = 10.0
@@ -112,16 +112,18 @@ def add_crawl(
 ) -> None:
     """Add the fleet's figures and workers, the frontier's sizes, hosts by state, Redis's memory."""
     sheet.gauge("crawler_redis_up", _REDIS_UP, 1)
-    used = "Memory that Redis uses, of its fullest node"
+    used = "Memory that Redis uses, on its fullest node"
     sheet.gauge("crawler_redis_memory_bytes", used, memory_bytes)
-    used = "Used share of maxmemory, of the fullest node; 0 without a limit"
+    used = "Used share of maxmemory, on the fullest node; 0 without a limit"
     sheet.gauge("crawler_redis_memory_ratio", used, memory_ratio)
     _add_figures(sheet, fleet.totals, "fleet")
     workers = list(fleet.instances.values())
     live = [worker for worker in workers if worker["silent_s"] <= _SILENT_S]
-    sheet.gauge("crawler_active_workers", "Processes that beat in the last ten seconds", len(live))
     sheet.gauge(
-        *("crawler_silent_workers", "Processes that are registered and do not beat"),
+        "crawler_active_workers", "Processes with a heartbeat in the last ten seconds", len(live)
+    )
+    sheet.gauge(
+        *("crawler_silent_workers", "Registered processes that send no heartbeats"),
         len(workers) - len(live),
     )
     _add_state(
@@ -130,14 +132,14 @@ def add_crawl(
         held=sum(worker.get("held") or 0 for worker in live),
         stuck=sum(worker.get("store", "off") not in STORE_WORKS for worker in live),
     )
-    meaning = "Hosts that are ready, resting, in_flight, blocked or excluded"
+    meaning = "Hosts by state"
     for state, count in hosts.items():
         sheet.gauge("crawler_active_hosts", meaning, count, state=state)
     _add_sizes(sheet, sizes)
 
 
 def _add_sizes(sheet: Sheet, sizes: Sizes) -> None:
-    meaning = "URLs by state; of those in front, by queue"
+    meaning = "URLs by state; those in front also by queue"
     urls = {("front", str(number)): count for number, count in enumerate(sizes.front, 1)} | {
         ("back", ""): sizes.back,
         ("leased", ""): sizes.leased,
@@ -149,16 +151,16 @@ def _add_sizes(sheet: Sheet, sizes: Sizes) -> None:
         sheet.gauge("crawler_frontier_size", meaning, count, state=state, queue=queue)
     sheet.gauge("crawler_crawl_paused", "Whether the crawl is paused", sizes.paused > 0)
     for name, meaning, count in (
-        ("crawler_frontier_urls_added", "URLs that were ever added", sizes.added),
-        ("crawler_frontier_urls_done", "URLs that were finished", sizes.done),
-        ("crawler_frontier_leases_claimed", "Leases that were given out", sizes.claimed),
+        ("crawler_frontier_urls_added", "URLs ever added", sizes.added),
+        ("crawler_frontier_urls_done", "URLs finished", sizes.done),
+        ("crawler_frontier_leases_claimed", "Leases claimed", sizes.claimed),
         (
-            *("crawler_frontier_leases_reclaimed", "Leases taken back from dead processes"),
+            *("crawler_frontier_leases_reclaimed", "Leases reclaimed from dead processes"),
             sizes.reclaimed,
         ),
     ):
         sheet.counter(name, meaning, count)
-    meaning = "URLs that were left out after they had been added"
+    meaning = "URLs dropped, by reason"
     for reason, count in (
         ("excluded", sizes.dropped_excluded),
         ("purged", sizes.dropped_purged),
@@ -178,15 +180,13 @@ def add_worker(sheet: Sheet, crawler: Crawler) -> None:
     _add_state(sheet, "worker", per_s=process_stats.rates(monotonic()), held=held, stuck=stuck)
     sheet.gauge(
         "crawler_worker_start_time_seconds",
-        "When this process began its crawl",
+        "When this process started its crawl, as Unix time",
         process_stats.started_at,
     )
-    sheet.histogram(
-        "crawler_event_loop_lag_seconds", "How late the event loop came back", process_stats.lag
-    )
+    sheet.histogram("crawler_event_loop_lag_seconds", "Lag of the event loop", process_stats.lag)
     sheet.histogram(
         "crawler_redis_round_trip_seconds",
-        "Time until Redis had taken the figures of this process",
+        "Time that Redis took to accept the figures of this process",
         process_stats.redis,
     )
     if engine is not None and scheduler is not None:
@@ -197,10 +197,10 @@ def add_worker(sheet: Sheet, crawler: Crawler) -> None:
         )
         sheet.gauge(
             "crawler_requests_in_flight",
-            "Requests that the downloader works on",
+            "Requests in the downloader",
             len(engine.downloader.active),
         )
-    meaning = "Scrapy's own stats, by name: a fixed list, and METRICS_STATS"
+    meaning = "Scrapy stats by name: a fixed list, and METRICS_STATS"
     for name in dict.fromkeys((*SCRAPY_STATS, *crawler.settings.getlist("METRICS_STATS"))):
         value = process_stats.stat(name)
         if isinstance(value, (int, float)):
@@ -210,12 +210,12 @@ def add_worker(sheet: Sheet, crawler: Crawler) -> None:
 def _add_state(sheet: Sheet, scope: str, *, per_s: Sequence[float], held: int, stuck: int) -> None:
     """Add how a process, or all that beat, are at this moment."""
     for name, meaning, value in (
-        ("crawler_pages_per_second", "Pages a second over the last seconds", per_s[0]),
-        ("crawler_bytes_per_second", "Bytes a second over the last seconds", per_s[1]),
-        ("crawler_leases_held", "Leases that processes say they hold", held),
+        ("crawler_pages_per_second", "Pages per second, recently", per_s[0]),
+        ("crawler_bytes_per_second", "Bytes per second, recently", per_s[1]),
+        ("crawler_leases_held", "Leases held, as reported by processes", held),
         (
             "crawler_store_breaker_open",
-            "Processes whose store takes no pages: MongoDB is away or overloaded",
+            "Processes whose store accepts no pages: MongoDB is away or overloaded",
             stuck,
         ),
     ):
@@ -229,7 +229,7 @@ def _add_figures(sheet: Sheet, figures: Mapping[str, int], scope: str) -> None:
             for labels, count in _samples(row, figures):
                 sheet.counter(row.metric, row.help, count / row.scale, scope=scope, **labels)
     for kind, meaning in (
-        ("fetch", "From sending a request to its answer's last byte"),
+        ("fetch", "Time from sending a request to the last byte of its response"),
         ("parse", "Time in a spider's callback for one response"),
     ):
         histogram = Histogram.from_figures(figures, kind, FLEET_BOUNDS_S[kind])
