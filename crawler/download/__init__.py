@@ -1,12 +1,13 @@
 """Fetch one URL: Scrapy's download handler over our own HTTP/1.1 client.
 
-    handler        the time limit of a fetch, and Scrapy's responses
-    client         the connections of a crawl, shared by all schemes, bounded
-    http1/         writes requests, keeps connections, parses responses; through proxies too
-    receiver       receives a response as it comes: which types, how many bytes
-    decompress     unpacks bodies in bounded steps
-    address_guard  refuses private addresses, whatever name leads to them
-    errors         errors of a fetch, and the table of what follows from each
+    handler          the time limit of a fetch, and Scrapy's responses
+    client           the connections of a crawl, shared by all schemes, bounded; proxies too
+    request_writer   a request as bytes, its server and its proxy
+    response_parser  one response from the bytes of a connection; llhttp reads its head
+    receiver         receives a response as it comes: which types, how many bytes
+    decompress       unpacks bodies in bounded steps
+    address_guard    refuses private addresses, whatever name leads to them
+    errors           errors of a fetch, and the table of what follows from each
 
 Owns no keys. Politeness, robots.txt and DNS are decided before a request comes here. A fetch is
 written in one piece and waits once, for the end of its response. docs/adr/0015-http-client.md has

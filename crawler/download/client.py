@@ -1,35 +1,57 @@
-"""Fetch by HTTP: the connections of a crawl, shared by all schemes and bounded."""
+"""Fetch by HTTP/1.1: the connections of a crawl, shared by all schemes and bounded.
+
+    HttpClient  sends a request over a connection that is kept or new, and receives its response
+    Pool        idle connections, kept by route (server, proxy, local address)
+    Connector   opens connections: the addresses of a host in turn, each checked first; tunnels
+    Connection  the exchanges over one connection, one at a time
+
+The addresses of a proxy are not checked: it is the user's choice, and may be in a private network.
+A connection is reused only if the last response ended where it should. Anything else closes it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
+import socket
+import ssl
 import sys
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from functools import cached_property, partial
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
+import aiohappyeyeballs
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+)
 from scrapy.utils._download_handlers import normalize_bind_address
 from scrapy.utils.ssl import _make_ssl_context
 
 from crawler import config
 from crawler.dns.resolver import Resolver
-from crawler.download.address_guard import Guard
+from crawler.download.address_guard import Guard, RefusedAddress
 from crawler.download.errors import StoppedTooLong
-from crawler.download.http1.connection import Connection
-from crawler.download.http1.connector import Connector
-from crawler.download.http1.pool import BindAddress, Pool, Route
-from crawler.download.http1.request_writer import Written, write
-from crawler.download.http1.response_parser import NoAnswer
 from crawler.download.receiver import Receiver
-from crawler.util.file_limit import Connections, OutOfSockets, limits
+from crawler.download.request_writer import Origin, Proxy, Written, write
+from crawler.download.response_parser import MAX_BETWEEN_BYTES, NoAnswer, ResponseParser
+from crawler.util.file_limit import Connections, OutOfSockets, is_shortage, limits
 from crawler.util.per_crawler import shared
 from crawler.util.request_meta import MAY_FETCH
 
 if TYPE_CHECKING:
+    from ssl import SSLContext, SSLObject
+
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Headers
     from scrapy.settings import BaseSettings
 
+    from crawler.download.receiver import Receiver
+    from crawler.download.response_parser import ResponseReceiver
 
 # Methods whose requests may be sent twice (RFC 9110, 9.2.2).
 _REPEATABLE = frozenset({"GET", "HEAD"})
@@ -141,3 +163,375 @@ class HttpClient:
 def _bind_address(value: Any) -> BindAddress | None:
     """Return a local address as sockets take it; msgpack and JSON make lists of tuples."""
     return normalize_bind_address(tuple(value) if isinstance(value, list) else value)
+
+
+BindAddress = tuple[str, int]
+
+# A request must arrive before the server stops listening: otherwise it is lost, and one that may
+# not be sent again fails.
+_MARGIN_S = 1.0
+# Least seconds between two sweeps for connections that were idle for too long.
+_SWEEP_GAP_S = 0.05
+
+
+class Route(NamedTuple):
+    """Key of a connection: fetches with the same route may share one."""
+
+    origin: Origin
+    bind: BindAddress | None = None
+    proxy: Proxy | None = None
+
+
+class Pool:
+    """Idle connections by route, the route that was used longest ago first."""
+
+    def __init__(self, *, hosts_max: int, keep_s: float) -> None:
+        self.waiting: dict[Route, list[tuple[Connection, float]]] = {}
+        self._hosts_max = hosts_max
+        self._keep_s = keep_s
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    def take(self, route: Route) -> Connection | None:
+        """Return the connection that was used last, if one is still open."""
+        waiting = self.waiting.get(route)
+        while waiting:
+            connection, since = waiting.pop()
+            if not waiting:
+                del self.waiting[route]
+            if connection.is_open:
+                if monotonic() - since <= min(self._keep_s, connection.listens_s - _MARGIN_S):
+                    return connection
+                connection.close()
+        return None
+
+    def put(self, route: Route, connection: Connection) -> None:
+        """Keep a connection whose last response has ended."""
+        now = monotonic()
+        # Inserted anew, so that the routes stay in the order of their last use.
+        waiting = self.waiting.pop(route, [])
+        self.waiting[route] = waiting
+        while waiting and waiting[0][1] < now - self._keep_s:
+            waiting.pop(0)[0].close()
+        waiting.append((connection, now))
+        if len(self.waiting) > self._hosts_max:
+            for oldest, _ in self.waiting.pop(next(iter(self.waiting))):
+                oldest.close()
+        if self._sweeping is None and self.waiting:
+            self._sweep_after(self._keep_s)
+
+    def shed(self) -> bool:
+        """Close all idle connections; return False if there is none."""
+        if not self.waiting:
+            return False
+        self._close_all()
+        return True
+
+    def close(self) -> None:
+        """Close all idle connections, and keep none from now on."""
+        self._hosts_max = 0
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        self._close_all()
+
+    def _close_all(self) -> None:
+        for waiting in self.waiting.values():
+            for connection, _ in waiting:
+                connection.close()
+        self.waiting.clear()
+
+    def _sweep_after(self, delay_s: float) -> None:
+        self._sweeping = asyncio.get_running_loop().call_later(delay_s, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeping = None
+        latest = monotonic() - self._keep_s
+        for route, waiting in list(self.waiting.items()):
+            since = waiting[-1][1]
+            if since > latest:
+                self._sweep_after(max(since - latest, _SWEEP_GAP_S))
+                break
+            for connection, _ in self.waiting.pop(route):
+                connection.close()
+
+
+# Seconds after which the next address of a host is tried beside the one before (RFC 8305).
+_NEXT_ADDRESS_S = 0.25
+AddressInfo = tuple[int, int, int, str, Any]
+
+
+class Connector:
+    """Opener of connections; `close` closes all that are open."""
+
+    def __init__(
+        self, resolver: Resolver, guard: Guard, make_tls: Callable[[], ssl.SSLContext]
+    ) -> None:
+        self._resolver = resolver
+        self._guard = guard
+        self._make_tls = make_tls
+        self._open: set[Connection] = set()
+        self._closing: asyncio.Future[None] | None = None
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return self._make_tls()
+
+    async def connect(self, route: Route) -> Connection:
+        """Open a connection; raises one of Scrapy's errors, or RefusedAddress."""
+        origin, proxy = route.origin, route.proxy
+        try:
+            if origin.scheme == "https":
+                # Find a name that TLS cannot send before a socket is open.
+                origin.host.encode("idna")
+            connection = await self._connect(proxy.server if proxy else origin, route)
+            if proxy is not None and origin.scheme == "https":
+                await self._open_tunnel(connection, origin, proxy)
+        except RefusedAddress:
+            raise
+        except CannotResolveHostError as error:
+            if proxy is None:
+                raise
+            # Not the host's fault: its name was not looked up.
+            raise DownloadConnectionRefusedError(_text(route, error)) from error
+        except (ssl.SSLError, ValueError) as error:
+            raise DownloadFailedError(_text(route, error)) from error
+        except (OSError, RuntimeError) as error:
+            kind = OutOfSockets if is_shortage(error) else DownloadConnectionRefusedError
+            raise kind(_text(route, error)) from error
+        return connection
+
+    async def close(self) -> None:
+        """Close all connections, and wait until they are closed."""
+        if self._open:
+            self._closing = asyncio.get_running_loop().create_future()
+            for connection in list(self._open):
+                connection.close()
+            await self._closing
+
+    async def _connect(self, server: Origin, route: Route) -> Connection:
+        """Connect to the first address of a server that accepts."""
+        check = self._guard.check if route.proxy is None else lambda _: None
+        addresses = await self._addresses(server)
+        if len(addresses) == 1 and route.bind is None:
+            host, port = addresses[0][4][:2]
+            check(host)
+            # For a single address the event loop's own method takes a third of the time.
+            return await self._start(server, host=host, port=port)
+        factory = partial(_make_socket, check=check, bind=route.bind)
+        while True:
+            sock = await aiohappyeyeballs.start_connection(
+                addresses, happy_eyeballs_delay=_NEXT_ADDRESS_S, socket_factory=factory
+            )
+            try:
+                return await self._start(server, sock=sock)
+            except OSError:
+                # TLS may work at another address.
+                aiohappyeyeballs.pop_addr_infos_interleave(addresses, 1)
+                if not addresses:
+                    raise
+
+    async def _start(self, server: Origin, **where: Any) -> Connection:
+        """Begin on a connected socket or at an address, with TLS if the scheme says so."""
+        is_secure = server.scheme == "https"
+        connection = Connection(self._open.add, self._lost)
+        try:
+            await asyncio.get_running_loop().create_connection(
+                lambda: connection,
+                ssl=self._tls if is_secure else None,
+                server_hostname=server.host if is_secure else None,
+                **where,
+            )
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _open_tunnel(self, connection: Connection, origin: Origin, proxy: Proxy) -> None:
+        """Have a proxy connect to a server, and begin TLS with the server."""
+        try:
+            status = await connection.open_tunnel(proxy.connect_request(origin))
+            if not 200 <= status < 300:
+                hint = " (it requires other credentials)" if status == 407 else ""
+                raise DownloadFailedError(f"it responded with status {status}{hint}")
+            await connection.start_tls(self._tls, origin.host)
+        except BaseException as error:
+            connection.close()
+            # The event loop does not report connections that end during the handshake.
+            self._lost(connection)
+            if isinstance(error, DownloadFailedError):
+                # A plain failure: Malformed would say that the host responded.
+                raise DownloadFailedError(
+                    f"The proxy {proxy.server.authority} opened no tunnel to "
+                    f"{origin.name}:{origin.port}: {error}"
+                ) from error
+            raise
+
+    def _lost(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        if self._closing is not None and not self._open and not self._closing.done():
+            self._closing.set_result(None)
+
+    async def _addresses(self, server: Origin) -> list[AddressInfo]:
+        return [
+            (
+                socket.AF_INET6 if ":" in address else socket.AF_INET,
+                socket.SOCK_STREAM,
+                socket.IPPROTO_TCP,
+                "",
+                (address, port, 0, 0) if ":" in address else (address, port),
+            )
+            for address, port in await self._resolver.resolve(server.host, server.port)
+        ]
+
+
+def _make_socket(
+    info: AddressInfo, *, check: Callable[[str], None], bind: tuple[str, int] | None
+) -> socket.socket:
+    """Make the socket for an address, after the check of that address."""
+    family, kind, protocol, _, target = info
+    check(target[0])
+    sock = socket.socket(family=family, type=kind, proto=protocol)
+    try:
+        sock.setblocking(False)
+        if bind is not None:
+            sock.bind(bind)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _text(route: Route, error: BaseException) -> str:
+    origin, proxy = route.origin, route.proxy
+    through = f" through the proxy {proxy.server.name}:{proxy.server.port}" if proxy else ""
+    reason = error or type(error).__name__
+    return f"Cannot connect to {origin.host}:{origin.port}{through}: {reason}"
+
+
+class Connection(asyncio.Protocol):
+    """Connection opened by the event loop; `made` and `lost` are called when it opens and ends."""
+
+    def __init__(
+        self, made: Callable[[Connection], None], lost: Callable[[Connection], None]
+    ) -> None:
+        self.is_open = False
+        # Seconds for which the server waits for the next request, by its last response.
+        self.listens_s = math.inf
+        self._made = made
+        self._lost = lost
+        self._transport: asyncio.Transport | None = None
+        self._address: IPv4Address | IPv6Address | None = None
+        self._certificate: bytes | None = None
+        self._parser: ResponseParser | None = None
+        # Bytes that came before the first request was sent.
+        self._early = b""
+        self._is_fresh = True
+
+    async def exchange(self, request: bytes, receiver: Receiver, *, only_head: bool) -> bool:
+        """Send a request and receive its response; return whether another request may follow.
+
+        The connection is closed if this fails or is cancelled.
+        """
+        receiver.address, receiver.certificate = self._address, self._certificate
+        early = self._early
+        parser = await self._send(request, receiver, only_head=only_head)
+        self.listens_s = parser.listens_s
+        assert self._transport is not None
+        # A server that responds before it has read the request may never read all of it.
+        if early or not parser.keeps or self._transport.get_write_buffer_size():
+            self.close()
+        return self.is_open
+
+    async def open_tunnel(self, request: bytes) -> int:
+        """Send a CONNECT request to a proxy and return the status of its response."""
+        status = _TunnelStatus()
+        await self._send(request, status, only_head=True)
+        # Through the tunnel this is a new connection to another server.
+        self._is_fresh = True
+        return status.value
+
+    async def start_tls(self, context: SSLContext, host: str) -> None:
+        """Begin TLS with the server at the end of the tunnel; raises OSError."""
+        if not self.is_open or self._transport is None:
+            # asyncio would wait for a handshake that cannot begin.
+            raise ConnectionResetError("the proxy closed the connection")
+        transport = await asyncio.get_running_loop().start_tls(
+            self._transport, self, context, server_hostname=host
+        )
+        if transport is None:
+            raise ConnectionResetError("the proxy closed the connection")
+        self.connection_made(transport)
+
+    async def _send(
+        self, request: bytes, receiver: ResponseReceiver, *, only_head: bool
+    ) -> ResponseParser:
+        transport = self._transport
+        assert transport is not None
+        parser = self._parser = ResponseParser(
+            receiver, only_head=only_head, is_first=self._is_fresh
+        )
+        early, self._early, self._is_fresh = self._early, b"", False
+        try:
+            if self.is_open and not transport.is_closing():
+                transport.write(request)
+            if early:
+                parser.feed(early)
+            if not self.is_open:
+                parser.closed(None)
+            await parser.done
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            self._parser = None
+            parser.leave()
+        return parser
+
+    def close(self) -> None:
+        """Close the connection at once, without sending what is still buffered."""
+        self.is_open = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    # --- called by the event loop ----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # A cast: uvloop's transports are not subclasses.
+        self._transport = cast(asyncio.Transport, transport)
+        self.is_open = True
+        self._made(self)
+        peer = transport.get_extra_info("peername")
+        self._address = ip_address(peer[0].partition("%")[0]) if peer else None
+        tls: SSLObject | None = transport.get_extra_info("ssl_object")
+        self._certificate = tls.getpeercert(binary_form=True) if tls else None
+
+    def data_received(self, data: bytes) -> None:
+        if self._parser is not None:
+            self._parser.feed(data)
+            return
+        self._early += data
+        if not self._is_fresh or len(self._early) > MAX_BETWEEN_BYTES:
+            self.close()
+
+    def eof_received(self) -> None:
+        # The transport closes soon; until then nobody may take this connection.
+        if self._parser is None:
+            self.is_open = False
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.is_open = False
+        self._lost(self)
+        if self._parser is not None:
+            self._parser.closed(exc)
+
+
+class _TunnelStatus:
+    """Status of a proxy's response to CONNECT."""
+
+    value = 0
+
+    def head(self, status: int, version: str, headers: Headers) -> bool:
+        self.value = status
+        return False
+
+    def body(self, data: bytes) -> bool:
+        return False

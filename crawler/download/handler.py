@@ -14,9 +14,9 @@ from crawler.download.address_guard import RefusedAddress
 from crawler.download.client import HttpClient
 from crawler.download.decompress import is_whole
 from crawler.download.errors import PrivateAddress
-from crawler.download.http1.request_writer import write
-from crawler.download.http1.response_parser import Truncated
-from crawler.download.receiver import DownloadLimits, Receiver, make_response
+from crawler.download.receiver import DownloadLimits, Receiver
+from crawler.download.request_writer import write
+from crawler.download.response_parser import Truncated
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -63,7 +63,7 @@ class DownloadHandler(BaseDownloadHandler):
             if not await self._is_whole(receiver):
                 self._check_loss(request, error)
                 receiver.flags += [DATALOSS, f"{DATALOSS}:{error.cause}"]
-        return _response(request, receiver)
+        return receiver.response()
 
     async def close(self) -> None:
         await self._client.leave()
@@ -82,24 +82,3 @@ class DownloadHandler(BaseDownloadHandler):
                 self._dataloss_logged = True
                 logger.warning(get_dataloss_msg(request.url))
             raise ResponseDataLossError(str(error)) from error
-
-
-def _response(request: Request, receiver: Receiver) -> Response:
-    response = make_response(
-        # Without the fragment, as in Scrapy's own handlers.
-        request.url.partition("#")[0],
-        receiver.headers,
-        receiver.content,
-        status=receiver.status,
-        flags=receiver.flags,
-        certificate=receiver.certificate,
-        ip_address=receiver.address,
-        protocol=f"HTTP/{receiver.version}" if receiver.version else None,
-    )
-    stop = receiver.stop
-    if stop is not None:
-        response.flags.append("download_stopped")
-        if stop.fail:
-            stop.response = response
-            raise stop
-    return response

@@ -145,6 +145,26 @@ class Receiver:
         self._check_size(self._size, expected=False)
         return True
 
+    def response(self) -> Response:
+        """Make Scrapy's response; raises StopDownload if a handler of a signal wants an error."""
+        response = make_response(
+            # Without the fragment, as in Scrapy's own handlers.
+            self._request.url.partition("#")[0],
+            self.headers,
+            self.content,
+            status=self.status,
+            flags=self.flags,
+            certificate=self.certificate,
+            ip_address=self.address,
+            protocol=f"HTTP/{self.version}" if self.version else None,
+        )
+        if self.stop is not None:
+            response.flags.append("download_stopped")
+            if self.stop.fail:
+                self.stop.response = response
+                raise self.stop
+        return response
+
     def _check_size(self, size: int, *, expected: bool) -> None:
         """Raise TooBig, or log a warning, if a body of `size` bytes is too big."""
         if self._max and size > self._max:

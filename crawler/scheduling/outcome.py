@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from crawler.download.errors import Forbidden
-from crawler.download.http1.response_parser import Truncated
 from crawler.download.receiver import TYPE_NOT_ACCEPTED
+from crawler.download.response_parser import Truncated
 from crawler.items import NOT_MODIFIED, Page, parent_hash
 from crawler.parsing.document import Directives, of_headers
 from crawler.util.request_meta import LEASE

@@ -17,8 +17,8 @@ from scrapy.exceptions import ResponseDataLossError
 from scrapy.http import Response
 from scrapy.utils.defer import ensure_awaitable
 
+from crawler.download import response_parser as answers
 from crawler.download.handler import DownloadHandler
-from crawler.download.http1 import response_parser as answers
 from crawler.fastpath.decompression import Decompression
 from tests.support.http_server import (
     Answer,

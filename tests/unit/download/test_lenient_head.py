@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.download.http1.lenient_head import NotBegun, Unmendable, mended
+from crawler.download.response_parser import NotBegun, Unmendable, mended
 
 OK = b"HTTP/1.1 200 OK\r\n"
 

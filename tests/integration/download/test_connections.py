@@ -16,11 +16,11 @@ from scrapy.exceptions import (
     DownloadTimeoutError,
 )
 
+from crawler.download.client import Route
 from crawler.download.errors import Malformed, StoppedTooLong
 from crawler.download.handler import DownloadHandler
-from crawler.download.http1.pool import Route
-from crawler.download.http1.request_writer import write
 from crawler.download.receiver import Receiver
+from crawler.download.request_writer import write
 from crawler.util.request_meta import MAY_FETCH
 from tests.support.certificates import server_context
 from tests.support.dns_server import DnsServer

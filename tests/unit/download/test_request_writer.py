@@ -6,7 +6,7 @@ import pytest
 from scrapy import Request
 from scrapy.exceptions import DownloadFailedError, UnsupportedURLSchemeError
 
-from crawler.download.http1.request_writer import Written, write
+from crawler.download.request_writer import Written, write
 
 
 def written(url: str, **arguments: Any) -> Written:
