@@ -2,8 +2,8 @@
 
     seeds        reads seeds: URLs, files, standard input; each is parsed once
     pushed       reads elements that are pushed to `<spider>:start_urls`, as with scrapy-redis
-    follow       adds the links of a page and the URLs of sitemaps to the frontier
-    selection    chooses among the links of one page: the hot loop of a crawl
+    follow       chooses among the links of a page, the hot loop of a crawl, and adds them and the
+                 URLs of sitemaps to the frontier
     scope        decides whether a URL belongs to the crawl; pure
     traps        recognises endless spaces of URLs by their shapes; pure
     priority     scores a URL from 0 to 100, and chooses its front queue; pure

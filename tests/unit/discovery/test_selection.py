@@ -5,10 +5,10 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.discovery.follow import Selection, SelectionRules, Source
 from crawler.discovery.host_counts import HostTally
 from crawler.discovery.priority import Facts, Scorer
 from crawler.discovery.scope import Scope
-from crawler.discovery.selection import Selection, SelectionRules, Source
 from crawler.discovery.traps import PageLinks, Traps
 from crawler.frontier.entry import decode
 from crawler.urls import DEFAULT
