@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.servers import PrivateRedis
 from crawler.errors import CrawlerError
 from crawler.frontier import keys
-from crawler.frontier.shards import tags
+from crawler.frontier.frontier import tags
 
 _ROOT = Path(__file__).parent.parent
 _START_S = 30.0

@@ -10,11 +10,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider
+from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage, StdoutFeedStorage
 from scrapy.utils.defer import deferred_from_coro
 
 from crawler import config
@@ -30,18 +32,21 @@ from crawler.frontier.start_urls import StartUrls
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduling import connect
 from crawler.scheduling.adder import SeenCache, UrlAdder
-from crawler.scheduling.completion import DATA_LOST, REDIS_LOST, CompletionLimits, keep_files
 from crawler.scheduling.engine import Engine, EngineHooks
-from crawler.scheduling.failures import Failures, SettlingErrback
+from crawler.scheduling.failures import Bury, Failures, RetryPolicy, SettlingErrback
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.intake import Intake
-from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.lease_pool import (
+    DATA_LOST,
+    REDIS_LOST,
+    CompletionLimits,
+    LeasePool,
+)
 from crawler.scheduling.notices import KnownStarts, Rejections, how_to_start_anew
 from crawler.scheduling.options import CrawlOptions, OptionsWatcher, given_options
 from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
-from crawler.scheduling.retry_policy import Bury, RetryPolicy
 from crawler.servers.connections import Servers
 from crawler.servers.health import redis_health, shared_mongo_health
 from crawler.servers.redis.checks import required
@@ -55,6 +60,7 @@ from crawler.urls import Rejected, Urls
 from crawler.util import file_limit
 from crawler.util.per_crawler import shared
 from crawler.util.request_meta import LEASE
+from crawler.util.secrets import without_secrets
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -376,3 +382,25 @@ def link_follower(crawler: Crawler) -> LinkFollower:
         return LinkFollower(crawler, lambda: Scheduler.of(crawler), scorer(settings), traps)
 
     return shared(LinkFollower, crawler, make)
+
+
+def keep_files(crawler: Crawler) -> None:
+    """Keep the feeds of earlier runs after a run that crawled nothing.
+
+    Scrapy would overwrite them with an empty file (-O, or S3).
+    """
+    exporter = crawler.get_extension(FeedExporter)
+    for slot in exporter.slots if exporter is not None else ():
+        storage = slot.storage
+        if slot.itemcount or not slot.store_empty or isinstance(storage, StdoutFeedStorage):
+            continue
+        if isinstance(storage, FileFeedStorage) and not _has_content(Path(storage.path)):
+            continue
+        slot.store_empty = False
+        logger.warning(
+            "Nothing was crawled, so the feed %s stays as it is", without_secrets(slot.uri)
+        )
+
+
+def _has_content(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0

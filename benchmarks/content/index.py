@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 from benchmarks.figures import Figure, at_most
 from benchmarks.servers import PrivateRedis, private_redis
 from crawler.dedup.index import Content, ContentIndex, Layout
-from crawler.frontier.shards import tags
+from crawler.frontier.frontier import tags
 
 _BATCH = 100
 # Pages that a process has on their way at a time.

@@ -16,8 +16,7 @@ from benchmarks.frontier.client import Stopwatch, fill, open_frontier
 from benchmarks.servers import PrivateRedis, private_redis
 from crawler.frontier import Frontier, Lease
 from crawler.frontier.entry import encode
-from crawler.frontier.scripts import PRELUDE, read_part
-from crawler.frontier.shards import tags
+from crawler.frontier.frontier import PRELUDE, read_part, tags
 
 _BATCH = 100
 _HOUR_MS = 3_600_000

@@ -27,7 +27,7 @@ from crawler.commands._verbs import report_error
 from crawler.errors import CrawlerError, ExitCode
 from crawler.monitoring import logs
 from crawler.pipelines.feeds import FEED_FAILED
-from crawler.scheduling.completion import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
+from crawler.scheduling.lease_pool import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.servers.connections import Servers
 from crawler.servers.redis.checks import required
 from crawler.util import interrupts

@@ -24,8 +24,7 @@ from crawler import settings as ours
 from crawler.commands import _validate
 from crawler.commands._settings import completed
 from crawler.commands._verbs import errors_in_one_line, report_error
-from crawler.dns.errors import DnsFailed, NoSuchHost
-from crawler.dns.lookup import Lookup
+from crawler.dns.lookup import DnsFailed, Lookup, NoSuchHost
 from crawler.errors import CrawlerError, ExitCode
 from crawler.robots.rules import robots_name
 from crawler.robots.user_agent import has_contact, is_distinctive

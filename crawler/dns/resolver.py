@@ -1,19 +1,45 @@
-"""Find the addresses of a host: in DNS_OVERRIDES, then in the fleet's cache, then by DNS."""
+"""Find the addresses of a host: in DNS_OVERRIDES, then in the fleet's cache, then by DNS.
+
+The cache is in Redis for the fleet, its recent part in memory, and bounded. An answer is used for
+its TTL, within limits; "no such name" for a minute. While DNS fails, expired answers are used for
+up to a day. A process looks a name up once at a time, and while DNS is down it looks up one name at
+a time. A lookup goes on for the next caller if this one does not wait for it. Names of hosts that
+are fetched from soon are looked up ahead, so that no fetch waits for DNS.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from time import monotonic
 from typing import TYPE_CHECKING, Self
+
+import msgpack
 
 from crawler import config
 from crawler.dns import addresses
 from crawler.dns.addresses import is_address, literal
-from crawler.dns.cache import DnsCache
-from crawler.dns.lookup import Lookup
+from crawler.dns.lookup import DnsFailed, Lookup, NoSuchHost
+from crawler.frontier import Frontier
+from crawler.servers.redis.batching import CommandBatcher
+from crawler.servers.redis.errors import RedisAway
+from crawler.util.backoff import Backoff
+from crawler.util.breaker import CLOSED, Breaker
+from crawler.util.file_limit import OutOfSockets
 from crawler.util.per_crawler import shared
+from crawler.util.tasks import end
 
 if TYPE_CHECKING:
+    from redis.asyncio import Redis
     from scrapy.crawler import Crawler
+
+    from crawler.scheduling.lease_pool import LeasePool
+
+logger = logging.getLogger(__name__)
 
 
 class Resolver:
@@ -106,3 +132,347 @@ class Resolver:
 
 def _name(host: str) -> str:
     return host.lower().removesuffix(".")
+
+
+_NEGATIVE_S = 60.0
+_STALE_S = 86_400.0
+# Seconds for which an expired answer is used before DNS is asked again.
+_STALE_HOLD_S = 30.0
+# An answer that is used in the last tenth of its TTL is renewed in the background.
+_RENEW_SHARE = 0.1
+_PREFETCH_MAX = 64
+_SLOW_MAX = 1000
+# Seconds for which the failure of a slow lookup counts.
+_SLOW_FAILED_S = 60.0
+# While DNS is down, one lookup a second finds out whether it is back.
+_PROBES = Backoff(1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """Answer in the cache. One without addresses says that the name does not exist."""
+
+    addresses: tuple[str, ...]
+    fresh_until: float
+    usable_until: float
+    renew_at: float
+    stale: bool = False
+
+
+class DnsCache:
+    """Cache over a `Lookup`; answers are shared once `redis` is set.
+
+    TTLs below `min_ttl_s` and above `max_ttl_s` are not believed.
+    """
+
+    def __init__(
+        self,
+        lookup: Lookup,
+        *,
+        size: int,
+        min_ttl_s: float,
+        max_ttl_s: float,
+        breaker: Breaker | None = None,
+        count: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.redis: Redis | None = None
+        # Number of answers from DNS, "no such name" included. It grows only while DNS works.
+        self.answers = 0
+        self._lookup = lookup
+        self._size = size
+        self._min_ttl_s = min_ttl_s
+        self._max_ttl_s = max_ttl_s
+        self._breaker = breaker or Breaker(8, within_s=30.0, backoff=_PROBES)
+        self._count = count
+        self._recent: OrderedDict[str, _Record] = OrderedDict()
+        self._in_flight: dict[str, asyncio.Task[_Record | None]] = {}
+        # Hosts whose lookups a caller did not wait for, and until when failures of such count.
+        self._slow: set[str] = set()
+        self._slow_failed: OrderedDict[str, float] = OrderedDict()
+
+    def recent(self, host: str) -> tuple[str, ...]:
+        """Return the addresses of a host that are in memory, even if they are expired."""
+        record = self._recent.get(host)
+        return () if record is None else record.addresses
+
+    async def get(self, host: str, *, counted: bool = True) -> tuple[str, ...]:
+        """Return the addresses of a host; raises NoSuchHost or DnsFailed.
+
+        An answer from memory is counted in the stats only if `counted`.
+        """
+        record = self._recent.get(host)
+        now = monotonic()
+        if record is None or now >= record.fresh_until:
+            # Shielded: the lookup goes on for other callers if this one is cancelled.
+            record = await asyncio.shield(self._find_once(host))
+        elif counted:
+            self._count("dns/stale" if record.stale else "dns/hits")
+            self._recent.move_to_end(host)
+            if now >= record.renew_at:
+                self.prefetch([host])
+        return _addresses(host, record)
+
+    async def get_within(self, host: str, wait_s: float) -> bool:
+        """Return whether the addresses of a host are known after `wait_s` seconds at most.
+
+        Raises NoSuchHost or DnsFailed. If a lookup fails that nobody waited for, the next call
+        raises its failure.
+        """
+        record, now = self._recent.get(host), monotonic()
+        if record is not None and now < record.fresh_until:
+            await self.get(host)
+            return True
+        if host in self._slow:
+            return False
+        if now < self._slow_failed.pop(host, 0.0):
+            _addresses(host, None)
+        lookup = self._find_once(host)
+        await asyncio.wait([lookup], timeout=wait_s)
+        if not lookup.done() and len(self._slow) < _SLOW_MAX:
+            self._slow.add(host)
+            return False
+        _addresses(host, await asyncio.shield(lookup))
+        return True
+
+    def prefetch(self, hosts: Iterable[str]) -> list[str]:
+        """Look up hosts in the background if their answers are missing or expire soon.
+
+        Returns those that are looked up: none while DNS is down, since fetches find out when it
+        is back.
+        """
+        now, started = monotonic(), []
+        for host in hosts:
+            if self._breaker.state != CLOSED or len(self._in_flight) >= _PREFETCH_MAX:
+                break
+            record = self._recent.get(host)
+            if (record is None or now >= record.renew_at) and host not in self._in_flight:
+                self._find_once(host)
+                started.append(host)
+        return started
+
+    async def close(self) -> None:
+        """Cancel the lookups that are still running."""
+        tasks = list(self._in_flight.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- looking up ----------------------------------------------------------------------------
+
+    def _find_once(self, host: str) -> asyncio.Task[_Record | None]:
+        task = self._in_flight.get(host)
+        if task is None:
+            task = self._in_flight[host] = asyncio.create_task(self._find(host))
+            task.add_done_callback(lambda task: self._found(host, task))
+        return task
+
+    def _found(self, host: str, task: asyncio.Task[_Record | None]) -> None:
+        self._in_flight.pop(host, None)
+        # The exception is retrieved in any case: asyncio logs those that are not.
+        has_failed = not task.cancelled() and task.exception() is None and task.result() is None
+        if host in self._slow:
+            self._slow.discard(host)
+            if has_failed:
+                self._slow_failed[host] = monotonic() + _SLOW_FAILED_S
+                if len(self._slow_failed) > _SLOW_MAX:
+                    self._slow_failed.popitem(last=False)
+
+    async def _find(self, host: str) -> _Record | None:
+        """Find the best answer for a host: fresh, or expired if DNS fails; None without any."""
+        local = self._lookup.local(host)
+        if local is not None:
+            return self._remember(host, self._record(local, self._min_ttl_s))
+        old, now = self._recent.get(host), monotonic()
+        shared = await self._shared(host)
+        if shared is not None and now < shared.renew_at:
+            self._count("dns/hits")
+            return self._remember(host, shared)
+        if not self._breaker.enter(now):
+            return self._stale(host, old, shared)
+        self._count("dns/misses")
+        try:
+            answer = await self._lookup.ask(host)
+        except NoSuchHost:
+            self._works()
+            self._count("dns/nxdomain")
+            record = self._record((), _NEGATIVE_S)
+        except DnsFailed as error:
+            self._fails(error)
+            return self._stale(host, old, shared)
+        except OutOfSockets:
+            # The shortage is this process's own: DNS is not to blame.
+            self._breaker.left()
+            known = self._stale(host, old, shared)
+            if known is None:
+                raise
+            return known
+        except BaseException:
+            self._breaker.left()
+            raise
+        else:
+            self._works()
+            ttl_s = min(max(answer.ttl_s, self._min_ttl_s), self._max_ttl_s)
+            record = self._record(answer.addresses, ttl_s)
+        self._remember(host, record)
+        await self._share(host, record)
+        return record
+
+    def _stale(self, host: str, *known: _Record | None) -> _Record | None:
+        now = monotonic()
+        usable = [r for r in known if r is not None and r.addresses and now < r.usable_until]
+        if not usable:
+            return None
+        self._count("dns/stale")
+        found = max(usable, key=lambda record: record.usable_until)
+        hold_until = now + min(_STALE_HOLD_S, self._min_ttl_s)
+        # usable_until stays, so that the answer still ends after a day.
+        fresh_until = max(found.fresh_until, hold_until)
+        return self._remember(
+            host,
+            replace(
+                found, fresh_until=fresh_until, renew_at=fresh_until, stale=now >= found.fresh_until
+            ),
+        )
+
+    def _works(self) -> None:
+        self.answers += 1
+        if self._breaker.worked():
+            logger.info("DNS answers again")
+
+    def _fails(self, error: DnsFailed) -> None:
+        self._count("dns/errors")
+        if self._breaker.failed(monotonic()):
+            logger.warning("DNS does not answer; hosts without a known address wait: %s", error)
+
+    # --- keeping -------------------------------------------------------------------------------
+
+    @staticmethod
+    def _record(addresses: tuple[str, ...], ttl_s: float, usable_s: float | None = None) -> _Record:
+        now = monotonic()
+        if usable_s is None:
+            usable_s = ttl_s + _STALE_S
+        return _Record(addresses, now + ttl_s, now + usable_s, now + ttl_s * (1 - _RENEW_SHARE))
+
+    def _remember(self, host: str, record: _Record) -> _Record:
+        self._recent[host] = record
+        self._recent.move_to_end(host)
+        while len(self._recent) > self._size:
+            self._recent.popitem(last=False)
+        return record
+
+    async def _shared(self, host: str) -> _Record | None:
+        if self.redis is None:
+            return None
+        try:
+            key = self._key(host)
+            packed, left_ms = await CommandBatcher.for_client(self.redis).ask(
+                ("GET", key), ("PTTL", key)
+            )
+        except RedisAway as error:
+            logger.debug("Cannot read the address of %s from Redis: %s", host, error)
+            return None
+        if packed is None or left_ms <= 0:
+            return None
+        addresses = tuple(msgpack.unpackb(packed))
+        usable_s = left_ms / 1000
+        return self._record(addresses, usable_s - (_STALE_S if addresses else 0), usable_s)
+
+    async def _share(self, host: str, record: _Record) -> None:
+        if self.redis is None:
+            return
+        # The key lives as long as the answer is usable, so its PTTL shows the age of the answer.
+        until = record.usable_until if record.addresses else record.fresh_until
+        left_ms = round((until - monotonic()) * 1000)
+        try:
+            if left_ms > 0:
+                packed = msgpack.packb(record.addresses)
+                command = ("SET", self._key(host), packed, "PX", left_ms)
+                await CommandBatcher.for_client(self.redis).ask(command)
+        except RedisAway as error:
+            logger.debug("Cannot share the address of %s: %s", host, error)
+
+    @staticmethod
+    def _key(host: str) -> str:
+        return f"dns:{host}"
+
+
+def _addresses(host: str, record: _Record | None) -> tuple[str, ...]:
+    """Return the addresses of a record; raises NoSuchHost, or DnsFailed without a record."""
+    if record is None:
+        raise DnsFailed(f"DNS gives no answer for {host}")
+    if not record.addresses:
+        raise NoSuchHost(f"{host} has no address")
+    return record.addresses
+
+
+# Seconds between two shards; more while no shard has hosts. If many names are new, as with a list
+# of seeds, the pause is shorter and more hosts are read.
+_EVERY_S = 0.5
+_IDLE_S = 2.0
+_SOON_S = 0.1
+_WITHIN_MS = 3000
+_HOSTS_MIN, _HOSTS_MAX = 32, 256
+_AHEAD_A_NAME = 16
+# Least seconds between two lookups of a name here: a name that DNS does not answer is left to its
+# fetch.
+_AGAIN_S = 30.0
+_ASKED_MAX = 10_000
+
+
+class DnsPrefetch:
+    """Background task that fills the resolver's cache."""
+
+    def __init__(
+        self,
+        resolver: Resolver,
+        frontier: Frontier,
+        lease_pool: LeasePool,
+        count: Callable[[str, int], None],
+    ) -> None:
+        self._resolver = resolver
+        self._frontier = frontier
+        self._lease_pool = lease_pool
+        self._count = count
+        self._asked: OrderedDict[str, float] = OrderedDict()
+        self._ahead = _HOSTS_MIN
+        self._task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Start the task."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def close(self) -> None:
+        """End the task, if it was started."""
+        if self._task is not None:
+            await end(self._task)
+
+    async def _run(self) -> None:
+        empty = 0
+        for turn in count():
+            order = self._lease_pool.shard_order
+            try:
+                empty = 0 if await self.prefetch_shard(order[turn % len(order)]) else empty + 1
+            except RedisAway as error:
+                logger.debug("Cannot read the hosts that are next: %s", error)
+            except Exception:
+                # Fetches look names up too, so nothing depends on this task.
+                logger.exception("Looking up names ahead failed; trying again")
+            pause = _EVERY_S if empty < len(order) else _IDLE_S
+            await asyncio.sleep(_SOON_S if self._ahead > _HOSTS_MIN else pause)
+
+    async def prefetch_shard(self, shard: int) -> bool:
+        """Look up the hosts that are next in a shard; return whether there are any."""
+        most, self._ahead = self._ahead, _HOSTS_MIN
+        hosts = await self._frontier.upcoming_hosts(shard, within_ms=_WITHIN_MS, most=most)
+        now = monotonic()
+        new = [host for host in hosts if self._asked.get(host, 0.0) <= now]
+        started = self._resolver.prefetch(new)
+        for host in started:
+            self._asked[host] = now + _AGAIN_S
+            self._asked.move_to_end(host)
+        while len(self._asked) > _ASKED_MAX:
+            self._asked.popitem(last=False)
+        self._ahead = min(max(_HOSTS_MIN, _AHEAD_A_NAME * len(started)), _HOSTS_MAX)
+        if started:
+            self._count("dns/prefetched", len(started))
+        return bool(hosts)

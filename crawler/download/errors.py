@@ -19,7 +19,7 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 
-from crawler.dns.errors import NoSuchHost
+from crawler.dns.lookup import NoSuchHost
 
 
 class PrivateAddress(DownloadCancelledError):

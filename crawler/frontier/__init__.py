@@ -3,22 +3,23 @@
 Only this package touches the frontier's keys. Each verb is one Lua script (lua/) and one method. A
 script is atomic, and every verb may be repeated after a lost reply.
 
-    frontier    verbs of a crawl: add, claim, release, done, retry, bury, hand_back, beat …
-    outbox      all that a process sends to the frontier, and what waits until links are safe
-    lane        batches for one shard, repeated until Redis acknowledges them
+    frontier    verbs of a crawl: add, claim, release, done, retry, bury, hand_back, beat …; its
+                shards and scripts
+    outbox      all that a process sends to the frontier: batches for each shard, repeated until
+                Redis acknowledges them, and what waits until links are safe
     control     commands of people: pause, options, hosts, single URLs, dead letters
     entry       record of one URL, packed into bytes; pure
     records     arguments and answers of the verbs
     tuning      shares of the queues, form of URL-seen, limits; pure
     meta        what is fixed when a crawl is created, checked at each start
     start_urls  seeds that others push to Redis
-    keys, shards, scripts
+    keys        names of keys
 
 Keys: those of a shard start with `{<crawl>:<shard>}` and are built by lua/shard.lua; the others
 (`{<crawl>}:crawl`, `{<crawl>}:options`, `{<crawl>}:seed_domains` …) by keys.py.
 docs/architecture.md lists them all, and the states of a URL.
 
-Settling a lease: outbox → lane → frontier → Lua script. Public: the names below.
+Settling a lease: outbox → frontier → Lua script. Public: the names below.
 """
 
 from crawler.frontier.control import CrawlControl

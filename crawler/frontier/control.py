@@ -15,10 +15,16 @@ from crawler.dedup.index import ContentIndex
 from crawler.errors import CrawlerError
 from crawler.frontier import keys
 from crawler.frontier.entry import DamagedEntry, Entry, decode
-from crawler.frontier.frontier import Frontier
+from crawler.frontier.frontier import (
+    Frontier,
+    gather,
+    gather_outcomes,
+    raise_errors,
+    shard_of,
+    shard_time_ms,
+)
 from crawler.frontier.meta import Meta, read
 from crawler.frontier.records import Added, HostPage, HostState, Letter, Sizes, UrlStatus
-from crawler.frontier.shards import gather_outcomes, raise_errors, shard_of, shard_time_ms
 from crawler.frontier.tuning import Tuning
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway, answered, executed
@@ -104,9 +110,7 @@ class CrawlControl:
 
     async def sizes_by_shard(self) -> list[Sizes]:
         """Count the URLs in each state, for each shard."""
-        return [
-            Sizes.from_numbers(numbers) for numbers in await self._scripts.run_on(None, "sizes")
-        ]
+        return await gather(map(self._frontier.sizes, range(len(self._tags))))
 
     async def delayed_buckets(self) -> tuple[int, int]:
         """Return the number of buckets of delayed URLs, and when the first is due, in ms or 0."""
@@ -429,18 +433,11 @@ class CrawlControl:
 
     async def requeue(self, *, reason: str = "", host: str = "") -> int:
         """Move dead letters back to their front queues, by reason and host; return how many."""
-        return await self._take_letters("requeue", reason, host)
-
-    async def purge_dead(self, *, reason: str = "", host: str = "") -> int:
-        """Delete dead letters by reason and host; return how many."""
-        return await self._take_letters("purge", reason, host)
-
-    async def _take_letters(self, action: str, reason: str, host: str) -> int:
         total = 0
         for shard in range(len(self._tags)):
             after = "-"
             while after:
-                args = (after, _BATCH, reason, host, action)
+                args = (after, _BATCH, reason, host)
                 last, taken = await self._scripts.run("requeue", shard, *args)
                 after = last.decode()
                 total += taken

@@ -79,17 +79,17 @@ class Entry:
     written: str = ""
     # Optional parts: method, body, callback, validators, redirects …
     tail: dict[str, Any] = field(default_factory=dict)
+    # Politeness group: the URL's authority, less the part that the grouping leaves out.
+    host: str = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        start = self.url.index("//") + 2 + self.group_skip
+        self.host = self.url[start : self.url.index("/", start)]
 
     @property
     def written_url(self) -> str:
         """URL as it was written: the one that is checked against robots.txt and fetched."""
         return written_url(self.url, self.written)
-
-    @property
-    def host(self) -> str:
-        """Politeness group: the URL's authority, less the part that the grouping leaves out."""
-        start = self.url.index("//") + 2 + self.group_skip
-        return self.url[start : self.url.index("/", start)]
 
     def retried(self, reason: str = "", *, now_s: float = 0.0) -> Entry:
         """Return this entry with one more attempt, and the reason why the last one failed."""
@@ -177,7 +177,7 @@ def decode(data: bytes) -> Entry:
         raise
     except ValueError as error:
         raise DamagedEntry(f"unreadable entry: {error}") from error
-    if b"/" not in rest[group_skip:]:
+    if "/" not in location[group_skip:]:
         raise DamagedEntry("the entry's URL has no host or no path")
     scheme = "https" if first & _HTTPS else "http"
     entry = Entry(

@@ -2,33 +2,41 @@
 
 An instance registers, beats, adds and claims URLs, and settles its leases. Every verb may be
 repeated after a lost reply. Methods send URLs and leases to their shards, in as few calls as the
-scripts allow.
+scripts allow. Shards are called at the same time, so that one that hangs does not delay the others.
+
+A script is made of files in lua/: the prelude shard.lua, the parts that its verb needs, and the
+verb's own file.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 import struct
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
+from importlib.resources import files
 from itertools import chain
 from time import monotonic
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from redis.exceptions import ResponseError
+import xxhash
+from redis.crc import key_slot
+from redis.exceptions import NoScriptError, ResponseError
 
 from crawler.frontier import keys, meta
-from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
+from crawler.frontier.entry import QUEUES, DamagedEntry, Entry, decode, encode, host_in
 from crawler.frontier.records import RETRY, Added, Beat, Claim, Lease, OwnerDead, Sizes
-from crawler.frontier.scripts import Scripts
-from crawler.frontier.shards import gather, gather_outcomes, places_by_shard, shard_of
 from crawler.frontier.tuning import Tuning, turns
 from crawler.servers.redis import checks
 from crawler.servers.redis.connection import Client
+from crawler.servers.redis.errors import RedisAway, translated
 
 # URLs that one call of add takes, leases that one call settles, and hosts that one call counts.
 ADD_MAX = 1000
@@ -91,7 +99,7 @@ class Frontier:
     async def create(self) -> None:
         """Create the crawl if it does not exist, or check that this program may work on it."""
         found = await meta.create_or_check(
-            self._redis, self.crawl, self.shards, self.tuning.url_seen, self._spider
+            self._redis, self.crawl, self.scripts.tags, self.tuning.url_seen, self._spider
         )
         self._seen_argument = found.url_seen.argument
 
@@ -356,9 +364,9 @@ class Frontier:
 
     async def sizes(self, shard: int | None = None) -> Sizes:
         """Count the URLs in each state, in one shard or in all of them."""
-        shards = range(self.shards) if shard is None else (shard,)
-        parts = [Sizes.from_numbers(each) for each in await self.scripts.run_on(shards, "sizes")]
-        return sum(parts[1:], parts[0])
+        parts = await self.scripts.run_on(None if shard is None else (shard,), "sizes")
+        found = [Sizes(tuple(part[:QUEUES]), *part[QUEUES:]) for part in parts]
+        return sum(found[1:], found[0])
 
     async def count_hosts(
         self, counts: Mapping[str, tuple[int, int]]
@@ -404,3 +412,152 @@ class Frontier:
                 args = (self.owner, 0, self.tuning.dead_max, token, f"damaged: {error}")
                 await self.scripts.run("bury", shard, *args)
         return leases
+
+
+# --- scripts --------------------------------------------------------------------------------------
+
+PRELUDE = "shard"
+# Parts between the prelude and a verb's own file; {seen} is the form of URL-seen.
+PARTS = {
+    "add": ("seen_{seen}",),
+    "forget": ("leased", "seen_{seen}"),
+    "status": ("leased", "seen_{seen}"),
+    "claim": ("route",),
+    "done": ("trust",),
+    "retry": ("trust",),
+    "host": ("host_view",),
+    "hosts": ("host_view",),
+}
+
+
+@cache
+def script(verb: str, seen: str = "intset") -> tuple[str, str]:
+    """Return the text of a verb's script and its SHA-1, by which a server knows it."""
+    parts = [part.format(seen=seen) for part in PARTS.get(verb, ())]
+    text = "\n".join(read_part(name) for name in (PRELUDE, *parts, verb))
+    return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def read_part(name: str) -> str:
+    """Return the text of one file of lua/."""
+    return files("crawler.frontier").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
+
+
+class Scripts:
+    """Verbs of one crawl, run on its shards. A server gets a script's text once, then its hash."""
+
+    def __init__(self, redis: Client, crawl: str, shards: int, seen: str = "intset") -> None:
+        self.tags = tags(crawl, shards)
+        self._redis = redis
+        self._seen = seen
+
+    async def run(self, verb: str, shard: int, *args: Any) -> Any:
+        """Run a verb on one shard."""
+        text, sha = script(verb, self._seen)
+        try:
+            try:
+                return await self._redis.evalsha(sha, 1, self.tags[shard], *args)
+            except NoScriptError:
+                # The server restarted or failed over. EVAL also stores the script.
+                return await self._redis.eval(text, 1, self.tags[shard], *args)
+        except ResponseError as error:
+            raise translated(error) from error
+
+    async def run_on(self, shards: Iterable[int] | None, verb: str, *args: Any) -> list[Any]:
+        """Run a verb on several shards at the same time; None means all of them."""
+        chosen = range(len(self.tags)) if shards is None else shards
+        return await gather(self.run(verb, shard, *args) for shard in chosen)
+
+
+# --- shards ---------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+# Slots of a Redis Cluster, over which the shards are spread.
+SLOTS = 16384
+
+
+@cache
+def tags(crawl: str, shards: int) -> tuple[str, ...]:
+    """Return the hash tags of a crawl's shards, each of which lies in its own part of the slots."""
+    return tuple(_tag(crawl, shard, shards) for shard in range(shards))
+
+
+def _tag(crawl: str, shard: int, shards: int) -> str:
+    low, high = shard * SLOTS // shards, (shard + 1) * SLOTS // shards
+    attempt = 0
+    while True:
+        name = f"{{{crawl}:{shard}}}" if attempt == 0 else f"{{{crawl}:{shard}.{attempt}}}"
+        if low <= key_slot(name.encode()) < high:
+            return name
+        attempt += 1
+
+
+def shard_of(host: str, shards: int) -> int:
+    """Return the shard of a host, which never changes during a crawl."""
+    return xxhash.xxh3_64_intdigest(host.encode()) % shards if shards > 1 else 0
+
+
+def places_by_shard(entries: Iterable[Entry | bytes], shards: int) -> dict[int, list[int]]:
+    """Group entries, some of them encoded, by shard: the indexes of those that belong to each."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for place, entry in enumerate(entries):
+        host = entry.host if isinstance(entry, Entry) else host_in(entry)
+        found[shard_of(host, shards)].append(place)
+    return found
+
+
+def preferred(shards: int, instance: str, live: Sequence[str]) -> list[int]:
+    """Return the shards in the order in which an instance claims from them: its own first.
+
+    Rendezvous hashing: each shard prefers the live instance with the highest hash, so that one
+    joining or leaving moves only its share. The other shards follow by their hash, which differs
+    for each instance, so that idle instances do not all turn to the same shard.
+    """
+
+    def weight(name: str, shard: int) -> int:
+        return xxhash.xxh3_64_intdigest(f"{name}:{shard}".encode())
+
+    own = [
+        shard
+        for shard in range(shards)
+        if not live or max(live, key=lambda name: weight(name, shard)) == instance
+    ]
+    others = [shard for shard in range(shards) if shard not in own]
+    return own + sorted(others, key=lambda shard: weight(instance, shard), reverse=True)
+
+
+async def gather(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Await calls to several shards and return their answers, or raise when all have ended."""
+    return raise_errors(await gather_outcomes(calls))
+
+
+async def gather_outcomes(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T | BaseException]:
+    """Await calls to several shards and return the answer or the error of each."""
+    coming = list(calls)
+    if len(coming) == 1:
+        # The usual case: no task is needed.
+        try:
+            return [await coming[0]]
+        except Exception as error:  # noqa: BLE001 - as gather() does
+            return [error]
+    return await asyncio.gather(*coming, return_exceptions=True)
+
+
+def raise_errors(outcomes: Sequence[T | BaseException]) -> list[T]:
+    """Return the answers, or raise the first error.
+
+    A RedisAway comes before any other error: the caller repeats everything then, and another error
+    is raised again by its own call.
+    """
+    failed = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    if failed:
+        raise next((error for error in failed if isinstance(error, RedisAway)), failed[0])
+    return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+
+
+async def shard_time_ms(redis: Client, tag: str) -> int:
+    """Return the server's time, less the leaps that the shard did not follow (lua/shard.lua)."""
+    seconds, micros = await redis.time()
+    skew_ms = await redis.hget(keys.stats(tag), "skew_ms")
+    return int(seconds) * 1000 + int(micros) // 1000 + int(skew_ms or 0)

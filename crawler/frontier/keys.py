@@ -1,7 +1,7 @@
 """Build the names of the frontier's keys. No other Python module does.
 
 Most keys of a shard are built by lua/shard.lua. All of them start with the shard's hash tag
-(shards.py), so that the keys of a script are in one slot of Redis Cluster.
+(`tags` in frontier.py), so that the keys of a script are in one slot of Redis Cluster.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ Fixed at creation are the data model, shards, form of URL-seen, suffixes and the
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crawler.errors import ConfigurationError, NotFound
 from crawler.frontier import keys
-from crawler.frontier.shards import tags
 from crawler.frontier.tuning import UrlSeen, intset
 from crawler.servers.redis.connection import Client
 
@@ -51,21 +51,24 @@ class Meta:
 
 
 async def create_or_check(
-    redis: Client, crawl: str, shards: int, url_seen: UrlSeen, spider: str = ""
+    redis: Client, crawl: str, tags: Sequence[str], url_seen: UrlSeen, spider: str = ""
 ) -> Meta:
-    """Create the crawl, or check that this program and its spider may work on it."""
+    """Create the crawl, or check that this program and its spider may work on it.
+
+    `tags` are the hash tags of its shards.
+    """
     key = keys.crawl_meta(crawl)
     if None in await redis.hmget(key, _FIELDS):
         if url_seen.name == intset().name:
-            url_seen = intset(await _compact_set_size(redis, tags(crawl, shards)[0]))
+            url_seen = intset(await _compact_set_size(redis, tags[0]))
         # Each field only if it is missing: another process may create the crawl at the same time.
         await redis.hsetnx(key, "suffixes", _ALL_SUFFIXES)
-        values = (shards, url_seen.name, url_seen.argument, DATA_MODEL)
+        values = (len(tags), url_seen.name, url_seen.argument, DATA_MODEL)
         for name, value in zip(_FIELDS, values, strict=True):
             await redis.hsetnx(key, name, value)
     meta = await read(redis, crawl)
     for setting, wanted, found in (
-        ("FRONTIER_SHARDS", str(shards), str(meta.shards)),
+        ("FRONTIER_SHARDS", str(len(tags)), str(meta.shards)),
         ("URL_SEEN", url_seen.name, meta.url_seen.name),
     ):
         if wanted != found:

@@ -1,8 +1,14 @@
 """Send all that a process has to tell the frontier, through one lane for each shard.
 
-Everything is sent until Redis acknowledges it, since every verb may be repeated. A shard whose
-server is away or slow does not hold up the others. The size is bounded: nothing is claimed while
-much waits.
+A lane sends adds, releases and settlements in batches. Group commit: one flush is in flight, and
+the next one takes all that waits. The more leases are held, the further apart flushes are; a
+settlement waits for some milliseconds at the most. Every verb may be repeated, so whatever failed
+is sent again as it was. While a shard's server is away everything waits in its lane, and the lanes
+of other shards go on. The size is bounded: nothing is claimed while much waits.
+
+A master that dies loses its last second, whatever it acknowledged. An add is safe when its master
+was seen alive, and not restarted, some time later. Until then, and for a while longer, the lane
+keeps it to repeat it.
 
 A page may have links on other masters than its lease. So with several masters it is done only when
 each master that acknowledged anything since the lease was claimed was seen alive, and not
@@ -13,18 +19,25 @@ claimed later do not wait for it.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+import logging
+import math
+import random
+import uuid
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from time import monotonic
+from typing import Any, Literal
 
 from crawler.frontier.entry import Entry
-from crawler.frontier.frontier import Frontier
-from crawler.frontier.lane import Lane, Pace, RecentAdds, Verb
-from crawler.frontier.records import Added, Again, Lease
-from crawler.frontier.shards import places_by_shard, raise_errors
-from crawler.servers.health import ServerHealth
+from crawler.frontier.frontier import Frontier, places_by_shard, raise_errors
+from crawler.frontier.records import PAGE_AGAIN, VISIT_AGAIN, Added, Again, Lease
+from crawler.servers.health import OUTBOX, GaveUp, ServerHealth
+from crawler.servers.redis.errors import RedisAway, RedisFull
+from crawler.util.backoff import Backoff
+
+logger = logging.getLogger(__name__)
 
 # Settlements that may wait; on a cluster those of some seconds do.
 _FULL = 10_000
@@ -229,3 +242,310 @@ class SettlementBarrier:
             self._size -= not blocked.dropped
             blocked.dropped = True
         self._waiting[shard].clear()
+
+
+# Verbs of leases in a flush. A long release has a delay that is not the host's usual one; a
+# recrawl comes back after a page, a revisit after a visit without one.
+Verb = Literal[
+    "release", "long_release", "done", "recrawl", "revisit", "retry", "bury", "hand_back"
+]
+_RELEASES: tuple[Verb, ...] = ("release", "long_release")
+_SETTLEMENTS: tuple[Verb, ...] = ("done", "recrawl", "revisit", "retry", "bury", "hand_back")
+
+Call = Callable[[], Awaitable[None]]
+
+# A server syncs its log every second, and a replica is no further behind.
+SAFE_AFTER_S = 2.0
+# Longer than needed: repeating costs little, and a server may be slower than it should be. If a
+# server lost more than this before the last beat, it lost adds that nobody can repeat.
+KEPT_S = 10.0
+_BACKOFF = Backoff(0.1, 5.0, jitter=1.0)
+# Time between the beginnings of two flushes: for each lease under way, and at the most.
+_GAP_S = 0.001
+_GAP_MAX_S = 0.02
+
+
+@dataclass(slots=True, eq=False)
+class Add:
+    """URLs on their way to Redis, and the future of their answers."""
+
+    entries: Sequence[Entry | bytes]
+    mode: str
+    future: asyncio.Future[Added]
+    # Identifies a forced add when it is repeated; other modes need none.
+    request_id: str = ""
+    # Its number among the acknowledged adds of its shard; 0 before that.
+    number: int = 0
+    # When Redis acknowledged it; None while it has to be sent.
+    acknowledged_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode == "force":
+            self.request_id = uuid.uuid4().hex
+
+
+class RecentAdds:
+    """Acknowledged adds of one shard, numbered in the order of their first acknowledgement."""
+
+    def __init__(self) -> None:
+        # By number: adds that are not safe yet, and adds that are safe by now.
+        self._open: dict[int, Add] = {}
+        self._safe: deque[Add] = deque()
+        # Number and time of the last acknowledged add.
+        self.last = 0
+        self.last_s = -math.inf
+
+    def acknowledged(self, add: Add, added: Added, *, now_s: float) -> None:
+        """Keep an add that Redis has. The URLs that it refused are kept elsewhere."""
+        if added.refused:
+            add.entries = [e for i, e in enumerate(add.entries) if not added.is_refused(i)]
+        if not add.number:
+            self.last += 1
+            add.number = self.last
+            self._open[add.number] = add
+        add.acknowledged_s = self.last_s = now_s
+
+    def failed(self, add: Add) -> None:
+        """Drop an add that cannot be sent."""
+        self._open.pop(add.number, None)
+
+    def seen_alive(self, at_s: float) -> None:
+        """Note that at this time or later the master had not restarted."""
+        for add in list(self._open.values()):
+            if add.acknowledged_s is not None and add.acknowledged_s <= at_s - SAFE_AFTER_S:
+                self._safe.append(self._open.pop(add.number))
+        while self._safe and (self._safe[0].acknowledged_s or 0.0) <= at_s - KEPT_S:
+            self._safe.popleft()
+
+    def are_safe(self, last: int) -> bool:
+        """Return whether the server can lose no add up to this number."""
+        return not self._open or next(iter(self._open)) > last
+
+    def take_doubtful(self) -> list[Add]:
+        """Return the acknowledged adds, to be sent again: the server may have lost some."""
+        again = [*self._safe, *(a for a in self._open.values() if a.acknowledged_s is not None)]
+        for add in again:
+            add.acknowledged_s = None
+            if add.mode == "new":
+                # Redis took it once; it must not be refused now.
+                add.mode = "all"
+        known = {add.number: add for add in (*self._safe, *self._open.values())}
+        self._open = dict(sorted(known.items()))
+        self._safe.clear()
+        return again
+
+    def clear(self) -> None:
+        """Forget all adds, when nothing is sent any more."""
+        self._open.clear()
+        self._safe.clear()
+
+
+class Pace:
+    """Pace of a lane's flushes: the more leases are under way, the further apart they are."""
+
+    def __init__(self, under_way: Callable[[], int] = lambda: 0) -> None:
+        self._under_way = under_way
+        self._began_s = 0.0
+
+    async def next(self) -> None:
+        """Return when the next flush may begin."""
+        wait_s = self._began_s + min(_GAP_MAX_S, self._under_way() * _GAP_S) - monotonic()
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+        self._began_s = monotonic()
+
+
+class Lane:
+    """Adds, releases and settlements on their way to one shard."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        health: ServerHealth,
+        shard: int,
+        pace: Pace,
+        *,
+        on_settled: Callable[[Iterable[Lease]], None],
+        on_flushed: Callable[[], None],
+        on_give_up: Callable[[int], None],
+    ) -> None:
+        self.recent = RecentAdds()
+        self.task: asyncio.Task[None] | None = None
+        self._frontier = frontier
+        self._health = health
+        self._who = f"{OUTBOX} {shard}"
+        self._shard = shard
+        self._pace = pace
+        self._on_settled = on_settled
+        self._on_flushed = on_flushed
+        self._on_give_up = on_give_up
+        # Finished leases are guarded, since a server that restarted may have lost their links.
+        self._calls: dict[Verb, Callable[[list[Any]], Awaitable[None]]] = {
+            "release": frontier.release,
+            "long_release": partial(frontier.release, usual=False),
+            "done": partial(frontier.done, guarded=True),
+            "recrawl": partial(frontier.retry, kind=PAGE_AGAIN, guarded=True),
+            "revisit": partial(frontier.retry, kind=VISIT_AGAIN, guarded=True),
+            "retry": frontier.retry,
+            "bury": frontier.bury,
+            "hand_back": frontier.hand_back,
+        }
+        # What waits to be sent: adds, and by verb the leases with their arguments.
+        self._adds: list[Add] = []
+        self._waiting: dict[Verb, list[tuple[Any, ...]]] = defaultdict(list)
+        # Adds of the flush that is on its way.
+        self._sending: list[Add] = []
+        # Redis took no links the last time.
+        self._is_full = False
+        # Why nothing is sent any more.
+        self._gave_up: GaveUp | None = None
+
+    def add(self, entries: Sequence[Entry | bytes], mode: str) -> asyncio.Future[Added]:
+        """Add URLs of this shard; the future has the answer to each when Redis has them."""
+        future: asyncio.Future[Added] = asyncio.get_running_loop().create_future()
+        if self._gave_up is not None:
+            future.set_exception(self._gave_up)
+            return future
+        self._adds.append(Add(entries, mode, future))
+        self._flush_soon()
+        return future
+
+    def put(self, verb: Verb, lease: Lease, *args: Any) -> None:
+        """Send a verb for a lease with the next flush; the arguments are those of Frontier."""
+        self._waiting[verb].append((lease, *args))
+        self._flush_soon()
+
+    def repeat_adds(self, held: Sequence[Entry]) -> None:
+        """Repeat adds that a server may have lost when it restarted or failed over.
+
+        `held` are URLs that this process has leased: the process that added them may be gone.
+        """
+        self._adds += self.recent.take_doubtful()
+        if held:
+            # Nobody waits for this answer.
+            self.add(held, "all").add_done_callback(lambda future: future.exception())
+        elif self._adds:
+            self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if self.task is None and self._gave_up is None:
+            self.task = asyncio.get_running_loop().create_task(self._flush())
+
+    async def _flush(self) -> None:
+        try:
+            while self._adds or self._waiting:
+                await self._pace.next()
+                await self._send_releases()
+                for call in self._take_adds():
+                    await self._insist(call)
+                await self._send_settlements()
+                self._on_flushed()
+        except GaveUp as error:
+            self._give_up(error)
+        finally:
+            self.task = None
+
+    def _give_up(self, error: GaveUp) -> None:
+        logger.error("%s; what was not sent comes back when this process is found dead", error)
+        self._gave_up = error
+        for add in (*self._sending, *self._adds):
+            if not add.future.done():
+                add.future.set_exception(error)
+        self.recent.clear()
+        self._adds.clear()
+        self._waiting.clear()
+        self._on_give_up(self._shard)
+
+    async def _send_releases(self) -> None:
+        """Send releases first: hosts wait for them, and they depend on no link."""
+        await self._send(self._take(_RELEASES))
+
+    async def _send_settlements(self) -> None:
+        settlements = self._take(_SETTLEMENTS)
+        if settlements:
+            # The releases of these leases go first: the clock of a host starts only with a slot
+            # that is taken, and if this process died in between, a slot would stay taken by no
+            # lease.
+            await self._send_releases()
+            await self._send(settlements)
+            self._on_settled(item[0] for batch in settlements.values() for item in batch)
+
+    def _take(self, verbs: Iterable[Verb]) -> dict[Verb, list[tuple[Any, ...]]]:
+        return {verb: self._waiting.pop(verb) for verb in verbs if verb in self._waiting}
+
+    async def _send(self, batches: dict[Verb, list[tuple[Any, ...]]]) -> None:
+        for verb, batch in batches.items():
+            await self._insist(partial(self._calls[verb], batch))
+
+    def _take_adds(self) -> list[Call]:
+        adds = self._sending = self._adds
+        self._adds = []
+        calls: list[Call] = []
+        for mode in ("new", "all"):
+            alike = [add for add in adds if add.mode == mode]
+            if alike:
+                calls.append(partial(self._send_adds, alike, mode))
+        # Each forced add alone, under its own id: sent again as it was, it adds nothing twice.
+        forced = [add for add in adds if add.mode == "force"]
+        return calls + [partial(self._send_adds, [add], "force") for add in forced]
+
+    async def _send_adds(self, adds: list[Add], mode: str) -> None:
+        # When a flush is sent again, some adds have their answer already.
+        adds = [add for add in adds if add.acknowledged_s is None]
+        entries = [entry for add in adds for entry in add.entries]
+        request_id = adds[0].request_id if adds else ""
+        try:
+            added = await self._frontier.add(
+                entries, mode=mode, request_id=request_id, shard=self._shard
+            )
+        except RedisFull:
+            # It has no room for links, but takes what needs no room.
+            self._is_full = True
+            await self._send_releases()
+            await self._send_settlements()
+            raise
+        except RedisAway:
+            raise
+        except Exception as error:  # noqa: BLE001 - the sender of the add gets it
+            await self._refuse(adds, mode, error)
+            return
+        self._is_full = False
+        start, now_s = 0, monotonic()
+        for add in adds:
+            answer = Added(added.answers[start : start + len(add.entries)])
+            start += len(add.entries)
+            self.recent.acknowledged(add, answer, now_s=now_s)
+            if not add.future.done():
+                add.future.set_result(answer)
+
+    async def _refuse(self, adds: list[Add], mode: str, error: Exception) -> None:
+        """Send each add alone, so that one that cannot be sent does not stop the others."""
+        if len(adds) > 1:
+            for add in adds:
+                await self._send_adds([add], mode)
+            return
+        for add in adds:
+            self.recent.failed(add)
+            if not add.future.done():
+                add.future.set_exception(error)
+
+    async def _insist(self, call: Call) -> None:
+        """Repeat a call until Redis has accepted it."""
+        failures = 0
+        while True:
+            try:
+                await call()
+            except RedisAway as error:
+                self._health.failed(self._who, error)
+                failures += 1
+                await self._health.wait(_BACKOFF.delay_s(failures, random.random()))
+            except GaveUp:
+                raise
+            except Exception:
+                # Its leases may not be settled; the next beat hands them back.
+                logger.exception("Redis refused a batch of the outbox")
+                return
+            else:
+                if not self._is_full:
+                    self._health.worked(self._who)
+                return

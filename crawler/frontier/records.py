@@ -24,11 +24,11 @@ class Lease:
     entry: Entry
     # When this process got it, by monotonic().
     claimed_s: float = field(default=0.0, compare=False)
+    # Identity of the lease: tokens are counted by shard.
+    key: tuple[int, bytes] = field(init=False, compare=False, repr=False)
 
-    @property
-    def key(self) -> tuple[int, bytes]:
-        """Identity of the lease. Tokens are counted by shard."""
-        return self.shard, self.token
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", (self.shard, self.token))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,9 @@ class Added:
     """Answer to an add, a character for each URL: '1' new, '0' known, '2' refused."""
 
     answers: str
+    new: int = field(init=False)
+    # There was no room for these; they are not marked as seen.
+    refused: int = field(init=False)
 
     @classmethod
     def merged(cls, places: Collection[Sequence[int]], answers: Iterable[str]) -> Added:
@@ -90,16 +93,9 @@ class Added:
                 merged[place] = answer
         return cls("".join(merged))
 
-    def __len__(self) -> int:
-        return len(self.answers)
-
-    @property
-    def new(self) -> int:
-        return self.answers.count("1")
-
-    @property
-    def refused(self) -> int:
-        return self.answers.count("2")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "new", self.answers.count("1"))
+        object.__setattr__(self, "refused", self.answers.count("2"))
 
     def is_new(self, index: int) -> bool:
         return self.answers[index] == "1"
@@ -109,7 +105,7 @@ class Added:
         return compress(things, map("1".__eq__, self.answers))
 
     def is_refused(self, index: int) -> bool:
-        """Return whether there was no room; the URL is not marked as seen then."""
+        """Return whether there was no room for a URL."""
         return self.answers[index] == "2"
 
 
@@ -137,10 +133,6 @@ class Sizes:
     hosts: int
     owners: int
     paused: int
-
-    @classmethod
-    def from_numbers(cls, numbers: list[int]) -> Sizes:
-        return cls(tuple(numbers[:5]), *numbers[5:])
 
     @property
     def waiting(self) -> int:

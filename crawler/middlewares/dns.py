@@ -19,9 +19,8 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import load_object
 
 from crawler import config
-from crawler.dns.errors import DnsFailed
-from crawler.dns.prefetch import DnsPrefetch
-from crawler.dns.resolver import Resolver
+from crawler.dns.lookup import DnsFailed
+from crawler.dns.resolver import DnsPrefetch, Resolver
 from crawler.download.handler import DownloadHandler
 from crawler.frontier import Lease
 from crawler.scheduler import Scheduler

@@ -11,8 +11,7 @@ from scrapy import signals
 
 from crawler.download.errors import failure_of
 from crawler.monitoring.process_stats import ProcessStats
-from crawler.politeness.delay import Fetch
-from crawler.politeness.host_delays import HostDelays, retry_after_s
+from crawler.politeness.host_delays import Fetch, HostDelays, retry_after_s
 from crawler.scheduler import Scheduler
 from crawler.scheduling.options import CrawlOptions
 from crawler.util.file_limit import OutOfSockets

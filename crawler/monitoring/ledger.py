@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crawler.frontier import keys
+from crawler.frontier.frontier import shard_time_ms, tags
 from crawler.frontier.meta import stored_shards
-from crawler.frontier.shards import shard_time_ms, tags
 from crawler.monitoring.figures import grown
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import executed

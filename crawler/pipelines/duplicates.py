@@ -16,7 +16,7 @@ from scrapy import signals
 from crawler import config
 from crawler.dedup.content import SHINGLE, Boilerplate
 from crawler.dedup.index import Content, ContentIndex, NotCompared
-from crawler.frontier.shards import tags
+from crawler.frontier.frontier import tags
 from crawler.items import Page
 from crawler.scheduler import Scheduler
 from crawler.scheduling.recrawls import visit_of

@@ -1,7 +1,7 @@
 """How long a host or an IP address is left alone.
 
-    delay        the policy: the delay after a fetch, and the circuit breaker of a host; pure
-    host_delays  applies the policy, with facts about hosts: usual times, overloads, failures
+    host_delays  the delay after a fetch, and the circuit breaker of a host: a pure policy, and
+                 the facts about hosts that it needs (usual times, overloads, failures)
     host_rules   settings of single hosts (HOST_RULES); pure
     ip_clock     addresses that many hosts share (IP_DELAY), with ip_clock.lua
 

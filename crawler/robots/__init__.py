@@ -1,9 +1,8 @@
-"""robots.txt after RFC 9309: rules, cache, fetcher, and the decision about each URL.
+"""robots.txt after RFC 9309: rules, cache, fetches, and the decision about each URL.
 
-    gate     `RobotsGate.check(url, lease)` gives Allowed, PutOff or Denied
-    cache    rules in Redis for the fleet, the recent ones in memory; locks on files
-    fetcher  fetches a robots.txt and follows its redirects, also to other hosts
-    rules    interprets an answer, parses its rules; pure
+    gate   `RobotsGate.check(url, lease)` gives Allowed, PutOff or Denied; fetches files
+    cache  rules in Redis for the fleet, the recent ones in memory; locks on files
+    rules  interprets an answer, parses its rules; pure
 
 Keys: `robots:<authority>` (the file, or that there was no answer, until it expires) and
 `robots:lock:<authority>` (held by the process that fetches the file). The slot of a host in the

@@ -8,6 +8,7 @@ robots:lock:<authority>  string  token of the process that fetches the file; exp
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import uuid
 from collections import OrderedDict
@@ -64,7 +65,7 @@ class CachedRules:
     """Rules of an authority, or the lack of an answer, and until when they are valid."""
 
     rules: RobotsRules | Unreachable
-    # Monotonic times: the end, and from when on rules are refreshed.
+    # Monotonic times: the end, and from when on rules that are still valid are fetched again.
     until: float
     refresh_from: float
     # The signal `robots_parsed` was sent for them.
@@ -77,11 +78,6 @@ class CachedRules:
     @property
     def size_bytes(self) -> int:
         return self.rules.size_bytes if isinstance(self.rules, RobotsRules) else 0
-
-    @property
-    def needs_refresh(self) -> bool:
-        """Whether rules that are still valid should be fetched again."""
-        return isinstance(self.rules, RobotsRules) and monotonic() >= self.refresh_from
 
 
 @dataclass(slots=True)
@@ -246,7 +242,9 @@ class RobotsCache:
         self, authority: str, rules: RobotsRules | Unreachable, left_s: float, ttl_s: float
     ) -> CachedRules:
         until = monotonic() + left_s
-        cached = CachedRules(rules, until, until - _EARLY * ttl_s)
+        # What gave no answer is not asked for again before its time.
+        is_file = isinstance(rules, RobotsRules)
+        cached = CachedRules(rules, until, until - _EARLY * ttl_s if is_file else math.inf)
         self._recent_bytes += cached.size_bytes
         if (old := self._recent.pop(authority, None)) is not None:
             self._recent_bytes -= old.size_bytes

@@ -1,4 +1,4 @@
-"""Decide by robots.txt whether a URL may be fetched now.
+"""Decide by robots.txt whether a URL may be fetched now, and fetch the file.
 
 The rules of an authority are looked up in memory, then in Redis, then fetched. A lock in Redis lets
 one process at a time fetch a file. Two kinds of requests differ in what happens meanwhile:
@@ -16,22 +16,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
+
+from scrapy import Request, signals
+from scrapy.core.downloader import Downloader
+from scrapy.exceptions import DownloadCancelledError
+from scrapy.http import Headers, Response
+from w3lib.url import safe_url_string
 
 from crawler.config.values import fill, value
-from crawler.politeness.delay import Fetch
-from crawler.politeness.host_delays import HostDelays, retry_after_s
+from crawler.politeness.host_delays import Fetch, HostDelays, retry_after_s
 from crawler.politeness.ip_clock import IpClock
-from crawler.robots.cache import CachedRules, RobotsCache, RobotsLock
-from crawler.robots.fetcher import RobotsFetcher
-from crawler.robots.rules import RobotsRules, Unreachable, robots_name
+from crawler.robots.cache import LOCK_S, CachedRules, RobotsCache, RobotsLock
+from crawler.robots.rules import (
+    MAX_BYTES,
+    MAX_REDIRECTS,
+    ForbiddenFile,
+    RobotsRules,
+    Unreachable,
+    content_of,
+    robots_name,
+)
 from crawler.servers.redis.errors import RedisAway
 from crawler.urls import DEFAULT, Rejected, authority_of, written_url
+from crawler.urls.canonical import leads_nowhere
+from crawler.util.file_limit import OutOfSockets
 from crawler.util.request_meta import MAY_FETCH
 
 if TYPE_CHECKING:
@@ -56,12 +70,8 @@ class Allowed:
     """The URL may be fetched now. `cached` is None for URLs that have no robots.txt."""
 
     cached: CachedRules | None = None
-
-    @property
-    def crawl_delay_s(self) -> float:
-        """The delay that the rules ask for, 0 for none."""
-        rules = self.cached.rules if self.cached is not None else None
-        return rules.crawl_delay_s if isinstance(rules, RobotsRules) else 0.0
+    # Delay that the rules ask for, 0 for none.
+    crawl_delay_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +132,7 @@ class RobotsGate:
             return await self._check_direct(url)
         authority, url = authority_of(lease.entry.url), lease.entry.written_url
         cached = self.cache.recent(authority)
-        if cached is None or cached.needs_refresh:
+        if cached is None or monotonic() >= cached.refresh_from:
             try:
                 found = await self._find(authority, lease)
             except RedisAway as error:
@@ -171,7 +181,7 @@ class RobotsGate:
         else:
             allowed = await asyncio.to_thread(rules.allows, url)
         if allowed:
-            return Allowed(cached)
+            return Allowed(cached, rules.crawl_delay_s)
         self.count("robots/denied")
         return Denied(f"robots.txt forbids {url}", cached)
 
@@ -204,7 +214,7 @@ class RobotsGate:
                         self.count("robots/deferred")
                     return PutOff(_LOCKED_DELAY_MS)
                 return cached
-            if cached is not None and (lease is None or not cached.needs_refresh):
+            if cached is not None and (lease is None or monotonic() < cached.refresh_from):
                 return cached
             if lease is None:
                 return await self._fetch(lock, None)
@@ -263,3 +273,128 @@ class RobotsGate:
 
 def _until_expiry_ms(cached: CachedRules) -> int:
     return round(max(0.0, cached.left_s) * 1000) + 1
+
+
+# Limit of each request, unless DOWNLOAD_TIMEOUT is less. The lock is extended between them.
+_TIMEOUT_S = LOCK_S / 2
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsAnswer:
+    """Last answer to a request for robots.txt. Without a status `error` says why there is none."""
+
+    status: int | None
+    body: bytes = b""
+    headers: Headers = field(default_factory=Headers)
+    error: str = ""
+
+    def content(self) -> bytes | ForbiddenFile | Unreachable:
+        """Interpret the answer: rules, rules that are forbidden to read, or no rules yet."""
+        if self.status is None:
+            return Unreachable(self.error)
+        return content_of(self.status, self.body)
+
+
+class RobotsFetcher:
+    """Fetcher of robots.txt files."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        settings = crawler.settings
+        self._crawler = crawler
+        # Limited even where pages have no limit (0): all URLs of the host wait for the file.
+        self._timeout_s = min(_TIMEOUT_S, settings.getfloat("DOWNLOAD_TIMEOUT") or _TIMEOUT_S)
+        # Whether Scrapy's downloader delays requests to a host.
+        self._is_paced = (
+            settings.getbool("AUTOTHROTTLE_ENABLED")
+            or settings.getfloat("DOWNLOAD_DELAY") > 0
+            or bool(settings.getdict("DOWNLOAD_SLOTS"))
+        )
+
+    async def fetch(
+        self, authority: str, meta: dict[str, Any], before_redirect: Callable[[], Awaitable[None]]
+    ) -> RobotsAnswer:
+        """Fetch the robots.txt of an authority.
+
+        Too many redirects, or one to nowhere, give an answer with the status of a redirect. A host
+        that is redirected to is contacted at once, whatever its clock says: it is asked for rules,
+        not pages. Raises DownloadCancelledError if the host is never connected to, OutOfSockets if
+        there was no file descriptor.
+        """
+        url = f"{authority}/robots.txt"
+        for hop in range(MAX_REDIRECTS + 1):
+            request = Request(
+                url,
+                # Filters such as the offsite one do not apply: the page passed them.
+                dont_filter=True,
+                meta={
+                    **meta,
+                    "dont_redirect": True,
+                    "dont_obey_robotstxt": True,
+                    "download_timeout": self._timeout_s,
+                    "download_cut": MAX_BYTES + 1,
+                },
+            )
+            if hop:
+                await before_redirect()
+            try:
+                response = await self._download(request)
+            except Exception as error:
+                if hop == 0 and isinstance(error, DownloadCancelledError | OutOfSockets):
+                    # The host was not contacted.
+                    raise
+                return RobotsAnswer(None, error=type(error).__name__)
+            location = response.headers.get("Location")
+            if response.status not in _REDIRECTS or not location:
+                break
+            target = _target(url, location)
+            if target is None:
+                break
+            url = target
+        return RobotsAnswer(response.status, response.body, response.headers)
+
+    async def _download(self, request: Request) -> Response:
+        """Send a request through all middlewares, but not through the engine.
+
+        The page that waits for the rules already has a place in the engine and in the downloader:
+        another one would cost twice the room and two tasks.
+        """
+        engine = self._crawler.engine
+        assert engine is not None
+        downloader = engine.downloader
+        if self._is_paced or type(downloader) is not Downloader:
+            return await engine.download_async(request)
+        found: Request | Response = request
+        while isinstance(found, Request):
+            request = found
+            found = await downloader.middleware.download_async(self._fetch, request)
+        found.request = found.request or request
+        logger.debug("Crawled (%d) %s", found.status, request)
+        self._send(signals.response_received, response=found, request=found.request)
+        return found
+
+    async def _fetch(self, request: Request) -> Response:
+        assert self._crawler.engine is not None
+        self._send(signals.request_reached_downloader, request=request)
+        try:
+            handlers = self._crawler.engine.downloader.handlers
+            response = await handlers.download_request_async(request)
+            self._send(signals.response_downloaded, response=response, request=request)
+            return response
+        finally:
+            self._send(signals.request_left_downloader, request=request)
+
+    def _send(self, signal: object, **named: Any) -> None:
+        self._crawler.signals.send_catch_log(signal, spider=self._crawler.spider, **named)
+
+
+def _target(url: str, location: bytes) -> str | None:
+    """Return the target of a redirect, or None if it is no URL of the web."""
+    if leads_nowhere(location):
+        return None
+    try:
+        target = urljoin(url, safe_url_string(location))
+    except ValueError:
+        # Brackets or a port that are not valid in a URL.
+        return None
+    return target if target.startswith(("http://", "https://")) else None

@@ -1,13 +1,14 @@
 """This process's side of the frontier: claim, hold, settle, retry, recrawl, options, the end.
 
-    lease_pool     leases of this process: claim, fetch, settle; `put_off` and `settle_after`
+    lease_pool     leases of this process: claim, fetch, settle; `put_off` and `settle_after`; when
+                   the crawl is over
     heartbeat      keeps this process known to the fleet, and takes over from dead ones
-    completion     decides when the crawl is over
     adder          URLs → outbox, past a cache of known ones
     intake         URLs from outside the frontier: pushed to Redis, or spilled to MongoDB
     request_codec  requests ↔ entries
-    failures, outcome, retry_policy       what happens after a fetch that failed
-    recrawls, recrawl_policy              when a page is visited again
+    failures       retries of fetches that failed, their policy, and dead letters
+    outcome        pages of visits, from responses or failures
+    recrawls, recrawl_policy    when a page is visited again
     options        options that all processes of a crawl share
     connect, engine, notices   servers, Scrapy's engine, log lines
 

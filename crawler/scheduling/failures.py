@@ -1,4 +1,4 @@
-"""Settle the lease of a request that ended without a response.
+"""Decide whether a failed fetch is repeated, and settle requests that ended without a response.
 
 Every request with a lease gets a SettlingErrback, so that whatever goes wrong (a fetch, a
 middleware, a refused URL) ends here. A failure that is worth a retry goes back to the frontier. Any
@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.exceptions import IgnoreRequest
 from scrapy.spidermiddlewares.httperror import HttpError
@@ -21,17 +22,75 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
+from crawler.config.values import fill, setting, value
 from crawler.download.errors import TooBigUnpacked, failure_of
 from crawler.frontier import Kind, Lease
 from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.items import Page
 from crawler.scheduling.outcome import no_page_stat, page_of, page_without_response
-from crawler.scheduling.retry_policy import Bury, Retry, RetryPolicy
+from crawler.util.backoff import Backoff
 from crawler.util.file_limit import OutOfSockets
 
 if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
     from crawler.scheduling.lease_pool import LeasePool
     from crawler.scheduling.recrawls import Recrawls
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Decision to fetch a URL again after a delay."""
+
+    delay_ms: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """Decision to give up on a URL: it becomes a dead letter."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Number of retries, and the delays before them."""
+
+    times: int = setting("RETRY_TIMES")
+    base_s: float = setting("RETRY_BASE")
+    max_s: float = setting("RETRY_MAX")
+    jitter: float = 0.1
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        times = value(settings, "RETRY_TIMES") if settings.getbool("RETRY_ENABLED") else 0
+        # An entry does not count further: a URL that fails would never end.
+        return fill(cls, settings, times=min(times, MAX_ATTEMPTS))
+
+    def is_last(self, attempts: int, times: int | None = None) -> bool:
+        """Tell whether the next attempt is the last one; `times` is a URL's own limit."""
+        return attempts >= (self.times if times is None else times)
+
+    def decide(
+        self,
+        reason: str,
+        attempts: int,
+        *,
+        chance: float,
+        at_least_s: float = 0.0,
+        times: int | None = None,
+    ) -> Retry | Bury:
+        """Decide after so many earlier attempts; `chance` in [0, 1) spreads the delays.
+
+        `at_least_s` is what the host asked for with Retry-After.
+        """
+        if self.is_last(attempts, times):
+            return Bury(reason)
+        backoff = Backoff(self.base_s, self.max_s, jitter=self.jitter)
+        delay_s = max(backoff.delay_s(attempts + 1, chance), at_least_s)
+        return Retry(delay_ms=round(delay_s * 1000), reason=reason)
+
 
 # Delay of a host for which there was no file descriptor: by then another fetch may have ended.
 _OUT_OF_SOCKETS_MS = 1000

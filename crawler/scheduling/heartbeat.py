@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from crawler.config.values import fill, setting, value
 from crawler.frontier import Beat, Entry, Frontier, Lease, OwnerDead
-from crawler.frontier.lane import KEPT_S
-from crawler.frontier.shards import gather, preferred, raise_errors
+from crawler.frontier.frontier import gather, preferred, raise_errors
+from crawler.frontier.outbox import KEPT_S
 from crawler.scheduling.lease_pool import LeasePool
 from crawler.servers.health import LEASES, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway

@@ -1,7 +1,7 @@
 """Log once, and count, what would otherwise go unnoticed or flood the log.
 
-That is: start requests that the crawl already knows, requests that the frontier refuses (a spider
-may yield a million of them), and the reason why nothing is claimed.
+That is: start requests that the crawl already knows, and requests that the frontier refuses (a
+spider may yield a million of them).
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from crawler.discovery.seeds import why
 from crawler.frontier import Added, Sizes
-from crawler.scheduling.completion import Round
 from crawler.scheduling.request_codec import NotCarried
 from crawler.urls import Rejected
 from crawler.util.secrets import shown
@@ -118,34 +116,3 @@ class Rejections:
             return
         url = shown(request.url)
         logger.warning("<%s %s> is not fetched: %s.%s", request.method, url, why(reason), last)
-
-
-class Standstill:
-    """Reasons why nothing is claimed: the crawl is paused, or Redis has restarted."""
-
-    def __init__(self) -> None:
-        self._paused = False
-        # Monotonic seconds.
-        self._grace_until = 0.0
-
-    def log(self, round_: Round) -> None:
-        """Log what a round of claims found, if it changed."""
-        # No state: no shard was asked, because Redis is away.
-        if round_.states and ("paused" in round_.states) != self._paused:
-            self._paused = not self._paused
-            if self._paused:
-                logger.info(
-                    "The crawl is paused: nothing new is fetched until it is resumed, by `scrapy "
-                    "frontier resume` or on the dashboard"
-                )
-            else:
-                logger.info("The crawl is resumed")
-        if "grace" in round_.states and monotonic() > self._grace_until:
-            wait_s = max(round_.waits_s, default=0.0)
-            # Only once for all masters of a cluster.
-            self._grace_until = monotonic() + wait_s
-            logger.info(
-                "Redis has restarted: nothing new is fetched for %.0f s, in which processes that "
-                "may still be fetching tell it what they have in flight",
-                wait_s,
-            )

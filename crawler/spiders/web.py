@@ -30,7 +30,7 @@ from crawler.parsing.html import HtmlReader
 from crawler.parsing.reader import DocumentReader, is_light
 from crawler.robots.rules import robots_name
 from crawler.scheduler import Scheduler, link_follower
-from crawler.scheduling.completion import BAD_SEEDS, NO_SEEDS, REDIS_LOST
+from crawler.scheduling.lease_pool import BAD_SEEDS, NO_SEEDS, REDIS_LOST
 from crawler.scheduling.outcome import asked_by_headers, page_of
 from crawler.spiders.arguments import read
 from crawler.urls import DEFAULT, Rejected, Spelling, Urls, authority_of, fingerprint
@@ -186,7 +186,7 @@ class WebSpider(Spider):
                     logger.warning("%s", bad)
         scheduler = self._scheduler
         added = await scheduler.add(good, "all")
-        known = len(added) - added.new
+        known = len(added.answers) - added.new
         stats.inc_value("seeds/added", added.new)
         stats.inc_value("seeds/known", known)
         scheduler.known_starts.add(known=known, new=added.new)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import redis
 
 from crawler.frontier.entry import decode
-from crawler.frontier.shards import tags
+from crawler.frontier.frontier import tags
 
 
 @dataclass(slots=True)

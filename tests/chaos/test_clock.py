@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crawler.frontier import Beat, Claim, Frontier, Lease, Tuning
-from crawler.frontier.shards import shard_time_ms, tags
+from crawler.frontier.frontier import shard_time_ms, tags
 from crawler.servers.redis.connection import Client, connect
 from tests.integration.frontier.fleet import CRAWL, entries, entry, request_id
 from tests.support.leaping_clock import LeapingClock

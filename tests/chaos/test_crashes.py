@@ -15,7 +15,7 @@ import pytest
 from redis import Redis
 
 from crawler.errors import ExitCode
-from crawler.frontier.lane import KEPT_S
+from crawler.frontier.outbox import KEPT_S
 from demo.access_log import read_log
 from demo.judge import Verdict, judge
 from demo.process import DemoServer

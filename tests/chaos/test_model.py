@@ -17,7 +17,7 @@ import redis
 
 from crawler.frontier import Entry, Frontier, Lease, OwnerDead, Tuning
 from crawler.frontier.entry import MAX_ATTEMPTS
-from crawler.frontier.shards import tags
+from crawler.frontier.frontier import tags
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
 from tests.chaos import model

@@ -14,7 +14,7 @@ def table(report: dict[str, dict[str, dict[str, dict[str, int]]]]) -> list[str]:
     statements: Counter[str] = Counter()
     executed: Counter[str] = Counter()
     for path, file in report["files"].items():
-        # crawler/frontier/lane.py is of `frontier`, crawler/scheduler.py of `scheduler`.
+        # crawler/frontier/outbox.py is of `frontier`, crawler/scheduler.py of `scheduler`.
         for package in (path.split("/")[1].removesuffix(".py"), "all"):
             statements[package] += file["summary"]["num_statements"]
             executed[package] += file["summary"]["covered_lines"]

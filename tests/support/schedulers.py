@@ -12,8 +12,7 @@ from crawler.frontier import Added, Again, Entry, Frontier, Lease
 from crawler.frontier.entry import decode
 from crawler.scheduler import Scheduler
 from crawler.scheduling.adder import SeenCache, UrlAdder
-from crawler.scheduling.failures import Failures
-from crawler.scheduling.retry_policy import Bury, Retry, RetryPolicy
+from crawler.scheduling.failures import Bury, Failures, Retry, RetryPolicy
 from crawler.servers.health import GaveUp
 from crawler.urls import fingerprint
 from crawler.util.request_meta import LEASE

@@ -51,7 +51,7 @@ def name_of(path: Path) -> str:
 
 
 def package_of(module: str) -> str:
-    """`frontier` of crawler.frontier.lane, `scheduler` of crawler.scheduler."""
+    """`frontier` of crawler.frontier.outbox, `scheduler` of crawler.scheduler."""
     return module.split(".")[1]
 
 
@@ -124,7 +124,7 @@ def test_the_detector_sees_imports_in_functions_but_not_those_for_types() -> Non
         "from crawler import scheduler\n"
         "from crawler.urls import host_of\n"
     )
-    assert against_the_rule("crawler.frontier.lane", tree) == {
+    assert against_the_rule("crawler.frontier.outbox", tree) == {
         "crawler.admin.server",
         "crawler.scheduler",
     }

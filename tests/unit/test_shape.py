@@ -10,7 +10,7 @@ import pytest
 from scrapy.settings import default_settings
 
 from crawler import settings
-from crawler.frontier import scripts
+from crawler.frontier import frontier as scripts
 
 ROOT = Path(__file__).resolve().parents[2]
 CRAWLER = ROOT / "crawler"

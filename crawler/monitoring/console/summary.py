@@ -19,7 +19,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from crawler.download.errors import KINDS
 from crawler.frontier import Sizes
 from crawler.monitoring.console.view import RunFigures
-from crawler.scheduling.completion import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
+from crawler.scheduling.lease_pool import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.servers.redis.connection import masked
 from crawler.servers.redis.settings import redis_url
 from crawler.util.format import by_reason, duration, plural, rate, share, size

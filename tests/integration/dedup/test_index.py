@@ -14,7 +14,7 @@ from crawler.dedup.index import (
     Duplicate,
     NotCompared,
 )
-from crawler.frontier.shards import tags
+from crawler.frontier.frontier import tags
 from crawler.servers.redis.connection import Client, connect
 from tests.support.cluster import RedisProcess
 from tests.support.waiting import until

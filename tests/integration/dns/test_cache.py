@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from crawler.dns.cache import DnsCache
-from crawler.dns.errors import DnsFailed, NoSuchHost
-from crawler.dns.lookup import Lookup
+from crawler.dns.lookup import DnsFailed, Lookup, NoSuchHost
+from crawler.dns.resolver import DnsCache
 from crawler.util.backoff import Backoff
 from crawler.util.breaker import Breaker
 from tests.support.dns_server import DnsServer
@@ -32,7 +31,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr("crawler.dns.cache.monotonic", lambda: self.now)
+        monkeypatch.setattr("crawler.dns.resolver.monotonic", lambda: self.now)
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ import dns.rrset
 import pytest
 from scrapy.exceptions import CannotResolveHostError
 
-from crawler.dns.errors import DnsFailed, NoSuchHost
-from crawler.dns.lookup import Lookup
+from crawler.dns.lookup import DnsFailed, Lookup, NoSuchHost
 from crawler.errors import ConfigurationError
 from tests.support.dns_server import DnsServer
 

@@ -7,10 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from crawler.dns.cache import DnsCache
 from crawler.dns.lookup import Lookup
-from crawler.dns.prefetch import DnsPrefetch
-from crawler.dns.resolver import Resolver
+from crawler.dns.resolver import DnsCache, DnsPrefetch, Resolver
 from crawler.frontier import Entry, Frontier
 from crawler.servers.redis.connection import Client
 from crawler.urls import fingerprint

@@ -12,7 +12,7 @@ import pytest
 from scrapy import Request
 from scrapy.exceptions import DownloadFailedError, UnsupportedURLSchemeError
 
-from crawler.dns.errors import NoSuchHost
+from crawler.dns.lookup import NoSuchHost
 from crawler.download.errors import PrivateAddress
 from crawler.download.handler import DownloadHandler
 from crawler.urls import canonical, host_of

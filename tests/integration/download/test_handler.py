@@ -16,7 +16,7 @@ from scrapy.exceptions import (
 )
 from scrapy.http import HtmlResponse
 
-from crawler.dns.errors import DnsFailed, NoSuchHost
+from crawler.dns.lookup import DnsFailed, NoSuchHost
 from crawler.download.errors import PrivateAddress
 from crawler.download.handler import DownloadHandler
 from crawler.errors import ConfigurationError

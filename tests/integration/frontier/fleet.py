@@ -10,11 +10,10 @@ from itertools import count
 from typing import Any
 
 from crawler.frontier import CrawlControl, Entry, Frontier, Lease, OwnerDead, Tuning
-from crawler.frontier.shards import raise_errors, shard_of, tags
-from crawler.scheduling.completion import CompletionLimits
+from crawler.frontier.frontier import raise_errors, shard_of, tags
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
-from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
 from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.health import redis_health
 from crawler.servers.redis.connection import Client

@@ -9,7 +9,7 @@ from redis.exceptions import ResponseError
 
 from crawler.frontier import ADD_MAX, Frontier, Tuning
 from crawler.frontier.entry import encode
-from crawler.frontier.shards import shard_of
+from crawler.frontier.frontier import shard_of
 from tests.integration.frontier.fleet import Place, claim, entries, entry, hosts, one, urls
 
 
@@ -59,7 +59,7 @@ async def test_force_marks_a_url_as_seen(frontier: Frontier) -> None:
 async def test_a_batch_may_be_larger_than_one_call_takes(frontier: Frontier) -> None:
     many = entries(2 * ADD_MAX + 1)
     added = await frontier.add(many)
-    assert (added.new, len(added)) == (len(many), len(many))
+    assert (added.new, len(added.answers)) == (len(many), len(many))
     assert (await frontier.sizes()).waiting == len(many)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from crawler.frontier import Entry, Frontier, OwnerDead, Tuning
 from crawler.frontier.entry import encode
-from crawler.frontier.shards import shard_of
+from crawler.frontier.frontier import shard_of
 from tests.integration.frontier.fleet import (
     T0,
     Place,

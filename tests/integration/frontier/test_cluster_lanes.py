@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from crawler.frontier import Entry, Frontier, Lease, Tuning
-from crawler.frontier.shards import shard_of
-from crawler.scheduling.completion import CompletionLimits
-from crawler.scheduling.lease_pool import LeasePool
+from crawler.frontier.frontier import shard_of
+from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway
 from tests.integration.frontier.fleet import CRAWL, Process, entry, hosts_of_master

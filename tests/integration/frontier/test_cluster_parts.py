@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from crawler.frontier import CrawlControl, Frontier, Tuning
-from crawler.frontier.shards import tags
-from crawler.scheduling.completion import CompletionLimits
+from crawler.frontier.frontier import tags
+from crawler.scheduling.lease_pool import CompletionLimits
 from crawler.servers.redis.batching import CommandBatcher
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway

@@ -449,24 +449,14 @@ async def test_more_letters_than_one_batch_are_requeued(
     assert (sizes.dead, sizes.waiting) == (1, 1000)
 
 
-async def test_purged_letters_are_gone(frontier: Frontier, control: CrawlControl) -> None:
-    await bury(frontier, hosts(4), "timeout")
-    await bury(frontier, entries(1), "http_410")
-    assert await control.purge_dead(reason="timeout") == 4
-    assert [letter.reason for letter in await control.dead()] == ["http_410"]
-    assert (await frontier.sizes()).dead == 1
-
-
-async def test_bytes_that_are_no_entry_survive_a_requeue_and_not_a_purge(
+async def test_bytes_that_are_no_entry_survive_a_requeue(
     frontier: Frontier, control: CrawlControl, place: Place
 ) -> None:
     await place.redis.rpush(place.key("a.test", "front:1"), b"damaged")
     await claim(frontier)
     assert await control.requeue() == 0
     assert [letter.data for letter in await control.dead()] == [b"damaged"]
-    assert await control.purge_dead() == 1
-    assert await control.dead() == []
-    assert (await frontier.sizes()).dead == 0
+    assert (await frontier.sizes()).dead == 1
 
 
 # --- the crawl -----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crawler.dedup.index import Content, ContentIndex, Duplicate
 from crawler.frontier import CrawlControl, Frontier
-from crawler.frontier.shards import tags
+from crawler.frontier.frontier import tags
 from tests.integration.frontier.fleet import CRAWL, Place, entry
 
 CONTENT = Content(b"a" * 32, 0x0123_4567_89AB_CDEF)

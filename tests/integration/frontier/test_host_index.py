@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.frontier import Frontier
-from crawler.frontier.shards import shard_of
+from crawler.frontier.frontier import shard_of
 from tests.integration.frontier.fleet import (
     CRAWL,
     T0,

@@ -15,13 +15,11 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawler.frontier import Again, Frontier, Lease, Tuning
-from crawler.frontier.lane import SAFE_AFTER_S
-from crawler.frontier.outbox import Outbox
-from crawler.frontier.shards import tags
-from crawler.scheduling.completion import CompletionLimits
+from crawler.frontier.frontier import tags
+from crawler.frontier.outbox import SAFE_AFTER_S, Outbox
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
-from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
 from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.health import LEASES, GaveUp, redis_health
 from crawler.servers.redis.connection import connect

@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from crawler.frontier import Frontier, Lease, OwnerDead
-from crawler.frontier.frontier import POISON
-from crawler.frontier.shards import preferred, shard_of
-from crawler.scheduling.completion import CompletionLimits
+from crawler.frontier.frontier import POISON, preferred, shard_of
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
-from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
 from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.health import redis_health
 from tests.integration.frontier.fleet import (

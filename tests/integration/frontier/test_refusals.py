@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import redis
 
-from crawler.dns.cache import DnsCache
 from crawler.dns.lookup import Lookup
+from crawler.dns.resolver import DnsCache
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway
 from crawler.frontier import CrawlControl, Frontier, Tuning
 from crawler.frontier.start_urls import StartUrls

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from crawler.frontier import CrawlControl, Entry, Frontier, Tuning, keys, tuning
-from crawler.frontier.shards import shard_of, tags
+from crawler.frontier.frontier import shard_of, tags
 from crawler.urls import UrlRules, Urls
 from tests.integration.frontier.fleet import CRAWL, Place, crawl, entries, entry, one
 

@@ -2,8 +2,7 @@
 
 from redis.asyncio import Redis
 
-from crawler.politeness.delay import Fetch
-from crawler.politeness.host_delays import FAILURES, OVERLOAD, HostDelays, HostHealth
+from crawler.politeness.host_delays import FAILURES, OVERLOAD, Fetch, HostDelays, HostHealth
 from tests.support.crawlers import project_crawler
 
 HOST = "h.test"

@@ -10,10 +10,9 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawler.frontier import Claim, CrawlControl, Entry, Frontier, Lease, Sizes
-from crawler.scheduling.completion import CompletionLimits, PageLimit
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
-from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.lease_pool import CompletionLimits, LeasePool, PageLimit
 from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.health import redis_health
 from crawler.servers.redis.connection import connect

@@ -15,11 +15,10 @@ from crawler.discovery.pushed import PushedReader
 from crawler.errors import ServerAway
 from crawler.frontier import Added, Entry, Frontier, Tuning
 from crawler.frontier.start_urls import StartUrls
-from crawler.scheduling.completion import CompletionLimits
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.intake import Intake
-from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
 from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.connections import Servers
 from crawler.servers.health import ServerHealth, mongo_health, redis_health

@@ -8,7 +8,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 
 from crawler.commands.crawl import Command
 from crawler.errors import ExitCode
-from crawler.scheduling.completion import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
+from crawler.scheduling.lease_pool import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from tests.support.crawlers import project_crawler
 
 

@@ -9,8 +9,8 @@ from scrapy.settings import Settings
 from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.scheduling.connect import tuning
+from crawler.scheduling.failures import RetryPolicy
 from crawler.scheduling.options import given_options
-from crawler.scheduling.retry_policy import RetryPolicy
 from tests.support.crawlers import project_crawler
 
 

@@ -5,10 +5,9 @@ from collections import Counter
 
 import pytest
 
-from crawler.dns import cache
-from crawler.dns.cache import DnsCache
-from crawler.dns.errors import DnsFailed, NoSuchHost
-from crawler.dns.lookup import DnsAnswer
+from crawler.dns import resolver
+from crawler.dns.lookup import DnsAnswer, DnsFailed, NoSuchHost
+from crawler.dns.resolver import DnsCache
 
 ADDRESS = "192.0.2.1"
 
@@ -102,7 +101,7 @@ async def test_two_calls_at_the_same_time_wait_for_one_lookup(
 
 
 async def test_an_old_failure_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_SLOW_FAILED_S", -1.0)
+    monkeypatch.setattr(resolver, "_SLOW_FAILED_S", -1.0)
     names = Names()
     assert not await names.look_up("h.test")
     await names.say("h.test", DnsFailed("no answer"))
@@ -122,7 +121,7 @@ async def test_late_answers_are_in_the_cache() -> None:
 async def test_slow_lookups_and_their_failures_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cache, "_SLOW_MAX", 2)
+    monkeypatch.setattr(resolver, "_SLOW_MAX", 2)
     names = Names()
     assert not await names.look_up("1.test")
     assert not await names.look_up("2.test")

@@ -12,7 +12,7 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 
-from crawler.dns.errors import DnsFailed, NoSuchHost
+from crawler.dns.lookup import DnsFailed, NoSuchHost
 from crawler.download.errors import (
     KINDS,
     Forbidden,

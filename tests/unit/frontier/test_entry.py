@@ -67,9 +67,9 @@ def test_the_host_is_the_urls_authority(entry: Entry) -> None:
 
 @given(ENTRIES, st.integers(0, 3))
 def test_a_link_has_the_same_bytes_without_an_entry(entry: Entry, group_skip: int) -> None:
-    plain = Entry(entry.id, entry.url, entry.queue, entry.depth, entry.parent)
-    plain.group_skip = min(group_skip, entry.host.index("."))
-    plain.written = entry.written
+    facts = (entry.id, entry.url, entry.queue, entry.depth, entry.parent)
+    skip = min(group_skip, entry.host.index("."))
+    plain = Entry(*facts, group_skip=skip, written=entry.written)
     data = NewEntries(plain.depth, plain.parent).encode(
         plain.id, plain.url, plain.queue, plain.group_skip, plain.written
     )

@@ -6,7 +6,7 @@ import pytest
 
 from crawler.frontier import ADD_MAX, Entry, Frontier
 from crawler.frontier.entry import encode
-from crawler.frontier.shards import shard_of, tags
+from crawler.frontier.frontier import shard_of, tags
 
 ENTRIES = [Entry(number, f"http://h{number}.test/") for number in range(5)]
 

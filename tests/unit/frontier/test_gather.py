@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from crawler.frontier.shards import gather
+from crawler.frontier.frontier import gather
 
 AWAY, WRONG = RedisConnectionError("away"), ValueError("wrong")
 

@@ -3,8 +3,7 @@
 import asyncio
 
 from crawler.frontier import Added, Lease
-from crawler.frontier.lane import SAFE_AFTER_S, Add, RecentAdds
-from crawler.frontier.outbox import SettlementBarrier
+from crawler.frontier.outbox import SAFE_AFTER_S, Add, RecentAdds, SettlementBarrier
 from tests.integration.frontier.fleet import entry
 
 

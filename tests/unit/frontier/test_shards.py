@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from redis.crc import key_slot
 
-from crawler.frontier.shards import SLOTS, preferred, shard_of, tags
+from crawler.frontier.frontier import SLOTS, preferred, shard_of, tags
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 4, 12, 48])

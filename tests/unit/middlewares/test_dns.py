@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from scrapy import Request
 
-from crawler.dns.errors import DnsFailed, NoSuchHost
+from crawler.dns.lookup import DnsFailed, NoSuchHost
 from crawler.dns.resolver import Resolver
 from crawler.middlewares.dns import Dns
 from crawler.util.request_meta import LEASE

@@ -101,7 +101,7 @@ def test_causes_of_failures_are_told_apart() -> None:
 
 
 def test_causes_of_delays_are_told_apart() -> None:
-    text = (CRAWLER / "politeness" / "delay.py").read_text(encoding="utf-8")
+    text = (CRAWLER / "politeness" / "host_delays.py").read_text(encoding="utf-8")
     body = text.partition("candidates = {")[2].partition("cause = max")[0]
     causes = set(re.findall(r'"(\w+)"', body))
     assert {"minimum", "retry_after", "breaker"} <= causes

@@ -16,7 +16,7 @@ from scrapy.extensions.feedexport import FeedExporter
 from crawler.errors import ConfigurationError, NotStored
 from crawler.items import Page
 from crawler.pipelines.feeds import Feeds
-from crawler.scheduling.completion import keep_files
+from crawler.scheduler import keep_files
 from tests.support.crawlers import project_crawler
 
 FEED_EXPORTER = "scrapy.extensions.feedexport.FeedExporter"

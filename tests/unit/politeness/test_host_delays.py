@@ -3,8 +3,7 @@
 import pytest
 
 from crawler.errors import ConfigurationError
-from crawler.politeness.delay import Fetch
-from crawler.politeness.host_delays import HostDelays
+from crawler.politeness.host_delays import Fetch, HostDelays
 from tests.support.crawlers import project_crawler
 
 

@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
 from scrapy.http import Response
 
-from crawler.robots.fetcher import RobotsFetcher
+from crawler.robots.gate import RobotsFetcher
 from crawler.util.file_limit import OutOfSockets
 from tests.support.crawlers import project_crawler
 

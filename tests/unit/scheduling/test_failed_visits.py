@@ -10,8 +10,8 @@ from twisted.python.failure import Failure
 
 from crawler.frontier import Lease
 from crawler.items import Page
+from crawler.scheduling.failures import Bury
 from crawler.scheduling.recrawl_policy import Visit
-from crawler.scheduling.retry_policy import Bury
 from tests.support.schedulers import WritingScheduler, lease_of
 
 DAY_S = 86_400

@@ -17,8 +17,7 @@ from crawler.errors import NotStored
 from crawler.frontier import Added, Entry, Kind, Lease
 from crawler.items import NOT_MODIFIED, Page
 from crawler.scheduling.adder import SeenCache, UrlAdder
-from crawler.scheduling.failures import SettlingErrback
-from crawler.scheduling.retry_policy import Bury, Retry
+from crawler.scheduling.failures import Bury, Retry, SettlingErrback
 from crawler.servers.health import GaveUp
 from crawler.util.file_limit import OutOfSockets
 from crawler.util.request_meta import LEASE

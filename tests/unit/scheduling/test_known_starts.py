@@ -32,7 +32,7 @@ async def test_the_first_is_told_and_all_are_counted(caplog: pytest.LogCaptureFi
     assert isinstance(futures[3].exception(), ConnectionError)
 
 
-NO_SIZES = Sizes.from_numbers([0] * 24)
+NO_SIZES = Sizes((0,) * 5, *[0] * 19)
 FINISHED = replace(NO_SIZES, added=5, done=4, dead=1, recrawls=2)
 
 

@@ -9,11 +9,10 @@ from scrapy import Request
 
 from crawler.errors import NotStored
 from crawler.frontier import Frontier, Lease
-from crawler.scheduling.completion import CompletionLimits
 from crawler.scheduling.engine import EngineHooks
-from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.failures import Bury, Retry
+from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
 from crawler.scheduling.recrawls import Recrawls
-from crawler.scheduling.retry_policy import Bury, Retry
 from crawler.servers.health import GaveUp, redis_health
 from crawler.util.request_meta import LEASE
 from tests.support.schedulers import lease_of

@@ -2,8 +2,7 @@
 
 import pytest
 
-from crawler.scheduling.completion import Round
-from crawler.scheduling.notices import Standstill
+from crawler.scheduling.lease_pool import Round, Standstill
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from crawler.errors import ConfigurationError
 from crawler.frontier import Added
 from crawler.items import Page
 from crawler.pipelines.duplicates import Duplicates
-from crawler.scheduling.completion import REDIS_LOST
+from crawler.scheduling.lease_pool import REDIS_LOST
 from crawler.servers.health import GaveUp
 from crawler.settings import ITEM_PIPELINES
 from crawler.spiders.web import WebSpider

@@ -8,8 +8,8 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from crawler.dns.cache import DnsCache
 from crawler.dns.lookup import Lookup
+from crawler.dns.resolver import DnsCache
 from crawler.politeness.host_delays import OVERLOAD, HostHealth
 from crawler.robots.cache import RobotsCache
 from crawler.servers.redis.batching import CommandBatcher

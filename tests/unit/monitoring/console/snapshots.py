@@ -8,7 +8,7 @@ from crawler.frontier import Sizes
 from crawler.monitoring.console.summary import Commands, Summary
 from crawler.monitoring.console.view import RunFigures, Snapshot
 
-EMPTY = Sizes.from_numbers([0] * 24)
+EMPTY = Sizes((0,) * 5, *[0] * 19)
 SIZES = replace(
     EMPTY,
     front=(1, 20, 300, 0, 5),

@@ -10,7 +10,7 @@ import pytest
 from crawler.extensions.progress import write_summary
 from crawler.monitoring.console.summary import summary_text
 from crawler.monitoring.console.view import RunFigures
-from crawler.scheduling.completion import BAD_SEEDS, NO_SEEDS
+from crawler.scheduling.lease_pool import BAD_SEEDS, NO_SEEDS
 from tests.unit.monitoring.console.snapshots import EMPTY, SIZES, summary
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.politeness.delay import Delay, DelayPolicy, Fetch, HostRecord, usual_s
+from crawler.politeness.host_delays import Delay, DelayPolicy, Fetch, HostRecord, usual_s
 
 POLICY = DelayPolicy(
     factor=5.0,

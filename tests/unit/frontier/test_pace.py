@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from crawler.frontier.lane import Pace
+from crawler.frontier.outbox import Pace
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         found.append(round(seconds, 6))
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    monkeypatch.setattr("crawler.frontier.lane.monotonic", lambda: now)
+    monkeypatch.setattr("crawler.frontier.outbox.monotonic", lambda: now)
     return found
 
 
