@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.urls import FOLDS, GROUPS, UrlRules, dropped_parameters
+from crawler.util.secrets import without_secrets
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -47,7 +48,8 @@ def value(settings: BaseSettings, name: str) -> Any:
         if isinstance(found, int | float) and not 0 <= found < math.inf:
             raise ValueError
     except (ValueError, TypeError) as error:
-        raise ConfigurationError(f"{name} is {settings[name]!r}; {advice}.") from error
+        given = without_secrets(repr(settings[name]))
+        raise ConfigurationError(f"{name} is {given}; {advice}.") from error
     return found
 
 

@@ -134,7 +134,8 @@ def skipped_extensions(settings: BaseSettings) -> AbstractSet[str]:
     given = config.value(settings, "SKIPPED_EXTENSIONS")
     if given is not None:
         names = given.split(",") if isinstance(given, str) else given
-        return frozenset(name.strip().lower().removeprefix(".") for name in names)
+        # None of an empty text: every URL without an extension would have it.
+        return frozenset(name.strip().lower().removeprefix(".") for name in names) - {""}
     return SKIPPED_EXTENSIONS - (MEDIA if config.value(settings, "FOLLOW_MEDIA") else _NONE)
 
 

@@ -34,7 +34,7 @@ from scrapy.utils.ssl import _make_ssl_context
 from crawler import config
 from crawler.dns.resolver import Resolver
 from crawler.download.address_guard import Guard, RefusedAddress
-from crawler.download.errors import StoppedTooLong
+from crawler.download.errors import ProxyFailed, StoppedTooLong
 from crawler.download.receiver import Receiver
 from crawler.download.request_writer import Origin, Proxy, Written, write
 from crawler.download.response_parser import MAX_BETWEEN_BYTES, NoAnswer, ResponseParser
@@ -290,12 +290,12 @@ class Connector:
         except CannotResolveHostError as error:
             if proxy is None:
                 raise
-            # Not the host's fault: its name was not looked up.
-            raise DownloadConnectionRefusedError(_text(route, error)) from error
+            raise ProxyFailed(_text(route, error)) from error
         except (ssl.SSLError, ValueError) as error:
             raise DownloadFailedError(_text(route, error)) from error
         except (OSError, RuntimeError) as error:
-            kind = OutOfSockets if is_shortage(error) else DownloadConnectionRefusedError
+            refused = DownloadConnectionRefusedError if proxy is None else ProxyFailed
+            kind = OutOfSockets if is_shortage(error) else refused
             raise kind(_text(route, error)) from error
         return connection
 
@@ -358,8 +358,8 @@ class Connector:
             # The event loop does not report connections that end during the handshake.
             self._lost(connection)
             if isinstance(error, DownloadFailedError):
-                # A plain failure: Malformed would say that the host responded.
-                raise DownloadFailedError(
+                # Malformed, for one, would say that the host responded.
+                raise ProxyFailed(
                     f"The proxy {proxy.server.authority} opened no tunnel to "
                     f"{origin.name}:{origin.port}: {error}"
                 ) from error

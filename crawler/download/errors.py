@@ -42,6 +42,10 @@ class Malformed(DownloadFailedError):
     """Answer of a host that is not HTTP."""
 
 
+class ProxyFailed(DownloadFailedError):
+    """Proxy that cannot be used or reached, or that opens no tunnel: not the host's fault."""
+
+
 class Forbidden(IgnoreRequest):
     """URL that must not be fetched; `reason` is one of REASONS. That is not a failure."""
 
@@ -80,6 +84,11 @@ KINDS = (
     ),
     FailureKind("truncated", (ResponseDataLossError,), answered=True),
     FailureKind("stood_still", (StoppedTooLong,)),
+    FailureKind(
+        "proxy",
+        (ProxyFailed,),
+        advice="the proxy cannot be used, as the log says; check its address and credentials",
+    ),
     FailureKind(
         "dns_nxdomain",
         (NoSuchHost,),

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from scrapy.exceptions import DownloadFailedError, UnsupportedURLSchemeError
 from scrapy.utils.url import add_http_if_no_scheme
 
-from crawler.util.secrets import without_secrets
+from crawler.download.errors import ProxyFailed
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -124,9 +124,9 @@ def _proxy(request: Request, address: str) -> Proxy:
             raise ValueError("write http://host:port or https://host:port")
         server = _origin(found[1].lower(), found[2])
     except ValueError as error:
-        raise DownloadFailedError(
-            f"The proxy {without_secrets(address)!r} cannot be used: {error}"
-        ) from error
+        # Without what may be credentials.
+        place = address.rpartition("@")[2]
+        raise ProxyFailed(f"The proxy {place!r} cannot be used: {error}") from error
     given: list[bytes] | None = dict.get(request.headers, _PROXY_AUTHORIZATION)
     return Proxy(server, given[-1] if given else server.credentials)
 

@@ -371,18 +371,21 @@ class OptionsWatcher:
 
     async def _read(self, shared: SharedOptions) -> CrawlOptions:
         """Make options of the shared values, and of the domains of seeds if they count."""
-        now, control, domains = self.options, self._control, self.options.seed_domains
+        now, control = self.options, self._control
         if shared != self._shared:
             # Only then, so that a mistake in them is logged once.
             now = CrawlOptions().changed(shared.values)
         # Domains are only ever added, so their number says whether there are new ones.
-        if now.scope == "seeds" and await control.count_seed_domains() != len(domains):
+        noted: frozenset[str] = frozenset()
+        known = len(self.options.seed_domains)
+        if now.scope == "seeds" and await control.count_seed_domains() != known:
             noted = frozenset(await control.seed_domains())
-            if not domains <= noted:
+            if not self.options.seed_domains <= noted:
                 # Redis was away when they were noted.
-                await control.add_seed_domains(sorted(domains - noted))
-            domains |= noted
+                await control.add_seed_domains(sorted(self.options.seed_domains - noted))
         private_suffixes = control.urls.rules.private_suffixes
+        # Read last: `note_seeds` may have added some while Redis was asked.
+        domains = self.options.seed_domains | noted
         return replace(now, seed_domains=domains, private_suffixes=private_suffixes)
 
     def _use(self, now: CrawlOptions, shared: SharedOptions) -> None:

@@ -8,13 +8,18 @@ import pytest
 from scrapy import Request
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.exceptions import (
-    DownloadConnectionRefusedError,
     DownloadFailedError,
     DownloadTimeoutError,
 )
 from scrapy.http import Response
 
-from crawler.download.errors import Malformed, PrivateAddress, StoppedTooLong
+from crawler.download.errors import (
+    Malformed,
+    PrivateAddress,
+    ProxyFailed,
+    StoppedTooLong,
+    failure_of,
+)
 from crawler.download.handler import DownloadHandler
 from crawler.util.request_meta import MAY_FETCH
 from tests.support.certificates import server_context
@@ -179,7 +184,7 @@ async def test_a_proxy_that_asks_for_credentials(
         proxy.to, proxy.credentials = server.port, CREDENTIALS
         # Of a plain request the status is its response, as with any other status.
         assert (await fetch(handler, "http://h.test/", proxy)).status == 407
-        with pytest.raises(DownloadFailedError, match=r"opened no tunnel to h\.test:443: .*407"):
+        with pytest.raises(ProxyFailed, match=r"opened no tunnel to h\.test:443: .*407"):
             await fetch(handler, "https://h.test/", proxy)
         assert open_connections(handler) == 1
 
@@ -208,12 +213,12 @@ async def test_a_tunnel_that_is_not_opened_is_the_proxys_failure(
     assert open_connections(handler) == 0
 
 
-async def test_a_tunnel_that_ends_at_once_is_a_refused_connection(
+async def test_a_tunnel_that_ends_at_once_says_nothing_of_the_host(
     handler: DownloadHandler,
 ) -> None:
     async with proxying() as proxy:
         proxy.refusal = b"HTTP/1.1 200 Connected\r\n\r\n"
-        with pytest.raises(DownloadConnectionRefusedError, match=proxy.address):
+        with pytest.raises(ProxyFailed, match=proxy.address):
             await fetch(handler, "https://h.test/", proxy)
     assert open_connections(handler) == 0
 
@@ -247,16 +252,17 @@ async def test_the_certificate_behind_a_tunnel_is_verified_if_asked_for(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_proxy_that_is_away_is_a_refused_connection(
+async def test_a_proxy_that_is_away_is_not_the_hosts_fault(
     handler: DownloadHandler, scheme: str
 ) -> None:
     for proxy in ("http://127.0.0.1:9", "https://127.0.0.1:9"):
-        with pytest.raises(DownloadConnectionRefusedError, match=r"the proxy 127\.0\.0\.1:9"):
+        with pytest.raises(ProxyFailed, match=r"the proxy 127\.0\.0\.1:9") as failed:
             await fetch(handler, f"{scheme}://h.test/", proxy)
+        assert failure_of(failed.value).answered is None
 
 
 async def test_a_proxy_without_an_address_is_no_host_without_one(handler: DownloadHandler) -> None:
-    with pytest.raises(DownloadConnectionRefusedError, match=r"through the proxy no\.localhost\.1"):
+    with pytest.raises(ProxyFailed, match=r"through the proxy no\.localhost\.1"):
         await fetch(handler, "http://h.test/", "http://no.localhost.1:80")
 
 
@@ -275,9 +281,12 @@ async def test_other_proxies_are_refused_in_one_line(handler: DownloadHandler, p
             await fetch(handler, f"{scheme}://h.test/", proxy)
 
 
-async def test_a_refusal_shows_no_password(handler: DownloadHandler) -> None:
-    with pytest.raises(DownloadFailedError) as error:
-        await fetch(handler, "http://h.test/", "socks5://user:secret@127.0.0.1:9")
+@pytest.mark.parametrize(
+    "proxy", ["socks5://user:secret@127.0.0.1:9", "user:secret@h:99999", "http://u:secret x@h:80"]
+)
+async def test_a_refusal_shows_no_password(handler: DownloadHandler, proxy: str) -> None:
+    with pytest.raises(ProxyFailed) as error:
+        await fetch(handler, "http://h.test/", proxy)
     assert "secret" not in str(error.value)
 
 

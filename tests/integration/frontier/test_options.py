@@ -69,6 +69,23 @@ async def test_the_domains_of_seeds_are_known_to_all(control: CrawlControl) -> N
     assert (await opened(control)).options == one.options
 
 
+async def test_seeds_that_come_while_options_are_read_stay(
+    control: CrawlControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = await opened(control, scope="seeds"), await opened(control)
+    await other.note_seeds([entry("http://b.test/")])
+    read = control.seed_domains
+
+    async def slow() -> list[str]:
+        found = await read()
+        await one.note_seeds([entry("http://a.test/")])
+        return found
+
+    monkeypatch.setattr(control, "seed_domains", slow)
+    await one.refresh()
+    assert one.options.seed_domains == {"a.test", "b.test"}
+
+
 async def test_who_wants_to_know_is_told_of_what_people_order(control: CrawlControl) -> None:
     options_watcher = await opened(control)
     heard: list[CrawlOptions] = []

@@ -7,6 +7,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawler import settings as ours
+from crawler.config.values import value
 from crawler.errors import ConfigurationError
 from crawler.scheduling.connect import tuning
 from crawler.scheduling.failures import RetryPolicy
@@ -63,3 +64,10 @@ def test_a_limit_of_waiting_urls_is_for_all_shards_together(
 ) -> None:
     whole = tuning(project_crawler(FRONTIER_MAX_WAITING=waiting).settings, beat_s=2.0)
     assert whole.per_shard(shards).full_at == full_at
+
+
+def test_an_error_shows_no_password() -> None:
+    given = '{"password": "hunter22"'
+    with pytest.raises(ConfigurationError, match="REDIS_PARAMS is ") as error:
+        value(project_crawler(REDIS_PARAMS=given).settings, "REDIS_PARAMS")
+    assert "hunter22" not in str(error.value)

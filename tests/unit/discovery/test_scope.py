@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from crawler.discovery.scope import Scope, extension, is_within
+from crawler.discovery.scope import Scope, extension, is_within, skipped_extensions
 from crawler.scheduling.options import BadPattern, CrawlOptions, compiled, new_seed_domains
 from crawler.urls import icann_domain, registered_domain
+from tests.support.crawlers import project_crawler
 
 PAGE = "http://www.example.co.uk/a"
 
@@ -268,3 +269,14 @@ def test_there_is_a_limit_on_patterns() -> None:
 )
 def test_usual_patterns_are_taken(pattern: str) -> None:
     assert compiled([pattern])[0].pattern == pattern
+
+
+@pytest.mark.parametrize(
+    ("given", "skipped"),
+    [("", frozenset()), ([], frozenset()), (".PDF, zip,", {"pdf", "zip"}), (["", "a"], {"a"})],
+)
+def test_extensions_that_are_skipped_may_be_given(given: Any, skipped: set[str]) -> None:
+    found = skipped_extensions(project_crawler(SKIPPED_EXTENSIONS=given).settings)
+    assert found == skipped
+    page = "http://h.test/a"
+    assert Scope(skipped_extensions=found).refuses(page, page_url=page, depth=1) is None
