@@ -28,10 +28,10 @@ from crawler.discovery.scope import skipped_extensions
 from crawler.discovery.traps import TrapRules, Traps
 from crawler.errors import ConfigurationError
 from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease
+from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.frontier.start_urls import StartUrls
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduling import connect
-from crawler.scheduling.adder import SeenCache, UrlAdder
 from crawler.scheduling.engine import Engine, EngineHooks
 from crawler.scheduling.failures import Bury, Failures, RetryPolicy, SettlingErrback
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
@@ -80,6 +80,9 @@ class Scheduler(BaseScheduler):
         self.is_scoped: bool = getattr(crawler.spider, "is_scoped", False)
         self.thresholds = value(settings, "FRONTIER_THRESHOLDS")
         self.urls = Urls(url_rules(settings))
+        assert crawler.stats is not None
+        # Adds to one of Scrapy's stats.
+        self.count = crawler.stats.inc_value
         self.frontier: Frontier
         self.leases: LeasePool
         self.failures: Failures
@@ -367,10 +370,6 @@ class Scheduler(BaseScheduler):
         if completion.reason not in (None, "finished"):
             completion.log_left()
             raise CloseSpider(completion.reason)
-
-    def count(self, name: str, by: int = 1) -> None:
-        """Add to one of Scrapy's stats."""
-        self._crawler.stats.inc_value(name, by)
 
 
 def link_follower(crawler: Crawler) -> LinkFollower:

@@ -29,8 +29,7 @@ from benchmarks.frontier.client import (
 )
 from benchmarks.frontier.links import KNOWN_SHARE, LINKS_A_PAGE, entry, page_links, url
 from benchmarks.servers import PrivateRedis, private_redis
-from crawler.frontier.outbox import Outbox
-from crawler.scheduling.adder import SeenCache, UrlAdder
+from crawler.frontier.outbox import Outbox, SeenCache, UrlAdder
 from crawler.servers.health import redis_health
 from crawler.settings import KNOWN_CACHE_SIZE
 

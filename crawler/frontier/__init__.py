@@ -6,7 +6,8 @@ script is atomic, and every verb may be repeated after a lost reply.
     frontier    verbs of a crawl: add, claim, release, done, retry, bury, hand_back, beat …; its
                 shards and scripts
     outbox      all that a process sends to the frontier: batches for each shard, repeated until
-                Redis acknowledges them, and what waits until links are safe
+                Redis acknowledges them, what waits until links are safe, and the way of URLs
+                into it, past a cache of known ones
     control     commands of people: pause, options, hosts, single URLs, dead letters
     entry       record of one URL, packed into bytes; pure
     records     arguments and answers of the verbs

@@ -81,15 +81,13 @@ class Entry:
     tail: dict[str, Any] = field(default_factory=dict)
     # Politeness group: the URL's authority, less the part that the grouping leaves out.
     host: str = field(init=False, compare=False, repr=False)
+    # URL as it was written: the one that is checked against robots.txt and fetched.
+    written_url: str = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         start = self.url.index("//") + 2 + self.group_skip
         self.host = self.url[start : self.url.index("/", start)]
-
-    @property
-    def written_url(self) -> str:
-        """URL as it was written: the one that is checked against robots.txt and fetched."""
-        return written_url(self.url, self.written)
+        self.written_url = written_url(self.url, self.written)
 
     def retried(self, reason: str = "", *, now_s: float = 0.0) -> Entry:
         """Return this entry with one more attempt, and the reason why the last one failed."""
@@ -225,7 +223,7 @@ def _modern(entry: Entry) -> Entry:
         authority = entry.url[: entry.url.index("/", 8)]
         entry.tail = {name: value for name, value in tail.items() if name != _WHOLE_URL}
         if whole.startswith(f"{authority}/"):
-            entry.written = whole[len(authority) :]
+            entry = replace(entry, written=whole[len(authority) :])
     if entry.kind is Kind.PAGE and _was_sitemap(tail):
         entry.kind = Kind.SITEMAP
     return entry

@@ -39,8 +39,8 @@ from crawler.util.backoff import Backoff
 
 logger = logging.getLogger(__name__)
 
-# Settlements that may wait; on a cluster those of some seconds do.
-_FULL = 10_000
+# Settlements that may wait before nothing more is claimed; on a cluster those of some seconds do.
+UNSETTLED_MAX = 10_000
 # Between two checks whether blocked settlements may go.
 _CHECK_S = 0.05
 
@@ -59,7 +59,7 @@ class Outbox:
     ) -> None:
         self._health = health
         # Leases whose settlement Redis has not acknowledged.
-        self._unsettled: dict[tuple[int, bytes], Lease] = {}
+        self.unsettled: dict[tuple[int, bytes], Lease] = {}
         self._lanes = [
             Lane(
                 frontier,
@@ -84,19 +84,9 @@ class Outbox:
         return not self._barrier and all(lane.task is None for lane in self._lanes)
 
     @property
-    def full(self) -> bool:
-        """Whether so much waits that nothing should be claimed."""
-        return len(self._unsettled) >= _FULL
-
-    @property
     def is_safe(self) -> bool:
         """Whether a server that dies now can lose no add."""
         return all(lane.recent.are_safe(lane.recent.last) for lane in self._lanes)
-
-    @property
-    def unsettled(self) -> Iterable[Lease]:
-        """Leases whose settlement Redis has not acknowledged."""
-        return self._unsettled.values()
 
     # --- URLs in -------------------------------------------------------------------------------
 
@@ -150,11 +140,11 @@ class Outbox:
         self._settle("hand_back", lease, delay_ms)
 
     def _settle(self, verb: Verb, lease: Lease, *args: Any) -> None:
-        self._unsettled[lease.key] = lease
+        self.unsettled[lease.key] = lease
         self._lanes[lease.shard].put(verb, lease, *args)
 
     def _settle_when_safe(self, verb: Verb, lease: Lease, *args: Any) -> None:
-        self._unsettled[lease.key] = lease
+        self.unsettled[lease.key] = lease
         put = partial(self._lanes[lease.shard].put, verb, lease, *args)
         self._barrier.settle(lease, put)
 
@@ -180,7 +170,7 @@ class Outbox:
 
     def _forget(self, settled: Iterable[Lease]) -> None:
         for lease in settled:
-            self._unsettled.pop(lease.key, None)
+            self.unsettled.pop(lease.key, None)
 
 
 async def _merged(places: list[list[int]], parts: list[asyncio.Future[Added]]) -> Added:
@@ -549,3 +539,137 @@ class Lane:
                 if not self._is_full:
                     self._health.worked(self._who)
                 return
+
+
+# Single URLs that may wait for Redis; with more, start() waits too.
+_SENT_MAX = 1000
+
+
+class UrlAdder:
+    """Way of URLs into the outbox, past a cache of those that are known."""
+
+    def __init__(self, outbox: Outbox, known: SeenCache, count: Callable[[str, int], None]) -> None:
+        self._outbox = outbox
+        self._known = known
+        self._count = count
+        # Single URLs that Redis has not acknowledged.
+        self._sent: set[asyncio.Future[Added]] = set()
+        self._some_room = asyncio.Event()
+
+    def known_among(self, fingerprints: Sequence[int]) -> set[int]:
+        """Return those of the URLs that are surely in the frontier: they need not be added."""
+        return self._known.among(fingerprints)
+
+    def met_again(self, number: int) -> None:
+        """Count URLs that were found again, and not added."""
+        if number:
+            self._count("frontier/discovered", number)
+            self._count("frontier/cached", number)
+
+    def forget(self) -> None:
+        """Forget the known URLs: Redis may have lost some of them."""
+        self._known.clear()
+
+    async def add(self, entries: Sequence[Entry], mode: str) -> Added:
+        """Add URLs, see Frontier.add. Returns when Redis has answered."""
+        unknown = self._unknown(entries, mode)
+        answers = ["0"] * len(entries)
+        if unknown:
+            sent = [entries[i] for i in unknown]
+            added = await self._send([entry.id for entry in sent], sent, mode)
+            for place, index in enumerate(unknown):
+                answers[index] = added.answers[place]
+        return Added("".join(answers))
+
+    async def add_unknown(self, ids: Sequence[int], entries: Sequence[Entry | bytes]) -> Added:
+        """Add URLs with these fingerprints in the mode "new". None of them is in the cache."""
+        self._count("frontier/discovered", len(ids))
+        return await self._send(ids, entries, "new")
+
+    def send(
+        self, entry: Entry, mode: str, done: Callable[[], None]
+    ) -> asyncio.Future[Added] | None:
+        """Pass one URL to the outbox, and call `done` when Redis has it. None: it has it."""
+        if not self._unknown([entry], mode):
+            return None
+        future = self._send([entry.id], [entry], mode)
+        self._sent.add(future)
+        future.add_done_callback(lambda sent: self._arrived(sent, done))
+        return future
+
+    def _arrived(self, sent: asyncio.Future[Added], done: Callable[[], None]) -> None:
+        self._sent.discard(sent)
+        self._some_room.set()
+        done()
+
+    async def arrival(self) -> bool:
+        """Wait until Redis has all that was sent; return False if it was given up on."""
+        sent = list(self._sent)
+        if sent:
+            await asyncio.wait(sent)
+        return not any(one.cancelled() or isinstance(one.exception(), GaveUp) for one in sent)
+
+    async def room(self) -> None:
+        """Wait until there is room for more URLs that wait for Redis."""
+        while len(self._sent) >= _SENT_MAX:
+            self._some_room.clear()
+            await self._some_room.wait()
+
+    def _unknown(self, entries: Sequence[Entry], mode: str) -> list[int]:
+        self._count("frontier/discovered", len(entries))
+        unknown = [
+            i for i, entry in enumerate(entries) if mode == "force" or entry.id not in self._known
+        ]
+        self._count("frontier/cached", len(entries) - len(unknown))
+        return unknown
+
+    def _send(
+        self, ids: Sequence[int], entries: Sequence[Entry | bytes], mode: str
+    ) -> asyncio.Future[Added]:
+        future = self._outbox.add(entries, mode=mode)
+        future.add_done_callback(lambda done: self._remember(ids, done))
+        return future
+
+    def _remember(self, ids: Sequence[int], future: asyncio.Future[Added]) -> None:
+        if future.cancelled() or future.exception() is not None:
+            return
+        added = future.result()
+        # Only now: a URL that Redis does not have must not count as known.
+        if added.refused:
+            ids = [id_ for index, id_ in enumerate(ids) if not added.is_refused(index)]
+        self._known.update(ids)
+        self._count("frontier/added", added.new)
+
+
+class SeenCache:
+    """Set of fingerprints that forgets its older half when it is full."""
+
+    def __init__(self, size: int) -> None:
+        self._half = max(1, size // 2)
+        self._young: set[int] = set()
+        self._old: set[int] = set()
+
+    def __contains__(self, fingerprint: int) -> bool:
+        return fingerprint in self._young or fingerprint in self._old
+
+    def among(self, fingerprints: Sequence[int]) -> set[int]:
+        """Return those that are remembered, for all links of a page at once."""
+        return self._young.intersection(fingerprints) | self._old.intersection(fingerprints)
+
+    def add(self, fingerprint: int) -> None:
+        """Remember a URL that Redis has acknowledged."""
+        if len(self._young) >= self._half:
+            self._old, self._young = self._young, set()
+        self._young.add(fingerprint)
+
+    def update(self, fingerprints: Sequence[int]) -> None:
+        """Remember many."""
+        if len(self._young) + len(fingerprints) <= self._half:
+            self._young.update(fingerprints)
+            return
+        for fingerprint in fingerprints:
+            self.add(fingerprint)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._young, self._old = set(), set()

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Self
 
+from scrapy.exceptions import NotConfigured
+
+from crawler.config.values import value
 from crawler.download.errors import Forbidden
 from crawler.frontier import CrawlControl, Lease
 from crawler.politeness.host_delays import HostDelays
@@ -36,6 +39,8 @@ class HostRulesMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
+        if not value(crawler.settings, "HOST_RULES"):
+            raise NotConfigured
         return cls(crawler)
 
     async def process_request(self, request: Request) -> Request | None:
@@ -47,9 +52,9 @@ class HostRulesMiddleware:
             self._crawler.stats.inc_value("host_rules/blocked")
             raise Forbidden(Forbidden.BY_HOST_RULES, f"HOST_RULES block {lease.entry.host}")
         options = {
-            name: value
-            for name, value in (("budget", rule.budget), ("parallelism", rule.parallelism))
-            if value is not None
+            name: limit
+            for name, limit in (("budget", rule.budget), ("parallelism", rule.parallelism))
+            if limit is not None
         }
         if not options or lease.entry.host in self._written:
             return None

@@ -241,7 +241,11 @@ class RobotsGate:
             # This process was stopped meanwhile; that says nothing about the host.
             return PutOff(0)
         self.count("robots/fetched")
-        content, at_least_s, cached = answer.content(), 0.0, None
+        at_least_s, cached = 0.0, None
+        if answer.status is None:
+            content: bytes | ForbiddenFile | Unreachable = Unreachable(answer.error)
+        else:
+            content = content_of(answer.status, answer.body)
         if isinstance(content, Unreachable):
             self.count("robots/unreachable")
             at_least_s = retry_after_s(answer.headers.get("Retry-After")) or 0.0
@@ -288,12 +292,6 @@ class RobotsAnswer:
     body: bytes = b""
     headers: Headers = field(default_factory=Headers)
     error: str = ""
-
-    def content(self) -> bytes | ForbiddenFile | Unreachable:
-        """Interpret the answer: rules, rules that are forbidden to read, or no rules yet."""
-        if self.status is None:
-            return Unreachable(self.error)
-        return content_of(self.status, self.body)
 
 
 class RobotsFetcher:

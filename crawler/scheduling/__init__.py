@@ -3,7 +3,6 @@
     lease_pool     leases of this process: claim, fetch, settle; `put_off` and `settle_after`; when
                    the crawl is over
     heartbeat      keeps this process known to the fleet, and takes over from dead ones
-    adder          URLs → outbox, past a cache of known ones
     intake         URLs from outside the frontier: pushed to Redis, or spilled to MongoDB
     request_codec  requests ↔ entries
     failures       retries of fetches that failed, their policy, and dead letters

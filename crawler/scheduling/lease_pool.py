@@ -41,7 +41,7 @@ from crawler.config.values import fill, setting, value
 from crawler.errors import NotStored
 from crawler.frontier import Again, Claim, Frontier, Kind, Lease, OwnerDead, Sizes
 from crawler.frontier.frontier import gather_outcomes
-from crawler.frontier.outbox import Outbox
+from crawler.frontier.outbox import UNSETTLED_MAX, Outbox
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.failures import Bury, Retry
 from crawler.scheduling.options import CrawlOptions
@@ -90,10 +90,11 @@ class LeasePool:
         # Whether there ever was a lease.
         self.has_claimed = False
         self._held: dict[tuple[int, bytes], Lease] = {}
+        self._claim_soon = asyncio.Event()
         self.outbox = Outbox(
             frontier,
             health,
-            self.claim_soon,
+            self._claim_soon.set,
             several_masters=frontier.shards > 1,
             under_way=self._held.__len__,
         )
@@ -112,7 +113,6 @@ class LeasePool:
         self._settling: set[tuple[int, bytes]] = set()
         # By shard: the id of a claim without an answer.
         self._claim_ids: dict[int, str] = {}
-        self._claim_soon = asyncio.Event()
         self._checked_s = 0.0
         self._standstill = Standstill()
         # Breakers of the shards whose server does not answer.
@@ -203,7 +203,9 @@ class LeasePool:
         if self._health.given_up:
             raise GaveUp("Redis is away")
         room = wanted - self.ready
-        if room <= 0 or self._paused or self.outbox.full or not self.is_alive_anywhere:
+        if room <= 0 or self._paused or not self.is_alive_anywhere:
+            return _IDLE_MAX_S
+        if len(self.outbox.unsettled) >= UNSETTLED_MAX:
             return _IDLE_MAX_S
         if self.completion.reason is not None:
             if not self.completion.may_go_on:
@@ -455,13 +457,12 @@ class LeasePool:
     @property
     def known_leases(self) -> Iterable[Lease]:
         """Leases that are held, or whose settlement Redis has not acknowledged."""
-        return [*self._held.values(), *self.outbox.unsettled]
+        return [*self._held.values(), *self.outbox.unsettled.values()]
 
     @property
     def unsuspected(self) -> set[tuple[int, bytes]]:
         """Leases that cannot be the cause if this process dies: not begun, parsed, or settled."""
-        settled = {lease.key for lease in self.outbox.unsettled}
-        return (self._held.keys() - self._started) | settled
+        return (self._held.keys() - self._started) | self.outbox.unsettled.keys()
 
     @property
     def in_flight(self) -> Iterable[Lease]:

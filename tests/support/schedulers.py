@@ -10,8 +10,8 @@ from scrapy.crawler import Crawler
 from crawler.errors import NotStored
 from crawler.frontier import Added, Again, Entry, Frontier, Lease
 from crawler.frontier.entry import decode
+from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.scheduler import Scheduler
-from crawler.scheduling.adder import SeenCache, UrlAdder
 from crawler.scheduling.failures import Bury, Failures, Retry, RetryPolicy
 from crawler.servers.health import GaveUp
 from crawler.urls import fingerprint

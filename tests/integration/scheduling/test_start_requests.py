@@ -9,10 +9,9 @@ from collections.abc import AsyncIterator
 from scrapy import Request
 
 from crawler.frontier import Frontier
-from crawler.frontier.outbox import Outbox
+from crawler.frontier import outbox as adder_module
+from crawler.frontier.outbox import Outbox, SeenCache, UrlAdder
 from crawler.middlewares.leases import Leases
-from crawler.scheduling import adder as adder_module
-from crawler.scheduling.adder import SeenCache, UrlAdder
 from crawler.servers.health import redis_health
 from crawler.servers.redis.connection import connect
 from tests.integration.frontier.fleet import CRAWL, entry

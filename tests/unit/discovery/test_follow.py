@@ -9,8 +9,8 @@ from scrapy.http import Response
 from crawler.discovery.follow import LinkFollower
 from crawler.discovery.priority import Facts
 from crawler.frontier import Entry, Kind
+from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.scheduler import link_follower
-from crawler.scheduling.adder import SeenCache, UrlAdder
 from crawler.scheduling.options import CrawlOptions, OptionsWatcher
 from crawler.scheduling.request_codec import to_entry, to_request
 from crawler.spiders.web import WebSpider

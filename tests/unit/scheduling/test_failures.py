@@ -15,8 +15,8 @@ from twisted.python.failure import Failure
 from crawler.download.errors import Forbidden, Malformed, StoppedTooLong, TooBigUnpacked
 from crawler.errors import NotStored
 from crawler.frontier import Added, Entry, Kind, Lease
+from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.items import NOT_MODIFIED, Page
-from crawler.scheduling.adder import SeenCache, UrlAdder
 from crawler.scheduling.failures import Bury, Retry, SettlingErrback
 from crawler.servers.health import GaveUp
 from crawler.util.file_limit import OutOfSockets

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.scheduling.adder import SeenCache
+from crawler.frontier.outbox import SeenCache
 
 
 def remembered(known: SeenCache, numbers: range) -> int:
