@@ -1,26 +1,37 @@
-"""The HTTP server, made from the settings; it runs inside the event loop of its caller.
+"""The HTTP server, made from the settings, and its application: routes, files, security checks.
 
-It sets no signal handlers, logs no requests and never calls sys.exit; a stop is quick and bounded.
+It runs inside the event loop of its caller, sets no signal handlers, logs no requests and never
+calls sys.exit; a stop is quick and bounded. The dashboard's files are read once from the package:
+no path of a request opens a file. The package may be inside an egg, where Starlette's StaticFiles
+finds no files.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import ipaddress
 import logging
+import mimetypes
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
+from fastapi.responses import Response
+from starlette.types import Receive, Scope, Send
 
-from crawler.admin.app import Application
+import crawler
+from crawler.admin import errors, routes
 from crawler.admin.queries import StoredPages
-from crawler.admin.routes import CrawlContext
-from crawler.admin.security import FILE, token_for
+from crawler.admin.routes import BEARER, CrawlContext
+from crawler.admin.security import FILE, STATIC, SecurityMiddleware, token_for
 from crawler.errors import ConfigurationError
 from crawler.util.tasks import end
 
@@ -31,6 +42,111 @@ if TYPE_CHECKING:
     from crawler.servers.connections import Servers
     from crawler.servers.redis.connection import Client
     from crawler.urls import Urls
+
+# Errors that any route may answer with.
+_ERRORS = {
+    400: "The request cannot be read",
+    401: "The token is missing or wrong",
+    404: "Not found",
+    405: "The method is not allowed",
+    409: "Not possible now",
+    413: "The request is too large",
+    421: "The server is not known by this name",
+    422: "The request is not valid",
+    503: "A required server does not answer",
+}
+
+
+class Api(FastAPI):
+    """FastAPI whose OpenAPI document has problem JSON as the type of all errors."""
+
+    def openapi(self) -> dict[str, Any]:
+        document = super().openapi()
+        for path in document["paths"].values():
+            for operation in path.values():
+                for status, response in operation["responses"].items():
+                    if status >= "400":
+                        content = response["content"]
+                        response["content"] = {errors.MEDIA_TYPE: next(iter(content.values()))}
+        return document
+
+
+def create_api(crawl: CrawlContext) -> Api:
+    """Make the API of one crawl, without security checks."""
+    api = Api(
+        title="Crawler admin API",
+        version=crawler.__version__,
+        # Their pages load scripts from other sites; the document itself is at /openapi.json.
+        docs_url=None,
+        redoc_url=None,
+        # We have our own metrics, and nothing is sent anywhere.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+        responses={
+            status: {"description": text, "model": errors.Problem}
+            for status, text in _ERRORS.items()
+        },
+    )
+    api.state.crawl = crawl
+    api.state.events = routes.event_stream(crawl)
+    errors.install(api)
+    api.include_router(_static)
+    api.include_router(routes.health)
+    for router in routes.routers:
+        api.include_router(router, dependencies=[Depends(BEARER)])
+    return api
+
+
+class Application:
+    """The API behind its security checks, as a server runs it."""
+
+    def __init__(self, crawl: CrawlContext, *, token: str, names: Iterable[str] = ()) -> None:
+        """`names` are the host names that requests may use."""
+        self.api = create_api(crawl)
+        self._secured = SecurityMiddleware(self.api, token=token, names=names)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._secured(scope, receive, send)
+
+    def close(self) -> None:
+        """End event streams, which would never end by themselves."""
+        self.api.state.events.close()
+
+
+INDEX = "index.html"
+_TYPES = (".html", ".css", ".js", ".svg", ".png", ".webmanifest")
+
+_static = APIRouter(include_in_schema=False)
+
+
+@_static.api_route("/", methods=["GET", "HEAD"])
+async def page(request: Request) -> Response:
+    """Serve the dashboard's page."""
+    return await file(request, INDEX)
+
+
+@_static.api_route(STATIC + "{name}", methods=["GET", "HEAD"])
+async def file(request: Request, name: str) -> Response:
+    """Serve one of the dashboard's files."""
+    if name not in _files():
+        raise HTTPException(404, f"There is no file {name[:100]!r}.")
+    body, media_type, etag = _files()[name]
+    headers = {"ETag": etag}
+    if request.headers.get("if-none-match") == etag:
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type=media_type)
+
+
+@cache
+def _files() -> dict[str, tuple[bytes, str, str]]:
+    """Read all files: name -> body, media type, ETag."""
+    found = {}
+    for item in files("crawler.admin").joinpath("static").iterdir():
+        if item.is_file() and item.name.endswith(_TYPES):
+            body = item.read_bytes()
+            media_type = mimetypes.guess_type(item.name)[0] or "application/octet-stream"
+            found[item.name] = body, media_type, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    return found
+
 
 # Concurrent connections; more are answered with 503.
 _CONNECTIONS = 200

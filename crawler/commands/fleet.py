@@ -18,15 +18,17 @@ from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from crawler.commands import _validate, frontier
-from crawler.commands._fleet.process import (
+from crawler.commands._fleet import (
     FleetProcess,
+    FleetReader,
+    Supervisor,
     admin_command,
     crawl_command,
+    fleet_json,
     fresh_log,
     log_folder,
+    summary_lines,
 )
-from crawler.commands._fleet.snapshot import FleetReader, fleet_json, summary_lines
-from crawler.commands._fleet.supervisor import Supervisor
 from crawler.commands._settings import check_spider, completed, crawl_settings
 from crawler.errors import CrawlerError, ExitCode
 from crawler.monitoring import logs

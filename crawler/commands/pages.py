@@ -36,8 +36,15 @@ from crawler.config.values import url_rules
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.servers.connections import Servers
 from crawler.storage.mongo import schema
-from crawler.storage.mongo.reader import Overview, PageReader, StoredContent, Wanted, overview
-from crawler.storage.mongo.repair import MISSING, Repair
+from crawler.storage.mongo.reader import (
+    MISSING,
+    Overview,
+    PageReader,
+    Repair,
+    StoredContent,
+    Wanted,
+    overview,
+)
 from crawler.urls import Urls
 from crawler.util.format import plural, size
 

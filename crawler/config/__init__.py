@@ -7,7 +7,7 @@ Defaults live in crawler/settings.py only. A package declares the settings it ne
 frozen dataclass (`path_depth: int = config.setting("TRAP_PATH_DEPTH")`), which a `from_crawler` or
 `from_settings` fills. An error names the setting, its value and the rule
 (errors.ConfigurationError). Commands check every setting before they start
-(commands/_validate.py); arguments of the spider are read in spiders/arguments.py.
+(commands/_validate.py); arguments of the spider are read in spiders/web.py.
 
 Owns no keys. Entry points: `config.value(settings, "LEASE_TTL")`,
 `config.fill(TrapRules, settings)`, `config.setting("LEASE_TTL")`, `components.keep`.

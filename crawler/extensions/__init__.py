@@ -1,7 +1,7 @@
 """Scrapy extensions: thin adapters that start a service with a crawl and end it with the crawl.
 
     components  keeps our middlewares and handlers, whatever a spider's settings name
-    fastpath    switches the fast path on (fastpath/)
+    fastpath    switches the fast path on (fastpath/), tunes garbage collector and allocator
     monitoring  sends the figures of this process to the fleet, and a line a minute to the log
     progress    shows the progress and the summary (monitoring/console/)
     admin       the admin API in this process (admin/), if ADMIN_PORT is set

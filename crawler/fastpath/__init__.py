@@ -5,7 +5,6 @@
     signals            signals without handlers cost nothing
     decompression      bodies unpacked in half of the time, within DOWNLOAD_MAXSIZE
     stats              stats without checks for deprecated arguments
-    process_tuning     settings of the garbage collector and the allocator
 
 These modules use private parts of Scrapy 2.19. Outside of them only scheduling/engine.py does, and
 the download handler, which uses what Scrapy's own handlers do:

@@ -1,7 +1,6 @@
 """Generic spider `web`: every response becomes one Page.
 
-    arguments  `-a name=value`, read and checked
-    web        the spider: start from seeds and sitemaps, read pages and sitemaps
+    web  the spider and its arguments (`-a name=value`): start from seeds and sitemaps, read pages
 
 Pages are read by parsing/, sitemaps by parsing/sitemap.py. The spider knows nothing of Redis, and
 does not follow links: pipelines/links.py does, in one batch for each page.

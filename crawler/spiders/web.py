@@ -1,12 +1,17 @@
-"""Generic spider: every response becomes one Page. It knows nothing of Redis."""
+"""Generic spider: every response becomes one Page. It knows nothing of Redis.
+
+An argument (`-a name=value`) for the whole fleet is an option of scheduling/options.py, and needs
+nothing here. Any other is a field of `Arguments` and a line in `read_arguments`. An error names
+argument, value and rule.
+"""
 
 from __future__ import annotations
 
 import logging
 from asyncio import to_thread
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from itertools import islice
@@ -30,10 +35,11 @@ from crawler.parsing.html import HtmlReader
 from crawler.parsing.reader import DocumentReader, is_light
 from crawler.robots.rules import robots_name
 from crawler.scheduler import Scheduler, link_follower
+from crawler.scheduling import options
 from crawler.scheduling.lease_pool import BAD_SEEDS, NO_SEEDS, REDIS_LOST
 from crawler.scheduling.outcome import asked_by_headers, page_of
-from crawler.spiders.arguments import read
 from crawler.urls import DEFAULT, Rejected, Spelling, Urls, authority_of, fingerprint
+from crawler.util.format import seconds
 from crawler.util.request_meta import LEASE
 from crawler.util.tasks import in_daemon_thread
 
@@ -76,7 +82,7 @@ class WebSpider(Spider):
         if domains := getattr(self, "allowed_domains", None):
             # Declared on the class, as other spiders do.
             arguments.setdefault("allowed_domains", " ".join(domains))
-        self.arguments = read(arguments)
+        self.arguments = read_arguments(arguments)
         # Parsed when the crawl's rules for URLs are known: see from_crawler.
         self.seeds: list[Spelling | str] = []
         self.sitemaps: dict[str, str] = {}
@@ -330,3 +336,70 @@ def _may_compare(settings: BaseSettings) -> bool:
     """May a pipeline ask for the blocks of a page's text? Pipelines of others might."""
     pipelines = settings.getwithbase("ITEM_PIPELINES")
     return not {name for name, order in pipelines.items() if order is not None} <= _BLIND
+
+
+_USER_AGENT_MAX = 500
+NAMES = ("seeds", "sitemaps", *options.ARGUMENTS, "max_time", "user_agent", "crawl")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Arguments of the generic spider; where one is missing, the crawl's own value holds."""
+
+    # Parsed by discovery/seeds.py when the crawl's rules for URLs are known.
+    seeds: str | None = None
+    sitemaps: str | None = None
+    # For the whole fleet.
+    options: dict[str, Any] = field(default_factory=dict)
+    # 0 for no limit.
+    max_time_s: int = 0
+    user_agent: str | None = None
+    crawl: str | None = None
+
+
+def read_arguments(given: Mapping[str, Any]) -> Arguments:
+    """Return the checked arguments, or raise ConfigurationError."""
+    # Programs such as scrapyd add names of their own, with an underscore in front.
+    known = {name: value for name, value in given.items() if not name.startswith("_")}
+    for name in known:
+        if name not in NAMES:
+            raise ConfigurationError(
+                f"The spider has no argument {name!r}; it has {', '.join(NAMES)}."
+            )
+    found = options.checked(
+        {name: known[name] for name in options.ARGUMENTS if known.get(name) is not None}
+    )
+    # Domains that are named need not be linked from each other's pages only.
+    if found.get("allowed_domains") and "scope" not in found:
+        found["scope"] = "any"
+    return Arguments(
+        seeds=known.get("seeds"),
+        sitemaps=known.get("sitemaps"),
+        options=found,
+        max_time_s=_seconds("max_time", known.get("max_time")),
+        user_agent=_user_agent(known.get("user_agent")),
+        crawl=known.get("crawl"),
+    )
+
+
+def _seconds(name: str, value: Any) -> int:
+    if value is None:
+        return 0
+    found = seconds(str(value))
+    if found is None:
+        raise ConfigurationError(
+            f"{name} is {value!r}; give seconds, or a number with m, h or d as in 10m."
+        )
+    return found
+
+
+def _user_agent(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = str(value).strip()
+    if not text or len(text) > _USER_AGENT_MAX or not text.isascii() or not text.isprintable():
+        raise ConfigurationError(
+            f"user_agent is {value!r}; give a product and an address in plain ASCII, as in "
+            "'mybot/1.0 (+https://example.com/bot)'."
+        )
+    return text

@@ -2,8 +2,7 @@
 
     sink    writes pages as documents with compressed bodies; the sink of pipelines/store.py
     schema  collections, indexes and version
-    reader  reads pages back, and counts them
-    repair  repairs metadata and content that do not belong together
+    reader  reads pages back, counts them, and repairs those that are not whole
     spill   URLs that the frontier has no room for
 
 Collections: `pages_metadata` (one document for each URL), `pages_content` (one for each page that

@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 
-from crawler.admin.app import Application
 from crawler.admin.routes import CrawlContext
+from crawler.admin.server import Application
 from crawler.frontier import Entry, Frontier, Lease
 from crawler.urls import fingerprint
 

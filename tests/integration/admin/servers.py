@@ -5,9 +5,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from crawler.admin.app import Application
 from crawler.admin.routes import CrawlContext
-from crawler.admin.server import AdminServer, listen
+from crawler.admin.server import AdminServer, Application, listen
 from crawler.frontier import Frontier
 from crawler.servers.redis.connection import connect
 from tests.integration.admin.api import TOKEN

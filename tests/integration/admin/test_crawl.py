@@ -8,8 +8,8 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from crawler.admin.app import Application
 from crawler.admin.routes import CrawlContext
+from crawler.admin.server import Application
 from crawler.monitoring.ledger import Ledger
 from crawler.servers.redis.connection import connect
 from tests.integration.admin.api import TOKEN, Api, client, entry

@@ -6,9 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from crawler.admin.app import Application
 from crawler.admin.routes import CrawlContext
-from crawler.admin.server import listen
+from crawler.admin.server import Application, listen
 from crawler.errors import ConfigurationError
 from crawler.frontier import Frontier
 from crawler.monitoring.ledger import Ledger

@@ -18,8 +18,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from crawler.admin.app import create_api
 from crawler.admin.routes import CrawlContext
+from crawler.admin.server import create_api
 from tests.integration.admin.api import TOKEN
 from tests.integration.admin.servers import served
 

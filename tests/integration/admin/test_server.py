@@ -8,10 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from crawler.admin import event_stream
-from crawler.admin.app import Application
+from crawler.admin import routes
 from crawler.admin.routes import CrawlContext
-from crawler.admin.server import AdminServer, listen
+from crawler.admin.server import AdminServer, Application, listen
 from crawler.errors import ConfigurationError
 from tests.integration.admin.api import TOKEN, Api, entry
 
@@ -70,7 +69,7 @@ async def test_events_tell_how_the_crawl_moves(server: AdminServer, api: Api) ->
 async def test_readers_of_events_are_bounded_and_leave_their_place(
     server: AdminServer, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "MAX_LISTENERS", 1)
+    monkeypatch.setattr(routes, "MAX_LISTENERS", 1)
     async with httpx.AsyncClient(base_url=server.url, headers=HEADERS) as http:
         async with http.stream("GET", "/events") as stream:
             # Kept: an iterator that is thrown away closes its stream.

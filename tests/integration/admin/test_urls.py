@@ -7,9 +7,9 @@ import pymongo
 import pytest
 from pymongo import AsyncMongoClient
 
-from crawler.admin.app import Application
 from crawler.admin.queries import StoredPages
 from crawler.admin.routes import CrawlContext
+from crawler.admin.server import Application
 from crawler.storage.mongo.reader import PageReader
 from crawler.urls import fingerprint
 from tests.integration.admin.api import TOKEN, Api, client, entry

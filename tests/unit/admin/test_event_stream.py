@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from crawler.admin.event_stream import MAX_LISTENERS, EventSource, EventStream, Full
+from crawler.admin.routes import MAX_LISTENERS, EventSource, EventStream, Full
 from crawler.errors import CrawlerError
 
 

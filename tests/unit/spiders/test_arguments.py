@@ -8,11 +8,11 @@ import pytest
 from crawler.errors import ConfigurationError
 from crawler.scheduling import options
 from crawler.scheduling.options import CrawlOptions, checked, new_seed_domains
-from crawler.spiders.arguments import Arguments, read
+from crawler.spiders.web import Arguments, read_arguments
 
 
 def test_all_arguments_are_read() -> None:
-    found = read(
+    found = read_arguments(
         {
             "seeds": "http://h.test/",
             "sitemaps": "http://h.test/a.xml, http://h.test/b.xml",
@@ -49,19 +49,19 @@ def test_all_arguments_are_read() -> None:
         user_agent="mybot/1.0 (+https://h.test/bot)",
         crawl="mine",
     )
-    assert read({}) == Arguments()
+    assert read_arguments({}) == Arguments()
 
 
 def test_domains_that_are_named_need_not_link_to_themselves_only() -> None:
-    assert read({"allowed_domains": "a.test"}).options["scope"] == "any"
-    assert read({"allowed_domains": "a.test", "scope": "host"}).options["scope"] == "host"
+    assert read_arguments({"allowed_domains": "a.test"}).options["scope"] == "any"
+    assert read_arguments({"allowed_domains": "a.test", "scope": "host"}).options["scope"] == "host"
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200), ("1d", 86_400)]
 )
 def test_times_have_units(text: str, seconds: int) -> None:
-    assert read({"max_time": text}).max_time_s == seconds
+    assert read_arguments({"max_time": text}).max_time_s == seconds
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_times_have_units(text: str, seconds: int) -> None:
 )
 def test_a_mistake_names_argument_value_and_rule(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        read(arguments)
+        read_arguments(arguments)
     assert text in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["off", "adaptive", "fixed:7d", "fixed:30m"])
 def test_recrawls_are_an_option_of_the_whole_crawl(text: str) -> None:
-    assert read({"recrawl": text}).options == {"recrawl": text}
+    assert read_arguments({"recrawl": text}).options == {"recrawl": text}
     assert CrawlOptions().changed({"recrawl": text}).recrawl == text
     assert CrawlOptions().recrawl == "off"
 
@@ -135,4 +135,4 @@ def test_the_domains_of_seeds_are_remembered_up_to_a_number(
 
 @pytest.mark.parametrize("text", ["", " ", ",", " , "])
 def test_domains_that_are_none_do_not_open_the_whole_web(text: str) -> None:
-    assert read({"allowed_domains": text}).options == {"allowed_domains": []}
+    assert read_arguments({"allowed_domains": text}).options == {"allowed_domains": []}

@@ -1,22 +1,35 @@
-"""One process of a fleet: its command line and log file, and whether it is started again.
+"""Parts of `scrapy fleet`: its processes, their supervisor, and what is shown of them.
+
+    FleetProcess  one process: its command line and log file, and whether it is started again
+    Supervisor    runs the processes until the crawl is over or somebody stops it
+    FleetReader   reads what is shown while they run and at the end
 
 A process that crashes is started again after a delay, and given up after too many crashes.
 """
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import monotonic
+from typing import Any
 from urllib.parse import quote
 
-from crawler.errors import ExitCode
-from crawler.monitoring import logs
+from crawler.errors import CrawlerError, ExitCode
+from crawler.frontier import CrawlControl, Sizes
+from crawler.monitoring import ledger, logs
+from crawler.monitoring.console.view import ProcessRow, RunFigures, Snapshot
+from crawler.monitoring.figures import grown
+from crawler.servers.redis.connection import Client
+from crawler.servers.redis.errors import RedisAway
 from crawler.util.backoff import Backoff
+from crawler.util.format import duration, plural, share, size
 
 NOT_STARTED, RUNNING, RESTARTING = "not started", "running", "restarting"
 ENDED, GIVEN_UP = "ended", "given up"
@@ -245,3 +258,198 @@ def fresh_log(folder: Path, process: str) -> Path:
     with suppress(FileNotFoundError):
         log.replace(log.with_suffix(".log.1"))
     return log
+
+
+_CHECK_S = 0.1
+# Processes that were asked twice to stop get this long before they are killed.
+_FORCED_S = 5.0
+# The others start when there are URLs to crawl, at the latest after this time.
+_FIRST_S = 60.0
+
+
+class Supervisor:
+    """Processes of a fleet: `crawlers` crawl, `admin` serves the dashboard while they do.
+
+    `has_work` returns whether the frontier has URLs; `say` shows news to people.
+    """
+
+    def __init__(
+        self,
+        crawlers: Sequence[FleetProcess],
+        admin: FleetProcess,
+        *,
+        has_work: Callable[[], Awaitable[bool]],
+        say: Callable[[str], None],
+    ) -> None:
+        self.crawlers = crawlers
+        self.admin = admin
+        self._has_work = has_work
+        self._say = say
+        self._stops = 0
+        self._kill_at_s: float | None = None
+        # Whether the address of the dashboard was shown.
+        self._announced = False
+
+    @property
+    def stopping(self) -> bool:
+        return self._stops > 0
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """DONE, or the most telling code of the crawl processes that were given up."""
+        return max(member.exit_code for member in self.crawlers)
+
+    def stop(self) -> None:
+        """Let fetches finish; when called again, stop at once."""
+        self._stops += 1
+        if self._stops == 1:
+            self._say("Stopping: fetches in flight finish; once more stops at once")
+        elif self._kill_at_s is None:
+            self._say("Stopping at once")
+            self._kill_at_s = monotonic() + _FORCED_S
+        for member in self.crawlers:
+            member.stop()
+
+    async def run(self) -> None:
+        """Return when all crawl processes are over."""
+        first = self.crawlers[0]
+        started_s = monotonic()
+        first.start(started_s)
+        waiting = True
+        try:
+            while not (first.over if waiting else all(member.over for member in self.crawlers)):
+                self._check()
+                # Without URLs the others would find the crawl finished, and end.
+                if waiting and (await self._has_work() or monotonic() > started_s + _FIRST_S):
+                    waiting = False
+                    self._start_others()
+                await asyncio.sleep(_CHECK_S)
+        finally:
+            self._end_all()
+
+    def _start_others(self) -> None:
+        if not self.stopping:
+            for member in (*self.crawlers[1:], self.admin):
+                member.start(monotonic())
+
+    def _check(self) -> None:
+        now_s = monotonic()
+        for member in (*self.crawlers, self.admin):
+            if member.check(now_s):
+                self._report(member)
+        if not self._announced and "http://" in (shown := self.admin.tail()):
+            self._announced = True
+            self._say(shown)
+        if self._kill_at_s is not None and now_s > self._kill_at_s:
+            for member in self.crawlers:
+                member.stop(signal.SIGKILL)
+
+    def _report(self, member: FleetProcess) -> None:
+        if member.state == RUNNING:
+            self._say(f"{member.name} runs again (pid {member.pid})")
+        elif member.state == GIVEN_UP:
+            end = f"Its log, {member.log}, ends with:\n{member.tail()}"
+            self._say(f"{member.name} {member.why}. {end}")
+        elif member.why:
+            self._say(f"{member.name} {member.why}")
+
+    def _end_all(self) -> None:
+        """End all processes that were started here."""
+        for member in self.crawlers:
+            if not member.over:
+                member.stop(signal.SIGKILL)
+        self.admin.stop()
+        for member in (*self.crawlers, self.admin):
+            member.wait()
+
+
+class FleetReader:
+    """Figures of a fleet's crawl. Keeps the last reading: an old one is better than none."""
+
+    def __init__(self, redis: Client, crawl: str) -> None:
+        self._redis = redis
+        self._crawl = crawl
+        self._started_s = monotonic()
+        self._before: dict[str, int] = {}
+        self._pages_before = 0
+        self._fleet = ledger.Fleet()
+        self._sizes: Sizes | None = None
+
+    async def open(self) -> None:
+        """Note what earlier runs counted."""
+        await self._read()
+        self._before = self._fleet.totals
+        self._pages_before = self._pages
+
+    async def has_work(self) -> bool:
+        """Does the frontier have URLs?"""
+        await self._read()
+        return self._sizes is not None and self._sizes.unfinished > 0
+
+    async def read(self, members: Sequence[FleetProcess], *, stopping: bool) -> Snapshot:
+        """Read the figures of this run and of the whole crawl."""
+        await self._read()
+        about = {each.get("pid"): each for each in self._fleet.instances.values()}
+        rows = [
+            ProcessRow(m.name, m.state, m.pid, m.restarts, m.why, about.get(m.pid, {}))
+            for m in members
+        ]
+        run = RunFigures.from_figures(
+            grown(self._before, self._fleet.totals),
+            elapsed_s=monotonic() - self._started_s,
+            pages=self._pages - self._pages_before,
+            recent_s=sum(float(row.about.get("pages_per_s") or 0) for row in rows),
+        )
+        processes = len(self._fleet.instances)
+        return Snapshot(self._crawl, run, self._sizes, processes, rows=rows, stopping=stopping)
+
+    @property
+    def _pages(self) -> int:
+        """Pages by the frontier's count, which misses none when a process is killed."""
+        return self._sizes.pages if self._sizes is not None else 0
+
+    async def _read(self) -> None:
+        # A crawl that no process has begun has no sizes.
+        with suppress(CrawlerError, *RedisAway):
+            self._sizes = await (await CrawlControl.open(self._redis, self._crawl)).sizes()
+            self._fleet = await ledger.read(self._redis, self._crawl, minutes=1)
+
+
+def fleet_json(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the result of a fleet for programs."""
+    run, sizes = snapshot.run, snapshot.crawl
+    return {
+        "crawl": snapshot.name,
+        "elapsed_s": round(run.elapsed_s, 1),
+        "pages": run.pages,
+        "not_modified": run.not_modified,
+        "failed": sum(run.failed.values()),
+        "success_rate": run.success,
+        "bytes": run.size_bytes,
+        "processes": [
+            {"name": row.name, "state": row.state, "restarts": row.restarts, "why": row.why}
+            for row in snapshot.rows
+        ],
+        "unfinished": None if sizes is None else sizes.unfinished,
+        "whole_crawl": None if sizes is None else asdict(sizes),
+    }
+
+
+def summary_lines(snapshot: Snapshot) -> list[str]:
+    """Return the result of a fleet for people."""
+    run, rows, sizes = snapshot.run, snapshot.rows, snapshot.crawl
+    restarts = plural(sum(row.restarts for row in rows), "restart")
+    first = (
+        f"{plural(run.pages, 'page')} ({size(run.size_bytes)} read) by "
+        f"{plural(len(rows), 'process', 'processes')} in {duration(run.elapsed_s)}, {restarts}; "
+        f"{sum(run.failed.values()):,} failed, success {share(run.success)}"
+    )
+    lines = [first]
+    if sizes is not None:
+        given_up = any(row.state == GIVEN_UP for row in rows)
+        nothing = "nothing waits" if given_up else "finished: nothing is left to crawl"
+        state = f"{plural(sizes.unfinished, 'URL')} left" if sizes.unfinished else nothing
+        lines.append(
+            f"The whole crawl: {sizes.pages:,} pages crawled, {sizes.dead:,} given up; {state}"
+        )
+    return lines

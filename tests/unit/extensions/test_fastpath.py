@@ -4,15 +4,15 @@ import gc
 import subprocess
 import sys
 
-from crawler.fastpath import process_tuning
+from crawler.extensions import fastpath
 
 
 def test_what_is_there_at_the_start_is_left_out_of_the_search_for_cycles() -> None:
     # In a process of its own: it would change the garbage collector of the tests.
     program = (
         "import gc\n"
-        "from crawler.fastpath import process_tuning\n"
-        "process_tuning.collect_less()\n"
+        "from crawler.extensions import fastpath\n"
+        "fastpath.collect_less()\n"
         "assert gc.isenabled()\n"
         "assert gc.get_freeze_count() > 1000\n"
         "assert gc.get_threshold()[0] > 10_000\n"
@@ -21,5 +21,5 @@ def test_what_is_there_at_the_start_is_left_out_of_the_search_for_cycles() -> No
 
 
 def test_the_allocator_is_told_where_it_can_be() -> None:
-    assert process_tuning.keep_memory() in (True, False)
+    assert fastpath.keep_memory() in (True, False)
     assert gc.isenabled()
