@@ -22,8 +22,7 @@ from w3lib.url import canonicalize_url
 from benchmarks.command import run
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.frontier.links import LINKS_A_PAGE, url
-from crawler.parsing.html import HtmlReader
-from crawler.parsing.reader import DocumentReader
+from crawler.parsing.reader import DocumentReader, HtmlReader
 from crawler.urls import canonical, fingerprint
 
 PAGE_BYTES = 26_000

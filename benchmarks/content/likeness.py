@@ -19,8 +19,7 @@ import numpy as np
 
 from benchmarks.figures import Figure, at_least
 from crawler.dedup.content import Boilerplate, distance, hashes_of, simhash, words_of
-from crawler.parsing.html import HtmlReader
-from crawler.parsing.reader import DocumentReader
+from crawler.parsing.reader import DocumentReader, HtmlReader
 from demo.html import special_page
 from demo.node import Node
 from demo.words import PARAGRAPH_WORDS

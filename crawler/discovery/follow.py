@@ -2,13 +2,19 @@
 
 Links of pages and URLs of sitemaps are treated alike: scope, traps, priority, one batch.
 
+For their scores the URLs of hosts and the links to them are counted, together with the other
+processes: every two seconds a process adds its counts to those of the fleet and reads the totals.
+After a lost reply the counts are sent again, so two seconds may count twice.
+
 Choosing runs for every link of every page. For a URL that is surely in the frontier only its host
 is checked, and the link is counted. A new URL is encoded as an entry at once.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
+import logging
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -19,21 +25,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawler import config
-from crawler.discovery.host_counts import HostTally
 from crawler.discovery.priority import NEW_HOST_URLS, Facts, Scorer, clamp, front_queue
 from crawler.discovery.scope import Scope, extension_of
 from crawler.discovery.traps import PageLinks, Traps
 from crawler.errors import ConfigurationError
-from crawler.frontier import ADD_MAX, Entry, Kind
+from crawler.frontier import ADD_MAX, Entry, Frontier, Kind
 from crawler.frontier.entry import NewEntries, add_tail
 from crawler.parsing.sitemap import MAX_BYTES
+from crawler.servers.redis.errors import RedisAway
 from crawler.urls import SITEMAP, Rejected, Urls, canonical, host_of
+from crawler.util.tasks import end
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
     from crawler.scheduler import Scheduler
+
+logger = logging.getLogger(__name__)
 
 # Trusted domains that are read from a file, about 100 bytes each.
 MAX_TRUSTED_DOMAINS = 100_000
@@ -57,7 +66,7 @@ class LinkFollower:
         # A function, since the scheduler does not exist yet when components are made.
         self._scheduler = scheduler
         self._scorer = scorer
-        self._traps = traps
+        self.traps = traps
         self.hosts = HostTally(_HOSTS_KEPT)
         self._queue_of_score: list[int] = []
 
@@ -89,10 +98,6 @@ class LinkFollower:
         points = self._scorer.host_points(host, (max(urls, NEW_HOST_URLS), inbound))
         score = self._scorer.score(entry.url, entry.depth, points, Facts(unchanged=unchanged))
         return front_queue(score, self._scheduler().thresholds)
-
-    def fetched(self, url: str, *, duplicate: bool) -> None:
-        """Note a fetched page: URL patterns that give mostly duplicates are not followed."""
-        self._traps.fetched(url, duplicate=duplicate)
 
     async def add_sitemaps(
         self,
@@ -139,7 +144,7 @@ class LinkFollower:
             return
         today = datetime.now(UTC).date()
         queues = self._queues(scheduler.thresholds)
-        rules = SelectionRules(scope, self._traps, self._scorer, queues, scheduler.urls, self.hosts)
+        rules = SelectionRules(scope, self.traps, self._scorer, queues, scheduler.urls, self.hosts)
         chosen = Selection(rules, source, today=today)
         ids = scheduler.urls.fingerprints(urls)
         chosen.choose(urls, ids, scheduler.adder.known_among(ids))
@@ -155,7 +160,7 @@ class LinkFollower:
             new = set(added.new_of(chosen.urls))
             for url in chosen.links.capped:
                 if url in new:
-                    self._traps.followed(url, page_url=chosen.links.page_url, today=today)
+                    self.traps.followed(url, page_url=chosen.links.page_url, today=today)
 
     def _queues(self, thresholds: Sequence[int]) -> list[int]:
         """Return the front queue of each score."""
@@ -361,3 +366,107 @@ class Selection:
         points = rules.scorer.host_points(host, counts)
         found = self._linked[host] = points, rules.urls.group_skip(url)
         return found
+
+
+# URLs found, and links from other domains.
+Counts = tuple[int, int]
+_NONE: Counts = (0, 0)
+
+
+class HostTally:
+    """Counts of the `size` hosts that were counted last; other hosts have none."""
+
+    def __init__(self, size: int) -> None:
+        self._known: OrderedDict[str, Counts] = OrderedDict()
+        self._unsent: dict[str, Counts] = {}
+        self._size = size
+
+    def counts(self, host: str) -> Counts:
+        """Return the counts of a host."""
+        return self._known.get(host, _NONE)
+
+    def add(self, host: str, urls: int = 0, inbound: int = 0) -> Counts:
+        """Add to the counts of a host, and return them."""
+        known, unsent = self._known, self._unsent
+        counts = known.get(host)
+        if counts is not None:
+            counts = known[host] = counts[0] + urls, counts[1] + inbound
+            known.move_to_end(host)
+        else:
+            counts = urls, inbound
+            self._set(host, counts)
+        waiting = unsent.get(host)
+        if waiting is not None:
+            unsent[host] = waiting[0] + urls, waiting[1] + inbound
+        elif len(unsent) < self._size:
+            unsent[host] = urls, inbound
+        return counts
+
+    def take_unsent(self, most: int) -> dict[str, Counts]:
+        """Return and remove the counts to send, of at most so many hosts."""
+        hosts = list(self._unsent)[:most]
+        return {host: self._unsent.pop(host) for host in hosts}
+
+    def put_back(self, counts: Mapping[str, Counts]) -> None:
+        """Keep counts that could not be sent for the next time."""
+        for host, more in counts.items():
+            self._unsent[host] = _sum(self._unsent.get(host, _NONE), more)
+
+    def learn(self, totals: Mapping[str, Counts]) -> None:
+        """Take over the fleet's counts of some hosts."""
+        for host, total in totals.items():
+            self._set(host, _sum(total, self._unsent.get(host, _NONE)))
+
+    def _set(self, host: str, counts: Counts) -> None:
+        self._known[host] = counts
+        self._known.move_to_end(host)
+        if len(self._known) > self._size:
+            self._known.popitem(last=False)
+
+
+def _sum(some: Counts, more: Counts) -> Counts:
+    return some[0] + more[0], some[1] + more[1]
+
+
+_EVERY_S = 2.0
+# Hosts sent at a time; the others wait for the next time.
+_HOSTS_MAX = 10_000
+
+
+class HostCountSync:
+    """Task that keeps the counts of a process and of the fleet in step."""
+
+    def __init__(self, tally: HostTally, frontier: Frontier) -> None:
+        self._tally = tally
+        self._frontier = frontier
+        self._task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Start the task."""
+        self._task = asyncio.get_running_loop().create_task(self._sync_forever())
+
+    async def close(self) -> None:
+        """Stop the task, and send what is left."""
+        if self._task is not None:
+            await end(self._task)
+            await self.sync()
+
+    async def sync(self) -> None:
+        """Send the counts once; if Redis is away, they are sent the next time."""
+        unsent = self._tally.take_unsent(_HOSTS_MAX)
+        if not unsent:
+            return
+        try:
+            self._tally.learn(await self._frontier.count_hosts(unsent))
+        except RedisAway as error:
+            self._tally.put_back(unsent)
+            logger.debug("The counts of hosts wait: %s", error)
+
+    async def _sync_forever(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            try:
+                await self.sync()
+            except Exception:
+                # Priorities are not worth stopping for.
+                logger.exception("The counts of hosts could not be sent; trying again")

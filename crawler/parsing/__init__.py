@@ -1,7 +1,6 @@
 """Parsing: from the bytes of a response to a document with metadata, text and links.
 
-    reader    decodes a body and reads it by its type: HTML, feeds, plain text
-    html      HTML pages, in one pass of lexbor
+    reader    decodes a body and reads it by its type: HTML in one pass, feeds, plain text
     feeds     RSS and Atom
     sitemap   sitemaps: XML, indexes, text, feeds, gzipped or not
     document  the result: metadata, directives for crawlers, canonical links
@@ -10,6 +9,6 @@
 Everything here is pure, total (it reads any bytes without an exception) and bounded in time and
 memory: a hostile page costs no more than a large one. Owns no keys.
 
-Entry points: `reader.DocumentReader` and `html.HtmlReader` for the spider, `sitemap.read`.
+Entry points: `reader.DocumentReader` for the spider, `sitemap.read`.
 Public: nothing.
 """

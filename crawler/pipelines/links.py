@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from crawler.discovery.host_counts import HostCountSync
+from crawler.discovery.follow import HostCountSync
 from crawler.items import Page
 from crawler.scheduler import Scheduler, link_follower
 from crawler.urls import authority_of, fingerprint
@@ -49,7 +49,7 @@ class Links:
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content_hash:
-            self._follower.fetched(item.url, duplicate=bool(item.duplicate_of))
+            self._follower.traps.fetched(item.url, duplicate=bool(item.duplicate_of))
         if isinstance(item, Page) and item.links and self._are_wanted(item):
             scheduler = Scheduler.of(self._crawler)
             if scheduler.options_watcher.options.follow:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from crawler.dedup.content import hashes_of, simhash, words_digest, words_of
-from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import HtmlReader
 from crawler.scheduling.recrawl_policy import (
     DIGEST_BYTES,
     RecrawlPolicy,

@@ -5,8 +5,7 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.discovery.follow import Selection, SelectionRules, Source
-from crawler.discovery.host_counts import HostTally
+from crawler.discovery.follow import HostTally, Selection, SelectionRules, Source
 from crawler.discovery.priority import Facts, Scorer
 from crawler.discovery.scope import Scope
 from crawler.discovery.traps import PageLinks, Traps

@@ -8,9 +8,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.dedup.content import words_of
 from crawler.parsing.document import MAX_DESCRIPTION, MAX_LANGUAGE, MAX_TITLE, Document
-from crawler.parsing.html import HtmlReader
 from crawler.parsing.limits import bounded
-from crawler.parsing.reader import DocumentReader, decode
+from crawler.parsing.reader import DocumentReader, HtmlReader, decode
 from tests.support.corpus import Article, articles
 
 MAX_LINKS = 200

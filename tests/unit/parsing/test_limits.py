@@ -6,8 +6,8 @@ from time import process_time
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.parsing.html import HtmlReader
 from crawler.parsing.limits import bounded
+from crawler.parsing.reader import HtmlReader
 
 READER = HtmlReader(max_links=6000)
 KB = 1000

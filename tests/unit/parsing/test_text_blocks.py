@@ -2,8 +2,7 @@
 
 import pytest
 
-from crawler.parsing.html import HtmlReader
-from crawler.parsing.reader import DocumentReader
+from crawler.parsing.reader import DocumentReader, HtmlReader
 
 ARTICLE = "<main><h1>Bears in winter</h1><p>All bears sleep when it snows.</p></main>"
 OWN = ["Bears in winter", "All bears sleep when it snows."]

@@ -1,6 +1,6 @@
 """Counts of hosts, as far as a process knows those of its fleet."""
 
-from crawler.discovery.host_counts import HostTally
+from crawler.discovery.follow import HostTally
 from crawler.discovery.priority import HostFacts
 
 
