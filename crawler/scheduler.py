@@ -2,17 +2,23 @@
 
 The engine's three synchronous methods only touch memory. Components of this project use `add` for
 the URLs that they find, and `leases` to settle the lease of a request (scheduling/lease_pool.py).
+What would go unnoticed or flood the log is logged once, and counted: start requests that the crawl
+knows, and requests that the frontier refuses (a spider may yield a million of them).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from pymongo.errors import PyMongoError
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider
@@ -25,15 +31,16 @@ from crawler.config.values import crawl_name, fill, url_rules, value
 from crawler.discovery.follow import LinkFollower, scorer
 from crawler.discovery.pushed import PushedReader
 from crawler.discovery.scope import skipped_extensions
+from crawler.discovery.seeds import why
 from crawler.discovery.traps import TrapRules, Traps
 from crawler.errors import ConfigurationError
-from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease
+from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease, Sizes, Tuning
+from crawler.frontier.meta import stored_shards
 from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.frontier.start_urls import StartUrls
+from crawler.frontier.tuning import bloom, intset
 from crawler.monitoring.process_stats import ProcessStats
-from crawler.scheduling import connect
 from crawler.scheduling.engine import Engine, EngineHooks
-from crawler.scheduling.failures import Bury, Failures, RetryPolicy, SettlingErrback
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.intake import Intake
 from crawler.scheduling.lease_pool import (
@@ -42,28 +49,33 @@ from crawler.scheduling.lease_pool import (
     CompletionLimits,
     LeasePool,
 )
-from crawler.scheduling.notices import KnownStarts, Rejections, how_to_start_anew
 from crawler.scheduling.options import CrawlOptions, OptionsWatcher, given_options
+from crawler.scheduling.outcome import Bury, Failures, RetryPolicy, SettlingErrback
 from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
 from crawler.servers.connections import Servers
 from crawler.servers.health import redis_health, shared_mongo_health
+from crawler.servers.mongo import explain, start_error
 from crawler.servers.redis.checks import required
+from crawler.servers.redis.connection import Client
 from crawler.servers.redis.settings import (
     keep_allowed_domains,
     start_urls_key,
     warn_of_redis_spider,
     warn_of_start_requests,
 )
+from crawler.storage.mongo.spill import Spill
 from crawler.urls import Rejected, Urls
 from crawler.util import file_limit
 from crawler.util.per_crawler import shared
 from crawler.util.request_meta import LEASE
-from crawler.util.secrets import without_secrets
+from crawler.util.secrets import shown, without_secrets
 
 if TYPE_CHECKING:
+    from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
     from twisted.internet.defer import Deferred
 
 logger = logging.getLogger(__name__)
@@ -255,9 +267,9 @@ class Scheduler(BaseScheduler):
         crawler, spider, settings = self._crawler, self._spider, self._crawler.settings
         servers = Servers.of(crawler)
         redis = await servers.redis()
-        tuning = connect.tuning(settings, beat_s=self._pulse.beat_s)
-        self.frontier = await connect.make_frontier(redis, self.crawl, crawler, tuning)
-        spill = await connect.spill_of(self.crawl, servers, settings)
+        tuning = frontier_tuning(settings, beat_s=self._pulse.beat_s)
+        self.frontier = await make_frontier(redis, self.crawl, crawler, tuning)
+        spill = await spill_of(self.crawl, servers, settings)
         warn_of_redis_spider(spider)
         warn_of_start_requests(spider)
         keep_allowed_domains(spider)
@@ -322,7 +334,7 @@ class Scheduler(BaseScheduler):
         self._beats += 1
         self._settle_lost()
         if self._beats % 5 == 0:
-            self.frontier.nearly_full = await self._control.memory_share() > connect.FULL
+            self.frontier.nearly_full = await self._control.memory_share() > FULL
             if not self.frontier.nearly_full:
                 self._intake.take_in_soon()
 
@@ -346,7 +358,7 @@ class Scheduler(BaseScheduler):
 
     def _about(self) -> dict[str, Any]:
         return {
-            **connect.PROCESS,
+            **PROCESS,
             **ProcessStats.of(self._crawler).about(time.monotonic()),
             "held": self.leases.held,
             "shards": self.leases.shard_order,
@@ -403,3 +415,152 @@ def keep_files(crawler: Crawler) -> None:
 
 def _has_content(path: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
+
+
+class KnownStarts:
+    """Start requests of this run that the crawl knows. The first is logged, all are counted.
+
+    `anew` is the part of the message that says how to fetch them again.
+    """
+
+    def __init__(self, crawl: str, anew: str, count: Callable[[str, int], None]) -> None:
+        self._crawl = crawl
+        self._anew = anew
+        self._count = count
+        self._known = 0
+        self._new = 0
+        self._was_finished = False
+
+    def begin(self, sizes: Sizes) -> None:
+        """Note the sizes of the crawl at the start of this run."""
+        self._was_finished = sizes.added > 0 and not sizes.unfinished
+
+    def sent(self, request: Request, sent: asyncio.Future[Added] | None) -> None:
+        """Watch a start request that was sent to the frontier; None: the frontier has it."""
+        if sent is None:
+            self._met(request)
+        else:
+            sent.add_done_callback(lambda answered: self._answered(request, answered))
+
+    def add(self, *, known: int, new: int) -> None:
+        """Count seeds that were known, and those that were not."""
+        self._known += known
+        self._new += new
+
+    def warn_if_all(self) -> None:
+        """Warn after a run without pages if the crawl was finished, and knew all its requests."""
+        if self._was_finished and self._known and not self._new:
+            logger.warning(
+                "Nothing was crawled: the crawl %r was finished before, and knows all start "
+                "requests of this run (%d). %s",
+                *(self._crawl, self._known, self._anew),
+            )
+
+    def _answered(self, request: Request, sent: asyncio.Future[Added]) -> None:
+        if sent.cancelled() or sent.exception() is not None:
+            return
+        if sent.result().new:
+            self._new += 1
+        else:
+            self._met(request)
+
+    def _met(self, request: Request) -> None:
+        self._known += 1
+        self._count("scheduler/start_known", 1)
+        if self._known == 1:
+            logger.info(
+                "<%s %s> is known to the crawl %r and not fetched again, and so are other start "
+                "requests that scheduler/start_known counts. %s",
+                *(request.method, shown(request.url), self._crawl, self._anew),
+            )
+
+
+def how_to_start_anew(spider: str, *, has_commands: bool) -> str:
+    """Return the advice to a user who wants to run a finished crawl again."""
+    fresh = f"`scrapy crawl {spider} --fresh` starts it anew"
+    if not has_commands:
+        fresh = f'with COMMANDS_MODULE = "crawler.commands" in the settings {fresh}'
+    return f"-s CRAWL=NAME begins another crawl, {fresh}"
+
+
+_LOGGED_MAX = 5
+
+
+class Rejections:
+    """Requests that were refused in this process, by reason."""
+
+    def __init__(self, count: Callable[[str, int], None]) -> None:
+        self._count = count
+        # By reason.
+        self._number: Counter[str] = Counter()
+
+    def add(self, request: Request, found: Rejected | NotCarried) -> None:
+        """Count a request that was refused, and log it if it is one of the first."""
+        reason = found.reason if isinstance(found, Rejected) else "not_carried"
+        name = f"scheduler/rejected/{reason}"
+        self._count(name, 1)
+        self._number[reason] += 1
+        number = self._number[reason]
+        if number > _LOGGED_MAX:
+            return
+        last = f" More of these are only counted, as {name}." if number == _LOGGED_MAX else ""
+        if isinstance(found, NotCarried):
+            logger.error("%s%s", found, last)
+            return
+        url = shown(request.url)
+        logger.warning("<%s %s> is not fetched: %s.%s", request.method, url, why(reason), last)
+
+
+_CLUSTER_SHARDS_PER_MASTER = 4
+# A frontier is full above this share of its limits; the rest is for URLs that may not be refused.
+FULL = 0.8
+# After a restart of Redis every process has this many heartbeats to report what it holds.
+_GRACE_BEATS = 5
+
+# What a process publishes about itself, beside its numbers.
+PROCESS = {"machine": socket.gethostname(), "pid": os.getpid()}
+
+
+def frontier_tuning(settings: BaseSettings, *, beat_s: float) -> Tuning:
+    """Return how the frontier serves its queues."""
+    return Tuning(
+        parallelism=value(settings, "HOST_PARALLELISM"),
+        spacing_ms=round(value(settings, "DELAY_MIN") * 1000),
+        dead_max=value(settings, "DEAD_MAX"),
+        full_at=round(value(settings, "FRONTIER_MAX_WAITING") * FULL),
+        grace_ms=round(_GRACE_BEATS * beat_s * 1000),
+        url_seen=(
+            intset()
+            if value(settings, "URL_SEEN") == "intset"
+            else bloom(value(settings, "BLOOM_CAPACITY"), value(settings, "BLOOM_ERROR"))
+        ),
+    )
+
+
+async def make_frontier(redis: Client, crawl: str, crawler: Crawler, tuning: Tuning) -> Frontier:
+    """Make the frontier of a crawl, with as many shards as it has, or as it is to have."""
+    shards = (
+        value(crawler.settings, "FRONTIER_SHARDS")
+        or await stored_shards(redis, crawl)
+        or _default_shards(redis)
+    )
+    assert crawler.spider is not None
+    tuning = tuning.per_shard(shards)
+    return Frontier(redis, crawl, shards=shards, tuning=tuning, spider=crawler.spider.name)
+
+
+async def spill_of(crawl: str, servers: Servers, settings: BaseSettings) -> Spill | None:
+    """Return the place for URLs that the frontier has no room for; None without MongoDB."""
+    if value(settings, "PAGES_STORE") != "mongo":
+        return None
+    collection = (await servers.mongo())[value(settings, "MONGO_DATABASE")]["spilled"]
+    try:
+        await collection.create_index("crawl")
+    except PyMongoError as error:
+        raise start_error(error, f"MongoDB cannot be written to: {explain(error)}.") from error
+    return Spill(collection, crawl)
+
+
+def _default_shards(redis: Client) -> int:
+    masters = len(redis.get_primaries()) if hasattr(redis, "get_primaries") else 0
+    return _CLUSTER_SHARDS_PER_MASTER * masters or 1

@@ -26,8 +26,8 @@ from crawler.commands._settings import completed
 from crawler.commands._verbs import errors_in_one_line, report_error
 from crawler.dns.lookup import DnsFailed, Lookup, NoSuchHost
 from crawler.errors import CrawlerError, ExitCode
+from crawler.robots.gate import has_contact, is_distinctive
 from crawler.robots.rules import robots_name
-from crawler.robots.user_agent import has_contact, is_distinctive
 from crawler.servers.connections import Servers
 from crawler.servers.mongo import explain
 from crawler.servers.redis import checks

@@ -29,7 +29,8 @@ from crawler.discovery.traps import PageLinks, TrapRules, Traps
 from crawler.errors import ConfigurationError, NotFound
 from crawler.frontier import CrawlControl, meta
 from crawler.frontier.control import SORTS, STATES
-from crawler.scheduling import connect, options
+from crawler.scheduler import spill_of
+from crawler.scheduling import options
 from crawler.scheduling.options import CrawlOptions
 from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import Client
@@ -250,7 +251,7 @@ async def delete_crawl(crawl: str, servers: Servers, settings: BaseSettings) -> 
     # URLs are spilled to MongoDB only after some were refused. Connect before anything is deleted:
     # it may be away.
     refused = (await control.sizes()).refused
-    spill = await connect.spill_of(crawl, servers, settings) if refused else None
+    spill = await spill_of(crawl, servers, settings) if refused else None
     deleted = shown = 0
     async for deleted in control.delete():
         if deleted - shown >= PROGRESS_KEYS:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from crawler.config.values import value
 from crawler.politeness.host_delays import retry_after_s
 from crawler.scheduler import Scheduler
-from crawler.scheduling.failures import Retry
+from crawler.scheduling.outcome import Retry
 from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from scrapy.exceptions import DownloadCancelledError
 
 from crawler.config.values import value
 from crawler.download.errors import Forbidden
-from crawler.robots.gate import Denied, PutOff, RobotsGate
-from crawler.robots.user_agent import check_user_agent
+from crawler.robots.gate import Denied, PutOff, RobotsGate, check_user_agent
 from crawler.scheduler import Scheduler
 from crawler.servers.connections import Servers
 from crawler.util.request_meta import CRAWL_DELAY, LEASE

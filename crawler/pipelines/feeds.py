@@ -19,7 +19,7 @@ from w3lib.url import file_uri_to_path
 
 from crawler import config
 from crawler.errors import ConfigurationError, NotStored
-from crawler.scheduling.connect import PROCESS
+from crawler.scheduler import PROCESS
 from crawler.scheduling.engine import Engine
 from crawler.util.secrets import without_secrets
 

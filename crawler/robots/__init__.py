@@ -1,7 +1,7 @@
 """robots.txt after RFC 9309: rules, cache, fetches, and the decision about each URL.
 
-    gate   `RobotsGate.check(url, lease)` gives Allowed, PutOff or Denied; fetches files
-    cache  rules in Redis for the fleet, the recent ones in memory; locks on files
+    gate   `RobotsGate.check(url, lease)` gives Allowed, PutOff or Denied; it fetches files, and
+           keeps rules in Redis for the fleet, the recent ones in memory; locks on files
     rules  interprets an answer, parses its rules; pure
 
 Keys: `robots:<authority>` (the file, or that there was no answer, until it expires) and

@@ -5,11 +5,10 @@
     heartbeat      keeps this process known to the fleet, and takes over from dead ones
     intake         URLs from outside the frontier: pushed to Redis, or spilled to MongoDB
     request_codec  requests ↔ entries
-    failures       retries of fetches that failed, their policy, and dead letters
-    outcome        pages of visits, from responses or failures
+    outcome        pages of visits; retries of fetches that failed, their policy, dead letters
     recrawls, recrawl_policy    when a page is visited again
     options        options that all processes of a crawl share
-    connect, engine, notices   servers, Scrapy's engine, log lines
+    engine         Scrapy's engine
 
 Owns no keys: everything goes through frontier/. Nothing here knows `Scheduler`, which assembles
 these parts. Public: nothing; use crawler.scheduler.Scheduler.

@@ -43,8 +43,8 @@ from crawler.frontier import Again, Claim, Frontier, Kind, Lease, OwnerDead, Siz
 from crawler.frontier.frontier import gather_outcomes
 from crawler.frontier.outbox import UNSETTLED_MAX, Outbox
 from crawler.scheduling.engine import EngineHooks
-from crawler.scheduling.failures import Bury, Retry
 from crawler.scheduling.options import CrawlOptions
+from crawler.scheduling.outcome import Bury, Retry
 from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.health import LEASES, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway

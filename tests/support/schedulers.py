@@ -12,7 +12,7 @@ from crawler.frontier import Added, Again, Entry, Frontier, Lease
 from crawler.frontier.entry import decode
 from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.scheduler import Scheduler
-from crawler.scheduling.failures import Bury, Failures, Retry, RetryPolicy
+from crawler.scheduling.outcome import Bury, Failures, Retry, RetryPolicy
 from crawler.servers.health import GaveUp
 from crawler.urls import fingerprint
 from crawler.util.request_meta import LEASE

@@ -3,9 +3,9 @@
 They have unix sockets only, readable by this user alone: nothing listens on a port, so no password
 is needed. File locks need a local disk, and Linux or macOS.
 
-    servers    servers of one data folder, shared by crawls; the last user stops them
-    server     one server process: its program, its options, start and stop
-    file_lock  locks that the kernel drops when their holder dies
+    servers  servers of one data folder, shared by crawls; the last user stops them
+    server   one server process: its program, its options, start and stop; locks that the kernel
+             drops when their holder dies
 
 `python -m crawler.servers.embedded remove FOLDER` deletes a crawl's data.
 Entry points: the names below.

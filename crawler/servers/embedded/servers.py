@@ -21,8 +21,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crawler.errors import ConfigurationError, CrawlerError
-from crawler.servers.embedded.file_lock import LockFile, exclusive
-from crawler.servers.embedded.server import EmbeddedServer, MongoServer, RedisServer
+from crawler.servers.embedded.server import (
+    EmbeddedServer,
+    LockFile,
+    MongoServer,
+    RedisServer,
+    exclusive,
+)
 from crawler.util.tasks import end, in_daemon_thread
 
 logger = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ import pytest
 from crawler.errors import CrawlerError
 from crawler.frontier import Entry, Frontier, Lease, Tuning
 from crawler.frontier.frontier import shard_of, tags
-from crawler.scheduling.failures import Bury
 from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.outcome import Bury
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway
 from crawler.util.tasks import end

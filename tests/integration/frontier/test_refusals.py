@@ -18,7 +18,7 @@ from crawler.frontier import CrawlControl, Frontier, Tuning
 from crawler.frontier.start_urls import StartUrls
 from crawler.monitoring.ledger import Ledger
 from crawler.politeness.host_delays import OVERLOAD, HostHealth
-from crawler.robots.cache import RobotsCache
+from crawler.robots.gate import RobotsCache
 from crawler.servers.redis.checks import check_writes
 from crawler.servers.redis.connection import Client, connect
 from crawler.servers.redis.errors import RedisAway

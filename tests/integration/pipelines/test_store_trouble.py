@@ -11,7 +11,7 @@ from pymongo import AsyncMongoClient
 from scrapy.crawler import Crawler
 
 from crawler.errors import ConfigurationError, ServerAway
-from crawler.scheduling.connect import spill_of
+from crawler.scheduler import spill_of
 from crawler.servers.connections import Servers
 from tests.integration.pipelines.test_store import opened, page
 from tests.support.cluster import free_port

@@ -8,7 +8,7 @@ import pytest
 import redis.exceptions
 from redis.asyncio import Redis
 
-from crawler.robots.cache import CachedRules, RobotsCache
+from crawler.robots.gate import CachedRules, RobotsCache
 from crawler.robots.rules import (
     MAX_BYTES,
     ForbiddenFile,

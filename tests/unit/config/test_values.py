@@ -9,9 +9,9 @@ from scrapy.settings import Settings
 from crawler import settings as ours
 from crawler.config.values import value
 from crawler.errors import ConfigurationError
-from crawler.scheduling.connect import tuning
-from crawler.scheduling.failures import RetryPolicy
+from crawler.scheduler import frontier_tuning
 from crawler.scheduling.options import given_options
+from crawler.scheduling.outcome import RetryPolicy
 from tests.support.crawlers import project_crawler
 
 
@@ -62,7 +62,7 @@ def test_retries_may_be_switched_off() -> None:
 def test_a_limit_of_waiting_urls_is_for_all_shards_together(
     waiting: int, shards: int, full_at: int
 ) -> None:
-    whole = tuning(project_crawler(FRONTIER_MAX_WAITING=waiting).settings, beat_s=2.0)
+    whole = frontier_tuning(project_crawler(FRONTIER_MAX_WAITING=waiting).settings, beat_s=2.0)
     assert whole.per_shard(shards).full_at == full_at
 
 

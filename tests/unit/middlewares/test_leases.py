@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 from crawler.errors import NotStored
 from crawler.frontier import Kind, Lease
 from crawler.middlewares.leases import Leases
-from crawler.scheduling.failures import Retry
+from crawler.scheduling.outcome import Retry
 from crawler.util.request_meta import LEASE
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 

@@ -10,7 +10,7 @@ from scrapy.settings import default_settings
 from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.middlewares.retries import Retries
-from crawler.scheduling.failures import Bury, Retry
+from crawler.scheduling.outcome import Bury, Retry
 from crawler.util.request_meta import LEASE
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 

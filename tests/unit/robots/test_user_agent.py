@@ -2,8 +2,8 @@
 
 import pytest
 
+from crawler.robots.gate import has_contact, is_distinctive
 from crawler.robots.rules import product_token
-from crawler.robots.user_agent import has_contact, is_distinctive
 
 
 @pytest.mark.parametrize(

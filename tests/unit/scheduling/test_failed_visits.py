@@ -10,7 +10,7 @@ from twisted.python.failure import Failure
 
 from crawler.frontier import Lease
 from crawler.items import Page
-from crawler.scheduling.failures import Bury
+from crawler.scheduling.outcome import Bury
 from crawler.scheduling.recrawl_policy import Visit
 from tests.support.schedulers import WritingScheduler, lease_of
 

@@ -17,7 +17,7 @@ from crawler.errors import NotStored
 from crawler.frontier import Added, Entry, Kind, Lease
 from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.items import NOT_MODIFIED, Page
-from crawler.scheduling.failures import Bury, Retry, SettlingErrback
+from crawler.scheduling.outcome import Bury, Retry, SettlingErrback
 from crawler.servers.health import GaveUp
 from crawler.util.file_limit import OutOfSockets
 from crawler.util.request_meta import LEASE

@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request
 
 from crawler.frontier import Added, Sizes
-from crawler.scheduling.notices import KnownStarts, how_to_start_anew
+from crawler.scheduler import KnownStarts, how_to_start_anew
 
 
 async def test_the_first_is_told_and_all_are_counted(caplog: pytest.LogCaptureFixture) -> None:

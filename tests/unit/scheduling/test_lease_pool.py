@@ -10,8 +10,8 @@ from scrapy import Request
 from crawler.errors import NotStored
 from crawler.frontier import Frontier, Lease
 from crawler.scheduling.engine import EngineHooks
-from crawler.scheduling.failures import Bury, Retry
 from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
+from crawler.scheduling.outcome import Bury, Retry
 from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.health import GaveUp, redis_health
 from crawler.util.request_meta import LEASE

@@ -5,7 +5,7 @@ import logging
 import pytest
 from scrapy import Request
 
-from crawler.scheduling.notices import Rejections
+from crawler.scheduler import Rejections
 from crawler.scheduling.request_codec import NotCarried
 from crawler.urls import Rejected
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.scheduling.failures import Bury, Retry, RetryPolicy
+from crawler.scheduling.outcome import Bury, Retry, RetryPolicy
 
 POLICY = RetryPolicy(times=3, base_s=30.0, max_s=100.0, jitter=0.1)
 

@@ -11,7 +11,7 @@ from redis.exceptions import ResponseError
 from crawler.dns.lookup import Lookup
 from crawler.dns.resolver import DnsCache
 from crawler.politeness.host_delays import OVERLOAD, HostHealth
-from crawler.robots.cache import RobotsCache
+from crawler.robots.gate import RobotsCache
 from crawler.servers.redis.batching import CommandBatcher
 from crawler.servers.redis.connection import connect
 from crawler.servers.redis.errors import RedisAway
