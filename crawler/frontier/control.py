@@ -30,6 +30,8 @@ from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway, answered, executed
 from crawler.urls import DEFAULT, SITEMAP, Urls, fingerprint, host_of
 
+# An instance without a beat for so long is taken for dead: the default of LEASE_TTL.
+_SILENCE_MS = 30_000
 # Keys, hosts or dead letters that one call reads or changes.
 _BATCH = 500
 # URLs that a search for one of them reads in each queue, or in one call.
@@ -140,10 +142,17 @@ class CrawlControl:
             default=0.0,
         )
 
-    async def instances(self) -> dict[str, dict[str, Any]]:
-        """Return the live instances by name, with what each reports about itself."""
-        found = await self._redis.hgetall(keys.instances(self._tags[0]))
-        return {name.decode(): json.loads(about) for name, about in found.items()}
+    async def instances(self, *, silence_ms: int = _SILENCE_MS) -> dict[str, dict[str, Any]]:
+        """Return the live instances by name, with what each reports about itself.
+
+        One that was killed stays registered until another process takes its leases back, and is
+        left out when it has sent no beat for `silence_ms`.
+        """
+        tag = self._tags[0]
+        found = await self._redis.hgetall(keys.instances(tag))
+        since = await shard_time_ms(self._redis, tag) - silence_ms
+        live = set(await self._redis.zrangebyscore(keys.owners(tag), since, "+inf"))
+        return {name.decode(): json.loads(about) for name, about in found.items() if name in live}
 
     async def options(self) -> dict[str, Any]:
         """Return the options that the whole fleet follows."""
@@ -193,7 +202,7 @@ class CrawlControl:
         """Add registered domains of seeds."""
         await answered(self._redis.sadd(keys.seed_domains(self._crawl), *domains))
 
-    async def delete(self, *, silence_ms: int = 30_000) -> AsyncIterator[int]:
+    async def delete(self, *, silence_ms: int = _SILENCE_MS) -> AsyncIterator[int]:
         """Delete the crawl in batches; yield the number of deleted keys so far.
 
         Refused while an instance works on the crawl: one that beat in the last `silence_ms`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.frontier import Frontier, Lease, OwnerDead
-from crawler.frontier.frontier import POISON, preferred, shard_of
+from crawler.frontier.frontier import POISON, preferred, shard_of, tags
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
@@ -59,6 +59,16 @@ async def test_an_instance_says_what_it_is(frontier: Frontier, place: Place) -> 
     await beat(frontier, (), {"host": "box", "pages": 3}, now_ms=T0)
     instances = await (await place.control()).instances()
     assert instances == {frontier.owner: {"host": "box", "pages": 3}}
+
+
+async def test_an_instance_that_was_killed_is_not_live(frontier: Frontier, place: Place) -> None:
+    control = await place.control()
+    await beat(frontier, (), {"host": "box"}, now_ms=T0)
+    assert await control.instances() == {frontier.owner: {"host": "box"}}
+    owners = f"{tags(frontier.crawl, frontier.shards)[0]}:owners"
+    # Its last beat was long ago.
+    assert await place.redis.zadd(owners, {frontier.owner: 1}, xx=True, ch=True) == 1
+    assert await control.instances() == {}
 
 
 async def test_each_registration_has_a_name_of_its_own(frontier: Frontier) -> None:
