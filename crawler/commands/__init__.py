@@ -9,8 +9,8 @@
     check, fetch, parse, shell, view   Scrapy's own, without the frontier and its servers
 
 A module is a command, with its verbs and their arguments. Modules with an underscore are shared:
-`_verbs` (commands with verbs, errors in one line), `_output` (tables, fields, JSON), `_settings`
-(settings of a command, also with the add-on), `_validate` (checks of all settings), `_fleet`.
+`_verbs` (commands with verbs, their tables, fields and JSON, errors in one line), `_settings`
+(settings of a command, also with the add-on), `_validate` (checks of all settings).
 `frontier` asks a crawl through admin/queries.py, as the admin API does. Exit codes are in
 crawler/errors.py. Signals are watched from here on, before anything else is loaded
 (util/interrupts.py).

@@ -35,7 +35,7 @@ from crawler.servers.redis.checks import NEEDED, Needed, ServerFacts, compresses
 from crawler.servers.redis.connection import masked
 from crawler.servers.redis.errors import RedisAway
 from crawler.servers.redis.settings import redis_url
-from crawler.urls.hosts import suffix_list_date
+from crawler.urls.canonical import suffix_list_date
 from crawler.util.file_limit import Connections, advice, limits
 from crawler.util.format import size
 

@@ -19,8 +19,16 @@ from typing import TYPE_CHECKING, Any
 from scrapy.commands import ScrapyCommand
 
 from crawler.admin import queries
-from crawler.commands._output import confirmed, fields, print_json, print_table
-from crawler.commands._verbs import Verb, VerbCommand, add_json_option, whole_number
+from crawler.commands._verbs import (
+    Verb,
+    VerbCommand,
+    add_json_option,
+    confirmed,
+    fields,
+    print_json,
+    print_table,
+    whole_number,
+)
 from crawler.config.values import crawl_name, fill, url_rules, value
 from crawler.discovery.follow import scorer
 from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue

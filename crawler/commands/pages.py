@@ -22,7 +22,10 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from scrapy.commands import ScrapyCommand
 
 from crawler.admin.queries import canonical_url
-from crawler.commands._output import (
+from crawler.commands._verbs import (
+    Verb,
+    VerbCommand,
+    add_json_option,
     as_json,
     fields,
     harmless,
@@ -30,8 +33,8 @@ from crawler.commands._output import (
     progress_bar,
     shown_raw,
     time,
+    whole_number,
 )
-from crawler.commands._verbs import Verb, VerbCommand, add_json_option, whole_number
 from crawler.config.values import url_rules
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.servers.connections import Servers

@@ -1,7 +1,7 @@
 """URLs: canonical form, fingerprint, host and politeness group. Pure, total: any text will do.
 
-    canonical  canonical form and its rules; how a URL is written; joined links; fingerprints
-    hosts      host, authority, registered domain, politeness group
+    canonical  canonical form and its rules; how a URL is written; joined links; fingerprints;
+               host, authority, registered domain, politeness group
 
 A URL is identified by its canonical form. It is fetched, and checked against robots.txt, as it is
 written. `UrlRules` are made once from the settings. All processes of a crawl must have the same
@@ -20,12 +20,15 @@ from crawler.urls.canonical import (
     Spelling,
     UrlRules,
     Urls,
+    authority_of,
     dropped_parameters,
     fingerprint,
+    host_of,
+    icann_domain,
+    registered_domain,
     with_fragment,
     written_url,
 )
-from crawler.urls.hosts import authority_of, host_of, icann_domain, registered_domain
 
 DEFAULT = Urls()
 canonical = DEFAULT.canonical

@@ -7,7 +7,7 @@ import pytest
 
 from crawler.commands import doctor
 from crawler.commands.doctor import FAILURE, OK, WARNING
-from crawler.urls.hosts import suffix_list_date
+from crawler.urls.canonical import suffix_list_date
 from crawler.util.file_limit import Connections
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.commands._output import fields, harmless
+from crawler.commands._verbs import fields, harmless
 
 
 @pytest.mark.parametrize(

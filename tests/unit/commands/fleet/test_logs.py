@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.commands._fleet import fresh_log, log_folder
+from crawler.commands.fleet import fresh_log, log_folder
 
 
 def test_each_crawl_has_a_log_folder_its_own(tmp_path: Path) -> None:

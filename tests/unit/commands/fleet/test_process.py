@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crawler.commands._fleet import (
+from crawler.commands.fleet import (
     ENDED,
     GIVEN_UP,
     NOT_STARTED,

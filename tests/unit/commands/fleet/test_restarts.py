@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.commands._fleet import CRASHES_MAX, GivenUp, Restart, after_exit
+from crawler.commands.fleet import CRASHES_MAX, GivenUp, Restart, after_exit
 from crawler.errors import ExitCode
 
 

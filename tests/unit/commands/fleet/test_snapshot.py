@@ -3,7 +3,7 @@
 import json
 from dataclasses import fields
 
-from crawler.commands._fleet import fleet_json, summary_lines
+from crawler.commands.fleet import fleet_json, summary_lines
 from crawler.frontier import Sizes
 from crawler.monitoring.console.view import ProcessRow, RunFigures, Snapshot
 

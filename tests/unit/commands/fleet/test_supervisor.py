@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.commands._fleet import ENDED, NOT_STARTED, RUNNING, FleetProcess, Supervisor
+from crawler.commands.fleet import ENDED, NOT_STARTED, RUNNING, FleetProcess, Supervisor
 from crawler.errors import ExitCode
 from tests.support.waiting import until
 
@@ -96,7 +96,7 @@ async def test_a_lost_crawl_is_not_hidden_by_other_ends(tmp_path: Path) -> None:
 async def test_two_stops_end_a_process_that_does_not_listen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawler.commands._fleet._FORCED_S", 0.1)
+    monkeypatch.setattr("crawler.commands.fleet._FORCED_S", 0.1)
     fleet = Fleet(tmp_path, DEAF)
     await until(lambda: fleet.supervisor.crawlers[0].tail() == "deaf")
     fleet.supervisor.stop()
