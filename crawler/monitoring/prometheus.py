@@ -193,7 +193,7 @@ def add_worker(sheet: Sheet, crawler: Crawler) -> None:
         sheet.gauge(
             "crawler_outbox_size",
             "Settled leases that Redis has not acknowledged",
-            len(list(scheduler.leases.outbox.unsettled)),
+            len(scheduler.leases.outbox.unsettled),
         )
         sheet.gauge(
             "crawler_requests_in_flight",

@@ -148,7 +148,7 @@ async def test_a_process_that_is_stopped_meanwhile_waits_for_seconds_only(
 async def test_nothing_is_claimed_while_much_waits(
     redis_process: RedisProcess, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawler.frontier.outbox._FULL", 10)
+    monkeypatch.setattr("crawler.scheduling.lease_pool.UNSETTLED_MAX", 10)
     process = Process(Frontier(client, CRAWL, shards=2))
     pool = process.pool
     await process.heart.open()
