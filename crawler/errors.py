@@ -1,7 +1,5 @@
 """Errors whose text is meant for users, and the exit codes of commands."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import ClassVar
 

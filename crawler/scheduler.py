@@ -113,7 +113,7 @@ class Scheduler(BaseScheduler):
         has_commands = settings["COMMANDS_MODULE"] == ours.COMMANDS_MODULE
         anew = how_to_start_anew(spider.name, has_commands=has_commands)
         self.known_starts = KnownStarts(self.crawl, anew, self.count)
-        self._control: CrawlControl
+        self.control: CrawlControl
         self._intake: Intake
         self._heartbeat: Heartbeat | None = None
         self._beats = 0
@@ -288,8 +288,8 @@ class Scheduler(BaseScheduler):
             *(self.leases, self.recrawls, self.adder.arrival, self._engine.run_fewer),
         )
         await self.frontier.create()
-        self._control = await CrawlControl.open(redis, self.crawl, self.urls)
-        self.urls = self._control.urls
+        self.control = await CrawlControl.open(redis, self.crawl, self.urls)
+        self.urls = self.control.urls
         reader = PushedReader.from_spider(spider, pushed.key, self.entry_of, self.urls)
         self._intake = Intake(
             *(self.frontier, pushed, reader, self.adder.add, spill),
@@ -309,7 +309,7 @@ class Scheduler(BaseScheduler):
         self._heartbeat = heartbeat
         self.known_starts.begin(await self.frontier.sizes())
         self.options_watcher.subscribe(self._use)
-        await self.options_watcher.open(self._control, self._given)
+        await self.options_watcher.open(self.control, self._given)
         self.leases.open()
 
     async def _close(self) -> None:
@@ -334,7 +334,7 @@ class Scheduler(BaseScheduler):
         self._beats += 1
         self._settle_lost()
         if self._beats % 5 == 0:
-            self.frontier.nearly_full = await self._control.memory_share() > FULL
+            self.frontier.nearly_full = await self.control.memory_share() > FULL
             if not self.frontier.nearly_full:
                 self._intake.take_in_soon()
 
@@ -405,16 +405,13 @@ def keep_files(crawler: Crawler) -> None:
         storage = slot.storage
         if slot.itemcount or not slot.store_empty or isinstance(storage, StdoutFeedStorage):
             continue
-        if isinstance(storage, FileFeedStorage) and not _has_content(Path(storage.path)):
+        path = Path(storage.path) if isinstance(storage, FileFeedStorage) else None
+        if path is not None and not (path.is_file() and path.stat().st_size > 0):
             continue
         slot.store_empty = False
         logger.warning(
             "Nothing was crawled, so the feed %s stays as it is", without_secrets(slot.uri)
         )
-
-
-def _has_content(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0
 
 
 class KnownStarts:

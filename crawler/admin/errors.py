@@ -1,7 +1,5 @@
 """Problem JSON (RFC 9457): the one shape of every error answer."""
 
-from __future__ import annotations
-
 import http
 import logging
 from collections.abc import Mapping

@@ -122,7 +122,7 @@ class Status:
 
 async def status(crawl: str, control: CrawlControl) -> Status:
     """Return the state of the crawl."""
-    sizes = await control.sizes()
+    sizes = await control.frontier.sizes()
     live = await workers(control)
     return Status(
         crawl=crawl,
@@ -499,7 +499,7 @@ async def add_seeds(control: CrawlControl, given: Sequence[str]) -> SeedAnswers:
     domains = options.new_seed_domains(current, (entry.url for entry in entries))
     if domains:
         await control.add_seed_domains(domains)
-    added = await control.add(entries)
+    added = await control.frontier.add(entries, mode="all")
     is_new = iter(added.is_new(index) for index in range(len(entries)))
     answers = [
         SeedAnswer(text, seed.url, "added" if next(is_new) else "known")
@@ -554,7 +554,7 @@ async def dead_letters(
 ) -> DeadLetters:
     """List the newest dead letters, by reason and host."""
     found = await control.dead(reason=reason, host=host, before=before, limit=limit)
-    sizes = await control.sizes()
+    sizes = await control.frontier.sizes()
     letters = [
         DeadLetter(
             url="" if letter.entry is None else letter.entry.url,

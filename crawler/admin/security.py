@@ -4,8 +4,6 @@ The checks are an ASGI middleware around the application, so that no route can b
 token is the user's own, or is created at the first start and kept in a private file.
 """
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 import logging

@@ -10,8 +10,6 @@ up (errors.py).
 A process that crashes is started again after a delay, and given up after too many crashes.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json
@@ -567,7 +565,7 @@ class FleetReader:
     async def _read(self) -> None:
         # A crawl that no process has begun has no sizes.
         with suppress(CrawlerError, *RedisAway):
-            self._sizes = await (await CrawlControl.open(self._redis, self._crawl)).sizes()
+            self._sizes = await (await CrawlControl.open(self._redis, self._crawl)).frontier.sizes()
             self._fleet = await ledger.read(self._redis, self._crawl, minutes=1)
 
 

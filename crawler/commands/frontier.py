@@ -143,7 +143,7 @@ async def _crawl_row(redis: Client, crawl: str, version: str) -> dict[str, Any]:
         row |= dict.fromkeys(("pages", "waiting", "leased", "processes"))
         return row | {"note": f"of another version of this program (data model {version})"}
     control = await CrawlControl.open(redis, crawl)
-    sizes = await control.sizes()
+    sizes = await control.frontier.sizes()
     return row | {
         "pages": sizes.pages,
         "waiting": sizes.waiting,
@@ -157,7 +157,7 @@ async def _status(verb: VerbContext) -> None:
     status = await queries.status(verb.crawl, verb.control)
     hosts = await verb.control.host_counts()
     if verb.arguments.json:
-        sizes = asdict(await verb.control.sizes())
+        sizes = asdict(await verb.control.frontier.sizes())
         sizes |= {"waiting": status.waiting, "unfinished": status.unfinished}
         about = {"crawl": verb.crawl, **sizes, "paused": status.paused, "hosts_by_state": hosts}
         live = {worker.id: worker.about for worker in status.workers}
@@ -217,7 +217,7 @@ def _delete_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _delete(verb: VerbContext) -> None:
     crawl = verb.crawl
-    confirm_deletion(crawl, (await verb.control.sizes()).added, yes=verb.arguments.yes)
+    confirm_deletion(crawl, (await verb.control.frontier.sizes()).added, yes=verb.arguments.yes)
     deleted = await delete_crawl(crawl, verb.servers, verb.settings)
     text = f"The crawl {crawl!r} is deleted: {deleted:,} keys."
     verb.show({"crawl": crawl, "keys_deleted": deleted}, text)
@@ -243,7 +243,7 @@ async def count_urls(redis: Client, crawl: str, spider: str) -> int | None:
     except NotFound:
         return None
     found.check_spider(crawl, spider)
-    return (await (await CrawlControl.open(redis, crawl)).sizes()).added
+    return (await (await CrawlControl.open(redis, crawl)).frontier.sizes()).added
 
 
 def confirm_deletion(crawl: str, urls: int, *, yes: bool) -> None:
@@ -258,7 +258,7 @@ async def delete_crawl(crawl: str, servers: Servers, settings: BaseSettings) -> 
     control = await CrawlControl.open(await servers.redis(), crawl)
     # URLs are spilled to MongoDB only after some were refused. Connect before anything is deleted:
     # it may be away.
-    refused = (await control.sizes()).refused
+    refused = (await control.frontier.sizes()).refused
     spill = await spill_of(crawl, servers, settings) if refused else None
     deleted = shown = 0
     async for deleted in control.delete():

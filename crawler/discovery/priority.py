@@ -4,8 +4,6 @@ A URL starts with 100 points, as seeds have, and its properties add or subtract 
 PRIORITY_WEIGHTS changes their weights; `Scorer.explain` lists the parts of a score.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass

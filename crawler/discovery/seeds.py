@@ -1,7 +1,5 @@
 """Read seeds: URLs, files with one URL a line, and standard input."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import re

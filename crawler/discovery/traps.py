@@ -3,8 +3,6 @@
 Counts are bounded: the least recently used are dropped.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter, OrderedDict

@@ -1,7 +1,5 @@
 """Decide which addresses a crawler may connect to, and parse addresses in settings. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from ipaddress import (

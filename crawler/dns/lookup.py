@@ -5,8 +5,6 @@ list of the system. A lookup of one kind of address costs about 0.4 ms of CPU. I
 Scrapy's own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -1,7 +1,5 @@
 """Keep the crawler out of private networks: check each address before it is connected to."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 

@@ -3,8 +3,6 @@
 Bodies with several encodings, or with a wrong one, are left to Scrapy's own functions.
 """
 
-from __future__ import annotations
-
 import sys
 import zlib
 from collections.abc import Callable

@@ -4,8 +4,6 @@ A new reason is a row of KINDS, and an error class here if Scrapy has none that 
 delays, figures and the advice at the end of a crawl read the table.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from scrapy.exceptions import (

@@ -4,8 +4,6 @@ A small body with one encoding is decompressed at once. A body that turns out to
 decompressed to its end in a thread. So is any irregular body, by Scrapy's own functions.
 """
 
-from __future__ import annotations
-
 import logging
 from asyncio import to_thread
 from collections.abc import Coroutine

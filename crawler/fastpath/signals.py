@@ -5,8 +5,6 @@ prepares every signal even if it has no handler. The arguments and results of ha
 and the log lines are the same here as in Scrapy.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Scrapy's stats without its checks for deprecated arguments: a page counts some forty stats."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scrapy.statscollectors import MemoryStatsCollector

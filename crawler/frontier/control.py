@@ -1,7 +1,5 @@
 """Read and change a crawl while it runs: pause, options, hosts, single URLs, dead letters."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -24,7 +22,7 @@ from crawler.frontier.frontier import (
     shard_time_ms,
 )
 from crawler.frontier.meta import Meta, read
-from crawler.frontier.records import Added, HostPage, HostState, Letter, Sizes, UrlStatus
+from crawler.frontier.records import HostPage, HostState, Letter, Sizes, UrlStatus
 from crawler.frontier.tuning import Tuning
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway, answered, executed
@@ -87,8 +85,8 @@ class CrawlControl:
         self._crawl = crawl
         self._seen_argument = meta.url_seen.argument
         tuning = Tuning(url_seen=meta.url_seen)
-        self._frontier = Frontier(redis, crawl, shards=meta.shards, tuning=tuning)
-        self._scripts = self._frontier.scripts
+        self.frontier = Frontier(redis, crawl, shards=meta.shards, tuning=tuning)
+        self._scripts = self.frontier.scripts
         self._tags = self._scripts.tags
 
     @classmethod
@@ -106,13 +104,9 @@ class CrawlControl:
         """Lease URLs again."""
         await self._scripts.run_on(None, "pause", "0")
 
-    async def sizes(self) -> Sizes:
-        """Count the URLs in each state."""
-        return await self._frontier.sizes()
-
     async def sizes_by_shard(self) -> list[Sizes]:
         """Count the URLs in each state, for each shard."""
-        return await gather(map(self._frontier.sizes, range(len(self._tags))))
+        return await gather(map(self.frontier.sizes, range(len(self._tags))))
 
     async def delayed_buckets(self) -> tuple[int, int]:
         """Return the number of buckets of delayed URLs, and when the first is due, in ms or 0."""
@@ -417,10 +411,6 @@ class CrawlControl:
             at_ms=int(float(at_ms)),
             entry=decode(data) if data else None,
         )
-
-    async def add(self, entries: Sequence[Entry]) -> Added:
-        """Put unseen seeds into their front queues; none is refused."""
-        return await self._frontier.add(entries, mode="all")
 
     # --- dead letters --------------------------------------------------------------------------
 

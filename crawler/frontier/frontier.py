@@ -8,8 +8,6 @@ A script is made of files in lua/: the prelude shard.lua, the parts that its ver
 verb's own file.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -4,8 +4,6 @@ Most keys of a shard are built by lua/shard.lua. All of them start with the shar
 (`tags` in frontier.py), so that the keys of a script are in one slot of Redis Cluster.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 

@@ -3,8 +3,6 @@
 Fixed at creation are the data model, shards, form of URL-seen, suffixes and the spider.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass

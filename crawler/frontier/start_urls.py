@@ -1,7 +1,5 @@
 """Read seeds that others push to Redis, as in scrapy-redis: a list, a set or a sorted set."""
 
-from __future__ import annotations
-
 import logging
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable

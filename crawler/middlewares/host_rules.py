@@ -13,10 +13,9 @@ from scrapy.exceptions import NotConfigured
 
 from crawler.config.values import value
 from crawler.download.errors import Forbidden
-from crawler.frontier import CrawlControl, Lease
+from crawler.frontier import Lease
 from crawler.politeness.host_delays import HostDelays
 from crawler.scheduler import Scheduler
-from crawler.servers.connections import Servers
 from crawler.servers.redis.errors import RedisAway
 from crawler.util.request_meta import LEASE
 
@@ -60,10 +59,7 @@ class HostRulesMiddleware:
             return None
         scheduler = Scheduler.of(self._crawler)
         try:
-            control = await CrawlControl.open(
-                await Servers.of(self._crawler).redis(), scheduler.crawl
-            )
-            state = await control.host(lease.entry.host, **options)
+            state = await scheduler.control.host(lease.entry.host, **options)
         except RedisAway:
             return scheduler.leases.put_off(request, _AWAY_WAIT_MS)
         self._written[lease.entry.host] = None

@@ -18,8 +18,6 @@ Some of Scrapy's stats have class names or texts of the web in their names. Such
 of a few known words or "other", so that there are never more than some two hundred names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

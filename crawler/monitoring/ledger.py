@@ -7,8 +7,6 @@ twice. Nothing is missed but what a killed process counted after its last beat.
 `read` gives the figures of the whole crawl: totals, the last minutes, the state of its processes.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping

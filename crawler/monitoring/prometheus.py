@@ -89,7 +89,7 @@ async def add_fleet(sheet: Sheet, redis: Client, crawl: str) -> None:
     """Add what Redis has of the crawl, if it answers. CrawlerError if there is no such crawl."""
     try:
         control = await CrawlControl.open(redis, crawl)
-        fleet, sizes = await read(redis, crawl, minutes=1), await control.sizes()
+        fleet, sizes = await read(redis, crawl, minutes=1), await control.frontier.sizes()
         hosts, memory = await control.host_counts(), await redis.info("memory")
         ratio = await control.memory_share()
     except RedisAway:

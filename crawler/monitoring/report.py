@@ -1,7 +1,5 @@
 """The fleet's figures as one JSON object, and the last minute of a process as one line. No I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Entities are not expanded and nothing is loaded. Bare ampersands, which many fee
 in URLs, are repaired first.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -7,8 +7,6 @@ options of a list. The work is estimated from the tags, and a page that would ne
 Lists with too many options become lists of suggestions; tags with too many attributes are cut.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -147,7 +145,7 @@ def with_bounded_attributes(html: str) -> str:
     for start in _suspects(html):
         if start < at:
             continue
-        if tags.is_beyond_budget:
+        if tags.chars_left < 0:
             # Tags within tags within tags: made to be slow.
             return "".join([*kept, html[at:start]])
         if (end := tags.end_of_wide(start)) is not None:
@@ -181,14 +179,10 @@ class _Tags:
         self._html = html
         self._left = _COMPARED
         # Characters that may still be read; those in several tags count more than once.
-        self._chars = 1_000_000 + 2 * len(html)
+        self.chars_left = 1_000_000 + 2 * len(html)
         self._name_end = 0
         # Position → number of attributes from there on, and the end of their tag.
         self._read: dict[int, tuple[int, int]] = {}
-
-    @property
-    def is_beyond_budget(self) -> bool:
-        return self._chars < 0
 
     def end_of_wide(self, start: int) -> int | None:
         """Return where a tag with too many attributes ends; None for all others."""
@@ -209,12 +203,12 @@ class _Tags:
         html, read, places = self._html, self._read, []
         while at not in read:
             match = _ATTRIBUTE.match(html, at)
-            if match is None or self._chars < 0:
+            if match is None or self.chars_left < 0:
                 end = html.find(">", at)
                 read[at] = (0, len(html) if end < 0 else end + 1)
                 break
             places.append(at)
-            self._chars -= match.end() - at + _STEP_CHARS
+            self.chars_left -= match.end() - at + _STEP_CHARS
             at = match.end()
         number, end = read[at]
         for place in reversed(places):

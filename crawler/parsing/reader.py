@@ -9,8 +9,6 @@ more links with at most a word between two of them). A link inside a sentence st
 pages of a host share is removed later (dedup/content.py).
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Rules for single hosts, given by name or by suffix. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

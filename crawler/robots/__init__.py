@@ -9,6 +9,6 @@ Keys: `robots:<authority>` (the file, or that there was no answer, until it expi
 frontier is a lock, too: the first lease on a host with unknown rules fetches them. While a file
 gives no answer, the URLs of its host wait, twice as long after each try.
 
-Entry point: middlewares/robots.py, which hands in what belongs to other packages (leases, host
-delays, IP clock). Public: nothing here; `crawler.middlewares.robots.Robots` is.
+Entry point: middlewares/robots.py, which hands in whether a lease may still be fetched.
+Public: nothing here; `crawler.middlewares.robots.Robots` is.
 """

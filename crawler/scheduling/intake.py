@@ -1,7 +1,5 @@
 """Take URLs into the frontier that wait outside it: pushed to Redis, or spilled to MongoDB."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """Explain errors of MongoDB, and tell those that pass from those that people must correct."""
 
-from __future__ import annotations
-
 from pymongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, PyMongoError
 
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway

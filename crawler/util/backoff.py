@@ -1,7 +1,5 @@
 """Delays that grow with each failure in a row. Pure: chance is an argument."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Numbers and durations as people read and write them: 1,234, 2h 5m, 10m, 7d. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

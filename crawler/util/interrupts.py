@@ -5,8 +5,6 @@ raises KeyboardInterrupt as usual. A command that has something to clean up call
 starts a reactor calls `remember`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import os

@@ -1,7 +1,5 @@
 """Keys of a request's meta that several packages use."""
 
-from __future__ import annotations
-
 LEASE = "lease"
 # Function that tells whether the request may be sent: its lease still belongs to this process.
 MAY_FETCH = "may_fetch"

@@ -1,7 +1,5 @@
 """Hide passwords and tokens in texts for people and logs. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit

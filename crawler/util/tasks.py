@@ -1,7 +1,5 @@
 """Cancel background tasks reliably, and wait for work that may never end."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future

@@ -80,7 +80,7 @@ async def _run(
     task = asyncio.ensure_future(runner.crawl(crawler))
     await asyncio.wait([task], timeout=_DEADLINE_S)
     control = await CrawlControl.open(redis, spider.name)
-    sizes = await control.sizes()
+    sizes = await control.frontier.sizes()
     hosts = [host for host in site.requests if f".{host}".rpartition(spider.name)[0].endswith(".")]
     return {
         "stuck": not task.done(),

@@ -6,8 +6,6 @@ server can open the same data. It is stopped by a command through its own socket
 that is ever signalled is a child of this process that failed to start.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 import os

@@ -4,8 +4,6 @@ Short commands are sent without a time limit: on Python 3.11 redis-py starts a t
 each send. If the transport accepts a command at once, the send needs no limit; the answer has one.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Errors of calls to Redis: which of them pass, and what to do about the others."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable
 from typing import Any

@@ -464,9 +464,9 @@ async def test_bytes_that_are_no_entry_survive_a_requeue(
 
 async def test_a_pause_is_seen_in_the_sizes(frontier: Frontier, control: CrawlControl) -> None:
     await control.pause()
-    assert (await control.sizes()).paused == frontier.shards
+    assert (await control.frontier.sizes()).paused == frontier.shards
     await control.resume()
-    assert (await control.sizes()).paused == 0
+    assert (await control.frontier.sizes()).paused == 0
 
 
 async def test_options_are_shared_and_removed_by_none(control: CrawlControl) -> None:
