@@ -23,7 +23,7 @@ _SHOWN = 200
 
 
 class Mistake(BaseModel):
-    """One mistake in a request."""
+    """Mistake in a request."""
 
     where: str = Field(description="Part and name: body.urls.3, query.limit")
     detail: str

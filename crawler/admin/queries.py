@@ -73,7 +73,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One live process of the crawl, as its last heartbeat describes it."""
+    """Live process of the crawl, as its last heartbeat describes it."""
 
     id: str
     machine: str = ""
@@ -180,7 +180,7 @@ class DelayedQueue:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerStatus:
-    """The frontier at work, over all processes."""
+    """Frontier at work, over all processes."""
 
     crawl: str
     at: datetime

@@ -134,7 +134,7 @@ def event(name: str, data: str) -> str:
 
 @dataclass(frozen=True)
 class CrawlContext:
-    """The crawl that the API serves; each request finds out anew whether it exists."""
+    """Crawl that the API serves; each request finds out anew whether it exists."""
 
     name: str
     redis: Client = field(repr=False)
@@ -286,7 +286,7 @@ class UrlLimits(Strict):
 
 
 class UrlLimitsNow(BaseModel):
-    """The current limits."""
+    """Current limits."""
 
     excludedDomains: list[str]  # noqa: N815
     depthLimit: Count  # noqa: N815

@@ -97,7 +97,7 @@ def create_api(crawl: CrawlContext) -> Api:
 
 
 class Application:
-    """The API behind its security checks, as a server runs it."""
+    """API behind its security checks, as a server runs it."""
 
     def __init__(self, crawl: CrawlContext, *, token: str, names: Iterable[str] = ()) -> None:
         """`names` are the host names that requests may use."""

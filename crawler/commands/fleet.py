@@ -48,7 +48,7 @@ _PROCESSES_MAX = 256
 
 
 class Command(ScrapyCommand):
-    """The command `scrapy fleet`. A plain event loop watches the processes: no reactor."""
+    """Command `scrapy fleet`. A plain event loop watches the processes: no reactor."""
 
     requires_project = True
     requires_crawler_process = False
@@ -536,7 +536,7 @@ class FleetReader:
         self._pages_before = self._pages
 
     async def has_work(self) -> bool:
-        """Does the frontier have URLs?"""
+        """Return whether the frontier has URLs."""
         await self._read()
         return self._sizes is not None and self._sizes.unfinished > 0
 

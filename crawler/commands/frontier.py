@@ -55,7 +55,7 @@ DEFAULT_CRAWL = "web"
 
 @dataclass(frozen=True, slots=True)
 class VerbContext:
-    """The crawl that a verb works on, and the verb's arguments."""
+    """Crawl that a verb works on, and the verb's arguments."""
 
     crawl: str
     control: CrawlControl

@@ -62,7 +62,7 @@ class Scope:
     # Parts of it, for callers that check many links of one page.
 
     def is_too_deep(self, depth: int) -> bool:
-        """Is this depth beyond the limit?"""
+        """Return whether this depth is beyond the limit."""
         return 0 < self.max_depth < depth
 
     def refuses_form(self, url: str, ending: str) -> str | None:
@@ -72,7 +72,7 @@ class Scope:
         return "extension" if ending in self.skipped_extensions else None
 
     def takes_any_host(self) -> bool:
-        """Does refuses_host accept every host?"""
+        """Return whether refuses_host accepts every host."""
         return self.scope == "any" and not self.excluded_domains and not self.allowed_domains
 
     def refuses_host(self, host: str, page_host: str) -> str | None:
@@ -96,7 +96,7 @@ class Scope:
         return bool(self.excluded_domains) and is_within(host_of(url), self.excluded_domains)
 
     def is_too_long(self, url: str) -> bool:
-        """Is a URL longer than the crawl allows?"""
+        """Return whether a URL is longer than the crawl allows."""
         return 0 < self.max_url_length < len(url)
 
     def refuses_sitemap(self, url: str, *, site: str) -> str | None:
@@ -120,7 +120,7 @@ class Scope:
         return self.refuses(url, page_url=source_url, depth=0)
 
     def _spans(self, host: str, page_host: str) -> bool:
-        """Does the scope allow links from one host to another?"""
+        """Return whether the scope allows links from one host to another."""
         if self.scope in ("any", "host"):
             return self.scope == "any"
         domain = self.domain_of(host)

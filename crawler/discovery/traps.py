@@ -189,7 +189,7 @@ def _path_reason(location: str, rules: TrapRules) -> str | None:
 
 
 def _extends(url: str, page_url: str) -> bool:
-    """Does a URL extend the page's URL, in its path or its query?"""
+    """Return whether a URL extends the page's URL, in its path or its query."""
     return url.partition("?")[0].startswith(page_url.partition("?")[0])
 
 

@@ -72,7 +72,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure; if its label has `known`, a family: `<name>/<word>` counts `<stat>/<text>`."""
+    """Figure; if its label has `known`, a family: `<name>/<word>` counts `<stat>/<text>`."""
 
     # In Redis.
     name: str

@@ -129,7 +129,7 @@ def uninstall() -> None:
 
 
 def is_json() -> bool:
-    """Is each line of this process JSON?"""
+    """Return whether each line of this process is JSON."""
     return _installed is not None and isinstance(_installed.formatter, JsonFormatter)
 
 

@@ -45,7 +45,7 @@ Faults = Mapping[int, Exception]
 
 
 class Storable(Protocol):
-    """One page, in the form in which a sink writes it."""
+    """Page in the form in which a sink writes it."""
 
     page: Page
     # Bytes that it takes in a batch, and those of its compressed body.

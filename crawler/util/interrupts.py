@@ -84,7 +84,7 @@ def remember() -> None:
 
 
 def came() -> bool:
-    """Did a signal come?"""
+    """Return whether a signal came."""
     return _came.is_set()
 
 

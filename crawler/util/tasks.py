@@ -60,7 +60,7 @@ async def within(limit_s: float, *work: Coroutine[Any, Any, Any]) -> bool:
 
 
 def is_ended() -> bool:
-    """Is the running task itself cancelled, and not only what it awaits?"""
+    """Return whether the running task itself is cancelled, not only what it awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

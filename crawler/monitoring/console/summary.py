@@ -51,7 +51,7 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All that is known at the end of a run."""
+    """Result of a run: everything that is known at its end."""
 
     crawl: str
     # Scrapy's reason: finished, max_pages, waiting, shutdown (Ctrl-C), or another component's.

@@ -127,7 +127,7 @@ class RunFigures:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """One process of a fleet: its state, and what it last reported of itself."""
+    """Process of a fleet: its state, and what it last reported of itself."""
 
     name: str
     state: str
@@ -140,7 +140,7 @@ class ProcessRow:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that is shown at one moment."""
+    """State of a crawl as it is shown at one moment."""
 
     name: str
     run: RunFigures

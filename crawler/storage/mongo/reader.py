@@ -253,7 +253,7 @@ class Repaired:
 
 
 class Repair:
-    """One pass over both collections. A crawl may run meanwhile."""
+    """Pass over both collections. A crawl may run meanwhile."""
 
     def __init__(
         self, database: AsyncDatabase[Document], *, before: datetime, dry_run: bool
