@@ -47,8 +47,10 @@ class User:
 
     def __init__(self, folder: Path) -> None:
         program = """
-            import sys
+            import signal, sys
             from pathlib import Path
+            # A shell's background job, as the tests may be, ignores it, and so do its children.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             from crawler.servers.embedded import EmbeddedServers
             servers = EmbeddedServers(Path(sys.argv[1]))
             print(servers.redis_url(), flush=True)
