@@ -132,7 +132,7 @@ def sizes(redis_url: str, crawl: str = "web") -> Sizes:
     async def ask() -> Sizes:
         redis = await connect(redis_url)
         try:
-            return await (await CrawlControl.open(redis, crawl)).sizes()
+            return await (await CrawlControl.open(redis, crawl)).frontier.sizes()
         finally:
             await redis.aclose()
 

@@ -227,4 +227,4 @@ async def test_a_disk_that_is_full_keeps_nobody_from_looking(
     await frontier.add(hosts(3))
     redis_process.fill_disk()
     assert (await frontier.sizes()).waiting == 3
-    assert (await (await CrawlControl.open(client, CRAWL)).sizes()).waiting == 3
+    assert (await (await CrawlControl.open(client, CRAWL)).frontier.sizes()).waiting == 3
