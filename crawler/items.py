@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from crawler.urls import fingerprint
 
 if TYPE_CHECKING:
     from crawler.frontier import Entry, Lease
@@ -35,21 +37,36 @@ class _Transient:
     written: Mapping[str, str] = MappingProxyType({})
     # Lease by which the page was fetched.
     lease: Lease | None = None
+    # Items of a spider whose items are no pages, as dicts.
+    items: Sequence[dict[str, Any]] = ()
+    # Where each sink of bodies keeps this page, by the name of the sink.
+    places: Mapping[str, Mapping[str, str | int]] = MappingProxyType({})
 
 
 @dataclass(slots=True, repr=False)
 class Page(_Transient):
-    """Page: one URL and the result of its visit. `links` are canonical and in order."""
+    """Page: one URL and the result of its visit. `links` are canonical and in order.
+
+    `crawl` and `url_hash` identify it wherever it is stored.
+    """
 
     url: str
     final_url: str
     status: int
     crawled_at: datetime
+    # Name of its crawl; set when it is stored.
+    crawl: str = ""
+    # 64 bits of the canonical URL, in hex; those of a POST depend on its body too.
+    url_hash: str = ""
     fetch_ms: int = 0
     depth: int = 0
     # Number of its front queue, 1 (first) to 5.
     priority: int = 0
+    # The page that it was found on: its url_hash, empty for seeds, and its URL where that is known.
     parent: str = ""
+    parent_url: str | None = None
+    # When the frontier first got the URL; None for URLs of crawls that earlier versions began.
+    discovered_at: datetime | None = None
     # Name of the instance that fetched it.
     worker: str = ""
     redirects: list[str] = field(default_factory=list)
@@ -87,15 +104,26 @@ class Page(_Transient):
     visits: int = 1
     changes: int = 0
     next_crawl: datetime | None = None
+    # Seconds between this visit and the next one.
+    recrawl_interval_s: float | None = None
     links: list[str] = field(default_factory=list)
     text: str = ""
     body: bytes = field(default=b"", metadata={"serializer": _text})
     # Fields that `extract` of a subclass of the web spider adds.
     extra: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not self.url_hash:
+            self.url_hash = f"{fingerprint(self.url):016x}"
+
     @property
     def is_success(self) -> bool:
         return 200 <= self.status < 300
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the page is there, or may come back: its crawl visits it again."""
+        return self.is_success or NOT_MODIFIED in self.flags or self.next_crawl is not None
 
     def __repr__(self) -> str:
         # Short: Scrapy logs items that fail, and a page may have megabytes.

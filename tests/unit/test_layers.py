@@ -13,8 +13,8 @@ MODULES = sorted(CRAWLER.rglob("*.py"))
 # From the bottom to the top: a line imports from the lines below it, never from beside or above.
 LINES = [
     "errors",
-    "urls util items",
-    "settings",
+    "urls util",
+    "items settings",
     "config",
     "servers parsing dedup",
     "frontier",
