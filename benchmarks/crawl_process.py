@@ -29,7 +29,7 @@ def crawl_processes(
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[None]:
     """Crawl inside the block with so many processes; pages are dropped, not stored."""
-    given = {"REDIS_URL": server.url, "PAGES_STORE": "none", "PROGRESS": "off"}
+    given = {"REDIS_URL": server.url, "SINKS": "none", "PROGRESS": "off"}
     given |= {"LOG_LEVEL": "WARNING", **(settings or {})}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         given["CRAWL_DIR"] = folder

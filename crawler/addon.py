@@ -15,7 +15,9 @@ from crawler.config.components import path_of, undecided
 from crawler.extensions.fastpath import FastPath
 from crawler.extensions.monitoring import Monitoring
 from crawler.pipelines.feeds import Feeds
+from crawler.pipelines.store import Store
 from crawler.servers.connections import Servers
+from crawler.storage.sinks import NONE
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -35,6 +37,7 @@ _OWN = frozenset(
         "LOG_VERSIONS",
         "NEWSPIDER_MODULE",
         "SPIDER_MODULES",
+        "SINKS",
         "STATS_CLASS",
         "STATS_DUMP",
         "USER_AGENT",
@@ -75,9 +78,12 @@ class FrontierAddon:
                 # Not by an add-on's priority: for programs with an event loop of their own Scrapy
                 # sets handlers by this one, and they do not keep out of private networks.
                 settings[_HANDLERS].set(scheme, handler, "project")
-        if not settings["MONGO_URI"] and _STORE not in map(path_of, settings["ITEM_PIPELINES"]):
-            # It would only store links that Redis has no room for, which needs no server.
-            settings.set("PAGES_STORE", "none", priority="addon")
+        # By default the project's own pipelines and feeds keep what its spiders find.
+        has_store = _STORE in map(path_of, settings["ITEM_PIPELINES"])
+        settings.set("SINKS", ours.SINKS if has_store else NONE, priority="addon")
+        if settings["SINKS"] != NONE:
+            store_order = ours.ITEM_PIPELINES[_STORE]
+            settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", Store, store_order)
         for name in _COMPONENTS:
             for component, order in undecided(name, settings[name]):
                 if component not in _KEPT and component not in _FOR_THE_GENERIC_SPIDER:

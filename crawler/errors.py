@@ -49,3 +49,9 @@ class NotStored(CrawlerError):
     """Error of an item that the store does not take now; its URL loses no attempt."""
 
     exit_code = ExitCode.SERVER_AWAY
+
+
+class SinkAway(CrawlerError):
+    """Error of a sink that cannot be written to now; the same write may work later."""
+
+    exit_code = ExitCode.SERVER_AWAY

@@ -14,11 +14,10 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pymongo.errors import PyMongoError
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import CloseSpider
@@ -36,6 +35,7 @@ from crawler.discovery.traps import TrapRules, Traps
 from crawler.errors import ConfigurationError
 from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease, Sizes, Tuning
 from crawler.frontier.meta import stored_shards
+from crawler.frontier.on_disk import OnDisk
 from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.frontier.start_urls import StartUrls
 from crawler.frontier.tuning import bloom, intset
@@ -55,8 +55,7 @@ from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
 from crawler.servers.connections import Servers
-from crawler.servers.health import redis_health, shared_mongo_health
-from crawler.servers.mongo import explain, start_error
+from crawler.servers.health import redis_health
 from crawler.servers.redis.checks import required
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.settings import (
@@ -65,7 +64,9 @@ from crawler.servers.redis.settings import (
     warn_of_redis_spider,
     warn_of_start_requests,
 )
-from crawler.storage.mongo.spill import Spill
+from crawler.storage.mongo.spill import MongoSpill
+from crawler.storage.sinks import uses_mongo
+from crawler.storage.spill import FileSpill, Spill
 from crawler.urls import Rejected, Urls
 from crawler.util import file_limit
 from crawler.util.per_crawler import shared
@@ -77,6 +78,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
     from twisted.internet.defer import Deferred
+
+    from crawler.servers.health import ServerHealth
+    from crawler.storage.storage import Storage
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +108,8 @@ class Scheduler(BaseScheduler):
         self._pulse = Pulse.from_settings(settings)
         self._given = given_options(settings, crawler.spider)
         self.health = redis_health(value(settings, "REDIS_GIVE_UP"))
-        self._mongo_health = shared_mongo_health(crawler)
+        # Where pages go; set by the pipeline that stores them.
+        self.storage: Storage | None = None
         self._engine = Engine(crawler, file_limit.prepare(settings).fetches)
         self.adder: UrlAdder
         self.recrawls = Recrawls(recrawl_tuning(settings))
@@ -269,14 +274,17 @@ class Scheduler(BaseScheduler):
         redis = await servers.redis()
         tuning = frontier_tuning(settings, beat_s=self._pulse.beat_s)
         self.frontier = await make_frontier(redis, self.crawl, crawler, tuning)
-        spill = await spill_of(self.crawl, servers, settings)
+        spill = spill_of(
+            *(self.crawl, servers, settings, redis), is_closing=lambda: Engine.is_closing(crawler)
+        )
         warn_of_redis_spider(spider)
         warn_of_start_requests(spider)
         keep_allowed_domains(spider)
         pushed = StartUrls(redis, start_urls_key(settings, spider))
         hooks = EngineHooks(
             *(self._engine.room, self._engine.wake),
-            take_in=lambda: self._intake.take_in(),  # noqa: PLW0108 - made below
+            take_in=self._take_in,
+            elsewhere=self._elsewhere,
             starting=self._engine.starting,
             count=self.count,
         )
@@ -293,7 +301,6 @@ class Scheduler(BaseScheduler):
         reader = PushedReader.from_spider(spider, pushed.key, self.entry_of, self.urls)
         self._intake = Intake(
             *(self.frontier, pushed, reader, self.adder.add, spill),
-            health=self._mongo_health,
             timeout_s=config.value(crawler.settings, "MONGO_TIMEOUT"),
             count=self.count,
             is_closing=lambda: Engine.is_closing(crawler),
@@ -338,6 +345,16 @@ class Scheduler(BaseScheduler):
             if not self.frontier.nearly_full:
                 self._intake.take_in_soon()
 
+    async def _take_in(self) -> int:
+        """Take in what waits outside the frontier, and count the pages that are spooled."""
+        taken = await self._intake.take_in()
+        return taken + (self.storage.spooled if self.storage is not None else 0)
+
+    async def _elsewhere(self) -> list[str]:
+        """Return where other processes have URLs or pages of this crawl on their disks."""
+        places = await self._intake.elsewhere()
+        return places + (await self.storage.elsewhere() if self.storage is not None else [])
+
     def _data_lost(self, lost_s: float) -> None:
         logger.error(
             "Redis has lost at least the last %.0f s of the crawl %r, more than its processes can "
@@ -362,10 +379,17 @@ class Scheduler(BaseScheduler):
             **ProcessStats.of(self._crawler).about(time.monotonic()),
             "held": self.leases.held,
             "shards": self.leases.shard_order,
-            "troubles": [
-                each for each in (self.health.trouble, self._mongo_health.trouble) if each
-            ],
+            "troubles": [each for each in self._troubles() if each],
         }
+
+    def _troubles(self) -> Iterator[str]:
+        yield self.health.trouble
+        yield from {health.trouble for health in self._store_healths()}
+
+    def _store_healths(self) -> Iterator[ServerHealth]:
+        yield self._intake.spill_health
+        for writer in self.storage.writers if self.storage is not None else ():
+            yield writer.health
 
     def _settle_lost(self) -> None:
         """Settle leases whose requests left the engine unnoticed.
@@ -546,16 +570,24 @@ async def make_frontier(redis: Client, crawl: str, crawler: Crawler, tuning: Tun
     return Frontier(redis, crawl, shards=shards, tuning=tuning, spider=crawler.spider.name)
 
 
-async def spill_of(crawl: str, servers: Servers, settings: BaseSettings) -> Spill | None:
-    """Return the place for URLs that the frontier has no room for; None without MongoDB."""
-    if value(settings, "PAGES_STORE") != "mongo":
-        return None
-    collection = (await servers.mongo())[value(settings, "MONGO_DATABASE")]["spilled"]
-    try:
-        await collection.create_index("crawl")
-    except PyMongoError as error:
-        raise start_error(error, f"MongoDB cannot be written to: {explain(error)}.") from error
-    return Spill(collection, crawl)
+def spill_of(
+    crawl: str,
+    servers: Servers,
+    settings: BaseSettings,
+    redis: Client,
+    *,
+    is_closing: Callable[[], bool] = lambda: False,
+) -> Spill:
+    """Return the place for URLs that the frontier has no room for: MongoDB, if there is one."""
+    if uses_mongo(settings) or value(settings, "MONGO_URI"):
+        database = value(settings, "MONGO_DATABASE")
+        return MongoSpill(servers.mongo, database, crawl, servers.mongo_health)
+    return FileSpill(
+        Path(value(settings, "CRAWL_DIR"), "spill", crawl),
+        OnDisk(redis, crawl),
+        max_bytes=value(settings, "SPILL_MAX_BYTES"),
+        is_closing=is_closing,
+    )
 
 
 def _default_shards(redis: Client) -> int:

@@ -69,8 +69,10 @@ FRONTIER_SHARDS = 0
 # or "any".
 FLEET_STRATEGY = "sticky"
 # Maximum number of waiting URLs, divided equally among the shards; 0: no limit. From 80% of it, or
-# of Redis' maxmemory, links for queues 4 and 5 are stored in MongoDB instead.
+# of Redis' maxmemory, links for queues 4 and 5 are kept in MongoDB instead, or without it in a
+# folder of CRAWL_DIR, up to SPILL_MAX_BYTES.
 FRONTIER_MAX_WAITING = 0
+SPILL_MAX_BYTES = 10_000_000_000
 # How seen URLs are stored: "intset" (4.5 bytes a URL, one error in 1,000,000), or "bloom" (1.8
 # bytes a URL; loses a share of BLOOM_ERROR of the new URLs; filters of BLOOM_CAPACITY URLs each).
 URL_SEEN = "intset"
@@ -227,14 +229,19 @@ ACCEPT_TYPES = [
 ]
 
 # --- Pages --------------------------------------------------------------------------------------
-# Where pages are stored: "mongo", or "none" if a feed (-O pages.jsonl) or your own pipeline takes
-# them.
-PAGES_STORE = "mongo"
+# Where pages are stored, separated by blanks: "mongo", or the path of a class of your own, with its
+# argument after a colon ("myproject.sinks.Files:pages/", see docs/pages.md). A page is done when
+# all of them have it. "none" if a feed (-O pages.jsonl) or your own pipeline takes the pages.
+SINKS: str | list[str] = "mongo"
+# Folder in which pages are kept while a sink is away, and the maximum bytes of it. None: fetching
+# pauses instead. Losing this disk loses the pages in it.
+SPOOL_DIR: str | None = None
+SPOOL_MAX_BYTES = 10_000_000_000
 # Compression of bodies in MongoDB: "zstd", "zlib" or "none".
 PAGES_CODEC = "zstd"
 # Lets each process of a fleet write its own file: FEEDS with "pages-%(process)s.jsonl".
 FEED_URI_PARAMS = "crawler.pipelines.feeds.with_process"
-# Maximum number of pages and bytes in one write to MongoDB.
+# Maximum number of pages and bytes in one write to a sink.
 STORE_BATCH_MAX = 200
 STORE_BATCH_MAX_BYTES = 16_000_000
 # Seconds that a small batch waits for more pages: a write has a fixed cost of several pages.
@@ -312,7 +319,7 @@ DOWNLOAD_DELAY = 0.0
 AUTOTHROTTLE_ENABLED = False
 # A page gives one item: more tasks for each response only cost time (1.3 of 2.1 ms).
 CONCURRENT_ITEMS = 1
-# Maximum bytes of pages that wait for MongoDB; above it fetching pauses.
+# Maximum bytes of pages that wait for their sinks; above it fetching pauses.
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 50_000_000
 DOWNLOAD_TIMEOUT = 30.0
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024

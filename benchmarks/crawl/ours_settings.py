@@ -23,7 +23,7 @@ EXTENSIONS = {**_EXTENSIONS, "benchmarks.crawl.meter.Meter": 0}
 
 if os.environ.get("BENCH_CRAWL") == "links":
     # Without content deduplication and storage: what the peers do, and robots, traps, scores.
-    PAGES_STORE = "none"
+    SINKS = "none"
     ITEM_PIPELINES = {
         **_PIPELINES,
         "crawler.pipelines.duplicates.Duplicates": None,

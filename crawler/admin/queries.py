@@ -32,6 +32,7 @@ from crawler.monitoring.report import report
 from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
 from crawler.storage.mongo.reader import PageReader
+from crawler.storage.sinks import uses_mongo
 from crawler.urls import Rejected, Urls, canonical, host_of
 
 if TYPE_CHECKING:
@@ -595,7 +596,7 @@ class StoredPages:
         """Use the database that the settings name."""
         folder = Path(settings["CRAWL_DIR"], "mongo")
         # Without its folder, an embedded server would create an empty database.
-        if settings["PAGES_STORE"] != "mongo" or not (settings["MONGO_URI"] or folder.is_dir()):
+        if not uses_mongo(settings) or not (settings["MONGO_URI"] or folder.is_dir()):
             return cls()
 
         async def connect() -> PageReader:
@@ -606,7 +607,7 @@ class StoredPages:
     async def record(self, url: str) -> tuple[dict[str, Any] | None, str]:
         """Return what JSON can hold of a URL's record; or None, and why there is no record."""
         if self._connect is None:
-            return None, "Pages are not stored in MongoDB (PAGES_STORE)."
+            return None, "Pages are not stored in MongoDB (SINKS)."
         if monotonic() < self._away_until:
             return None, "MongoDB does not answer."
         try:

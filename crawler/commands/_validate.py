@@ -15,6 +15,7 @@ from crawler.politeness.host_delays import host_rules
 from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.servers.connections import redis_limit_s
 from crawler.servers.redis.settings import redis_url, start_urls_key
+from crawler.storage.sinks import named_sinks
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -38,6 +39,8 @@ def check(settings: BaseSettings) -> None:
     host_rules(settings)
     recrawl_tuning(settings)
     redis_limit_s(settings)
+    for sink in named_sinks(settings):
+        sink.load()
 
 
 def _warn_of_typos(settings: BaseSettings) -> None:

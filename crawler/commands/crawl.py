@@ -30,6 +30,7 @@ from crawler.pipelines.feeds import FEED_FAILED
 from crawler.scheduling.lease_pool import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.servers.connections import Servers
 from crawler.servers.redis.checks import required
+from crawler.storage.sinks import uses_mongo
 from crawler.util import interrupts
 
 if TYPE_CHECKING:
@@ -173,12 +174,12 @@ async def _count_urls(
 
     Returns None if there is no such crawl yet.
     """
-    async with servers.checked(settings["PAGES_STORE"]) as redis:
+    async with servers.checked(mongo=uses_mongo(settings)) as redis:
         return await required(frontier.count_urls(redis, crawl, spider))
 
 
 async def _delete(servers: Servers, settings: BaseSettings, crawl: str) -> None:
-    async with servers.checked(settings["PAGES_STORE"]):
+    async with servers.checked(mongo=uses_mongo(settings)):
         await required(frontier.delete_crawl(crawl, servers, settings))
 
 

@@ -16,7 +16,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 
-from pymongo.errors import PyMongoError
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings, default_settings
 
@@ -29,20 +28,19 @@ from crawler.errors import CrawlerError, ExitCode
 from crawler.robots.gate import has_contact, is_distinctive
 from crawler.robots.rules import robots_name
 from crawler.servers.connections import Servers
-from crawler.servers.mongo import explain
 from crawler.servers.redis import checks
 from crawler.servers.redis.checks import NEEDED, Needed, ServerFacts, compresses_well, damages_lists
 from crawler.servers.redis.connection import masked
 from crawler.servers.redis.errors import RedisAway
 from crawler.servers.redis.settings import redis_url
+from crawler.storage.sink import SinkContext
+from crawler.storage.sinks import NamedSink, named_sinks
 from crawler.urls.canonical import suffix_list_date
 from crawler.util.file_limit import Connections, advice, limits
 from crawler.util.format import size
 
 # In place of the address of a server that we run ourselves.
 EMBEDDED = "embedded"
-_MONGO_VERSION = (5, 0)
-_DISK_SHARE = 0.9
 _DISK_FAILURE_BYTES = 1 << 30
 _DISK_WARNING_BYTES = 10 << 30
 _MEMORY_FULL = 0.8
@@ -66,7 +64,7 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "Check Redis (version, persistence, eviction, memory), MongoDB, DNS, file limits, "
+            "Check Redis (version, persistence, eviction, memory), sinks, DNS, file limits, "
             "disk, user agent and settings. Nothing is changed."
         )
 
@@ -185,7 +183,7 @@ async def findings(
         yield disk(crawl_dir)
     for found in await _redis(settings, servers):
         yield found
-    for found in await _mongo(settings, servers):
+    for found in await _sinks(settings, servers):
         yield found
     yield await _dns(settings.getlist("DNS_SERVERS"), dns_name)
 
@@ -329,44 +327,39 @@ def _memory(nodes: list[ServerFacts], *, may_be_unlimited: bool) -> Finding:
         return warning(
             "Redis memory",
             f"{size(unlimited)} used, no maxmemory",
-            "Set maxmemory below the machine's memory, so that the crawl spills to MongoDB instead "
-            "of swapping.",
+            "Set maxmemory below the machine's memory, so that links of low priority are kept "
+            "outside Redis, and the machine does not swap.",
         )
     fullest = max(nodes, key=lambda node: node.used_bytes / node.max_bytes)
     text = f"{size(fullest.used_bytes)} of {size(fullest.max_bytes)} used"
     if fullest.used_bytes >= _MEMORY_FULL * fullest.max_bytes:
-        advice = "Raise maxmemory, or add masters; meanwhile links of low priority wait in MongoDB."
+        advice = (
+            "Raise maxmemory, or add masters; meanwhile links of low priority wait outside Redis."
+        )
         return warning("Redis memory", text, advice)
     return ok("Redis memory", text)
 
 
-async def _mongo(settings: BaseSettings, servers: Servers) -> list[Finding]:
-    if settings["PAGES_STORE"] == "none":
-        return [ok("MongoDB", "not used (PAGES_STORE=none)")]
+async def _sinks(settings: BaseSettings, servers: Servers) -> list[Finding]:
     try:
-        client = await servers.mongo()
-        version = str((await client.server_info())["version"])
-        started = perf_counter()
-        stats = await client[settings["MONGO_DATABASE"]].command("dbStats")
-        spent_ms = (perf_counter() - started) * 1000
+        sinks = named_sinks(settings)
     except CrawlerError as error:
-        return [failure("MongoDB", str(error))]
-    except PyMongoError as error:
-        return [failure("MongoDB", explain(error))]
-    where = masked(settings["MONGO_URI"]) if settings["MONGO_URI"] else EMBEDDED
-    found = [ok("MongoDB", f"{version} at {where}, {spent_ms:.1f} ms per round trip")]
-    if tuple(int(part) for part in version.split(".")[:2]) < _MONGO_VERSION:
-        found = [failure("MongoDB", found[0].text, "Update it to 5.0 or later.")]
-    used, total = stats.get("fsUsedSize", 0), stats.get("fsTotalSize", 0)
-    if total and used / total > _DISK_SHARE:
-        found.append(
-            warning(
-                "MongoDB disk",
-                f"{size(int(used))} of {size(int(total))} used",
-                "Give it a larger disk before it is full: fetching stops then.",
-            )
-        )
-    return found
+        return [failure("sinks", str(error))]
+    if not sinks:
+        return [ok("sinks", "none: feeds and your own pipelines get the pages (SINKS)")]
+    return [finding for sink in sinks for finding in await _sink(sink, settings, servers)]
+
+
+async def _sink(named: NamedSink, settings: BaseSettings, servers: Servers) -> list[Finding]:
+    context = SinkContext(settings["CRAWL"] or "web", named.target, settings, servers)
+    try:
+        report = await named.load().from_context(context).check()
+    except (CrawlerError, OSError) as error:
+        return [failure(named.name, str(error))]
+    found = [ok(named.name, report.text)]
+    return found + [
+        warning(named.name, problem, advice) for problem, advice in report.warnings.items()
+    ]
 
 
 async def _dns(addresses: list[str], name: str) -> Finding:

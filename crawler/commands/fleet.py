@@ -40,6 +40,7 @@ from crawler.servers.connections import Servers
 from crawler.servers.redis.checks import required
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway
+from crawler.storage.sinks import uses_mongo
 from crawler.util import interrupts
 from crawler.util.backoff import Backoff
 from crawler.util.format import duration, plural, share, size
@@ -107,7 +108,7 @@ class Command(ScrapyCommand):
         servers = Servers.from_settings(settings)
         try:
             redis = await servers.redis()
-            if settings["PAGES_STORE"] == "mongo":
+            if uses_mongo(settings):
                 # Before the start: one error is better than one of each process.
                 await servers.mongo()
             name = _given(opts).get("name", spider)

@@ -255,11 +255,14 @@ def confirm_deletion(crawl: str, urls: int, *, yes: bool) -> None:
 
 async def delete_crawl(crawl: str, servers: Servers, settings: BaseSettings) -> int:
     """Delete a crawl that no process works on; return the number of deleted keys."""
-    control = await CrawlControl.open(await servers.redis(), crawl)
-    # URLs are spilled to MongoDB only after some were refused. Connect before anything is deleted:
-    # it may be away.
+    redis = await servers.redis()
+    control = await CrawlControl.open(redis, crawl)
+    # URLs are spilled only after some were refused. Connect before anything is deleted: the server
+    # that has them may be away.
     refused = (await control.frontier.sizes()).refused
-    spill = await spill_of(crawl, servers, settings) if refused else None
+    spill = spill_of(crawl, servers, settings, redis) if refused else None
+    if spill is not None:
+        await spill.some(1)
     deleted = shown = 0
     async for deleted in control.delete():
         if deleted - shown >= PROGRESS_KEYS:

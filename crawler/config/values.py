@@ -174,7 +174,6 @@ _RULES: dict[str, _Rule] = {
     "NEAR_DISTANCE": _Rule(lambda found: 0 <= found <= 3, "give a whole number from 0 to 3"),
     "NEAR_PAGES": _ONE_OR_MORE,
     "PAGES_CODEC": _one_of("zstd", "zlib", "none"),
-    "PAGES_STORE": _one_of("mongo", "none"),
     "PROGRESS": _one_of("auto", "live", "plain", "off"),
     "PROGRESS_INTERVAL": _ABOVE_ZERO,
     "REDIS_TIMEOUT": _ABOVE_ZERO,

@@ -34,6 +34,7 @@ from crawler.monitoring.process_stats import ProcessStats, RecentRate
 from crawler.scheduler import Scheduler
 from crawler.servers.connections import Servers
 from crawler.servers.redis.errors import RedisAway
+from crawler.storage.sinks import named_sinks, uses_mongo
 from crawler.urls import host_of
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class Progress:
             waits_s=scheduler.leases.completion.waits_s,
             frontier_at=frontier_at(settings, scheduler.crawl),
             pages_at=pages_at(settings),
-            has_store=config.value(settings, "PAGES_STORE") != "none",
+            has_store=bool(named_sinks(settings)),
             commands=next_commands(
                 settings,
                 crawl=scheduler.crawl,
@@ -157,7 +158,7 @@ class Progress:
         """Return the URL of a page that an earlier run stored."""
         settings = self._crawler.settings
         none_yet = self._sizes is not None and not self._sizes.pages
-        if config.value(settings, "PAGES_STORE") == "none" or none_yet:
+        if not uses_mongo(settings) or none_yet:
             return None
         with suppress(PyMongoError):
             database = (await Servers.of(self._crawler).mongo())[

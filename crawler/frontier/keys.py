@@ -32,6 +32,11 @@ def seed_domains(crawl: str) -> str:
     return f"{{{crawl}}}:seed_domains"
 
 
+def on_disk(crawl: str) -> str:
+    """Hash: processes with spooled pages or spilled URLs on their disks -> where."""
+    return f"{{{crawl}}}:on_disk"
+
+
 def totals(crawl: str) -> str:
     """Hash: counts of all processes since the crawl was created, by names of a closed list."""
     return f"{{{crawl}}}:totals"

@@ -3,18 +3,21 @@
 The requests of a callback go to the frontier in batches. A lease is done when the callback's output
 is exhausted, Redis has acknowledged its requests, and its items are scraped or dropped. An error in
 the callback or in a pipeline fails the URL: it is retried, and given up after the last attempt.
-NotStored of a pipeline hands the URL back, and does not count as an attempt.
+NotStored of a pipeline hands the URL back, and does not count as an attempt. Where there are sinks,
+and the callback gave no Page, they get the response and its items before the lease is done.
 """
 
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from hashlib import sha256
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
+from itemadapter import ItemAdapter
 from pydispatch.dispatcher import getAllReceivers  # type: ignore[import-untyped]
 from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider, IgnoreRequest
@@ -23,13 +26,17 @@ from twisted.python.failure import Failure
 
 from crawler.errors import NotStored
 from crawler.frontier import ADD_MAX, Entry, Kind, Lease
+from crawler.items import Page
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduler import Scheduler
-from crawler.scheduling.outcome import no_page_stat
+from crawler.scheduling.outcome import no_page_stat, page_of
 from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
+# Items of one response that its record has.
+_ITEMS_MAX = 1000
 
 
 def _request_of(response: Response) -> Request:
@@ -42,6 +49,7 @@ class _Account:
     """Outputs of the callback of one lease that are not finished yet."""
 
     lease: Lease
+    response: Response
     page: bool
     # The stat that counts why there is no page.
     no_page: str
@@ -51,6 +59,10 @@ class _Account:
     exhausted: bool = False
     failed: str | None = None
     not_stored: bool = False
+    # Whether the callback gave a Page: a pipeline stores it.
+    has_page: bool = False
+    # Other items that were scraped, as dicts, if sinks get them.
+    items: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Leases:
@@ -65,7 +77,7 @@ class Leases:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         leases = cls(crawler)
-        crawler.signals.connect(leases._item_finished, signals.item_scraped)
+        crawler.signals.connect(leases._item_scraped, signals.item_scraped)
         crawler.signals.connect(leases._item_finished, signals.item_dropped)
         crawler.signals.connect(leases._item_failed, signals.item_error)
         crawler.signals.connect(leases._cancelled, signals.spider_error)
@@ -104,6 +116,7 @@ class Leases:
                     # None is not an item: no signal would ever say that it was scraped.
                     if account is not None:
                         account.open_items += 1
+                        account.has_page |= isinstance(output, Page)
                     yield output
                 since_s = perf_counter()
             self._observe(spent_s + perf_counter() - since_s)
@@ -137,7 +150,7 @@ class Leases:
         if account is None:
             there, is_page = 200 <= response.status < 300, lease.entry.kind is Kind.PAGE
             no_page = no_page_stat(response) if is_page and not there else ""
-            account = _Account(lease, there and is_page, no_page)
+            account = _Account(lease, response, there and is_page, no_page)
             self._accounts[lease.key] = account
         return account
 
@@ -176,6 +189,13 @@ class Leases:
         )
 
     # --- items ---------------------------------------------------------------------------------
+
+    def _item_scraped(self, item: Any, response: Response | Failure | None) -> None:
+        account = self._account_of(response)
+        if account is not None:
+            if self._is_recorded(account) and len(account.items) < _ITEMS_MAX:
+                account.items.append(ItemAdapter(item).asdict())
+            self._item_finished(response)
 
     def _item_finished(self, response: Response | Failure | None) -> None:
         account = self._account_of(response)
@@ -222,5 +242,38 @@ class Leases:
         elif account.not_stored:
             scheduler.leases.hand_back(account.lease, 0)
         else:
-            no_page = account.no_page
-            scheduler.leases.done(account.lease, page=account.page, no_page=no_page, again=again)
+            done = partial(
+                scheduler.leases.done,
+                account.lease,
+                page=account.page,
+                no_page=account.no_page,
+                again=again,
+            )
+            if self._is_recorded(account):
+                self._record(account, done)
+            else:
+                done()
+
+    def _is_recorded(self, account: _Account) -> bool:
+        """Tell whether sinks get the response itself: its callback gave no page."""
+        is_page = account.lease.entry.kind is Kind.PAGE
+        return is_page and not account.has_page and self._scheduler.failures.record is not None
+
+    def _record(self, account: _Account, done: Callable[[], None]) -> None:
+        """Give the response and its items to the sinks, and settle its lease when they have it."""
+        record = self._scheduler.failures.record
+        assert record is not None
+        page = page_of(account.response)
+        page.content_hash = sha256(page.body).hexdigest() if page.stored and page.body else ""
+        page.items = account.items
+
+        def settle(error: BaseException | None) -> None:
+            if error is None:
+                done()
+            else:
+                decision = self._scheduler.failures.decide(
+                    account.lease, f"item_error_{type(error).__name__}"
+                )
+                self._scheduler.failures.fail(account.lease, decision)
+
+        self._scheduler.leases.settle_after(account.lease, record(page), settle)

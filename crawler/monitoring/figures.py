@@ -18,6 +18,7 @@ Some of Scrapy's stats have class names or texts of the web in their names. Such
 of a few known words or "other", so that there are never more than some two hundred names.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ _CODES = frozenset(
 )
 _CAUSES = {kind.reason for kind in KINDS} | {f"status_{code}" for code in _CODES if code >= "400"}
 _STATUS = "status_"
+_SINK_NAME = re.compile(r"[\w.+-]{1,40}")
 
 
 def known_code(text: str) -> str:
@@ -109,6 +111,8 @@ _DELAY = Label("cause", _known_delay, ("minimum",))
 _RULES = Label("result", _known_rules, ("denied",))
 _LOOKUP = Label("result", _known_lookup, ("misses",))
 _DUPLICATE = Label("kind", _words("exact near", other=""), ("exact",))
+# As in SINKS.
+_SINK = Label("sink", lambda name: name if _SINK_NAME.fullmatch(name) else OTHER)
 _RECRAWL = Label("kind", _words("changed unchanged failed", other=""))
 _ERROR, _WARNING = Label("level", fixed="error"), Label("level", fixed="warning")
 _LOG = ("Log messages, by level", "crawler_log_messages")
@@ -179,7 +183,7 @@ FIGURES = (
     Figure("links/cached", stat="frontier/cached"),
     Figure("links/refused", "Links that were not followed, by reason", _REFUSAL),
     Figure(
-        *("links/spilled", "URLs for which the frontier had no room; they wait in MongoDB"),
+        *("links/spilled", "URLs for which the frontier had no room; they wait outside Redis"),
         stat="frontier/refused",
     ),
     Figure("sitemaps/read", "Sitemaps that were read"),
@@ -191,19 +195,21 @@ FIGURES = (
         metric="crawler_items_scraped",
     ),
     Figure(
-        *("store/pages", "Pages whose content was written to MongoDB"),
+        *("store/pages", "Pages whose content every sink has, or the spool"),
         metric="crawler_pages_stored",
     ),
-    Figure("store/records", "Pages whose metadata was written to MongoDB"),
-    Figure("store/batches", "Batches written to MongoDB"),
-    Figure("store/bytes", "Bytes of stored pages before compression"),
-    Figure("store/compressed_bytes", "Bytes of stored pages after compression"),
-    Figure("store/failed_flushes", "Failed writes of batches; they are repeated"),
+    Figure("store/records", "Responses that every sink has, or the spool"),
+    Figure("store/bytes", "Bytes of these responses"),
+    Figure("sink/pages", "Pages and other records that a sink has written", _SINK),
+    Figure("sink/bytes", "Bytes that a sink has written", _SINK),
+    Figure("sink/batches", "Batches that a sink has written", _SINK),
+    Figure("sink/failed_writes", "Failed writes of a sink; they are repeated", _SINK),
     Figure(
-        *("store/flush_ms", "Time spent writing batches"),
-        metric="crawler_store_flush_seconds",
+        *("sink/write_ms", "Time that a sink spent writing", _SINK),
+        metric="crawler_sink_write_seconds",
         scale=1000,
     ),
+    Figure("spool/pages", "Pages that were spooled because a sink was away"),
     # --- the log ----------------------------------------------------------------------------------
     Figure("errors", _LOG[0], _ERROR, "log_count/ERROR", _LOG[1]),
     Figure("warnings", _LOG[0], _WARNING, "log_count/WARNING", _LOG[1]),

@@ -222,7 +222,8 @@ def _handler(settings: BaseSettings) -> logging.Handler:
 
 
 def _formatter(settings: BaseSettings) -> logging.Formatter:
-    servers = [password for name in _SERVERS for password in url_passwords(settings[name])]
+    urls = [settings[name] for name in _SERVERS] + str(settings["SINKS"] or "").split()
+    servers = [password for url in urls for password in url_passwords(url)]
     mask = Mask([settings["ADMIN_TOKEN"], *servers])
     # Projects with the add-on take the environment's from our settings; their own come first.
     if settings.getbool("LOG_JSON", ours.LOG_JSON):

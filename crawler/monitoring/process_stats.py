@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.monitoring.figures import count_figures
 from crawler.monitoring.histogram import FETCH_S, LAG_S, PARSE_S, REDIS_S, Histogram
-from crawler.storage.commit import STORE_STATE
+from crawler.storage.storage import STORE_STATE, Storage
 from crawler.util.per_crawler import shared
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class ProcessStats:
         self.redis = Histogram(REDIS_S)
         # More about this process from other components, such as the URL of its admin API.
         self.extra: dict[str, Any] = {}
+        # Where pages go; set by the pipeline that stores them.
+        self.storage: Storage | None = None
         self.started_at = time.time()
         self._stats = stats
         self._lag_max_s = 0.0
@@ -102,5 +104,6 @@ class ProcessStats:
             "loop_lag_ms": round(lag_s * 1000, 1),
             "redis_ms": None if redis_s is None else round(redis_s * 1000, 2),
             "store": self.store_state,
+            **(self.storage.report() if self.storage is not None else {}),
             **self.extra,
         }

@@ -26,7 +26,7 @@ from crawler.monitoring.ledger import Fleet, read
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway
-from crawler.storage.commit import STORE_WORKS
+from crawler.storage.storage import STORE_WORKS
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -215,7 +215,7 @@ def _add_state(sheet: Sheet, scope: str, *, per_s: Sequence[float], held: int, s
         ("crawler_leases_held", "Leases held, as reported by processes", held),
         (
             "crawler_store_breaker_open",
-            "Processes whose store accepts no pages: MongoDB is away or overloaded",
+            "Processes in which pages wait for a sink that is away",
             stuck,
         ),
     ):

@@ -17,10 +17,10 @@ from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage, StdoutFeedStorage
 from w3lib.url import file_uri_to_path
 
-from crawler import config
 from crawler.errors import ConfigurationError, NotStored
 from crawler.scheduler import PROCESS
 from crawler.scheduling.engine import Engine
+from crawler.storage.sinks import named_sinks, shown_sinks
 from crawler.util.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -55,24 +55,21 @@ class Feeds:
                 )
             raise NotConfigured
         later = [uri for uri in exporter.feeds if _is_written_late(exporter, uri)]
-        is_only_place = config.value(
-            settings, "PAGES_STORE"
-        ) == "none" and not has_pipelines_of_others(settings)
+        is_only_place = not named_sinks(settings) and not has_pipelines_of_others(settings)
         if later and is_only_place:
             raise ConfigurationError(
                 f"The feed {_shown(later)} is whole only when the crawl or a batch ends "
-                "(uploads, postprocessing), and PAGES_STORE is none: a process that is killed "
+                "(uploads, postprocessing), and SINKS is none: a process that is killed "
                 "would lose pages that count as crawled. Write a plain file and upload or compress "
                 "that (-O pages.jsonl), or keep the pages in MongoDB as well "
-                "(-s PAGES_STORE=mongo), or items by a pipeline of your own."
+                "(-s SINKS=mongo), or items by a pipeline of your own."
             )
         if later:
             logger.warning(
                 "The feed %s is whole only when the crawl or a batch ends (uploads, "
                 "postprocessing): if this process is killed, it lacks items that count as crawled. "
-                "Pages are in MongoDB (scrapy pages export), other items where your own pipelines "
-                "keep them",
-                _shown(later),
+                "Pages are in %s, other items where your own pipelines keep them",
+                *(_shown(later), shown_sinks(settings)),
             )
         crawler.signals.disconnect(exporter.item_scraped, signals.item_scraped)
         return cls(crawler, exporter)

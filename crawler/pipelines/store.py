@@ -1,27 +1,31 @@
 """Store pages; a page is durable when process_item returns. Pipeline.
 
 URLs that ended without a page (no response, forbidden by robots.txt …) are stored the same way: the
-scheduler's failures call `record` before their leases are settled.
+scheduler's failures call `record` before their leases are settled. So are the responses of spiders
+whose items are no pages: the leases middleware records them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.exceptions import NotConfigured
 
 from crawler import config
+from crawler.frontier.on_disk import OnDisk
 from crawler.items import Page
+from crawler.monitoring.process_stats import ProcessStats
 from crawler.pipelines.feeds import has_pipelines_of_others
 from crawler.scheduler import Scheduler
 from crawler.scheduling.engine import Engine
 from crawler.servers.connections import Servers
-from crawler.servers.health import PAGES, shared_mongo_health
-from crawler.storage.commit import RetryingWriter, StoreStats
-from crawler.storage.mongo.sink import MongoSink, write_concern
-from crawler.util.breaker import OPEN
+from crawler.storage.sink import SinkContext
+from crawler.storage.sinks import named_sinks
+from crawler.storage.spool import Spool
+from crawler.storage.storage import BatchLimits, Storage
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -30,74 +34,86 @@ logger = logging.getLogger(__name__)
 
 
 class Store:
-    """Pipeline that gives pages to their sink, and pauses fetching while the sink is away."""
+    """Pipeline that gives pages to all sinks, and pauses fetching while one of them is away."""
 
-    def __init__(self, crawler: Crawler, codec: str) -> None:
+    def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
+        assert crawler.spider is not None
+        assert crawler.stats is not None
         self._crawler = crawler
+        self._crawl = config.crawl_name(
+            settings, crawler.spider.name, getattr(crawler.spider, "crawl", None)
+        )
         self._closing = False
         # None in crawls with a scheduler of Scrapy's.
         self._scheduler: Scheduler | None = None
-        self._stats = StoreStats(crawler.stats)
-        writer = RetryingWriter(
-            *(PAGES, self._is_closing, shared_mongo_health(crawler)),
-            timeout_s=config.value(settings, "MONGO_TIMEOUT"),
-            on_failure=self._stats.failed,
-            on_change=self._breaker_changed,
-        )
-        self._sink = MongoSink(
-            *(codec, writer, self._stats),
-            batch_max=config.value(settings, "STORE_BATCH_MAX"),
-            batch_max_bytes=config.value(settings, "STORE_BATCH_MAX_BYTES"),
-            linger_s=config.value(settings, "STORE_LINGER"),
+        sinks = {}
+        for named in named_sinks(settings):
+            context = SinkContext(self._crawl, named.target, settings, Servers.of(crawler))
+            sinks[named.name] = named.load().from_context(context)
+        self._storage = Storage(
+            *(sinks, crawler.stats, config.fill(BatchLimits, settings)),
+            is_closing=self._is_closing,
+            spool=self._make_spool(),
         )
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
-        store, codec = config.value(settings, "PAGES_STORE"), config.value(settings, "PAGES_CODEC")
-        if store == "none":
+        if not named_sinks(settings):
             has_feed = settings["FEEDS"] or settings["FEED_URI"]
             if not has_feed and not has_pipelines_of_others(settings):
                 logger.warning(
-                    "PAGES_STORE is none, and there is no feed and no pipeline of yours: pages go "
+                    "SINKS is none, and there is no feed and no pipeline of yours: pages go "
                     "nowhere. To write them to a file: -O pages.jsonl"
                 )
             raise NotConfigured
-        write_concern(config.value(settings, "STORE_WRITE_CONCERN"))
-        return cls(crawler, codec)
+        return cls(crawler)
 
     async def open_spider(self) -> None:
-        settings = self._crawler.settings
-        client = await Servers.of(self._crawler).mongo()
-        concern = config.value(settings, "STORE_WRITE_CONCERN")
-        await self._sink.open(client, config.value(settings, "MONGO_DATABASE"), concern)
         scheduler = getattr(self._crawler.engine, "scheduler", None)
+        registry = None
         if isinstance(scheduler, Scheduler):
             self._scheduler = scheduler
-            scheduler.failures.record = self.record
+            registry = OnDisk(await Servers.of(self._crawler).redis(), self._crawl)
+            self._storage.pause = scheduler.leases.pause
+        await self._storage.open(registry)
+        ProcessStats.of(self._crawler).storage = self._storage
+        if self._scheduler is not None:
+            self._scheduler.failures.record = self.record
+            self._scheduler.storage = self._storage
 
     async def close_spider(self) -> None:
         self._closing = True
-        await self._sink.close()
+        await self._storage.close()
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page):
             if self._scheduler is not None and item.lease is not None:
                 self._scheduler.leases.parsed(item.lease)
-            await self.record(item)
+            await self._put(item)
         return item
 
     def record(self, page: Page) -> asyncio.Future[None]:
         """Store what became of a URL; the future is done when it is durable."""
+        return asyncio.ensure_future(self._put(page))
+
+    async def _put(self, page: Page) -> None:
+        page.crawl = self._crawl
         if self._scheduler is not None:
             page.worker = self._scheduler.frontier.owner
-        return self._sink.put(page)
+        await self._storage.put(page)
 
-    def _breaker_changed(self, state: str) -> None:
-        self._stats.breaker(state)
-        if self._scheduler is not None:
-            self._scheduler.leases.pause(state == OPEN)
+    def _make_spool(self) -> Spool | None:
+        settings = self._crawler.settings
+        folder = config.value(settings, "SPOOL_DIR")
+        if not folder:
+            return None
+        return Spool(
+            Path(folder, self._crawl),
+            max_bytes=config.value(settings, "SPOOL_MAX_BYTES"),
+            is_closing=self._is_closing,
+        )
 
     def _is_closing(self) -> bool:
         return self._closing or Engine.is_closing(self._crawler)

@@ -177,6 +177,10 @@ class Engine:
         return slot if slot is not None and slot.closing is None else None
 
 
+async def _nowhere() -> list[str]:
+    return []
+
+
 @dataclass(slots=True)
 class EngineHooks:
     """Functions that the lease pool needs from its surroundings."""
@@ -189,5 +193,7 @@ class EngineHooks:
     take_in: Callable[[], Awaitable[int]]
     # Is the spider's start() still being read? Then an empty frontier is not the end.
     starting: Callable[[], bool] = lambda: False
+    # Where other processes have URLs or pages of the crawl on their disks.
+    elsewhere: Callable[[], Awaitable[list[str]]] = _nowhere
     # Add one to a stat.
     count: Callable[[str], None] = lambda _name: None

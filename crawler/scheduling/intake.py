@@ -1,4 +1,4 @@
-"""Take URLs into the frontier that wait outside it: pushed to Redis, or spilled to MongoDB."""
+"""Take URLs into the frontier that wait outside it: pushed to Redis, or spilled."""
 
 import asyncio
 import logging
@@ -6,17 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from time import monotonic
 
-import pymongo
-from pymongo.errors import PyMongoError
-
 from crawler.discovery.pushed import PushedReader
 from crawler.frontier import ADD_MAX, Added, Entry, Frontier
 from crawler.frontier.entry import decode
 from crawler.frontier.start_urls import StartUrls
-from crawler.servers.health import REFUSED_LINKS, SPILLED_URLS, GaveUp, ServerHealth, mongo_health
+from crawler.servers.health import REFUSED_LINKS, SPILLED_URLS, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway
 from crawler.storage.commit import RetryingWriter
-from crawler.storage.mongo.spill import Spill
+from crawler.storage.disk_log import LogFull
+from crawler.storage.spill import Spill
 from crawler.util.tasks import end
 
 logger = logging.getLogger(__name__)
@@ -36,27 +34,35 @@ class Intake:
         pushed: StartUrls,
         reader: PushedReader,
         add: Add,
-        spill: Spill | None,
+        spill: Spill,
         *,
-        health: ServerHealth | None = None,
         timeout_s: float = 20.0,
         count: Callable[[str, int], None] = lambda _name, _by: None,
         is_closing: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`health` and `timeout_s` are those of the spill's MongoDB."""
+        """`timeout_s` is the time limit for calls of the spill."""
         self._frontier = frontier
         self._pushed = pushed
         self._reader = reader
         self._add = add
         self._spill = spill
-        self._health = health or mongo_health()
-        self._writer = RetryingWriter(REFUSED_LINKS, is_closing, self._health, timeout_s=timeout_s)
-        self._spill_timeout_s = timeout_s
+        self._writer = RetryingWriter(
+            *(REFUSED_LINKS, spill.health),
+            is_away=spill.is_away,
+            is_closing=is_closing,
+            timeout_s=timeout_s,
+        )
+        self._timeout_s = timeout_s
         # When the spill may be read again, in monotonic seconds.
         self._ask_spill_at = 0.0
         self._count = count
         self._warned = False
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def spill_health(self) -> ServerHealth:
+        """Health of the server that keeps spilled URLs."""
+        return self._spill.health
 
     async def take_in(self) -> int:
         """Take in some URLs; 0 if surely none waits that the frontier has room for."""
@@ -71,6 +77,11 @@ class Intake:
         """Stop. URLs that were added but not removed are known when they are read again."""
         if self._task is not None:
             await end(self._task)
+        await self._spill.close()
+
+    async def elsewhere(self) -> list[str]:
+        """Return where spilled URLs wait that this process cannot read."""
+        return await self._spill.elsewhere() if await self._may_wait_there() else []
 
     async def _take_in_quietly(self) -> None:
         try:
@@ -82,21 +93,24 @@ class Intake:
             logger.exception("URLs that wait outside the frontier could not be taken in")
 
     async def keep(self, entries: Sequence[Entry | bytes], added: Added) -> Added:
-        """Spill the URLs that the frontier refused; without MongoDB they are only counted.
+        """Spill the URLs that the frontier refused; they are only counted if that is full, too.
 
-        Waits for a MongoDB that is away. Raises NotStored if the crawl ends first.
+        Waits for a server that is away. Raises NotStored if the crawl ends first.
         """
         self._count("frontier/refused", added.refused)
-        if self._spill is not None:
-            refused = [entry for i, entry in enumerate(entries) if added.is_refused(i)]
-            decoded = [decode(e) if isinstance(e, bytes) else e for e in refused]
+        refused = [entry for i, entry in enumerate(entries) if added.is_refused(i)]
+        decoded = [decode(e) if isinstance(e, bytes) else e for e in refused]
+        try:
             await self._writer.write(partial(self._spill.put, decoded))
-        elif not self._warned:
-            self._warned = True
-            logger.warning(
-                "The frontier is full: links of low priority are left out and counted as "
-                "frontier/refused; with PAGES_STORE=mongo they would be kept there"
-            )
+        except LogFull as error:
+            self._count("frontier/left_out", len(decoded))
+            if not self._warned:
+                self._warned = True
+                logger.warning(
+                    "The frontier is full, and so is the place for links of low priority: they are "
+                    "left out, and counted as frontier/left_out. %s",
+                    error,
+                )
         return added
 
     async def _take_pushed(self) -> int:
@@ -131,27 +145,29 @@ class Intake:
         return len(elements)
 
     async def _take_spilled(self) -> int:
-        if self._spill is None:
-            return 0
-        if monotonic() < self._ask_spill_at:
-            return await self._may_wait_there()
+        waits = await self._may_wait_there()
+        if not waits or monotonic() < self._ask_spill_at:
+            return waits
+        spill = self._spill
         try:
-            # For the whole operation, not each message: claims wait for it.
-            with pymongo.timeout(self._spill_timeout_s):
-                entries = await self._spill.some(ADD_MAX)
-            self._health.worked(SPILLED_URLS)
+            # For the whole operation: claims wait for it.
+            async with asyncio.timeout(self._timeout_s):
+                entries = await spill.some(ADD_MAX)
+            spill.health.worked(SPILLED_URLS)
             if not entries:
                 return 0
             added = await self._add(entries, "new")
             taken = [entry for i, entry in enumerate(entries) if not added.is_refused(i)]
             if taken:
-                await self._spill.drop(taken)
+                await spill.drop(taken)
                 self._count("frontier/taken_in", len(taken))
-        except PyMongoError as error:
-            self._health.failed(SPILLED_URLS, error)
+        except Exception as error:
+            if not (isinstance(error, TimeoutError) or spill.is_away(error)):
+                raise
+            spill.health.failed(SPILLED_URLS, error)
             # Claims wait for the answer, so do not ask again soon.
             self._ask_spill_at = monotonic() + _ASK_AGAIN_S
-            return await self._may_wait_there()
+            return waits
         return len(taken)
 
     async def _may_wait_there(self) -> int:

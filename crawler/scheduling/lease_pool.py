@@ -17,8 +17,8 @@ shard whose server does not answer is asked again later, after twice as long eac
 
 The crawl is over for this process when front queues, back queues, leases and retries are empty, and
 nothing waits outside the frontier, in two readings with the same number of URLs added. Recrawls do
-not count. It is also over when the crawl has as many pages as it may have, or when all URLs that
-are left wait longer than CRAWL_MAX_WAIT.
+not count; pages in a spool do. It is also over when the crawl has as many pages as it may have, or
+when all that is left waits longer than CRAWL_MAX_WAIT.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class LeasePool:
         recrawls: Recrawls,
     ) -> None:
         self.limits = limits
-        self.completion = Completion(frontier, limits, hooks.take_in)
+        self.completion = Completion(frontier, limits, hooks.take_in, hooks.elsewhere)
         # The order in which shards are asked.
         self.shard_order: list[int] = list(range(frontier.shards))
         # Held while leases change hands, so that a heartbeat does not miss those on their way.
@@ -557,6 +557,7 @@ class Completion:
         frontier: Frontier,
         limits: CompletionLimits,
         take_in: Callable[[], Awaitable[int]],
+        elsewhere: Callable[[], Awaitable[list[str]]],
     ) -> None:
         # "finished", "max_pages", "waiting", "redis_lost" or "data_lost", once it is over for this
         # process.
@@ -570,7 +571,12 @@ class Completion:
         self._frontier = frontier
         self._limits = limits
         self._take_in = take_in
+        self._elsewhere = elsewhere
         self._last: Sizes | None = None
+        # Where other processes have parts of the crawl on their disks, and since when only these
+        # are left, by monotonic().
+        self._places: list[str] = []
+        self._places_since_s = 0.0
 
     @property
     def may_go_on(self) -> bool:
@@ -580,12 +586,20 @@ class Completion:
     def not_yet(self) -> None:
         """Forget earlier readings, and an end for want of URLs: there is work."""
         self._last = None
+        self._places = []
         self.never_began = False
         if self.may_go_on:
             self.reason = None
 
     def log_left(self) -> None:
         """Log what is left, if this process does not wait for it."""
+        if self._places:
+            logger.warning(
+                "The crawl is not over: other processes have pages or URLs of it on their disks. "
+                "Start one there, with the same settings: %s",
+                ", ".join(self._places),
+            )
+            return
         if self.reason == "waiting" and self._last is not None and self.waits_s is not None:
             logger.info(
                 "URLs left: %d. The earliest waits %.0f s more, longer than CRAWL_MAX_WAIT (%g s): "
@@ -624,6 +638,8 @@ class Completion:
             # Two readings, since another process may move a URL between two parts of one.
             if before is None or before.unfinished or before.added != sizes.added:
                 return Verdict.CHECK_AGAIN
+            if places := await self._elsewhere():
+                return self._wait_for_others(places)
             self.never_began = sizes.added == 0
             return self._end("finished")
         earliest_s = min(round_.waits_s, default=0.0)
@@ -631,6 +647,15 @@ class Completion:
             self.waits_s = earliest_s
             return self._end("waiting")
         return Verdict.GO_ON
+
+    def _wait_for_others(self, places: list[str]) -> Verdict:
+        """Give other processes time to bring in what they have on their disks."""
+        if not self._places:
+            self._places_since_s = monotonic()
+        self._places = places
+        if monotonic() - self._places_since_s < self._limits.max_wait_s:
+            return Verdict.GO_ON
+        return self._end("waiting")
 
     def _end(self, reason: str) -> Verdict:
         # Redis may have been given up on, or found to have lost data, during the check.

@@ -23,6 +23,7 @@ from crawler import settings as ours
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.servers.embedded import EmbeddedServers
 from crawler.servers.embedded.servers import Watchdog
+from crawler.servers.health import mongo_health
 from crawler.servers.mongo import explain, start_error
 from crawler.servers.redis import checks, connection
 from crawler.servers.redis.connection import Client
@@ -71,6 +72,8 @@ class Servers:
         self._redis_timeout_s = redis_timeout_s
         self._mongo_timeout_s = mongo_timeout_s
         self._require_persistence = require_persistence
+        # Shared by all who use MongoDB.
+        self.mongo_health = mongo_health()
         self._redis: Client = None
         self._mongo: AsyncMongoClient[dict[str, Any]] | None = None
         self._lock = asyncio.Lock()
@@ -139,7 +142,7 @@ class Servers:
             return self._mongo
 
     @asynccontextmanager
-    async def checked(self, pages_store: str) -> AsyncIterator[Client]:
+    async def checked(self, *, mongo: bool) -> AsyncIterator[Client]:
         """Check that the servers answer and accept writes, and connect to Redis for the block.
 
         Embedded servers are started, and run until release().
@@ -147,7 +150,7 @@ class Servers:
         try:
             redis = await self.redis()
             await checks.check_writes(redis)
-            if pages_store == "mongo":
+            if mongo:
                 await self.mongo()
             yield redis
         finally:
@@ -237,7 +240,7 @@ async def _connect_mongo(uri: str, timeout_s: float) -> AsyncMongoClient[dict[st
         raise start_error(
             error,
             f"MongoDB at {where} {trouble} ({why}). Start it, correct MONGO_URI, or "
-            "write pages to a file instead: -s PAGES_STORE=none -O pages.jsonl",
+            "write pages to a file instead: -s SINKS=none -O pages.jsonl",
         ) from error
     return client
 

@@ -6,15 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crawler.errors import NotStored
 from crawler.servers import mongo
 from crawler.servers.redis import errors
-from crawler.util.per_crawler import shared
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +50,7 @@ class ServerHealth:
         reader: str = "",
         give_up_s: float = 0.0,
     ) -> None:
-        self._server = server
+        self.server = server
         self._explain = explain
         self._remedy = remedy
         self._effect = effect
@@ -79,7 +75,7 @@ class ServerHealth:
             return ""
         waiting = "" if self._effect else f"; {', '.join(self._failing)} wait"
         away_s = monotonic() - self._away_since
-        return f"{self._server} has not answered for {away_s:.0f} s{waiting} {self._why}"
+        return f"{self.server} has not answered for {away_s:.0f} s{waiting} {self._why}"
 
     @property
     def given_up(self) -> bool:
@@ -100,14 +96,14 @@ class ServerHealth:
             self._away_since = monotonic()
             self._advised = {remedy}
             effect = self._effect or f"{caller} wait until it is back"
-            logger.warning("%s is away %s; %s", self._server, self._why, effect)
+            logger.warning("%s is away %s; %s", self.server, self._why, effect)
         elif remedy and remedy not in self._advised:
             # For example, it comes back with another password.
             self._advised.add(remedy)
-            logger.warning("%s is not back %s", self._server, self._why)
+            logger.warning("%s is not back %s", self.server, self._why)
         elif self.given_up:
             away_s = monotonic() - self._away_since
-            raise GaveUp(f"{self._server} was away for {away_s:.0f} s")
+            raise GaveUp(f"{self.server} was away for {away_s:.0f} s")
 
     async def wait(self, seconds: float) -> None:
         """Sleep before the next attempt; less if the server is given up on meanwhile."""
@@ -124,7 +120,7 @@ class ServerHealth:
             self._failing.pop(each, None)
         if self._away_since is not None and not self._failing:
             away_s = monotonic() - self._away_since
-            logger.warning("%s is back after %.1f s", self._server, away_s)
+            logger.warning("%s is back after %.1f s", self.server, away_s)
             self._away_since = None
 
 
@@ -142,8 +138,3 @@ def redis_health(give_up_s: float = 0.0) -> ServerHealth:
 def mongo_health() -> ServerHealth:
     """Make the health of a process's MongoDB."""
     return ServerHealth("MongoDB", lambda error: f"({mongo.explain(error)})", reader=SPILLED_URLS)
-
-
-def shared_mongo_health(crawler: Crawler) -> ServerHealth:
-    """Return the health of MongoDB that all components of a crawl share."""
-    return shared(ServerHealth, crawler, mongo_health)

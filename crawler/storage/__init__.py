@@ -1,11 +1,19 @@
-"""Storage: where pages go. A page's lease is settled only when its page is durable.
+"""Storage: where pages go. A page's lease is settled only when every sink has its page.
 
-    commit  batches of pages, one in flight; retries while the server is away; stats `store/…`
-    mongo/  the sink for MongoDB, its documents and their readers
+    sink      the contract of a sink, and its base class
+    sinks     reads SINKS: names, URLs and class paths of sinks
+    storage   all sinks of a crawl: what each gets, the breaker of each, what is spooled
+    commit    batches of pages, one in flight; writes that are repeated while a server is away
+    spool     pages on disk while a sink is away
+    spill     URLs that the frontier has no room for
+    disk_log  records in files that the processes of a machine share
+    mongo/    the sink for MongoDB, its documents and their readers
 
-A sink takes pages with `put(page)`, which returns a future that is done when the page is durable.
-It owns its batches, retries, breaker and stats; `open` prepares it, `close` writes what waits. The
-pipeline (pipelines/store.py) gives pages to it and pauses fetching while its breaker is open.
-
-Entry points: `mongo.sink.MongoSink`, `mongo.reader.PageReader`. Public: nothing here.
+The pipeline (pipelines/store.py) gives pages to `storage.Storage`. Folders: SPOOL_DIR/<crawl>,
+CRAWL_DIR/spill/<crawl>. Entry points: `storage.Storage`, `sinks.named_sinks`,
+`mongo.reader.PageReader`. Public: `Sink`, for sinks of your own.
 """
+
+from crawler.storage.sink import Place, Results, Sink, SinkContext, SinkReport
+
+__all__ = ["Place", "Results", "Sink", "SinkContext", "SinkReport"]

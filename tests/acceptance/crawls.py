@@ -86,7 +86,7 @@ class Crawls:
             "MONGO_DATABASE": self.mongo_database,
         }
         if self.mongo_uri is None:
-            values["PAGES_STORE"] = "none"
+            values["SINKS"] = "none"
         else:
             values["MONGO_URI"] = self.mongo_uri
         if web is not None:

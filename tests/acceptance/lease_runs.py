@@ -116,7 +116,7 @@ async def _main(redis_url: str, names: list[str]) -> None:
         {
             "ADDONS": {ADDON: 0},
             "REDIS_URL": redis_url,
-            "PAGES_STORE": "none",
+            "SINKS": "none",
             # Port 1 takes no connections.
             "DNS_OVERRIDES": {".test": address, ".refused": "127.0.0.1:1"},
             "ALLOW_NETWORKS": ["127.0.0.0/8"],

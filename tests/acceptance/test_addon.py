@@ -36,7 +36,7 @@ SPIDER_MODULES = ["shop.spiders"]
 USER_AGENT = "crawler (+https://example.org)"
 ADDONS = {{"crawler.addon.FrontierAddon": 0}}
 REDIS_URL = {redis_url!r}
-PAGES_STORE = "none"
+SINKS = "none"
 DNS_OVERRIDES = {{".test": {address!r}}}
 ALLOW_NETWORKS = ["127.0.0.0/8"]
 DELAY_MIN = {delay_s}
@@ -688,7 +688,7 @@ def test_a_single_file_spider_needs_no_project(tmp_path: Path, redis_url: str) -
         settings = {
             "ADDONS": json.dumps({"crawler.addon.FrontierAddon": 0}),
             "REDIS_URL": redis_url,
-            "PAGES_STORE": "none",
+            "SINKS": "none",
             "DNS_OVERRIDES": json.dumps({".test": shop.address}),
             "ALLOW_NETWORKS": "127.0.0.0/8",
             "DELAY_MIN": 0,

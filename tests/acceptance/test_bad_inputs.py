@@ -101,7 +101,7 @@ def test_bad_arguments(crawls: Crawls, name: str, value: str, text: str) -> None
         ("CRAWL_IDLE", "sleep"),
         ("NEAR_DISTANCE", "9"),
         ("PROGRESS", "loud"),
-        ("PAGES_STORE", "postgres"),
+        ("SINKS", "postgres"),
         ("DELAY_MIN", "abc"),
         ("DNS_OVERRIDES", "{bad"),
     ],
@@ -138,7 +138,7 @@ def test_a_crawl_dir_below_a_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     # No servers are named, so embedded ones would be started there.
-    settings = ["-s", f"CRAWL_DIR={file / 'crawl'}", "-s", "PAGES_STORE=none", "-s", "PROGRESS=off"]
+    settings = ["-s", f"CRAWL_DIR={file / 'crawl'}", "-s", "SINKS=none", "-s", "PROGRESS=off"]
     run = scrapy("crawl", "web", "-a", "seeds=http://s0.test/", *settings, timeout_s=SECONDS)
     assert_told(run, str(file / "crawl"))
 

@@ -161,7 +161,7 @@ def test_mistakes_are_told_before_anything_starts(tmp_path: Path, redis_url: str
 
 
 def test_a_mistake_that_only_the_crawl_finds_ends_the_fleet(tmp_path: Path, redis_url: str) -> None:
-    settings = [f"REDIS_URL={redis_url}", f"CRAWL_DIR={tmp_path}", "PAGES_STORE=none"]
+    settings = [f"REDIS_URL={redis_url}", f"CRAWL_DIR={tmp_path}", "SINKS=none"]
     given = [word for setting in settings for word in ("-s", setting)]
     old = tmp_path / "fleet" / "web" / "process-1.log"
     old.parent.mkdir(parents=True)

@@ -62,7 +62,7 @@ def test_the_summary_is_a_line_of_json_too(
 def test_a_mistake_is_a_line_of_json_too(tmp_path: Path, setting: str, word: str) -> None:
     nowhere = f"REDIS_URL=unix://{tmp_path}/none.sock"
     command = ["crawl", "web", "-a", "seeds=http://a.test/", "-s", "LOG_JSON=1"]
-    run = scrapy(*command, "-s", nowhere, "-s", setting, "-s", "PAGES_STORE=none")
+    run = scrapy(*command, "-s", nowhere, "-s", setting, "-s", "SINKS=none")
     assert run.code != 0
     lines = lines_of(run.stderr)
     assert lines[-1]["level"] == "ERROR"

@@ -87,7 +87,7 @@ def test_an_embedded_server_that_does_not_come_up_is_away(
     program.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-    settings = ["-s", f"CRAWL_DIR={tmp_path / 'crawl'}", "-s", "PAGES_STORE=none"]
+    settings = ["-s", f"CRAWL_DIR={tmp_path / 'crawl'}", "-s", "SINKS=none"]
     run = scrapy("crawl", "web", "-a", f"seeds={SEED}", *settings)
     assert_away(run, "The embedded redis-server", "ended during its start")
     assert "no memory" in run.stderr
@@ -181,7 +181,7 @@ def test_sigterm_in_a_start_ends_it_with_one_line(
     *, tmp_path: Path, redis_url: str, at: str, settings: str, code: ExitCode, told: str
 ) -> None:
     folder = own_project(tmp_path, settings, at)
-    given = {"REDIS_URL": redis_url, "PAGES_STORE": "none", "CRAWL_IDLE": "wait", "PROGRESS": "off"}
+    given = {"REDIS_URL": redis_url, "SINKS": "none", "CRAWL_IDLE": "wait", "PROGRESS": "off"}
     words = [word for item in given.items() for word in ("-s", f"{item[0]}={item[1]}")]
     run = scrapy("crawl", "own", *words, cwd=folder)
     assert run.code == code, run.stderr
@@ -210,7 +210,7 @@ def test_sigterm_while_a_server_is_silent_ends_the_start(tmp_path: Path, command
 
 def test_an_embedded_server_is_not_left_behind_by_a_start_that_was_stopped(tmp_path: Path) -> None:
     folder = own_project(tmp_path, SETTINGS, "made")
-    words = ["-s", "CRAWL_DIR=data", "-s", "PAGES_STORE=none", "-s", "PROGRESS=off"]
+    words = ["-s", "CRAWL_DIR=data", "-s", "SINKS=none", "-s", "PROGRESS=off"]
     run = scrapy("crawl", "own", *words, cwd=folder)
     assert run.code == ExitCode.INTERRUPTED, run.stderr
     assert (folder / "data" / "redis.log").exists()

@@ -19,4 +19,6 @@ def project_crawler(**settings: Any) -> Crawler:
         "TWISTED_REACTOR_ENABLED": False,
         **settings,
     }
-    return get_crawler(settings_dict=values)
+    crawler = get_crawler(settings_dict=values)
+    crawler.spider = crawler.spidercls(name="web")
+    return crawler

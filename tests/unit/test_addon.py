@@ -55,8 +55,8 @@ def test_what_a_project_does_without_does_not_come_back_by_another_name() -> Non
     ("project", "store"),
     [
         ({}, "none"),
-        ({"MONGO_URI": "mongodb://localhost/"}, "mongo"),
-        ({"PAGES_STORE": "mongo"}, "mongo"),
+        ({"MONGO_URI": "mongodb://localhost/"}, "none"),
+        ({"SINKS": "mongo"}, "mongo"),
         ({"ITEM_PIPELINES": {"crawler.pipelines.store.Store": 900}}, "mongo"),
         ({"ITEM_PIPELINES": {Store: 900}}, "mongo"),
     ],
@@ -67,7 +67,7 @@ def test_a_project_that_stores_no_pages_here_needs_no_mongodb(
     monkeypatch.setattr("crawler.settings.MONGO_URI", None)
     settings = Settings(project)
     FrontierAddon().update_settings(settings)
-    assert settings["PAGES_STORE"] == store
+    assert settings["SINKS"] == store
 
 
 def handlers(project: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from crawler.monitoring.console.view import RunFigures
 from crawler.scheduling.lease_pool import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.servers.redis.connection import masked
 from crawler.servers.redis.settings import redis_url
+from crawler.storage.sinks import MONGO, named_sinks, uses_mongo
 from crawler.util.format import by_reason, duration, plural, rate, share, size
 from crawler.util.secrets import without_secrets
 
@@ -255,11 +256,16 @@ def frontier_at(settings: BaseSettings, crawl: str) -> str:
 
 def pages_at(settings: BaseSettings) -> str:
     """Return where the pages are."""
-    if settings["PAGES_STORE"] == "none":
-        return "no store (PAGES_STORE=none): feeds and your own pipelines have them"
-    where = settings["MONGO_URI"]
-    return f"database {settings['MONGO_DATABASE']!r} of " + (
-        masked(where) if where else f"the embedded MongoDB in {settings['CRAWL_DIR']}"
+    sinks = named_sinks(settings)
+    if not sinks:
+        return "no sink (SINKS=none): feeds and your own pipelines have them"
+    mongo = settings["MONGO_URI"]
+    database = f"database {settings['MONGO_DATABASE']!r} of " + (
+        masked(mongo) if mongo else f"the embedded MongoDB in {settings['CRAWL_DIR']}"
+    )
+    return ", ".join(
+        database if sink.name == MONGO else without_secrets(f"{sink.name} {sink.target}").strip()
+        for sink in sinks
     )
 
 
@@ -275,7 +281,7 @@ def next_commands(
 ) -> Commands:
     """Return what to type next; `argv` is how this process was started, without the word crawl."""
     look = ""
-    if page_url is not None and settings["PAGES_STORE"] != "none":
+    if page_url is not None and uses_mongo(settings):
         look = f"{program} pages get {shlex.quote(page_url)}{_flags(_page_options(settings))}"
     name = "" if crawl == _DEFAULT_CRAWL else f" --crawl {shlex.quote(crawl)}"
     options = _server_options(settings, "REDIS_URL")

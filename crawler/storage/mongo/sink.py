@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from threading import local
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Self
 
 import bson
 import zstandard
@@ -23,13 +25,17 @@ from pymongo.errors import BulkWriteError, OperationFailure, PyMongoError
 from pymongo.errors import ConfigurationError as MongoConfigurationError
 from pymongo.operations import DeleteOne
 
+from crawler import config
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.items import NOT_MODIFIED, Page
-from crawler.servers.mongo import DUPLICATE_KEY, code_may_pass, explain, start_error
-from crawler.storage.commit import GroupCommit
+from crawler.servers.mongo import DUPLICATE_KEY, code_may_pass, explain, may_pass, start_error
+from crawler.servers.redis.connection import masked
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.schema import CONTENT, METADATA
+from crawler.storage.sink import Sink, SinkContext, SinkReport
 from crawler.urls import fingerprint, host_of, registered_domain
+from crawler.util.format import size
+from crawler.util.secrets import without_secrets
 from crawler.util.tasks import end
 
 if TYPE_CHECKING:
@@ -37,40 +43,74 @@ if TYPE_CHECKING:
     from pymongo.asynchronous.collection import AsyncCollection
     from pymongo.asynchronous.database import AsyncDatabase
 
-    from crawler.storage.commit import RetryingWriter, StoreStats
+    from crawler.servers.health import ServerHealth
 
 logger = logging.getLogger(__name__)
 
-# Larger pages are made into documents in a thread; this many bytes take about 0.5 ms.
-_INLINE_BYTES = 150_000
+_VERSION_MIN = (5, 0)
+# Used share of the server's disk above which people are warned.
+_DISK_SHARE = 0.9
 
 # Position in the batch → why the page was not written.
 Faults = dict[int, OperationFailure]
 
 
-class MongoSink:
-    """Sink that keeps pages in the collections `pages_metadata` and `pages_content`.
-
-    A page is durable when the future of `put` is done. `commit` are the options of GroupCommit.
-    """
+class MongoSink(Sink):
+    """Sink that keeps pages in the collections `pages_metadata` and `pages_content`."""
 
     def __init__(
-        self, codec: str, writer: RetryingWriter, stats: StoreStats, **commit: Any
+        self,
+        connect: Callable[[], Awaitable[AsyncMongoClient[dict[str, Any]]]],
+        database: str,
+        *,
+        crawl: str,
+        codec: str,
+        concern: dict[str, Any],
+        timeout_s: float,
+        where: str = "",
+        health: ServerHealth | None = None,
     ) -> None:
+        """`where` describes the server to people."""
+        self._connect = connect
+        self._database = database
+        self._crawl = crawl
         self._codec = codec
-        self._compress = compressor(codec)
-        self._stats = stats
-        self._commit = GroupCommit(self._write, writer, stats, **commit)
+        self._concern = concern
+        self._timeout_s = timeout_s
+        self._where = where
+        self._health = health
+        # A compressor serves one thread at a time.
+        self._threads = local()
         self._content: AsyncCollection[dict[str, Any]]
         self._metadata: AsyncCollection[dict[str, Any]]
         # Makes indexes that an older database lacks, while the crawl runs.
         self._indexing: asyncio.Task[None] | None = None
 
-    async def open(
-        self, client: AsyncMongoClient[dict[str, Any]], name: str, concern: dict[str, Any]
-    ) -> None:
-        """Prepare a database; ServerAway or ConfigurationError if it cannot be written to."""
-        database = client[name]
+    @classmethod
+    def from_context(cls, context: SinkContext) -> Self:
+        if context.target:
+            raise ConfigurationError(
+                f"SINKS has mongo:{without_secrets(context.target)}; use mongo alone, and give "
+                "the address as MONGO_URI and the database as MONGO_DATABASE."
+            )
+        settings, servers = context.settings, context.servers
+        uri = config.value(settings, "MONGO_URI")
+        concern = config.value(settings, "STORE_WRITE_CONCERN")
+        write_concern(concern)
+        return cls(
+            *(servers.mongo, config.value(settings, "MONGO_DATABASE")),
+            crawl=context.crawl,
+            codec=config.value(settings, "PAGES_CODEC"),
+            concern=concern,
+            timeout_s=config.value(settings, "MONGO_TIMEOUT"),
+            where=masked(uri) if uri else "embedded",
+            health=servers.mongo_health,
+        )
+
+    async def open(self) -> None:
+        """Prepare the database; ServerAway or ConfigurationError if it cannot be written to."""
+        client = await self._connect()
+        database = client[self._database]
         try:
             await schema.check_writable(database)
             if await schema.prepare(database):
@@ -79,36 +119,58 @@ class MongoSink:
             raise start_error(
                 error,
                 f"MongoDB cannot be written to: {explain(error)}. To write pages to a file "
-                "instead: -s PAGES_STORE=none -O pages.jsonl",
+                "instead: -s SINKS=none -O pages.jsonl",
             ) from error
-        last = first = write_concern({**concern, **database.write_concern.document})
+        last = first = write_concern({**self._concern, **database.write_concern.document})
         if not await client.is_mongos:
             # On one server both collections share a journal: the last write makes both durable.
             first = WriteConcern(**{**last.document, "j": False})
         self._content = database.get_collection(CONTENT, write_concern=first)
         self._metadata = database.get_collection(METADATA, write_concern=last)
-        self._stats.opened()
 
     async def close(self) -> None:
-        """Write everything that waits."""
         if self._indexing is not None:
             await end(self._indexing)
-        await self._commit.drain()
 
-    def put(self, page: Page) -> asyncio.Future[None]:
-        """Write a page soon; the future is done when it is durable."""
-        if len(page.body) + len(page.text) > _INLINE_BYTES:
-            return asyncio.ensure_future(self._put_large(page))
-        return self._commit.put(documents_of(page, self._codec, self._compress))
+    def prepare(self, page: Page) -> Documents:
+        compress: Compress | None = getattr(self._threads, "compress", None)
+        if compress is None:
+            compress = self._threads.compress = compressor(self._codec)
+        return documents_of(page, self._codec, compress)
 
-    async def _put_large(self, page: Page) -> None:
-        def make() -> Documents:
-            # A compressor serves one thread at a time.
-            return documents_of(page, self._codec, compressor(self._codec))
+    def is_away(self, error: Exception) -> bool:
+        return isinstance(error, PyMongoError) and may_pass(error)
 
-        await self._commit.put(await asyncio.to_thread(make))
+    def health(self) -> ServerHealth | None:
+        return self._health
 
-    async def _write(self, batch: Sequence[Documents]) -> Faults:
+    @property
+    def timeout_s(self) -> float:
+        return self._timeout_s
+
+    async def check(self) -> SinkReport:
+        try:
+            client = await self._connect()
+            version = str((await client.server_info())["version"])
+            started_s = perf_counter()
+            stats = await client[self._database].command("dbStats")
+            spent_ms = (perf_counter() - started_s) * 1000
+        except PyMongoError as error:
+            raise start_error(error, explain(error)) from error
+        text = (
+            f"MongoDB {version} at {self._where}, database {self._database!r}, {spent_ms:.1f} ms "
+            "per round trip"
+        )
+        if tuple(int(part) for part in version.split(".")[:2]) < _VERSION_MIN:
+            raise ConfigurationError(f"{text}. Update it to 5.0 or later.")
+        used, total = stats.get("fsUsedSize", 0), stats.get("fsTotalSize", 0)
+        warnings = {}
+        if total and used / total > _DISK_SHARE:
+            problem = f"its disk has {size(int(used))} of {size(int(total))} used"
+            warnings[problem] = "Give it a larger disk before it is full: fetching stops then."
+        return SinkReport(text, warnings)
+
+    async def write(self, batch: Sequence[Documents]) -> Faults:
         """Write a batch; raises errors that may pass (servers/mongo.py)."""
         with_content = [i for i, each in enumerate(batch) if each.content is not None]
         faults, _ = await _upsert(

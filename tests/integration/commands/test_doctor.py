@@ -47,7 +47,7 @@ async def test_good_servers_pass(
     )
     wrong = [f for f in found.values() if f.level != OK and f.subject != "Redis memory"]
     assert not wrong
-    assert {"settings", "user agent", "file limit", "Redis keeps", "MongoDB", "DNS"} <= set(found)
+    assert {"settings", "user agent", "file limit", "Redis keeps", "mongo", "DNS"} <= set(found)
     assert "192.0.2.1 for host.test" in found["DNS"].text
 
 
@@ -58,19 +58,19 @@ async def test_a_redis_that_forgets_is_a_failure(
         client.config_set("appendonly", "no")
         try:
             found = await examine(
-                tmp_path, REDIS_URL=redis_url, PAGES_STORE="none", DNS_SERVERS=[dns.address]
+                tmp_path, REDIS_URL=redis_url, SINKS="none", DNS_SERVERS=[dns.address]
             )
         finally:
             client.config_set("appendonly", "yes")
     assert found["Redis keeps"].level == FAILURE
-    assert found["MongoDB"].text == "not used (PAGES_STORE=none)"
+    assert "(SINKS)" in found["sinks"].text
 
 
 async def test_the_nodes_of_a_cluster_are_all_asked(
     tmp_path: Path, redis_cluster_url: str, dns: DnsServer
 ) -> None:
     found = await examine(
-        tmp_path, REDIS_URL=redis_cluster_url, PAGES_STORE="none", DNS_SERVERS=[dns.address]
+        tmp_path, REDIS_URL=redis_cluster_url, SINKS="none", DNS_SERVERS=[dns.address]
     )
     assert "cluster of 3" in found["Redis"].text
 
@@ -80,9 +80,7 @@ async def test_a_dns_that_does_not_answer_is_a_failure(
     tmp_path: Path, redis_url: str, dns: DnsServer, mood: str, level: str
 ) -> None:
     dns.mood = mood
-    found = await examine(
-        tmp_path, REDIS_URL=redis_url, PAGES_STORE="none", DNS_SERVERS=[dns.address]
-    )
+    found = await examine(tmp_path, REDIS_URL=redis_url, SINKS="none", DNS_SERVERS=[dns.address])
     assert found["DNS"].level == level
 
 
@@ -90,9 +88,7 @@ async def test_a_name_without_an_address_is_a_warning(
     tmp_path: Path, redis_url: str, dns: DnsServer
 ) -> None:
     dns.forget("host.test")
-    found = await examine(
-        tmp_path, REDIS_URL=redis_url, PAGES_STORE="none", DNS_SERVERS=[dns.address]
-    )
+    found = await examine(tmp_path, REDIS_URL=redis_url, SINKS="none", DNS_SERVERS=[dns.address])
     assert found["DNS"].level == WARNING
     assert "--name" in found["DNS"].advice
 
@@ -111,7 +107,7 @@ def test_the_command_says_all_that_is_wrong_and_exits_with_1(tmp_path: Path) -> 
     assert "Traceback" not in run.stderr
     assert "secret" not in run.stdout + run.stderr
     failed = [line for line in map(json.loads, run.stdout.splitlines()) if line["level"] == FAILURE]
-    assert [line["subject"] for line in failed] == ["settings", "Redis", "MongoDB", "DNS"]
+    assert [line["subject"] for line in failed] == ["settings", "Redis", "mongo", "DNS"]
     assert not (tmp_path / "none").exists()
 
 

@@ -118,7 +118,7 @@ async def test_what_waits_is_written_together(crawler: Crawler, database: Databa
     assert await database["pages_metadata"].count_documents({}) == 450
     assert await database["pages_content"].count_documents({}) == 450
     # The first flush takes all that came in the same turn of the loop, 200 at a time.
-    assert crawler.stats.get_value("store/batches") == 3
+    assert crawler.stats.get_value("sink/batches/mongo") == 3
     assert crawler.stats.get_value("store/pages") == 450
 
 
@@ -226,7 +226,7 @@ def test_pages_may_be_stored_elsewhere_and_must_not_go_nowhere_unsaid(
     settings: dict[str, Any], is_warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(NotConfigured):
-        Store.from_crawler(project_crawler(PAGES_STORE="none", **settings))
+        Store.from_crawler(project_crawler(SINKS="none", **settings))
     assert ("pages go nowhere" in caplog.text) == is_warned
     assert not is_warned or "-O pages.jsonl" in caplog.text
 
@@ -234,7 +234,6 @@ def test_pages_may_be_stored_elsewhere_and_must_not_go_nowhere_unsaid(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("PAGES_STORE", "postgres"),
         ("PAGES_CODEC", "brotli"),
         ("STORE_WRITE_CONCERN", {"w": 0}),
         ("STORE_WRITE_CONCERN", {"wait": 1}),

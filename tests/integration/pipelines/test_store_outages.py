@@ -13,7 +13,7 @@ from crawler.errors import NotStored
 from crawler.items import Page
 from crawler.pipelines.store import Store
 from crawler.servers.connections import Servers
-from crawler.storage.commit import STORE_STATE
+from crawler.storage.storage import STORE_STATE
 from tests.integration.pipelines.test_store import opened, page
 from tests.support.crawlers import project_crawler
 from tests.support.private_mongo import PrivateMongo

@@ -11,7 +11,6 @@ from pymongo import AsyncMongoClient
 from scrapy.crawler import Crawler
 
 from crawler.errors import ConfigurationError, ServerAway
-from crawler.scheduler import spill_of
 from crawler.servers.connections import Servers
 from tests.integration.pipelines.test_store import opened, page
 from tests.support.cluster import free_port
@@ -43,9 +42,6 @@ async def test_wrong_credentials_and_missing_rights_are_told_at_the_start() -> N
         async with crawler_of(f"mongodb://reader:good@{address}/admin") as crawler:
             with pytest.raises(ConfigurationError, match="role readWrite on MONGO_DATABASE"):
                 await opened(crawler)
-            # The scheduler opens before the store.
-            with pytest.raises(ConfigurationError, match="role readWrite on MONGO_DATABASE"):
-                await spill_of("web", Servers.of(crawler), crawler.settings)
 
 
 async def test_a_server_that_takes_no_writes_is_told_at_the_start() -> None:
@@ -74,9 +70,9 @@ async def test_pages_wait_for_a_server_whose_disk_is_full(
             async with asyncio.timeout(60):
                 await asyncio.gather(*(store.process_item(page(number)) for number in range(5)))
             stats = crawler.stats.get_stats()
-            assert stats["store/failed_flushes"] == 3
+            assert stats["sink/failed_writes/mongo"] == 3
             # Two failures opened it, and the third was the probe.
-            assert (stats["store/breaker_open"], stats["store/breaker"]) == (2, "closed")
+            assert (stats["sink/breaker_open/mongo"], stats["store/state"]) == (2, "ok")
             assert await client["test"]["pages_metadata"].count_documents({}) == 5
     told = [record.getMessage() for record in caplog.records if record.name.startswith("crawler")]
     assert "its disk is full: make room there" in told[0]

@@ -21,9 +21,9 @@ from crawler.scheduling.intake import Intake
 from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
 from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.connections import Servers
-from crawler.servers.health import ServerHealth, mongo_health, redis_health
+from crawler.servers.health import mongo_health, redis_health
 from crawler.servers.redis.connection import connect
-from crawler.storage.mongo.spill import Spill
+from crawler.storage.mongo.spill import MongoSpill
 from tests.integration.frontier.fleet import CRAWL, beat, entries, entry
 from tests.support.crawlers import project_crawler
 from tests.support.proxy import Proxy
@@ -144,13 +144,13 @@ async def full(redis_url: str) -> AsyncIterator[Frontier]:
         yield frontier
 
 
-def intake(frontier: Frontier, spill: Spill, health: ServerHealth) -> Intake:
+def intake(frontier: Frontier, spill: MongoSpill) -> Intake:
     async def add(found: Sequence[Entry], mode: str) -> Added:
         return await frontier.add(found, mode=mode)
 
     pushed = StartUrls(frontier._redis, "web:start_urls")
     reader = PushedReader("web:start_urls")
-    return Intake(frontier, pushed, reader, add, spill, health=health, timeout_s=1)
+    return Intake(frontier, pushed, reader, add, spill, timeout_s=1)
 
 
 async def test_an_idle_process_does_not_wait_for_ever_for_urls_that_mongodb_keeps(
@@ -163,21 +163,21 @@ async def test_an_idle_process_does_not_wait_for_ever_for_urls_that_mongodb_keep
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("crawler.scheduling.intake._ASK_AGAIN_S", 0.0)
-    spill = Spill((await servers.mongo())[mongo_db_name]["spilled"], CRAWL)
     health = mongo_health()
-    found = intake(full, spill, health)
+    spill = MongoSpill(servers.mongo, mongo_db_name, CRAWL, health)
+    found = intake(full, spill)
     async with asyncio.timeout(SOON_S):
-        assert await found.take_in() == 0
+        await servers.mongo()
         mongo_proxy.silence(new=True)
         # Nothing was ever refused, so nothing can wait there: this process may end.
         assert await found.take_in() == 0
-        assert "MongoDB is away" in caplog.text
-        assert "URLs kept there wait" in health.trouble
         await full.add(entries(1))
         added = await full.add([low := entry("http://low.test/", 5)])
         assert added.is_refused(0)
         # Now something may.
         assert await found.take_in() == 1
+        assert "MongoDB is away" in caplog.text
+        assert "URLs kept there wait" in health.trouble
         mongo_proxy.speak()
         await found.keep([low], added)
         assert await spill.some(10) == [low]

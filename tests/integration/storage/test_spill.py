@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +17,13 @@ from crawler.discovery.pushed import PushedReader
 from crawler.errors import NotStored
 from crawler.frontier import Added, Entry, Frontier, Tuning
 from crawler.frontier.entry import encode
+from crawler.frontier.on_disk import OnDisk
 from crawler.frontier.start_urls import StartUrls
 from crawler.scheduling.intake import Intake
+from crawler.servers.health import mongo_health
 from crawler.servers.redis.connection import connect
-from crawler.storage.mongo.spill import Spill
+from crawler.storage.mongo.spill import MongoSpill
+from crawler.storage.spill import FileSpill, Spill
 from tests.integration.frontier.fleet import CRAWL, T0, beat, claim, crawl, entries, entry
 from tests.support.crawlers import project_crawler
 from tests.support.private_mongo import PrivateMongo
@@ -53,7 +57,14 @@ async def away() -> AsyncIterator[Any]:
             yield client["pages"]["spilled"]
 
 
-def intake(frontier: Frontier, spill: Spill | None, *, closing: bool = False) -> Intake:
+def mongo_spill(collection: Any, crawl: str = CRAWL) -> MongoSpill:
+    async def connect() -> Any:
+        return collection.database.client
+
+    return MongoSpill(connect, collection.database.name, crawl, mongo_health())
+
+
+def intake(frontier: Frontier, spill: Spill, *, closing: bool = False) -> Intake:
     async def add(found: Sequence[Entry], mode: str) -> Added:
         return await frontier.add(found, mode=mode)
 
@@ -81,7 +92,7 @@ async def fill_and_spill(frontier: Frontier, spill: Spill) -> list[Entry]:
 async def test_what_is_refused_comes_back_when_there_is_room(
     frontier: Frontier, collection: Any
 ) -> None:
-    spill = Spill(collection, CRAWL)
+    spill = mongo_spill(collection)
     low = await fill_and_spill(frontier, spill)
     assert await intake(frontier, spill).take_in() == 0
     assert await collection.count_documents({}) == 4
@@ -97,7 +108,7 @@ async def test_what_is_refused_comes_back_when_there_is_room(
 async def test_a_process_that_dies_between_add_and_delete_loses_and_doubles_nothing(
     frontier: Frontier, collection: Any
 ) -> None:
-    spill = Spill(collection, CRAWL)
+    spill = mongo_spill(collection)
     low = await fill_and_spill(frontier, spill)
     await frontier.add(low, mode="all")
     # It is known by now, so that it is dropped and not added a second time.
@@ -107,7 +118,7 @@ async def test_a_process_that_dies_between_add_and_delete_loses_and_doubles_noth
 
 
 async def test_a_url_is_kept_once_however_often_it_is_spilled_and_by_whom(collection: Any) -> None:
-    mine, others = Spill(collection, CRAWL), Spill(collection, "another crawl")
+    mine, others = mongo_spill(collection), mongo_spill(collection, "another crawl")
     for spill in (mine, mine, others):
         await spill.put(entries(2))
     assert await collection.count_documents({}) == 4
@@ -120,7 +131,7 @@ async def test_a_url_is_kept_once_however_often_it_is_spilled_and_by_whom(collec
 async def test_a_damaged_one_is_told_and_stops_nothing(
     collection: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spill = Spill(collection, CRAWL)
+    spill = mongo_spill(collection)
     await collection.insert_one({"_id": "bad", "crawl": CRAWL, "entry": b"x"})
     await spill.put(entries(1))
     assert await spill.some(10) == entries(1)
@@ -131,13 +142,13 @@ async def test_a_damaged_one_is_told_and_stops_nothing(
 async def test_a_crawl_that_is_deleted_leaves_none_to_one_of_its_name(
     frontier: Frontier, collection: Any, redis_url: str, mongo_uri: str
 ) -> None:
-    await fill_and_spill(frontier, Spill(collection, CRAWL))
-    await Spill(collection, "another crawl").put(entries(2))
+    await fill_and_spill(frontier, mongo_spill(collection))
+    await mongo_spill(collection, "another crawl").put(entries(2))
     await frontier.leave()
     command = Command()
     command.settings = project_crawler(
         REDIS_URL=redis_url,
-        PAGES_STORE="mongo",
+        SINKS="mongo",
         MONGO_URI=mongo_uri,
         MONGO_DATABASE=collection.database.name,
     ).settings
@@ -147,20 +158,93 @@ async def test_a_crawl_that_is_deleted_leaves_none_to_one_of_its_name(
     assert await collection.distinct("crawl") == ["another crawl"]
 
 
-async def test_without_mongodb_they_are_left_out_and_the_log_says_so_once(
-    frontier: Frontier, caplog: pytest.LogCaptureFixture
+# --- files ----------------------------------------------------------------------------------------
+
+
+def file_spill(folder: Path, frontier: Frontier, *, max_bytes: int = 10**9) -> FileSpill:
+    return FileSpill(folder, OnDisk(frontier._redis, CRAWL), max_bytes=max_bytes)
+
+
+async def on_disks(frontier: Frontier) -> list[str]:
+    return list((await OnDisk(frontier._redis, CRAWL).places()).values())
+
+
+async def test_without_mongodb_what_is_refused_waits_in_files(
+    frontier: Frontier, tmp_path: Path
 ) -> None:
-    found = intake(frontier, None)
+    spill = file_spill(tmp_path, frontier)
+    low = await fill_and_spill(frontier, spill)
+    (place,) = await on_disks(frontier)
+    assert str(tmp_path) in place
+    assert await intake(frontier, spill).take_in() == 0
+    for i in range(3):
+        for lease in await claim(frontier, now_ms=T0 + i):
+            await crawl(frontier, lease, now_ms=T0 + i)
+    assert await intake(frontier, spill).take_in() == 4
+    assert [lease.entry for lease in await claim(frontier, now_ms=T0 + 9)] == low
+    assert await intake(frontier, spill).take_in() == 0
+    assert spill._log.oldest() is None
+    assert await on_disks(frontier) == []
+
+
+async def test_urls_of_a_dead_process_are_taken_in_by_another_and_known_elsewhere(
+    frontier: Frontier, tmp_path: Path
+) -> None:
+    dead = file_spill(tmp_path / "here", frontier)
+    await dead.put(entries(2))
+    other_machine = file_spill(tmp_path / "there", frontier)
+    assert [str(tmp_path / "here") in place for place in await other_machine.elsewhere()] == [True]
+    successor = file_spill(tmp_path / "here", frontier)
+    # The first process is alive, and has its files.
+    assert await successor.some(10) == []
+    assert len(await successor.elsewhere()) == 1
+    # Its end: the system gives its locks up.
+    dead._log._log._locks[dead._log.owner].close()
+    assert await successor.elsewhere() == []
+    assert await successor.some(10) == entries(2)
+    await successor.drop(entries(2))
+    assert await other_machine.elsewhere() == []
+
+
+async def test_a_url_is_written_to_files_once(frontier: Frontier, tmp_path: Path) -> None:
+    spill = file_spill(tmp_path, frontier)
+    for _ in range(3):
+        await spill.put(entries(2))
+    assert spill._log.count == 2
+
+
+async def test_of_files_that_are_full_links_are_left_out_and_the_log_says_so_once(
+    frontier: Frontier, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = intake(frontier, file_spill(tmp_path, frontier, max_bytes=10))
     for _ in range(3):
         await found.keep(entries(2), Added("12"))
-    assert caplog.text.count("links of low priority are left out") == 1
-    assert await found.take_in() == 0
+    assert caplog.text.count("left out, and counted as frontier/left_out") == 1
+
+
+async def test_a_crawl_that_is_deleted_leaves_no_files_to_one_of_its_name(
+    frontier: Frontier, tmp_path: Path, redis_url: str
+) -> None:
+    folder = tmp_path / "spill" / CRAWL
+    await fill_and_spill(frontier, file_spill(folder, frontier))
+    await frontier.leave()
+    command = Command()
+    command.settings = project_crawler(
+        REDIS_URL=redis_url, SINKS="none", MONGO_URI=None, CRAWL_DIR=str(tmp_path)
+    ).settings
+    arguments = ["delete", "--yes", "--crawl", CRAWL]
+    await asyncio.to_thread(command.run, arguments, argparse.Namespace(help=False))
+    assert command.exitcode == 0
+    assert not folder.exists()
+
+
+# --- outages --------------------------------------------------------------------------------------
 
 
 async def test_a_crawl_that_spilled_is_not_over_while_mongodb_is_away(
     frontier: Frontier, away: Any
 ) -> None:
-    found = intake(frontier, Spill(away, CRAWL))
+    found = intake(frontier, mongo_spill(away))
     # Nothing was ever refused, so nothing can wait there.
     assert await found.take_in() == 0
     await frontier.add(entries(3))
@@ -174,7 +258,7 @@ async def test_what_is_refused_waits_for_a_mongodb_that_is_away(
     with PrivateMongo() as mongo:
         uri = f"{mongo.uri}/?serverSelectionTimeoutMS=100"
         async with AsyncMongoClient[dict[str, Any]](uri) as client:
-            spill = Spill(client["pages"]["spilled"], CRAWL)
+            spill = mongo_spill(client["pages"]["spilled"])
             mongo.kill()
             keeping = asyncio.create_task(intake(frontier, spill).keep(entries(2), Added("22")))
             for _ in range(3000):
@@ -193,7 +277,7 @@ async def test_a_crawl_that_ends_while_mongodb_is_away_gives_its_pages_back(
     frontier: Frontier, away: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("crawler.storage.commit._GIVE_UP_S", 0.1)
-    found = intake(frontier, Spill(away, CRAWL), closing=True)
+    found = intake(frontier, mongo_spill(away), closing=True)
     # Which costs the page no attempt.
     with pytest.raises(NotStored):
         await found.keep(entries(2), Added("22"))
@@ -204,15 +288,18 @@ async def test_nobody_who_looks_in_the_background_waits_for_a_mongodb_that_hangs
 ) -> None:
     with PrivateMongo() as mongo:
         async with AsyncMongoClient[dict[str, Any]](mongo.uri) as client:
-            spill = Spill(client["pages"]["spilled"], CRAWL)
-            await spill.put(entries(1))
+            spill = mongo_spill(client["pages"]["spilled"])
+            # Something was refused, so that it is looked for.
+            await frontier.add(entries(3))
+            assert (await frontier.add([entry("http://low.test/", 5)])).answers == "2"
+            await spill.put(entries(5)[3:4])
             mongo.freeze()
             found = intake(frontier, spill)
             found.take_in_soon()
             found.take_in_soon()
             await found.close()
-            assert (await frontier.sizes()).waiting == 0
+            assert (await frontier.sizes()).waiting == 3
             mongo.thaw()
             # Known or not, what was cut off is taken in once.
             assert await found.take_in() == 1
-            assert (await frontier.sizes()).waiting == 1
+            assert (await frontier.sizes()).waiting == 4

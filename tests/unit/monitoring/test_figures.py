@@ -44,7 +44,7 @@ def test_scrapys_stats_become_figures_of_the_fleet() -> None:
 def test_no_text_of_the_web_becomes_a_name(parts: dict[str, int]) -> None:
     stats = {f"{row.stat}/{text}": n for row in FIGURES for text, n in parts.items()}
     labels = {name.rpartition("/")[2] for name in count_figures(stats)}
-    assert not {label for label in labels if len(label) > 20}
+    assert not {label for label in labels if len(label) > 40}
     assert len(count_figures(stats)) <= 120
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from crawler.monitoring.process_stats import ProcessStats, RecentRate
-from crawler.storage.commit import STORE_STATE
+from crawler.storage.storage import STORE_STATE
 
 
 def test_rates_are_those_of_the_last_seconds() -> None:

@@ -125,12 +125,12 @@ def test_a_feed_that_is_uploaded_later_is_refused_where_nothing_else_has_the_pag
     crawler = project_crawler(
         FEEDS={uri: {"format": "jsonlines", **options}},
         EXTENSIONS={FEED_EXPORTER: 0},
-        PAGES_STORE="none",
+        SINKS="none",
     )
     with pytest.raises(
         ConfigurationError,
         match=r"The feed ftp://me:\*\*\*@127\.0\.0\.1:9/pages-.* is whole only when .* lose .*"
-        r"-O pages\.jsonl.*PAGES_STORE=mongo",
+        r"-O pages\.jsonl.*SINKS=mongo",
     ):
         Feeds.from_crawler(crawler)
 
@@ -138,9 +138,9 @@ def test_a_feed_that_is_uploaded_later_is_refused_where_nothing_else_has_the_pag
 def test_a_feed_that_is_uploaded_later_is_a_copy_of_what_mongodb_has(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    Feeds.from_crawler(crawler_with_feed("ftp://127.0.0.1:9/pages.jsonl", PAGES_STORE="mongo"))
+    Feeds.from_crawler(crawler_with_feed("ftp://127.0.0.1:9/pages.jsonl", SINKS="mongo"))
     assert "The feed ftp://127.0.0.1:9/pages.jsonl is whole only when" in caplog.text
-    assert "scrapy pages export" in caplog.text
+    assert "Pages are in mongo" in caplog.text
 
 
 def test_a_feed_of_a_kind_that_nobody_knows_is_no_feed_that_is_left_out() -> None:
@@ -219,7 +219,7 @@ def test_a_feed_that_is_compressed_is_refused_too(tmp_path: Path) -> None:
     crawler = project_crawler(
         FEEDS={str(tmp_path / "a.gz"): {"format": "jsonlines", "postprocessing": [gzip]}},
         EXTENSIONS={FEED_EXPORTER: 0},
-        PAGES_STORE="none",
+        SINKS="none",
     )
     with pytest.raises(ConfigurationError, match=r"a\.gz is whole only when .*postprocessing"):
         Feeds.from_crawler(crawler)

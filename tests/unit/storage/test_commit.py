@@ -1,49 +1,36 @@
 """Group commit: what waits is written together, one batch at a time, and each page hears how."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pymongo.errors import OperationFailure
-from scrapy.statscollectors import MemoryStatsCollector
-from scrapy.utils.test import get_crawler
 
-from crawler.errors import NotStored
-from crawler.items import Page
+from crawler.errors import NotStored, SinkAway
 from crawler.servers.health import ServerHealth
-from crawler.storage.commit import Faults, GroupCommit, RetryingWriter, StoreStats
-from crawler.storage.mongo.sink import Documents
+from crawler.storage.commit import GroupCommit, RetryingWriter
+from crawler.storage.sink import Results
 
 # Longer than any test: what is written was not waited for.
 FOR_EVER_S = 3600.0
 
 
-def documents(number: int, size_bytes: int = 1) -> Documents:
-    url = f"http://a.test/{number}"
-    page = Page(url=url, final_url=url, status=200, crawled_at=datetime(2026, 1, 2, tzinfo=UTC))
-    return Documents(page, f"{number:016x}", b"x" * size_bytes, None)
-
-
 class Disk:
-    """Takes batches, one at a time, when it is let; what a page's URL ends with may be refused."""
+    """Takes batches of numbers, one at a time, when it is let; some numbers may be refused."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
         self.errors: dict[int, Exception] = {}
-        self.faults: dict[int, OperationFailure] = {}
+        self.faults: dict[int, Exception] = {}
         self.is_asked = asyncio.Event()
         self.is_free = asyncio.Event()
         self.is_free.set()
         self._is_busy = False
 
-    async def write(self, batch: Sequence[Documents]) -> Faults:
+    async def write(self, numbers: Sequence[int]) -> Results:
         assert not self._is_busy
         self._is_busy = True
-        numbers = [int(each.url_hash, 16) for each in batch]
-        self.batches.append(numbers)
+        self.batches.append(list(numbers))
         self.is_asked.set()
         try:
             await self.is_free.wait()
@@ -60,18 +47,16 @@ async def disk() -> Disk:
     return Disk()
 
 
-def commit_to(disk: Disk, **options: Any) -> GroupCommit:
+def commit_to(disk: Disk, **options: Any) -> GroupCommit[int]:
     values = {"batch_max": 100, "batch_max_bytes": 1000, "linger_s": 0.0, **options}
-    writer = RetryingWriter("pages", lambda: False, ServerHealth("MongoDB", str), timeout_s=60)
-    stats = StoreStats(MemoryStatsCollector(get_crawler()))
-    return GroupCommit(disk.write, writer, stats, **values)
+    return GroupCommit(disk.write, **values)
 
 
-def put(commit: GroupCommit, *numbers: int) -> list[asyncio.Future[None]]:
-    return [commit.put(documents(number)) for number in numbers]
+def put(commit: GroupCommit[int], *numbers: int) -> list[asyncio.Future[Any]]:
+    return [commit.put(number, 1) for number in numbers]
 
 
-async def outcomes(futures: list[asyncio.Future[None]]) -> list[BaseException | None]:
+async def outcomes(futures: list[asyncio.Future[Any]]) -> list[BaseException | None]:
     async with asyncio.timeout(30):
         return await asyncio.gather(*futures, return_exceptions=True)
 
@@ -92,7 +77,7 @@ async def test_what_came_while_a_batch_was_written_is_the_next_batch(disk: Disk)
 async def test_a_batch_has_so_many_pages_and_bytes_and_at_least_one_page(disk: Disk) -> None:
     commit = commit_to(disk, batch_max=3, batch_max_bytes=10)
     sizes = [1, 1, 1, 6, 6, 50, 4, 6, 1]
-    futures = [commit.put(documents(number, size)) for number, size in enumerate(sizes)]
+    futures = [commit.put(number, size) for number, size in enumerate(sizes)]
     assert await outcomes(futures) == [None] * len(sizes)
     assert disk.batches == [[0, 1, 2], [3], [4], [5], [6, 7], [8]]
 
@@ -125,12 +110,24 @@ async def test_draining_writes_at_once_what_waits_and_what_comes_after(disk: Dis
     await commit.drain()
 
 
-async def test_a_page_at_fault_fails_alone(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
-    fault = disk.faults[2] = OperationFailure("too large")
-    with caplog.at_level(logging.ERROR):
-        assert await outcomes(put(commit_to(disk), 1, 2, 3)) == [None, fault, None]
-    assert "http://a.test/2" in caplog.text
-    assert "http://a.test/1" not in caplog.text
+async def test_a_page_at_fault_fails_alone(disk: Disk) -> None:
+    fault = disk.faults[2] = ValueError("too large")
+    assert await outcomes(put(commit_to(disk), 1, 2, 3)) == [None, fault, None]
+
+
+async def test_what_waits_and_since_when_is_known(disk: Disk) -> None:
+    commit = commit_to(disk)
+    assert (commit.waiting, commit.oldest_s) == (0, None)
+    disk.is_free.clear()
+    futures = put(commit, 1)
+    await disk.is_asked.wait()
+    first_s = commit.oldest_s
+    futures += put(commit, 2, 3)
+    assert (commit.waiting, commit.oldest_s) == (3, first_s)
+    disk.is_free.set()
+    await outcomes(futures)
+    await commit.drain()
+    assert (commit.waiting, commit.oldest_s) == (0, None)
 
 
 async def test_of_a_batch_that_failed_each_page_is_tried_alone(disk: Disk) -> None:
@@ -139,14 +136,13 @@ async def test_of_a_batch_that_failed_each_page_is_tried_alone(disk: Disk) -> No
     assert disk.batches == [[1, 2, 3], [1], [2], [3]]
 
 
-async def test_what_was_given_up_on_is_not_tried_again(
-    disk: Disk, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("error", [NotStored("It does not answer."), SinkAway("It is away.")])
+async def test_what_a_sink_that_is_away_did_not_take_is_not_tried_alone(
+    disk: Disk, error: Exception
 ) -> None:
-    error = disk.errors[2] = NotStored("MongoDB does not answer.")
-    with caplog.at_level(logging.ERROR):
-        assert await outcomes(put(commit_to(disk), 1, 2, 3)) == [error] * 3
+    disk.errors[2] = error
+    assert await outcomes(put(commit_to(disk), 1, 2, 3)) == [error] * 3
     assert disk.batches == [[1, 2, 3]]
-    assert caplog.text == ""
 
 
 async def test_nobody_waits_for_a_page_that_was_cancelled(disk: Disk) -> None:
@@ -157,3 +153,72 @@ async def test_nobody_waits_for_a_page_that_was_cancelled(disk: Disk) -> None:
     first.cancel()
     disk.is_free.set()
     assert await outcomes([second, *put(commit, 3)]) == [None, None]
+
+
+# --- repeated writes ------------------------------------------------------------------------------
+
+
+class Server:
+    """Fails so many writes before one works."""
+
+    def __init__(self, failures: int, error: Exception | None = None) -> None:
+        self.failures = failures
+        self.error = error or ConnectionError("away")
+        self.states: list[str] = []
+        self.is_closing = False
+        self.health = ServerHealth("The sink x", str)
+        self.writer = RetryingWriter(
+            *("pages", self.health),
+            is_away=lambda error: isinstance(error, OSError),
+            is_closing=lambda: self.is_closing,
+            timeout_s=60,
+            on_change=self.states.append,
+        )
+
+    async def send(self) -> str:
+        if self.failures:
+            self.failures -= 1
+            raise self.error
+        return "written"
+
+
+async def test_a_write_is_repeated_until_it_works() -> None:
+    server = Server(failures=3)
+    async with asyncio.timeout(30):
+        assert await server.writer.write(server.send) == "written"
+    assert server.states[-1] == "closed"
+    assert "open" in server.states
+    assert not server.health.away
+
+
+async def test_an_error_that_does_not_pass_is_raised_at_once() -> None:
+    server = Server(1, ValueError("no BSON"))
+    with pytest.raises(ValueError, match="no BSON"):
+        await server.writer.write(server.send)
+    assert server.states == []
+
+
+async def test_an_impatient_caller_hears_of_a_breaker_that_is_open() -> None:
+    server = Server(failures=100)
+    async with asyncio.timeout(30):
+        with pytest.raises(SinkAway, match="The sink x is away"):
+            await server.writer.write(server.send, is_patient=False)
+        left = server.failures
+        with pytest.raises(SinkAway):
+            await server.writer.write(server.send, is_patient=False)
+    # The second one did not even try: somebody patient has to find out that it is back.
+    assert left == server.failures == 98
+
+
+async def test_a_server_that_is_away_when_the_crawl_ends_is_given_up_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("crawler.storage.commit._GIVE_UP_S", 0.05)
+    server = Server(failures=1000)
+    server.is_closing = True
+    async with asyncio.timeout(30):
+        with pytest.raises(NotStored, match="The sink x does not answer"):
+            await server.writer.write(server.send)
+    assert "pages that are not stored go back to the frontier" in caplog.text
+    with pytest.raises(NotStored, match="given up"):
+        await server.writer.write(server.send)

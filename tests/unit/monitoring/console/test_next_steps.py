@@ -89,8 +89,8 @@ def test_no_secret_is_shown_again() -> None:
 
 
 def test_without_a_store_there_is_no_page_to_look_at() -> None:
-    assert look(PAGES_STORE="none") == ""
-    assert "PAGES_STORE=none" in pages_at(settings(PAGES_STORE="none"))
+    assert look(SINKS="none") == ""
+    assert "SINKS=none" in pages_at(settings(SINKS="none"))
 
 
 def test_the_command_that_was_typed_resumes() -> None:

@@ -1,0 +1,455 @@
+"""Append records to files in a folder that several processes share, and read them back.
+
+    DiskLog    the files; its methods block
+    SharedLog  the same for coroutines, registered in Redis: a crawl is not over while any log of
+               its processes has records, on whichever machine
+
+Each process is an owner with a lock file of its own (`<owner>.lock`, held by flock until it ends)
+and appends to segments (`<owner>-<number>.log`) that only it writes. A record is durable when
+`append` returns. A segment is deleted when all its records are dealt with: until then a crash
+brings all of them back. `adopt` takes over the segments of owners that died.
+
+A record is a header (mark, length, number of things in it, checksum) and a payload. A record that
+was cut off by a crash is the last of its segment, and was never acknowledged.
+
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import struct
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from socket import gethostname
+from threading import RLock
+from typing import TYPE_CHECKING, BinaryIO
+
+from xxhash import xxh3_64_intdigest
+
+from crawler.errors import NotStored, SinkAway
+from crawler.servers.redis.errors import RedisAway
+
+if TYPE_CHECKING:
+    from crawler.frontier.on_disk import OnDisk
+
+logger = logging.getLogger(__name__)
+
+_HEADER = struct.Struct(">4sIIQ")
+_MARK = b"LOG1"
+_SEGMENTS, _LOCKS = "*-*.log", "*.lock"
+# Small enough that little is repeated after a crash, large enough for few files.
+SEGMENT_BYTES = 16_000_000
+
+
+class LogFull(SinkAway):
+    """Error of a log whose folder has as many bytes as it may have, or whose disk is full."""
+
+
+@dataclass(slots=True)
+class Segment:
+    """File of records, and the number of things in them."""
+
+    path: Path
+    count: int = 0
+    size_bytes: int = 0
+
+    @property
+    def owner(self) -> str:
+        return self.path.name.partition("-")[0]
+
+
+class DiskLog:
+    """Log of one process in a folder; it may take over those of dead processes.
+
+    All methods block, and may be called from any thread.
+    """
+
+    def __init__(self, folder: Path, *, max_bytes: int, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.folder = folder
+        self.owner = ""
+        # Identity of the folder: two machines may have folders of one name.
+        self.id = ""
+        self._max_bytes = max_bytes
+        self._segment_bytes = segment_bytes
+        self._state = RLock()
+        # Own segments and those of dead owners, the oldest first. The last may be written to.
+        self._segments: list[Segment] = []
+        self._file: BinaryIO | None = None
+        self._serial = 0
+        # Lock files by owner: this one's, and those of dead owners.
+        self._locks: dict[str, BinaryIO] = {}
+        # Bytes of all segments in the folder, of all processes, when they were last counted.
+        self._folder_bytes = 0
+
+    # --- this owner ------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Make the folder, become an owner, and take over what dead owners left."""
+        with self._state:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.id = _folder_id(self.folder)
+            while not self.owner:
+                owner = uuid.uuid4().hex[:12]
+                if self._lock(owner):
+                    self.owner = owner
+            self.adopt()
+
+    def close(self) -> None:
+        """Give up all locks. Segments that are left can be taken over by others."""
+        with self._state:
+            self._end_segment()
+            for owner in list(self._locks):
+                self._unlock(owner)
+            self._segments.clear()
+            self.owner = ""
+
+    def append(self, payload: bytes, count: int) -> None:
+        """Append a record with so many things in it; raises LogFull if there is no room."""
+        with self._state:
+            record = _record(payload, count)
+            segment = self._writable(len(record))
+            assert self._file is not None
+            at = self._file.tell()
+            try:
+                self._file.write(record)
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                # Half a record would hide those after it.
+                self._file.truncate(at)
+                self._end_segment()
+                raise LogFull(f"{self.folder} cannot be written to ({error.strerror}).") from error
+            segment.count += count
+            segment.size_bytes += len(record)
+            self._folder_bytes += len(record)
+
+    def _writable(self, more_bytes: int) -> Segment:
+        last = self._segments[-1] if self._file is not None else None
+        if last is not None and last.size_bytes + more_bytes <= self._segment_bytes:
+            self._check_room(more_bytes)
+            return last
+        self._end_segment()
+        self._folder_bytes = _size(self.folder)
+        self._check_room(more_bytes)
+        self._serial += 1
+        segment = Segment(self.folder / f"{self.owner}-{self._serial:06}.log")
+        self._file = segment.path.open("xb")
+        _sync_folder(self.folder)
+        self._segments.append(segment)
+        return segment
+
+    def _check_room(self, more_bytes: int) -> None:
+        if self._folder_bytes + more_bytes > self._max_bytes:
+            self._folder_bytes = _size(self.folder)
+            if self._folder_bytes + more_bytes > self._max_bytes:
+                raise LogFull(f"{self.folder} has {self._folder_bytes:,} bytes.")
+
+    def _end_segment(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    @property
+    def count(self) -> int:
+        """Number of things in the segments of this process."""
+        return sum(segment.count for segment in self._segments)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in the segments of this process."""
+        return sum(segment.size_bytes for segment in self._segments)
+
+    def oldest(self) -> Segment | None:
+        """Return the oldest segment, which gets no more records from now on."""
+        with self._state:
+            if not self._segments:
+                return None
+            if len(self._segments) == 1:
+                self._end_segment()
+            return self._segments[0]
+
+    def remove(self, segment: Segment) -> bool:
+        """Delete a segment whose records are dealt with; return whether it was its owner's last."""
+        with self._state:
+            segment.path.unlink(missing_ok=True)
+            self._segments.remove(segment)
+            self._folder_bytes -= segment.size_bytes
+            is_last = not any(each.owner == segment.owner for each in self._segments)
+            if is_last and segment.owner != self.owner:
+                self._unlock(segment.owner)
+            return is_last
+
+    @property
+    def owners(self) -> set[str]:
+        """This owner, and those whose segments it has taken over."""
+        return set(self._locks)
+
+    @property
+    def owners_with_records(self) -> set[str]:
+        """Those of them that have segments."""
+        return {segment.owner for segment in self._segments}
+
+    # --- dead owners -----------------------------------------------------------------------------
+
+    def adopt(self) -> list[str]:
+        """Take over the segments of owners that died; return all owners that died."""
+        with self._state:
+            owners = {path.stem for path in self.folder.glob(_LOCKS)}
+            owners |= {Segment(path).owner for path in self.folder.glob(_SEGMENTS)}
+            dead = [owner for owner in owners - self._locks.keys() if self._lock(owner)]
+            found: list[Segment] = []
+            for owner in dead:
+                segments = [_scanned(path) for path in self.folder.glob(f"{owner}-*.log")]
+                if segments:
+                    found += segments
+                else:
+                    self._unlock(owner)
+            found.sort(key=lambda segment: (segment.path.stat().st_mtime, segment.path.name))
+            # In place: the last one may be written to.
+            self._segments[:0] = found
+            return dead
+
+    def has(self, owner: str) -> bool:
+        """Return whether there is anything of an owner in the folder."""
+        return (self.folder / f"{owner}.lock").exists() or any(self.folder.glob(f"{owner}-*.log"))
+
+    def _lock(self, owner: str) -> bool:
+        path = self.folder / f"{owner}.lock"
+        file = path.open("ab")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return False
+        self._locks[owner] = file
+        return True
+
+    def _unlock(self, owner: str) -> None:
+        file = self._locks.pop(owner)
+        if not any(self.folder.glob(f"{owner}-*.log")):
+            (self.folder / f"{owner}.lock").unlink(missing_ok=True)
+        file.close()
+
+
+# Between two attempts to register while Redis is away.
+_REGISTER_AGAIN_S = 1.0
+
+
+class SharedLog:
+    """Log of one process, which the fleet knows of while there are records in it.
+
+    `kind` tells logs of different use apart. Without a registry no other process knows of it.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        folder: Path,
+        *,
+        max_bytes: int,
+        segment_bytes: int = SEGMENT_BYTES,
+        is_closing: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._kind = kind
+        self._log = DiskLog(folder, max_bytes=max_bytes, segment_bytes=segment_bytes)
+        self._is_closing = is_closing
+        self._registry: OnDisk | None = None
+        self._is_registered = False
+
+    async def open(self, registry: OnDisk | None) -> None:
+        """Take over the logs of dead processes; OSError if the folder cannot be used."""
+        self._registry = registry
+        await asyncio.to_thread(self._log.open)
+
+    async def close(self) -> None:
+        """Leave what is there to other processes."""
+        owner, is_empty = self._log.owner, not self._log.count
+        await asyncio.to_thread(self._log.close)
+        if is_empty and self._is_registered:
+            await self._unregister(owner)
+
+    @property
+    def folder(self) -> Path:
+        return self._log.folder
+
+    @property
+    def owner(self) -> str:
+        return self._log.owner
+
+    @property
+    def count(self) -> int:
+        """Number of things in the log."""
+        return self._log.count
+
+    @property
+    def size_bytes(self) -> int:
+        return self._log.size_bytes
+
+    async def append(self, payload: bytes, count: int) -> None:
+        """Append a record with so many things in it; LogFull if there is no room.
+
+        NotStored if the crawl ends before Redis knows of the log.
+        """
+        while self._registry is not None and not self._is_registered:
+            try:
+                await self._registry.register(self._name(self.owner), self._place)
+            except RedisAway as error:
+                if self._is_closing():
+                    raise NotStored("Redis does not answer.") from error
+                await asyncio.sleep(_REGISTER_AGAIN_S)
+            else:
+                self._is_registered = True
+        await asyncio.to_thread(self._log.append, payload, count)
+
+    def oldest(self) -> Segment | None:
+        """Return the oldest segment, which gets no more records from now on."""
+        return self._log.oldest()
+
+    async def read(self, segment: Segment) -> list[bytes]:
+        """Return the payloads of a segment."""
+        return await asyncio.to_thread(list, records(segment))
+
+    async def remove(self, segment: Segment) -> None:
+        """Delete a segment whose records are dealt with."""
+        if await asyncio.to_thread(self._log.remove, segment):
+            await self._unregister(segment.owner)
+
+    async def elsewhere(self) -> list[str]:
+        """Return where other processes have such logs; RedisAway if Redis does not answer.
+
+        Takes over the logs of processes on this machine that died since.
+        """
+        await asyncio.to_thread(self._log.adopt)
+        if self._registry is None:
+            return []
+        for owner in self._log.owners_with_records:
+            # Redis may have lost it.
+            await self._registry.register(self._name(owner), self._place)
+        places = []
+        for name, place in (await self._registry.places()).items():
+            kind, _, owner = name.partition(":")
+            if kind != self._kind or owner in self._log.owners:
+                continue
+            if place == self._place and not self._log.has(owner):
+                # It died before its first record, or could not tell Redis of its end.
+                await self._registry.remove(name)
+            else:
+                places.append(place)
+        return places
+
+    async def _unregister(self, owner: str) -> None:
+        if owner == self.owner:
+            self._is_registered = False
+        if self._registry is None:
+            return
+        try:
+            await self._registry.remove(self._name(owner))
+        except RedisAway as error:
+            # `elsewhere` finds out that nothing is there.
+            logger.debug("The log of %s stays registered: %s", owner, error)
+
+    def _name(self, owner: str) -> str:
+        return f"{self._kind}:{owner}"
+
+    @property
+    def _place(self) -> str:
+        """The folder, for people on other machines."""
+        return f"{gethostname()}:{self.folder.absolute()} ({self._log.id})"
+
+
+def records(segment: Segment) -> Iterator[bytes]:
+    """Yield the payloads of a segment.
+
+    What a crash cut off is left out. Damage by the disk is logged, and the file is copied.
+    """
+    left = segment.path.stat().st_size
+    with segment.path.open("rb") as file:
+        while header := file.read(_HEADER.size):
+            left -= len(header)
+            if len(header) < _HEADER.size:
+                return
+            mark, length, _, checksum = _HEADER.unpack(header)
+            if mark != _MARK:
+                _report_damage(segment, left)
+                return
+            if length > left:
+                return
+            payload = file.read(length)
+            left -= length
+            if xxh3_64_intdigest(payload) == checksum:
+                yield payload
+            elif left:
+                _report_damage(segment, length)
+
+
+def append_record(path: Path, payload: bytes, count: int) -> None:
+    """Append a record to a file that is no segment."""
+    with path.open("ab") as file:
+        file.write(_record(payload, count))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _record(payload: bytes, count: int) -> bytes:
+    return _HEADER.pack(_MARK, len(payload), count, xxh3_64_intdigest(payload)) + payload
+
+
+def _report_damage(segment: Segment, size_bytes: int) -> None:
+    kept = segment.path.with_suffix(".damaged")
+    kept.write_bytes(segment.path.read_bytes())
+    logger.error(
+        "%s is damaged: %d bytes cannot be read, and what was in them is lost. A copy is %s",
+        *(segment.path, size_bytes, kept.name),
+    )
+
+
+def _folder_id(folder: Path) -> str:
+    """Return the identity of a folder, which its first user writes."""
+    path, made = folder / "id", uuid.uuid4().hex[:12]
+    try:
+        with path.open("x", encoding="ascii") as file:
+            file.write(made)
+    except FileExistsError:
+        # Empty for a moment, or for ever if its writer died just then.
+        return path.read_text(encoding="ascii") or "unknown"
+    return made
+
+
+def _scanned(path: Path) -> Segment:
+    """Make the segment of a file, by its headers only."""
+    segment = Segment(path, size_bytes=path.stat().st_size)
+    with path.open("rb") as file:
+        while len(header := file.read(_HEADER.size)) == _HEADER.size:
+            mark, length, count, _ = _HEADER.unpack(header)
+            if mark != _MARK or file.tell() + length > segment.size_bytes:
+                break
+            segment.count += count
+            file.seek(length, os.SEEK_CUR)
+    return segment
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path in folder.glob(_SEGMENTS):
+        # Another process may delete it meanwhile.
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:
+            continue
+    return total
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names of new files durable."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,116 @@
+"""Contract of a sink: a place where pages go, and that says when they are durable.
+
+A sink of your own is a class with three methods, named in SINKS by its path:
+
+    class Files(Sink):
+        async def open(self) -> None: ...
+        async def write(self, pages: Sequence[Page]) -> None: ...
+        async def close(self) -> None: ...
+
+`write` gets pages in batches, one batch at a time, and returns when all of them are durable. Then
+the leases of these pages are settled. Batches, repeated writes, the breaker, counters and the spool
+are around every sink (storage/storage.py), not in it.
+
+A process may die between `write` and the settlement of a lease. The page is then fetched and
+written again, so a sink replaces what it has with the same `crawl` and `url_hash`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from crawler.errors import SinkAway
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from crawler.items import Page
+    from crawler.servers.connections import Servers
+    from crawler.servers.health import ServerHealth
+
+# Where a page lies in a sink of bodies, for example its file, offset and length.
+Place = Mapping[str, str | int]
+# Position in a batch → why that page was refused, or where it lies. All others are stored.
+Results = Mapping[int, Exception | Place]
+
+
+@dataclass(frozen=True, slots=True)
+class SinkContext:
+    """Crawl of a sink, as far as the sink needs it."""
+
+    crawl: str
+    # What follows the sink's name in SINKS, or its whole URL.
+    target: str
+    settings: BaseSettings
+    # Connections that all components of the crawl share.
+    servers: Servers
+
+
+@dataclass(frozen=True, slots=True)
+class SinkReport:
+    """Answer of a sink to `scrapy doctor`: one line, and what should be changed."""
+
+    text: str
+    # Problem → what to do about it.
+    warnings: Mapping[str, str]
+
+
+class Sink(ABC):
+    """Place where pages go. Subclasses have the three abstract methods, and may have the others."""
+
+    # Whether pages are written here first, and the sinks of records get the place of each.
+    keeps_bodies: ClassVar[bool] = False
+
+    def __init__(self, target: str = "") -> None:
+        self.target = target
+
+    @classmethod
+    def from_context(cls, context: SinkContext) -> Self:
+        """Make the sink of a crawl. By default the constructor only gets the target."""
+        return cls(context.target)
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Prepare for writes; CrawlerError if that is impossible, with what to do about it."""
+
+    @abstractmethod
+    async def write(self, batch: Sequence[Any]) -> Results | None:
+        """Write a batch; return when it is durable, with the pages that are refused and places.
+
+        An error for which `is_away` is true lets the whole batch be written again later. After any
+        other, each page of the batch is tried alone.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close connections and files. All batches are written."""
+
+    def prepare(self, page: Page) -> Any:
+        """Return what `write` gets of a page: by default the page itself.
+
+        It runs in the event loop, or in a thread for large pages, and raises for a page that can
+        never be written. The result has `size_bytes`, by which batches are bounded.
+        """
+        return page
+
+    def is_away(self, error: Exception) -> bool:
+        """Return whether an error of `write` passes by itself: by default those of connections."""
+        return isinstance(error, (OSError, SinkAway))
+
+    def health(self) -> ServerHealth | None:
+        """Return the health of a server that others use, too; None: the sink has its own."""
+        return None
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds after which a write counts as failed."""
+        return 60.0
+
+    async def check(self) -> SinkReport:
+        """Describe the sink for `scrapy doctor`; raise CrawlerError if it cannot be used."""
+        await self.open()
+        await self.close()
+        return SinkReport("it opens", {})

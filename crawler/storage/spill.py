@@ -1,0 +1,147 @@
+"""Keep URLs that the frontier has no room for, and give them back later.
+
+A URL is written before the lease of its page is settled, and removed after the frontier has it: it
+is always in one of the two. In MongoDB the whole fleet shares them (mongo/spill.py). Without it
+each process has files, and the crawl is not over while one of them has URLs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgpack
+
+from crawler.frontier.entry import DamagedEntry, Entry, decode, encode
+from crawler.frontier.outbox import SeenCache
+from crawler.servers.health import ServerHealth
+from crawler.storage.disk_log import Segment, SharedLog
+
+if TYPE_CHECKING:
+    from crawler.frontier.on_disk import OnDisk
+
+logger = logging.getLogger(__name__)
+
+# All URLs of a segment are in memory while it is taken in: about 10,000.
+_SEGMENT_BYTES = 1_000_000
+# URLs that are in the files already: the same low link is on most pages of a site.
+_KNOWN = 200_000
+
+
+class Spill(Protocol):
+    """Place for URLs that the frontier refuses."""
+
+    # Of the server that keeps them.
+    health: ServerHealth
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        """Keep URLs; a URL that is kept already need not be kept twice. LogFull: no room."""
+
+    async def some(self, limit: int) -> list[Entry]:
+        """Read some URLs, about as many as `limit`; they stay until dropped."""
+
+    async def drop(self, entries: Sequence[Entry]) -> None:
+        """Delete URLs that the frontier has now."""
+
+    async def elsewhere(self) -> list[str]:
+        """Return where URLs wait that this process cannot read."""
+
+    def is_away(self, error: Exception) -> bool:
+        """Return whether an error passes by itself."""
+
+    async def clear(self) -> None:
+        """Delete all URLs of a crawl that is deleted itself."""
+
+    async def close(self) -> None:
+        """Close files. URLs that are left stay there."""
+
+
+class FileSpill:
+    """URLs of one crawl in files of this machine."""
+
+    def __init__(
+        self,
+        folder: Path,
+        registry: OnDisk | None,
+        *,
+        max_bytes: int,
+        is_closing: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Files are made at the first use."""
+        self.health = ServerHealth(f"The folder {folder}", str)
+        self._log = SharedLog(
+            *("spill", folder),
+            max_bytes=max_bytes,
+            segment_bytes=_SEGMENT_BYTES,
+            is_closing=is_closing,
+        )
+        self._registry = registry
+        self._is_open = False
+        self._opening = asyncio.Lock()
+        self._known = SeenCache(_KNOWN)
+        # Segment that is being read, and the URLs of it that the frontier does not have yet.
+        self._segment: Segment | None = None
+        self._left: dict[int, Entry] = {}
+
+    async def put(self, entries: Sequence[Entry]) -> None:
+        new = {entry.id: entry for entry in entries if entry.id not in self._known}
+        if new:
+            await self._open()
+            payload = msgpack.packb([encode(entry) for entry in new.values()])
+            await self._log.append(payload, len(new))
+            self._known.update(list(new))
+
+    async def some(self, limit: int) -> list[Entry]:
+        await self._open()
+        if not self._left:
+            await self._next_segment()
+        return list(self._left.values())[:limit]
+
+    async def drop(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            self._left.pop(entry.id, None)
+        if not self._left and self._segment is not None:
+            segment, self._segment = self._segment, None
+            await self._log.remove(segment)
+
+    async def elsewhere(self) -> list[str]:
+        await self._open()
+        return await self._log.elsewhere()
+
+    def is_away(self, error: Exception) -> bool:
+        return isinstance(error, OSError)
+
+    async def clear(self) -> None:
+        await asyncio.to_thread(shutil.rmtree, self._log.folder, ignore_errors=True)
+
+    async def close(self) -> None:
+        if self._is_open:
+            await self._log.close()
+
+    async def _open(self) -> None:
+        async with self._opening:
+            if not self._is_open:
+                await self._log.open(self._registry)
+                self._is_open = True
+
+    async def _next_segment(self) -> None:
+        """Read the oldest segment that has URLs; those without are removed."""
+        while not self._left:
+            if self._segment is not None:
+                segment, self._segment = self._segment, None
+                await self._log.remove(segment)
+            self._segment = self._log.oldest()
+            if self._segment is None:
+                return
+            for payload in await self._log.read(self._segment):
+                for data in msgpack.unpackb(payload):
+                    try:
+                        entry = decode(data)
+                    except DamagedEntry as error:
+                        logger.error("A spilled URL cannot be read (%s): %r", error, data)
+                    else:
+                        self._left[entry.id] = entry

@@ -1,0 +1,157 @@
+"""Keep pages on disk while a sink is away, and give them back when it is there again.
+
+A page in the spool counts as durable: its lease is settled. So an outage costs neither memory nor
+refetches, and losing the disk is the price. Pages are spooled in batches, each one record of a log
+(disk_log.py): a compressed list of pages, each with the names of the sinks that lack it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgpack
+import zstandard
+
+from crawler.errors import ConfigurationError
+from crawler.items import Page
+from crawler.storage.commit import GroupCommit
+from crawler.storage.disk_log import LogFull, SharedLog, append_record
+
+if TYPE_CHECKING:
+    from crawler.frontier.on_disk import OnDisk
+    from crawler.storage.sink import Results
+
+logger = logging.getLogger(__name__)
+
+# A page, and the names of the sinks that lack it.
+Spooled = tuple[Page, list[str]]
+
+_FIELDS = tuple(field.name for field in fields(Page))
+# Attributes of a page that are no fields, and that sinks read.
+_MORE = ("items", "places")
+_BATCH_MAX, _BATCH_MAX_BYTES = 200, 16_000_000
+# As for bodies in MongoDB, see mongo/sink.py.
+_ZSTD_LEVEL = 3
+
+
+class Spool:
+    """Spool of one crawl in a folder that all processes of the machine share."""
+
+    def __init__(self, folder: Path, *, max_bytes: int, is_closing: Callable[[], bool]) -> None:
+        self._log = SharedLog("spool", folder, max_bytes=max_bytes, is_closing=is_closing)
+        self._is_full = False
+        self._commit: GroupCommit[Spooled] = GroupCommit(
+            self._append, batch_max=_BATCH_MAX, batch_max_bytes=_BATCH_MAX_BYTES
+        )
+
+    async def open(self, registry: OnDisk | None) -> None:
+        """Take over the pages of processes that died."""
+        try:
+            await self._log.open(registry)
+        except OSError as error:
+            raise ConfigurationError(
+                f"SPOOL_DIR: {self._log.folder} cannot be used ({error.strerror}); name another "
+                "folder."
+            ) from error
+        if self._log.count:
+            logger.info(
+                "%s pages of earlier processes are in the spool %s: they are written first",
+                *(f"{self._log.count:,}", self._log.folder),
+            )
+
+    async def close(self) -> None:
+        """Finish what is being written, and leave the rest to others."""
+        await self._commit.drain()
+        await self._log.close()
+
+    @property
+    def pages(self) -> int:
+        """Number of pages that this process has to write to their sinks."""
+        return self._log.count
+
+    @property
+    def size_bytes(self) -> int:
+        return self._log.size_bytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the last page could not be kept."""
+        return self._is_full
+
+    async def elsewhere(self) -> list[str]:
+        """Return where other processes have spools; take over those of dead processes here."""
+        return await self._log.elsewhere()
+
+    async def put(self, page: Page, lacking: list[str]) -> bool:
+        """Keep a page; return False if there is no room for it, or it cannot be kept."""
+        try:
+            await self._commit.put((page, lacking), page.size_bytes)
+        except LogFull as error:
+            if not self._is_full:
+                logger.warning("The spool is full, so fetching pauses: %s", error)
+            self._is_full = True
+            return False
+        except (TypeError, ValueError, OverflowError) as error:
+            logger.error("%s cannot be spooled, so fetching pauses: %s", page.url, error)
+            self._is_full = True
+            return False
+        self._is_full = False
+        return True
+
+    async def batches(self) -> AsyncIterator[list[Spooled]]:
+        """Yield the oldest pages, batch by batch, and delete them segment by segment.
+
+        A batch counts as dealt with when the next one is asked for.
+        """
+        while (segment := self._log.oldest()) is not None:
+            for payload in await self._log.read(segment):
+                yield await asyncio.to_thread(_unpacked, payload)
+            await self._log.remove(segment)
+            self._is_full = False
+
+    async def set_aside(self, page: Page, sink: str) -> Path:
+        """Keep a page that a sink refuses in a file that is not drained; return its path."""
+        path = self._log.folder / f"refused-{self._log.owner}.pages"
+        payload = await asyncio.to_thread(_packed, [(page, [sink])])
+        await asyncio.to_thread(append_record, path, payload, 1)
+        return path
+
+    async def _append(self, batch: Sequence[Spooled]) -> Results | None:
+        payload = await asyncio.to_thread(_packed, batch)
+        await self._log.append(payload, len(batch))
+        return None
+
+
+def _packed(batch: Sequence[Spooled]) -> bytes:
+    data = [
+        [lacking, {name: getattr(page, name) for name in (*_FIELDS, *_MORE)}]
+        for page, lacking in batch
+    ]
+    packed = msgpack.packb(data, datetime=True, default=_plain)
+    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(packed)
+
+
+def _plain(value: Any) -> Any:
+    """Turn mappings that msgpack does not know into dicts."""
+    if hasattr(value, "keys"):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} cannot be packed")
+
+
+def _unpacked(payload: bytes) -> list[Spooled]:
+    data = msgpack.unpackb(
+        zstandard.ZstdDecompressor().decompress(payload), timestamp=3, strict_map_key=False
+    )
+    batch = []
+    for lacking, values in data:
+        # An earlier version may have had other fields.
+        page = Page(**{name: values[name] for name in _FIELDS if name in values})
+        for name in _MORE:
+            setattr(page, name, values[name])
+        batch.append((page, lacking))
+    return batch

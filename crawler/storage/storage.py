@@ -1,0 +1,439 @@
+"""Give each page to all sinks of the crawl; a page is stored when every sink has it.
+
+    page ─▶ sinks of bodies ─places─▶ sinks of records ─▶ stored
+                 └──── one is away ────▶ spool ─▶ stored, and written later
+
+    SinkWriter  one sink: its batches, repeated writes, breaker and counters
+    Storage     all sinks of a crawl, and the spool
+
+While a sink is away, its pages wait in memory, and fetching pauses. With a spool they are kept
+on disk instead, up to its size. What is spooled is written first when the sink is back: until
+then later pages for this sink go to the spool, too, so that each sink gets pages in their order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from crawler import config
+from crawler.errors import ConfigurationError, NotStored, ServerAway, SinkAway
+from crawler.servers.health import PAGES, ServerHealth
+from crawler.storage.commit import GroupCommit, RetryingWriter
+from crawler.storage.spool import Spool, Spooled
+from crawler.util.breaker import CLOSED, OPEN
+from crawler.util.tasks import end
+
+if TYPE_CHECKING:
+    from scrapy.statscollectors import StatsCollector
+
+    from crawler.frontier.on_disk import OnDisk
+    from crawler.items import Page
+    from crawler.storage.sink import Place, Results, Sink
+
+logger = logging.getLogger(__name__)
+
+# Stat with the state of the store: "ok", "away", or "spooling"; "off" in crawls without sinks.
+STORE_STATE = "store/state"
+STORE_WORKS = frozenset({"ok", "off", "spooling"})
+# Larger pages are prepared in a thread; this many bytes take about 0.5 ms.
+_INLINE_BYTES = 150_000
+# Between two looks at whether the crawl ends, or the spool has room.
+_POLL_S = 0.5
+# After an error that nobody expected while the spool is drained, and after one of the settings.
+_FAILED_S, _MISTAKE_S = 5.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """Size of batches, and the time in seconds that a small one waits for more pages."""
+
+    batch_max: int = config.setting("STORE_BATCH_MAX")
+    batch_max_bytes: int = config.setting("STORE_BATCH_MAX_BYTES")
+    linger_s: float = config.setting("STORE_LINGER")
+
+
+class SinkWriter:
+    """Writer of one sink. `on_change` is called when its breaker has another state."""
+
+    def __init__(
+        self,
+        name: str,
+        sink: Sink,
+        stats: StatsCollector,
+        limits: BatchLimits,
+        *,
+        is_closing: Callable[[], bool],
+        is_patient: Callable[[], bool],
+        on_change: Callable[[], None],
+    ) -> None:
+        """An impatient writer does not wait for a sink that is away: `put` raises SinkAway."""
+        self.name = name
+        self.sink = sink
+        self.state = CLOSED
+        self.health = sink.health() or ServerHealth(f"The sink {name}", str)
+        self._stats = stats
+        self._is_patient = is_patient
+        self._on_change = on_change
+        self._writer = RetryingWriter(
+            *(PAGES, self.health),
+            is_away=sink.is_away,
+            is_closing=is_closing,
+            timeout_s=sink.timeout_s,
+            on_failure=self._failed,
+            on_change=self._changed,
+        )
+        self._commit: GroupCommit[Any] = GroupCommit(
+            self._write,
+            batch_max=limits.batch_max,
+            batch_max_bytes=limits.batch_max_bytes,
+            linger_s=limits.linger_s,
+        )
+
+    def put(self, page: Page) -> Awaitable[Place | None]:
+        """Write a page soon; the result is there when it is durable."""
+        if len(page.body) + len(page.text) > _INLINE_BYTES:
+            return self._put_large(page)
+        item = self.sink.prepare(page)
+        return self._commit.put(item, item.size_bytes)
+
+    async def _put_large(self, page: Page) -> Place | None:
+        item = await asyncio.to_thread(self.sink.prepare, page)
+        return await self._commit.put(item, item.size_bytes)
+
+    async def write(self, items: Sequence[Any], *, is_patient: bool) -> Results | None:
+        """Write a batch of prepared pages, and count it."""
+        started_s = monotonic()
+        send = partial(self.sink.write, items)
+        results = await self._writer.write(send, is_patient=is_patient)
+        refused = {i for i, result in (results or {}).items() if isinstance(result, Exception)}
+        written = [item.size_bytes for i, item in enumerate(items) if i not in refused]
+        count, name = self._stats.inc_value, self.name
+        count(f"sink/pages/{name}", len(written))
+        count(f"sink/bytes/{name}", sum(written))
+        count(f"sink/batches/{name}")
+        count(f"sink/write_ms/{name}", round((monotonic() - started_s) * 1000))
+        return results
+
+    async def _write(self, items: Sequence[Any]) -> Results | None:
+        return await self.write(items, is_patient=self._is_patient())
+
+    async def close(self) -> None:
+        """Write everything that waits."""
+        await self._commit.drain()
+        await self.sink.close()
+
+    @property
+    def waiting(self) -> int:
+        """Number of pages in memory that the sink does not have yet."""
+        return self._commit.waiting
+
+    @property
+    def lag_s(self) -> float:
+        """Seconds that the oldest of them has waited."""
+        since_s = self._commit.oldest_s
+        return 0.0 if since_s is None else monotonic() - since_s
+
+    def report(self) -> dict[str, Any]:
+        """Return the state of the sink, for beats and the dashboard."""
+        return {
+            "name": self.name,
+            "state": "away" if self.health.away else "ok",
+            "pages": self._stats.get_value(f"sink/pages/{self.name}", 0),
+            "bytes": self._stats.get_value(f"sink/bytes/{self.name}", 0),
+            "waiting": self.waiting,
+            "lag_s": round(self.lag_s, 1),
+        }
+
+    def _failed(self) -> None:
+        self._stats.inc_value(f"sink/failed_writes/{self.name}")
+
+    def _changed(self, state: str) -> None:
+        if state == OPEN != self.state:
+            self._stats.inc_value(f"sink/breaker_open/{self.name}")
+        self.state = state
+        self._on_change()
+
+
+class Storage:
+    """All sinks of a crawl. `pause` is called with True when no page should be fetched."""
+
+    def __init__(
+        self,
+        sinks: dict[str, Sink],
+        stats: StatsCollector,
+        limits: BatchLimits,
+        *,
+        is_closing: Callable[[], bool],
+        spool: Spool | None = None,
+    ) -> None:
+        self.writers = [
+            SinkWriter(
+                *(name, sink, stats, limits),
+                is_closing=is_closing,
+                is_patient=self._is_patient,
+                on_change=self._update,
+            )
+            for name, sink in sinks.items()
+        ]
+        bodies = [writer for writer in self.writers if writer.sink.keeps_bodies]
+        others = [writer for writer in self.writers if not writer.sink.keeps_bodies]
+        # Written one after the other; the sinks of a stage at the same time.
+        self._stages = [stage for stage in (bodies, others) if stage]
+        self._by_name = {writer.name: writer for writer in self.writers}
+        self.spool = spool
+        self.pause: Callable[[bool], None] = lambda _: None
+        self._stats = stats
+        self._is_closing = is_closing
+        # Names of the sinks that lack pages of the spool.
+        self._lagging: set[str] = set()
+        self._draining: asyncio.Task[None] | None = None
+        # Set when the spool has room again, or is empty.
+        self._changed = asyncio.Event()
+
+    # --- life ------------------------------------------------------------------------------------
+
+    async def open(self, registry: OnDisk | None = None) -> None:
+        """Open all sinks; ServerAway or ConfigurationError if one of them cannot be used."""
+        for writer in self.writers:
+            try:
+                await writer.sink.open()
+            except OSError as error:
+                raise ServerAway(f"The sink {writer.name} cannot be opened: {error}.") from error
+        if self.spool is not None:
+            await self.spool.open(registry)
+            if self.spool.pages:
+                self._lagging = set(self._by_name)
+                self._drain_soon()
+        self._update()
+
+    async def close(self) -> None:
+        """Write everything that waits in memory. What is spooled stays there for the next run."""
+        for writer in self.writers:
+            await writer.close()
+        if self._draining is not None:
+            await end(self._draining)
+        if self.spool is not None:
+            await self.spool.close()
+
+    # --- pages -----------------------------------------------------------------------------------
+
+    async def put(self, page: Page) -> None:
+        """Store a page, or what became of a URL without one; return when it is durable.
+
+        Raises NotStored if the crawl ends first, and the error of a sink that refuses the page.
+        """
+        stored: set[str] = set()
+        while lacking := await self._write(page, stored):
+            assert self.spool is not None
+            if await self.spool.put(page, lacking):
+                self._stats.inc_value("spool/pages")
+                self._lagging.update(lacking)
+                self._drain_soon()
+                break
+            self._update()
+            if self._lagging:
+                await self._wait_for_room()
+        self._count(page)
+
+    async def _write(self, page: Page, stored: set[str]) -> list[str]:
+        """Write a page to the sinks that do not have it; return the names of those that lack it."""
+        for stage in self._stages:
+            lacking = await self._write_stage(stage, page, stored)
+            if lacking:
+                # Sinks of records need the places in which the bodies are.
+                return [writer.name for writer in self.writers if writer.name not in stored]
+        return []
+
+    async def _write_stage(
+        self, stage: Sequence[SinkWriter], page: Page, stored: set[str]
+    ) -> list[str]:
+        lacking: list[str] = []
+        refusal: Exception | None = None
+        writes: list[tuple[str, Awaitable[Place | None]]] = []
+        for writer in stage:
+            if writer.name in stored:
+                continue
+            if writer.name in self._lagging:
+                lacking.append(writer.name)
+                continue
+            try:
+                writes.append((writer.name, writer.put(page)))
+            except Exception as error:  # noqa: BLE001 - raised below, when all others have the page
+                refusal = self._refused(writer.name, page, error)
+        for name, write in writes:
+            try:
+                place = await write
+            except SinkAway:
+                lacking.append(name)
+            except Exception as error:  # noqa: BLE001 - likewise
+                refusal = self._refused(name, page, error)
+            else:
+                stored.add(name)
+                if place is not None:
+                    page.places = {**page.places, name: place}
+        if refusal is not None:
+            raise refusal
+        return lacking
+
+    def _refused(self, name: str, page: Page, error: Exception) -> Exception:
+        if not isinstance(error, NotStored):
+            logger.error("The sink %s did not take %s: %s", name, page.url, error)
+        return error
+
+    async def _wait_for_room(self) -> None:
+        """Wait until there may be room in the spool; NotStored if the crawl ends first."""
+        self._changed.clear()
+        while not self._changed.is_set():
+            if self._is_closing():
+                raise NotStored("The spool is full.")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_POLL_S):
+                    await self._changed.wait()
+
+    def _count(self, page: Page) -> None:
+        count = self._stats.inc_value
+        if not page.status:
+            count("store/failed_urls")
+            return
+        count("store/records")
+        count("store/bytes", page.size_bytes)
+        if page.stored and not page.duplicate_of:
+            count("store/pages")
+        elif page.is_success and not page.duplicate_of:
+            # Such as noindex.
+            count("store/not_kept")
+
+    # --- the spool -------------------------------------------------------------------------------
+
+    async def elsewhere(self) -> list[str]:
+        """Return the places of spools of other processes; drain what dead ones left here."""
+        if self.spool is None:
+            return []
+        places = await self.spool.elsewhere()
+        if self.spool.pages:
+            self._drain_soon()
+        return places
+
+    @property
+    def spooled(self) -> int:
+        """Number of pages in the spool of this process."""
+        return self.spool.pages if self.spool is not None else 0
+
+    def _drain_soon(self) -> None:
+        if self._draining is None or self._draining.done():
+            self._draining = asyncio.get_running_loop().create_task(self._drain_forever())
+        self._update()
+
+    async def _drain_forever(self) -> None:
+        """Write what is spooled to its sinks until nothing is left."""
+        assert self.spool is not None
+        while True:
+            try:
+                async for batch in self.spool.batches():
+                    await self._write_spooled(batch)
+                    self._changed.set()
+            except NotStored:
+                # The crawl ends; the next run goes on.
+                return
+            except ConfigurationError as error:
+                logger.error("%s", error)
+                await asyncio.sleep(_MISTAKE_S)
+                continue
+            except Exception:
+                logger.exception("The spool could not be drained; trying again")
+                await asyncio.sleep(_FAILED_S)
+                continue
+            if not self.spool.pages:
+                break
+        if self._lagging:
+            logger.info("All spooled pages are written")
+        self._lagging.clear()
+        self._changed.set()
+        self._update()
+
+    async def _write_spooled(self, batch: Sequence[Spooled]) -> None:
+        """Write pages to the sinks that lack them, as long as it takes."""
+        unknown = {name for _, lacking in batch for name in lacking} - self._by_name.keys()
+        if unknown:
+            raise ConfigurationError(
+                f"Pages in the spool are for the sink {', '.join(sorted(unknown))}, which SINKS "
+                "does not name: they stay there until it does."
+            )
+        for stage in self._stages:
+            for writer in stage:
+                pages = [page for page, lacking in batch if writer.name in lacking]
+                await self._write_patiently(writer, pages)
+
+    async def _write_patiently(self, writer: SinkWriter, pages: Sequence[Page]) -> None:
+        items, chosen = [], []
+        for page in pages:
+            try:
+                items.append(await asyncio.to_thread(writer.sink.prepare, page))
+                chosen.append(page)
+            except Exception as error:  # noqa: BLE001 - of one page, which is set aside
+                await self._set_aside(writer.name, page, error)
+        if not items:
+            return
+        try:
+            results = await writer.write(items, is_patient=True) or {}
+        except NotStored:
+            raise
+        except Exception as error:  # noqa: BLE001 - of one page in the batch
+            if len(items) == 1:
+                await self._set_aside(writer.name, chosen[0], error)
+                return
+            for page in chosen:
+                await self._write_patiently(writer, [page])
+            return
+        for i, page in enumerate(chosen):
+            result = results.get(i)
+            if isinstance(result, Exception):
+                await self._set_aside(writer.name, page, result)
+            elif result is not None:
+                page.places = {**page.places, writer.name: result}
+
+    async def _set_aside(self, name: str, page: Page, error: Exception) -> None:
+        """Keep a page that a sink refuses, though its lease is settled."""
+        assert self.spool is not None
+        self._stats.inc_value("spool/refused")
+        path = await self.spool.set_aside(page, name)
+        logger.error(
+            "The sink %s did not take %s, which was spooled: %s. It is kept in %s",
+            *(name, page.url, error, path),
+        )
+
+    # --- state -----------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """State of the store: "ok", "away" (pages wait for a sink), or "spooling"."""
+        is_away = any(writer.health.away for writer in self.writers)
+        if self.spool is None or self.spool.is_full:
+            return "away" if is_away or self._lagging else "ok"
+        return "spooling" if self._lagging else "ok"
+
+    def report(self) -> dict[str, Any]:
+        """Return the state of each sink and of the spool, for beats and the dashboard."""
+        spool = self.spool
+        return {
+            "sinks": [writer.report() for writer in self.writers],
+            "spooled_pages": spool.pages if spool is not None else 0,
+            "spooled_bytes": spool.size_bytes if spool is not None else 0,
+        }
+
+    def _is_patient(self) -> bool:
+        """Whether pages wait for a sink that is away, as they cannot be spooled."""
+        return self.spool is None or self.spool.is_full
+
+    def _update(self) -> None:
+        """Publish the state, and pause fetching while pages would only wait."""
+        self._stats.set_value(STORE_STATE, self.state)
+        is_away = bool(self._lagging) or any(writer.state == OPEN for writer in self.writers)
+        self.pause(is_away and self._is_patient())
