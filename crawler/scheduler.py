@@ -15,6 +15,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -202,7 +203,7 @@ class Scheduler(BaseScheduler):
         source = lease.entry
         request = as_given(request, source)
         # The target of a sitemap's redirect is a sitemap.
-        entry = self.entry_of(request, depth=source.depth, parent=source.id, kind=source.kind)
+        entry = self.entry_of(request, source=source, depth=source.depth, kind=source.kind)
         if entry is None or not self.is_scoped:
             return entry
         depth = 0 if entry.kind is Kind.SITEMAP else source.depth
@@ -231,23 +232,33 @@ class Scheduler(BaseScheduler):
         self,
         request: Request,
         *,
+        source: Entry | None = None,
         depth: int | None = None,
-        parent: int = 0,
         kind: Kind = Kind.PAGE,
     ) -> Entry | None:
-        """Make the entry of a request; None for one that cannot be crawled, which is logged."""
-        spider, thresholds, urls = self._spider, self.thresholds, self.urls
+        """Make the entry of a request; None for one that cannot be crawled, which is logged.
+
+        `source` is the URL whose response or redirect gave the request.
+        """
         found: Entry | Rejected | NotCarried
         try:
             found = to_entry(
-                request, spider, thresholds, depth=depth, parent=parent, urls=urls, kind=kind
+                *(request, self._spider, self.thresholds),
+                depth=depth,
+                parent=source.id if source is not None else 0,
+                urls=self.urls,
+                kind=kind,
+                now_s=time.time(),
             )
         except NotCarried as error:
             found = error
-        if isinstance(found, Entry):
-            return found
-        self._rejections.add(request, found)
-        return None
+        if not isinstance(found, Entry):
+            self._rejections.add(request, found)
+            return None
+        if source is not None and found.id == source.id:
+            # The same URL once more, as for a retry.
+            return replace(found, discovered_s=source.discovered_s)
+        return found
 
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
         """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or in MongoDB."""

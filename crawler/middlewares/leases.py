@@ -147,14 +147,14 @@ class Leases:
         if not requests:
             return
         scheduler = self._scheduler
-        parent = account.lease.entry.id if account is not None else 0
+        source = account.lease.entry if account is not None else None
         listened = bool(list(getAllReceivers(self._crawler, signals.request_scheduled)))
         plain: list[Entry] = []
         forced: list[Entry] = []
         for request in requests:
             if listened and self._ignored(request):
                 continue
-            entry = scheduler.entry_of(request, parent=parent)
+            entry = scheduler.entry_of(request, source=source)
             if entry is not None:
                 (forced if request.dont_filter else plain).append(entry)
         if plain:

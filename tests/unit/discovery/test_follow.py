@@ -202,11 +202,13 @@ async def test_a_sitemap_is_no_page_to_the_frontier(
     spider = WebSpider.from_crawler(crawler)
     await link_follower(crawler).add_sitemaps([url], site=SITE, level=0)
     (entry,) = scheduler.added
-    page = to_entry(Request(url), spider, scheduler.thresholds)
+    page = to_entry(Request(url), spider, scheduler.thresholds, now_s=0)
     assert isinstance(page, Entry)
     assert page.id == fingerprint(url) != entry.id
     assert entry.kind is Kind.SITEMAP
-    again = to_entry(to_request(entry, spider), spider, scheduler.thresholds, kind=entry.kind)
+    again = to_entry(
+        to_request(entry, spider), spider, scheduler.thresholds, kind=entry.kind, now_s=0
+    )
     assert isinstance(again, Entry)
     assert again.id == entry.id
 
