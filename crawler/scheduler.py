@@ -30,6 +30,7 @@ from crawler import config
 from crawler import settings as ours
 from crawler.config.values import crawl_name, fill, url_rules, value
 from crawler.discovery.follow import LinkFollower, scorer
+from crawler.discovery.parents import ParentUrls
 from crawler.discovery.pushed import PushedReader
 from crawler.discovery.scope import skipped_extensions
 from crawler.discovery.seeds import why
@@ -52,6 +53,7 @@ from crawler.scheduling.lease_pool import (
 )
 from crawler.scheduling.options import CrawlOptions, OptionsWatcher, given_options
 from crawler.scheduling.outcome import Bury, Failures, RetryPolicy, SettlingErrback
+from crawler.scheduling.page_maker import PageMaker
 from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
@@ -110,6 +112,7 @@ class Scheduler(BaseScheduler):
         self.adder: UrlAdder
         self.recrawls = Recrawls(recrawl_tuning(settings))
         self.options_watcher = OptionsWatcher(skipped_extensions(settings))
+        self._parents = ParentUrls.of(crawler)
         self._rejections = Rejections(self.count)
         has_commands = settings["COMMANDS_MODULE"] == ours.COMMANDS_MODULE
         anew = how_to_start_anew(spider.name, has_commands=has_commands)
@@ -255,9 +258,11 @@ class Scheduler(BaseScheduler):
         if not isinstance(found, Entry):
             self._rejections.add(request, found)
             return None
-        if source is not None and found.id == source.id:
-            # The same URL once more, as for a retry.
-            return replace(found, discovered_s=source.discovered_s)
+        if source is not None:
+            self._parents.remember(source.id, source.url)
+            if found.id == source.id:
+                # The same URL once more, as for a retry.
+                return replace(found, discovered_s=source.discovered_s)
         return found
 
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
@@ -296,7 +301,9 @@ class Scheduler(BaseScheduler):
         self.adder = UrlAdder(self.leases.outbox, known, self.count)
         self.failures = Failures(
             RetryPolicy.from_settings(settings),
-            *(self.leases, self.recrawls, self.adder.arrival, self._engine.run_fewer),
+            *(self.leases, self.recrawls, PageMaker.of(crawler)),
+            arrival=self.adder.arrival,
+            run_fewer=self._engine.run_fewer,
         )
         await self.frontier.create()
         self.control = await CrawlControl.open(redis, self.crawl, self.urls)

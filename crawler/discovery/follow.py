@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawler import config
+from crawler.discovery.parents import ParentUrls
 from crawler.discovery.priority import NEW_HOST_URLS, Facts, Scorer, clamp, front_queue
 from crawler.discovery.scope import Scope, extension_of
 from crawler.discovery.traps import PageLinks, Traps
@@ -69,6 +70,7 @@ class LinkFollower:
         self._scorer = scorer
         self.traps = traps
         self.hosts = HostTally(_HOSTS_KEPT)
+        self._parents = ParentUrls.of(crawler)
         self._queue_of_score: list[int] = []
 
     async def follow(
@@ -78,16 +80,22 @@ class LinkFollower:
         page_url: str,
         depth: int,
         parent: int,
+        parent_url: str,
         facts: Mapping[str, Facts] | None = None,
         tails: Mapping[str, dict[str, Any]] | None = None,
         written: Mapping[str, str] | None = None,
     ) -> None:
         """Add those canonical URLs of a page that belong to the crawl.
 
-        For some URLs more may be known: facts for their scores, tails for their entries, and how
-        they are written. Returns when Redis has them: only then may the page's lease be settled.
+        `page_url` is where the page was found in the end, and `parent_url` the URL that it is known
+        by, whose id is `parent`. For some URLs more may be known: facts for their scores, tails for
+        their entries, and how they are written. Returns when Redis has them: only then may the
+        page's lease be settled.
         """
-        source = Source(page_url, depth, parent, facts or {}, tails or {}, written or {})
+        source = Source(
+            *(page_url, depth, parent, facts or {}, tails or {}, written or {}),
+            parent_url=parent_url,
+        )
         for at in range(0, len(urls), ADD_MAX):
             await self._follow(urls[at : at + ADD_MAX], source)
 
@@ -156,6 +164,7 @@ class LinkFollower:
             self._count(f"links/refused/{name}", count)
         if not chosen.ids:
             return
+        self._parents.remember(source.id, source.parent_url)
         added = await scheduler.add_links(chosen.ids, chosen.entries)
         for host, number in Counter(added.new_of(chosen.hosts)).items():
             self.hosts.add(host, number)
@@ -281,6 +290,8 @@ class Source:
     facts: Mapping[str, Facts] = field(default_factory=dict)
     tails: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     written: Mapping[str, str] = field(default_factory=dict)
+    # URL that `id` belongs to; `url` may be the end of redirects, or the site of a sitemap.
+    parent_url: str = ""
 
 
 class Selection:
