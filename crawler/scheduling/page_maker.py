@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
+from crawler.config.values import header_names, value
 from crawler.discovery.parents import ParentUrls
 from crawler.download.errors import Forbidden
 from crawler.download.receiver import TYPE_NOT_ACCEPTED
@@ -15,7 +17,7 @@ from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
+    from scrapy.http import Headers, Response
 
     from crawler.frontier import Entry, Lease
 
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 _FLAGS = {"dataloss": "truncated"} | {
     f"dataloss:{cause}": f"truncated:{cause}" for cause in Truncated.CAUSES
 }
-# Headers that are kept. Spelled as in Scrapy's headers, and read from their dict: their own lookup
-# takes 1 µs more.
+# Headers that every page has, if the response does: the crawler reads most of them. Spelled as in
+# Scrapy's headers, and read from their dict: their own lookup takes 1 µs more.
 _NEEDED = {
     name.title().encode(): name.lower()
     for name in (
@@ -32,28 +34,37 @@ _NEEDED = {
         *("Server", "Date"),
     )
 }
+# What servers usually send fits: most refuse to send more than 8 or 16 KB. The client accepts
+# 256 KB, of which a page would have more than of its text.
+MAX_NAMES = 100
+MAX_BYTES = 16_384
+MAX_VALUE_BYTES = 4096
 
 
 class PageMaker:
-    """Maker of the pages of a crawl."""
+    """Maker of the pages of a crawl.
 
-    def __init__(self, parents: ParentUrls | None = None) -> None:
+    `headers` are the names of response headers to keep beside the needed ones; None means all.
+    """
+
+    def __init__(
+        self, headers: Collection[str] | None = None, parents: ParentUrls | None = None
+    ) -> None:
+        # As Scrapy's headers spell them.
+        self._kept = None if headers is None else {name.title().encode() for name in headers}
         self._parents = parents or ParentUrls()
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
         """Return the maker that all components of a crawl share."""
-        return shared(cls, crawler, lambda: cls(ParentUrls.of(crawler)))
+        names = value(crawler.settings, "PAGES_HEADERS")
+        return shared(cls, crawler, lambda: cls(header_names(names), ParentUrls.of(crawler)))
 
     def page_of(self, response: Response) -> Page:
         """Return the page of a response, without what its body says."""
         meta, body, status = response.meta, response.body, response.status
         lease: Lease | None = meta.get(LEASE)
-        headers = {
-            name: values[-1].decode("latin-1")
-            for key, name in _NEEDED.items()
-            if (values := dict.get(response.headers, key))
-        }
+        headers = self._headers(response.headers)
         page = Page(
             **({"url": response.url} if lease is None else self._known(lease.entry)),
             final_url=response.url,
@@ -115,3 +126,31 @@ class PageMaker:
             "parent_url": self._parents.url_of(entry.parent),
             "discovered_at": datetime.fromtimestamp(discovered_s, UTC) if discovered_s else None,
         }
+
+    def _headers(self, headers: Headers) -> dict[str, str]:
+        """Return the headers to keep, by names in lower case; runs for every page.
+
+        Of the needed ones that are repeated the last value counts; the values of others are joined
+        by newlines. Those that are too many or too long are left out, the last ones first.
+        """
+        found: dict[str, str] = {}
+        room = MAX_BYTES
+        for key, name in _NEEDED.items():
+            if values := dict.get(headers, key):
+                value = values[-1][:MAX_VALUE_BYTES].decode("latin-1")
+                room -= len(name) + len(value)
+                if room < 0:
+                    return found
+                found[name] = value
+        kept = self._kept
+        for key, values in dict.items(headers):
+            if key in _NEEDED or not values or (kept is not None and key not in kept):
+                continue
+            name = key.decode("latin-1").lower()
+            joined = values[0] if len(values) == 1 else b"\n".join(values)
+            value = joined[:MAX_VALUE_BYTES].decode("latin-1")
+            room -= len(name) + len(value)
+            if room < 0 or len(found) == MAX_NAMES:
+                break
+            found[name] = value
+        return found
