@@ -15,6 +15,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,6 +29,7 @@ from crawler import config
 from crawler import settings as ours
 from crawler.config.values import crawl_name, fill, url_rules, value
 from crawler.discovery.follow import LinkFollower, scorer
+from crawler.discovery.parents import ParentUrls
 from crawler.discovery.pushed import PushedReader
 from crawler.discovery.scope import skipped_extensions
 from crawler.discovery.seeds import why
@@ -51,6 +53,7 @@ from crawler.scheduling.lease_pool import (
 )
 from crawler.scheduling.options import CrawlOptions, OptionsWatcher, given_options
 from crawler.scheduling.outcome import Bury, Failures, RetryPolicy, SettlingErrback
+from crawler.scheduling.page_maker import PageMaker
 from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
@@ -114,6 +117,7 @@ class Scheduler(BaseScheduler):
         self.adder: UrlAdder
         self.recrawls = Recrawls(recrawl_tuning(settings))
         self.options_watcher = OptionsWatcher(skipped_extensions(settings))
+        self._parents = ParentUrls.of(crawler)
         self._rejections = Rejections(self.count)
         has_commands = settings["COMMANDS_MODULE"] == ours.COMMANDS_MODULE
         anew = how_to_start_anew(spider.name, has_commands=has_commands)
@@ -207,7 +211,7 @@ class Scheduler(BaseScheduler):
         source = lease.entry
         request = as_given(request, source)
         # The target of a sitemap's redirect is a sitemap.
-        entry = self.entry_of(request, depth=source.depth, parent=source.id, kind=source.kind)
+        entry = self.entry_of(request, source=source, depth=source.depth, kind=source.kind)
         if entry is None or not self.is_scoped:
             return entry
         depth = 0 if entry.kind is Kind.SITEMAP else source.depth
@@ -236,23 +240,35 @@ class Scheduler(BaseScheduler):
         self,
         request: Request,
         *,
+        source: Entry | None = None,
         depth: int | None = None,
-        parent: int = 0,
         kind: Kind = Kind.PAGE,
     ) -> Entry | None:
-        """Make the entry of a request; None for one that cannot be crawled, which is logged."""
-        spider, thresholds, urls = self._spider, self.thresholds, self.urls
+        """Make the entry of a request; None for one that cannot be crawled, which is logged.
+
+        `source` is the URL whose response or redirect gave the request.
+        """
         found: Entry | Rejected | NotCarried
         try:
             found = to_entry(
-                request, spider, thresholds, depth=depth, parent=parent, urls=urls, kind=kind
+                *(request, self._spider, self.thresholds),
+                depth=depth,
+                parent=source.id if source is not None else 0,
+                urls=self.urls,
+                kind=kind,
+                now_s=time.time(),
             )
         except NotCarried as error:
             found = error
-        if isinstance(found, Entry):
-            return found
-        self._rejections.add(request, found)
-        return None
+        if not isinstance(found, Entry):
+            self._rejections.add(request, found)
+            return None
+        if source is not None:
+            self._parents.remember(source.id, source.url)
+            if found.id == source.id:
+                # The same URL once more, as for a retry.
+                return replace(found, discovered_s=source.discovered_s)
+        return found
 
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
         """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or in MongoDB."""
@@ -293,7 +309,9 @@ class Scheduler(BaseScheduler):
         self.adder = UrlAdder(self.leases.outbox, known, self.count)
         self.failures = Failures(
             RetryPolicy.from_settings(settings),
-            *(self.leases, self.recrawls, self.adder.arrival, self._engine.run_fewer),
+            *(self.leases, self.recrawls, PageMaker.of(crawler)),
+            arrival=self.adder.arrival,
+            run_fewer=self._engine.run_fewer,
         )
         await self.frontier.create()
         self.control = await CrawlControl.open(redis, self.crawl, self.urls)

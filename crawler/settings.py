@@ -239,6 +239,10 @@ SPOOL_DIR: str | None = None
 SPOOL_MAX_BYTES = 10_000_000_000
 # Compression of bodies in MongoDB: "zstd", "zlib" or "none".
 PAGES_CODEC = "zstd"
+# Names of the response headers that a page keeps. None: all, up to 100 headers and 16 KB. []: only
+# those that every page keeps: Content-Type, Content-Language, Cache-Control, ETag, Last-Modified,
+# Server and Date.
+PAGES_HEADERS: list[str] | None = None
 # Lets each process of a fleet write its own file: FEEDS with "pages-%(process)s.jsonl".
 FEED_URI_PARAMS = "crawler.pipelines.feeds.with_process"
 # Maximum number of pages and bytes in one write to a sink.

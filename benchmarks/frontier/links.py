@@ -15,6 +15,9 @@ URL_CHARS = 70
 HOST_RUN = 3
 
 _NEW_LINKS = LINKS_A_PAGE - round(LINKS_A_PAGE * KNOWN_SHARE)
+# The time of the first page, and how many of them come in a second.
+_START_S = 1_800_000_000
+_PAGES_A_SECOND = 50
 _WORDS = (
     "about account archive article author blog book business category city comments contact "
     "culture daily design download economy education election energy english event family film "
@@ -43,8 +46,10 @@ def entry(number: int, hosts: int) -> Entry:
     text = url(number, hosts)
     # Most URLs of a crawl are of middling importance.
     queue = (1, 2, 2, 3, 3, 3, 3, 4, 4, 5)[number % 10]
-    parent = number // _NEW_LINKS * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
-    return Entry(fingerprint(text), text, queue=queue, depth=3, parent=parent)
+    page = number // _NEW_LINKS
+    parent = page * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+    now_s = _START_S + page // _PAGES_A_SECOND
+    return Entry(fingerprint(text), text, queue=queue, depth=3, parent=parent, discovered_s=now_s)
 
 
 def page_links(known: int, pages: int, *, first: int = 0, seed: int = 1) -> Iterator[list[int]]:

@@ -32,7 +32,7 @@ def measure(quick: bool) -> Iterator[Figure | Skipped]:
         peer_waiting = _peer_waiting_bytes(server, peer_requests)
     for name, value, peer_value, bound in (
         ("url_seen.bytes_per_url", seen, peer_seen, 5.5),
-        ("waiting.bytes_per_url", waiting, peer_waiting, 90),
+        ("waiting.bytes_per_url", waiting, peer_waiting, 95),
         ("waiting.compressed_bytes_per_url", compressed, peer_waiting, 45),
     ):
         yield Figure(name, value, "B", peer.NAME, value / peer_value, target=at_most(bound))

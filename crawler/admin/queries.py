@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 from annotated_types import Ge
@@ -491,8 +491,9 @@ async def add_seeds(control: CrawlControl, given: Sequence[str]) -> SeedAnswers:
     current = await options.of_crawl(control)
     scope = current.url_filter()
     read_seeds: list[Entry | Rejected] = []
+    now_s = time()
     for number, text in enumerate(given):
-        read_seeds.append(_seed(text, control.urls, scope))
+        read_seeds.append(_seed(text, control.urls, scope, now_s))
         if number % _SEED_BATCH == 0:
             # Thousands take a while, and this process may be crawling.
             await asyncio.sleep(0)
@@ -514,8 +515,8 @@ async def add_seeds(control: CrawlControl, given: Sequence[str]) -> SeedAnswers:
     )
 
 
-def _seed(text: str, urls: Urls, scope: Scope) -> Entry | Rejected:
-    seed = seeds.parse_seed(text, urls)
+def _seed(text: str, urls: Urls, scope: Scope, now_s: float) -> Entry | Rejected:
+    seed = seeds.parse_seed(text, urls, now_s=now_s)
     if isinstance(seed, Rejected):
         return seed
     if scope.excludes(seed.url):

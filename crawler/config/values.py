@@ -19,6 +19,7 @@ read with Scrapy's own getters.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -35,6 +36,8 @@ T = TypeVar("T")
 
 NAMES = tuple(name for name in dir(ours) if name.isupper())
 _SETTING = "setting"
+# Characters of a header's name (RFC 9110: token).
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 def value(settings: BaseSettings, name: str) -> Any:
@@ -82,6 +85,14 @@ def crawl_name(settings: BaseSettings, spider: str, given: str | None = None) ->
             f"CRAWL is {name!r}; use a name without braces, colons and blanks."
         )
     return name
+
+
+def header_names(given: str | Iterable[str] | None) -> frozenset[str] | None:
+    """Return the names of a list, or of a text with commas; None stays None."""
+    if given is None:
+        return None
+    names = given.split(",") if isinstance(given, str) else given
+    return frozenset(name.strip() for name in names) - {""}
 
 
 def url_rules(settings: BaseSettings) -> UrlRules:
@@ -153,6 +164,12 @@ def _are_elements(names: Iterable[object]) -> bool:
     return all(text.isascii() and text.replace("-", "").isalnum() for text in texts)
 
 
+def _are_headers(given: str | Iterable[str] | None) -> bool:
+    if not isinstance(given, str | None) and not all(isinstance(name, str) for name in given):
+        return False
+    return all(_HEADER.fullmatch(name) for name in header_names(given) or ())
+
+
 _ONE_OR_MORE = _Rule(lambda found: found >= 1, "give a whole number, 1 or more")
 _ABOVE_ZERO = _Rule(lambda found: found > 0, "give seconds, more than 0")
 
@@ -174,6 +191,7 @@ _RULES: dict[str, _Rule] = {
     "NEAR_DISTANCE": _Rule(lambda found: 0 <= found <= 3, "give a whole number from 0 to 3"),
     "NEAR_PAGES": _ONE_OR_MORE,
     "PAGES_CODEC": _one_of("zstd", "zlib", "none"),
+    "PAGES_HEADERS": _Rule(_are_headers, "give names of headers, such as Server"),
     "PROGRESS": _one_of("auto", "live", "plain", "off"),
     "PROGRESS_INTERVAL": _ABOVE_ZERO,
     "REDIS_TIMEOUT": _ABOVE_ZERO,

@@ -4,6 +4,7 @@
     pushed       reads elements that are pushed to `<spider>:start_urls`, as with scrapy-redis
     follow       chooses among the links of a page, the hot loop of a crawl, and adds them and the
                  URLs of sitemaps to the frontier
+    parents      remembers the URLs of pages with new links, for `parent_url` of pages
     scope        decides whether a URL belongs to the crawl; pure
     traps        recognises endless spaces of URLs by their shapes; pure
     priority     scores a URL from 0 to 100, and chooses its front queue; pure

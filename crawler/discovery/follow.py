@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawler import config
+from crawler.discovery.parents import ParentUrls
 from crawler.discovery.priority import NEW_HOST_URLS, Facts, Scorer, clamp, front_queue
 from crawler.discovery.scope import Scope, extension_of
 from crawler.discovery.traps import PageLinks, Traps
@@ -68,6 +70,7 @@ class LinkFollower:
         self._scorer = scorer
         self.traps = traps
         self.hosts = HostTally(_HOSTS_KEPT)
+        self._parents = ParentUrls.of(crawler)
         self._queue_of_score: list[int] = []
 
     async def follow(
@@ -77,16 +80,22 @@ class LinkFollower:
         page_url: str,
         depth: int,
         parent: int,
+        parent_url: str,
         facts: Mapping[str, Facts] | None = None,
         tails: Mapping[str, dict[str, Any]] | None = None,
         written: Mapping[str, str] | None = None,
     ) -> None:
         """Add those canonical URLs of a page that belong to the crawl.
 
-        For some URLs more may be known: facts for their scores, tails for their entries, and how
-        they are written. Returns when Redis has them: only then may the page's lease be settled.
+        `page_url` is where the page was found in the end, and `parent_url` the URL that it is known
+        by, whose id is `parent`. For some URLs more may be known: facts for their scores, tails for
+        their entries, and how they are written. Returns when Redis has them: only then may the
+        page's lease be settled.
         """
-        source = Source(page_url, depth, parent, facts or {}, tails or {}, written or {})
+        source = Source(
+            *(page_url, depth, parent, facts or {}, tails or {}, written or {}),
+            parent_url=parent_url,
+        )
         for at in range(0, len(urls), ADD_MAX):
             await self._follow(urls[at : at + ADD_MAX], source)
 
@@ -116,8 +125,11 @@ class LinkFollower:
         left = iter(urls)
         # In batches: an index may have 50,000, which take half a second to check.
         while some := list(islice(left, ADD_MAX)):
+            now_s = time.time()
             entries = [
-                self._sitemap_entry(url, site or url, level, given=given, written=written or {})
+                self._sitemap_entry(
+                    url, site or url, level, given=given, written=written or {}, now_s=now_s
+                )
                 for url in some
                 if given or self._takes_sitemap(url, site)
             ]
@@ -142,10 +154,9 @@ class LinkFollower:
         if scope.is_too_deep(source.depth):
             self._count("links/refused/depth", len(urls))
             return
-        today = datetime.now(UTC).date()
         queues = self._queues(scheduler.thresholds)
         rules = SelectionRules(scope, self.traps, self._scorer, queues, scheduler.urls, self.hosts)
-        chosen = Selection(rules, source, today=today)
+        chosen = Selection(rules, source, now_s=time.time())
         ids = scheduler.urls.fingerprints(urls)
         chosen.choose(urls, ids, scheduler.adder.known_among(ids))
         scheduler.adder.met_again(chosen.again)
@@ -153,6 +164,7 @@ class LinkFollower:
             self._count(f"links/refused/{name}", count)
         if not chosen.ids:
             return
+        self._parents.remember(source.id, source.parent_url)
         added = await scheduler.add_links(chosen.ids, chosen.entries)
         for host, number in Counter(added.new_of(chosen.hosts)).items():
             self.hosts.add(host, number)
@@ -160,7 +172,7 @@ class LinkFollower:
             new = set(added.new_of(chosen.urls))
             for url in chosen.links.capped:
                 if url in new:
-                    self.traps.followed(url, page_url=chosen.links.page_url, today=today)
+                    self.traps.followed(url, page_url=chosen.links.page_url, today=chosen.today)
 
     def _queues(self, thresholds: Sequence[int]) -> list[int]:
         """Return the front queue of each score."""
@@ -169,7 +181,14 @@ class LinkFollower:
         return self._queue_of_score
 
     def _sitemap_entry(
-        self, url: str, site: str, level: int, *, given: bool, written: Mapping[str, str]
+        self,
+        url: str,
+        site: str,
+        level: int,
+        *,
+        given: bool,
+        written: Mapping[str, str],
+        now_s: float,
     ) -> Entry:
         spelling = self._scheduler().urls
         return Entry(
@@ -180,6 +199,7 @@ class LinkFollower:
             group_skip=spelling.group_skip(url),
             kind=Kind.SITEMAP,
             written=written.get(url, ""),
+            discovered_s=int(now_s),
             tail={
                 # A method of the generic spider.
                 "callback": "parse_sitemap",
@@ -270,12 +290,14 @@ class Source:
     facts: Mapping[str, Facts] = field(default_factory=dict)
     tails: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     written: Mapping[str, str] = field(default_factory=dict)
+    # URL that `id` belongs to; `url` may be the end of redirects, or the site of a sitemap.
+    parent_url: str = ""
 
 
 class Selection:
     """Links chosen from one page, in parallel lists; at most a batch."""
 
-    def __init__(self, rules: SelectionRules, source: Source, *, today: date) -> None:
+    def __init__(self, rules: SelectionRules, source: Source, *, now_s: float) -> None:
         self.ids: list[int] = []
         self.entries: list[bytes] = []
         self.urls: list[str] = []
@@ -284,11 +306,11 @@ class Selection:
         self.again = 0
         self.refused: dict[str, int] = {}
         self.links = PageLinks(source.url)
+        self.today = datetime.fromtimestamp(now_s, UTC).date()
         self._rules = rules
         self._source = source
         self._base = rules.scorer.base(source.depth)
-        self._new = NewEntries(source.depth, source.id)
-        self._today = today
+        self._new = NewEntries(source.depth, source.id, now_s)
         self._host = host_of(source.url)
         self._domain = rules.urls.registered_domain(self._host)
         # Most links of a page lead to a few hosts. For hosts that are followed: the points of their
@@ -336,7 +358,7 @@ class Selection:
         if reason is None and (scope.include or scope.exclude):
             reason = scope.refuses_text(url)
         if reason is None:
-            trap = self._rules.traps.refuses(url, self.links, self._today)
+            trap = self._rules.traps.refuses(url, self.links, self.today)
             reason = trap and f"trap_{trap}"
         return reason
 

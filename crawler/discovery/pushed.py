@@ -71,10 +71,11 @@ class PushedReader:
         make = getattr(spider, "make_request_from_data", None)
         return cls(key, urls, entry_of, make, has_filter=has_filter)
 
-    def read(self, raw: bytes) -> list[Pushed]:
+    def read(self, raw: bytes, *, now_s: float) -> list[Pushed]:
+        """Return the URLs of an element that is taken in now."""
         if self._make is not None and self._entry_of is not None:
             return self._made(self._make, self._entry_of, raw)
-        found = parse_url(raw, self._urls)
+        found = parse_url(raw, self._urls, now_s=now_s)
         if isinstance(found, Rejected):
             _log_skipped(self._key, raw, why(found.reason))
             return []
@@ -106,7 +107,7 @@ class PushedReader:
         return [Pushed(entry, forced) for entry, forced in entries if entry is not None]
 
 
-def parse_url(raw: bytes, urls: Urls = DEFAULT) -> Entry | Rejected:
+def parse_url(raw: bytes, urls: Urls = DEFAULT, *, now_s: float) -> Entry | Rejected:
     """Return the entry of an element's URL, or why there is none."""
     text = raw.decode("utf-8", "replace").strip()
     if text.startswith("{"):
@@ -114,7 +115,7 @@ def parse_url(raw: bytes, urls: Urls = DEFAULT) -> Entry | Rejected:
             text = str(json.loads(text)["url"])
         except (ValueError, KeyError, TypeError, RecursionError):
             return Rejected("malformed")
-    return parse_seed(text, urls)
+    return parse_seed(text, urls, now_s=now_s)
 
 
 def _beside_url(raw: bytes) -> dict[str, Any]:

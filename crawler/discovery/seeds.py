@@ -4,6 +4,7 @@ import gzip
 import io
 import re
 import sys
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ def read(parts: Sequence[Spelling | str], urls: Urls = DEFAULT) -> Iterator[Entr
     """Yield the seeds of a parsed argument. Blocking: reads files and standard input."""
     for part in parts:
         if isinstance(part, tuple):
-            yield _entry(part, urls)
+            yield _entry(part, urls, time.time())
             continue
         name = "standard input" if part == "-" else part
         try:
@@ -110,10 +111,10 @@ def read(parts: Sequence[Spelling | str], urls: Urls = DEFAULT) -> Iterator[Entr
             raise ConfigurationError(f"seeds: {name} cannot be read: {reason}.") from error
 
 
-def parse_seed(text: str, urls: Urls = DEFAULT) -> Entry | Rejected:
-    """Return the entry of one URL, or why there is none."""
+def parse_seed(text: str, urls: Urls = DEFAULT, *, now_s: float) -> Entry | Rejected:
+    """Return the entry of one URL that is given now, or why there is none."""
     found = urls.spelling(text)
-    return found if isinstance(found, Rejected) else _entry(found, urls)
+    return found if isinstance(found, Rejected) else _entry(found, urls, now_s)
 
 
 def _spelling(argument: str, text: str, urls: Urls) -> Spelling:
@@ -123,10 +124,15 @@ def _spelling(argument: str, text: str, urls: Urls) -> Spelling:
     return found
 
 
-def _entry(spelling: Spelling, urls: Urls) -> Entry:
+def _entry(spelling: Spelling, urls: Urls, now_s: float) -> Entry:
     url, written = spelling
     return Entry(
-        id=urls.fingerprint(url), url=url, queue=1, group_skip=urls.group_skip(url), written=written
+        id=urls.fingerprint(url),
+        url=url,
+        queue=1,
+        group_skip=urls.group_skip(url),
+        written=written,
+        discovered_s=int(now_s),
     )
 
 
@@ -183,7 +189,8 @@ def _lines(where: str, lines: IO[str], urls: Urls) -> Iterator[Entry | BadSeed]:
         if _NOT_ALONE.search(text):
             yield BadSeed(f"{where}, line {number}", text, _ONE_A_LINE)
             continue
-        found = parse_seed(text, urls)
+        # Its own time: standard input may be open for hours.
+        found = parse_seed(text, urls, now_s=time.time())
         if isinstance(found, Rejected):
             yield BadSeed(f"{where}, line {number}", text, why(found.reason))
         else:

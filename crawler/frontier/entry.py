@@ -1,6 +1,6 @@
 """Pack the record of one URL into bytes: compact, versioned, decoded strictly. Pure.
 
-Layout (big-endian; the Lua scripts read the first 21 bytes and the host, see lua/shard.lua):
+Layout (big-endian; the Lua scripts read the first 13 bytes and the host, see lua/shard.lua):
 
     byte  0      version << 4 | kind << 2 | flags (1 = https, 2 = more follows the URL)
     byte  1      depth
@@ -9,9 +9,13 @@ Layout (big-endian; the Lua scripts read the first 21 bytes and the host, see lu
     byte  4      length of the host's part outside the politeness group (0 = the whole host)
     bytes 5-12   id, the URL's fingerprint
     bytes 13-20  the parent's id, zero for seeds
-    bytes 21-    the canonical URL without its scheme; then the written form of the URL (see
+    bytes 21-24  when the URL was first offered to the frontier, unix seconds; zero if not known
+    bytes 25-    the canonical URL without its scheme; then the written form of the URL (see
                  crawler/urls/canonical.py) and the tail in msgpack: each is optional, and follows a
                  newline
+
+Entries of version 1, which crawls of earlier releases have, are without bytes 21-24. They are read,
+and become version 2 when they are packed again.
 """
 
 from __future__ import annotations
@@ -26,14 +30,17 @@ import msgpack
 from crawler.urls import written_url
 from crawler.urls.canonical import LOWER_ESCAPES
 
-VERSION = 1
+VERSION = 2
 MAX_DEPTH = 255
 MAX_ATTEMPTS = 31
 # Failures that an entry remembers, in its tail as [reason, unix time].
 HISTORY = 8
 QUEUES = 5
 
-_HEADER = struct.Struct(">BBBBBQQ")
+_HEADER = struct.Struct(">BBBBBQQI")
+# First part of the header: all that version 1 has.
+_HEADER_1 = struct.Struct(">BBBBBQQ")
+_HEADER_BYTES = {1: _HEADER_1.size, VERSION: _HEADER.size}
 _HTTPS = 1
 _MORE = 2
 _KIND_SHIFT, _KIND_MASK = 2, 3
@@ -77,6 +84,8 @@ class Entry:
     kind: Kind = Kind.PAGE
     # Written form of the URL if it differs from the canonical one; see `written_url`.
     written: str = ""
+    # When the URL was first offered to the frontier, in unix seconds; 0 if that is not known.
+    discovered_s: int = 0
     # Optional parts: method, body, callback, validators, redirects …
     tail: dict[str, Any] = field(default_factory=dict)
     # Politeness group: the URL's authority, less the part that the grouping leaves out.
@@ -110,6 +119,7 @@ def encode(entry: Entry) -> bytes:
         entry.group_skip,
         entry.id,
         entry.parent,
+        entry.discovered_s,
     )
     data = head + rest.encode()
     if entry.written:
@@ -120,11 +130,12 @@ def encode(entry: Entry) -> bytes:
 class NewEntries:
     """Encoder of the links of one page, without an Entry for each: a page has many links."""
 
-    __slots__ = ("_depth", "_parent")
+    __slots__ = ("_depth", "_now_s", "_parent")
 
-    def __init__(self, depth: int, parent: int) -> None:
+    def __init__(self, depth: int, parent: int, now_s: float) -> None:
         self._depth = min(depth, MAX_DEPTH)
         self._parent = parent
+        self._now_s = int(now_s)
 
     def encode(self, id_: int, url: str, queue: int, group_skip: int, written: str = "") -> bytes:
         """Return the same bytes as encode(Entry(…))."""
@@ -132,7 +143,8 @@ class NewEntries:
         if written:
             first |= _MORE
             location = f"{location}\n{written}"
-        head = _PACK(first, self._depth, queue << 5, 0, group_skip, id_, self._parent)
+        parent, now_s = self._parent, self._now_s
+        head = _PACK(first, self._depth, queue << 5, 0, group_skip, id_, parent, now_s)
         return head + location.encode()
 
 
@@ -147,24 +159,27 @@ def _with_more(data: bytes, more: bytes) -> bytes:
 
 def host_in(data: bytes) -> str:
     """Return the politeness group of an encoded entry."""
-    start = _HEADER.size + data[_GROUP_SKIP_AT]
+    start = _HEADER_BYTES[data[0] >> 4] + data[_GROUP_SKIP_AT]
     return data[start : data.index(b"/", start)].decode()
 
 
 def decode(data: bytes) -> Entry:
     """Unpack an entry, or raise DamagedEntry."""
-    if len(data) <= _HEADER.size:
+    if len(data) <= _HEADER_1.size:
         raise DamagedEntry(f"an entry of {len(data)} bytes is too short")
-    first, depth, second, reclaims, group_skip, id_, parent = _HEADER.unpack_from(data)
-    if first >> 4 != VERSION:
-        raise DamagedEntry(f"entry version {first >> 4}, expected {VERSION}")
+    first, depth, second, reclaims, group_skip, id_, parent = _HEADER_1.unpack_from(data)
+    version = first >> 4
+    if version not in _HEADER_BYTES:
+        raise DamagedEntry(f"entry version {version}, expected 1 to {VERSION}")
+    start = _HEADER_BYTES[version]
+    discovered_s = int.from_bytes(data[_HEADER_1.size : start])
     queue = second >> 5
     if not 1 <= queue <= QUEUES:
         raise DamagedEntry(f"front queue {queue}, expected 1 to {QUEUES}")
     kind = first >> _KIND_SHIFT & _KIND_MASK
     if kind not in _KINDS:
         raise DamagedEntry(f"entry kind {kind}, expected 0 to {max(_KINDS)}")
-    rest, written = data[_HEADER.size :], ""
+    rest, written = data[start:], ""
     tail: dict[str, Any] = {}
     try:
         if first & _MORE:
@@ -189,6 +204,7 @@ def decode(data: bytes) -> Entry:
         group_skip=group_skip,
         kind=_KINDS[kind],
         written=written,
+        discovered_s=discovered_s,
         tail=tail,
     )
     return _modern(entry) if tail else entry

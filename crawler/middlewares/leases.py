@@ -29,7 +29,8 @@ from crawler.frontier import ADD_MAX, Entry, Kind, Lease
 from crawler.items import Page
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduler import Scheduler
-from crawler.scheduling.outcome import no_page_stat, page_of
+from crawler.scheduling.outcome import no_page_stat
+from crawler.scheduling.page_maker import PageMaker
 from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
@@ -160,14 +161,14 @@ class Leases:
         if not requests:
             return
         scheduler = self._scheduler
-        parent = account.lease.entry.id if account is not None else 0
+        source = account.lease.entry if account is not None else None
         listened = bool(list(getAllReceivers(self._crawler, signals.request_scheduled)))
         plain: list[Entry] = []
         forced: list[Entry] = []
         for request in requests:
             if listened and self._ignored(request):
                 continue
-            entry = scheduler.entry_of(request, parent=parent)
+            entry = scheduler.entry_of(request, source=source)
             if entry is not None:
                 (forced if request.dont_filter else plain).append(entry)
         if plain:
@@ -263,7 +264,7 @@ class Leases:
         """Give the response and its items to the sinks, and settle its lease when they have it."""
         record = self._scheduler.failures.record
         assert record is not None
-        page = page_of(account.response)
+        page = PageMaker.of(self._crawler).page_of(account.response)
         page.content_hash = sha256(page.body).hexdigest() if page.stored and page.body else ""
         page.items = account.items
 

@@ -5,7 +5,8 @@
     heartbeat      keeps this process known to the fleet, and takes over from dead ones
     intake         URLs from outside the frontier: pushed to Redis, or spilled to MongoDB
     request_codec  requests ↔ entries
-    outcome        pages of visits; retries of fetches that failed, their policy, dead letters
+    page_maker     pages of visits, from responses and failures
+    outcome        retries of fetches that failed, their policy, dead letters
     recrawls, recrawl_policy    when a page is visited again
     options        options that all processes of a crawl share
     engine         Scrapy's engine

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from time import monotonic
+from time import monotonic, time
 
 from crawler.discovery.pushed import PushedReader
 from crawler.frontier import ADD_MAX, Added, Entry, Frontier
@@ -124,7 +124,8 @@ class Intake:
             return await self._take(await self._pushed.read()) if is_alone else 1
 
     async def _take(self, elements: Sequence[bytes]) -> int:
-        pushed = [one for raw in elements for one in self._reader.read(raw)]
+        now_s = time()
+        pushed = [one for raw in elements for one in self._reader.read(raw, now_s=now_s)]
         if entries := [one.entry for one in pushed if not one.forced]:
             added = await self._add(entries, "all")
             # Known URLs may have been added by another process that read the same elements.

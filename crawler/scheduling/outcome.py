@@ -1,10 +1,9 @@
-"""Decide what becomes of a fetch: the page of a visit, a retry, or a dead letter.
+"""Decide what becomes of a fetch that failed: a retry, a page that says why, or a dead letter.
 
-The page is made of a response, without reading its body, or of a failure. Every request with a
-lease gets a SettlingErrback, so that whatever goes wrong (a fetch, a middleware, a refused URL)
-ends here. A failure that is worth a retry goes back to the frontier. Any other is passed to the
-user's own errback, and the lease is settled when that has finished. Where pages are stored, the
-final failure of a URL is stored with them before its lease is settled.
+Every request with a lease gets a SettlingErrback, so that whatever goes wrong (a fetch, a
+middleware, a refused URL) ends here. A failure that is worth a retry goes back to the frontier. Any
+other is passed to the user's own errback, and the lease is settled when that has finished. Where
+pages are stored, the final failure of a URL is stored with them before its lease is settled.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,16 +23,13 @@ from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
 from crawler.config.values import fill, setting, value
-from crawler.download.errors import Forbidden, TooBigUnpacked, failure_of
-from crawler.download.receiver import TYPE_NOT_ACCEPTED
-from crawler.download.response_parser import Truncated
-from crawler.frontier import Kind, Lease
+from crawler.download.errors import TooBigUnpacked, failure_of
+from crawler.frontier import Kind
 from crawler.frontier.entry import MAX_ATTEMPTS
-from crawler.items import NOT_MODIFIED, Page, parent_hash
+from crawler.items import NOT_MODIFIED, Page
 from crawler.parsing.document import Directives, of_headers
 from crawler.util.backoff import Backoff
 from crawler.util.file_limit import OutOfSockets
-from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -42,86 +37,11 @@ if TYPE_CHECKING:
 
     from crawler.frontier import Lease
     from crawler.scheduling.lease_pool import LeasePool
+    from crawler.scheduling.page_maker import PageMaker
     from crawler.scheduling.recrawls import Recrawls
 
-# Scrapy's flags for a body that ended too early, and ours; the second one tells why.
-_FLAGS = {"dataloss": "truncated"} | {
-    f"dataloss:{cause}": f"truncated:{cause}" for cause in Truncated.CAUSES
-}
-# Spelled as in Scrapy's headers, and read from their dict: their own lookup takes 1 µs more.
-_KEPT_HEADERS = {
-    name.title().encode(): name.lower()
-    for name in (
-        *("Content-Type", "Content-Language", "Cache-Control", "ETag", "Last-Modified"),
-        *("Server", "Date"),
-    )
-}
 _ROBOTS_TAG = b"X-Robots-Tag"
 _NOTHING = Directives()
-
-
-def page_of(response: Response) -> Page:
-    """Return the page of a response, without what its body says."""
-    meta, body, status = response.meta, response.body, response.status
-    lease: Lease | None = meta.get(LEASE)
-    headers = {
-        name: values[-1].decode("latin-1")
-        for key, name in _KEPT_HEADERS.items()
-        if (values := dict.get(response.headers, key))
-    }
-    page = Page(
-        # The canonical form, of which the fingerprint was made.
-        url=lease.entry.url if lease is not None else response.url,
-        final_url=response.url,
-        status=status,
-        crawled_at=datetime.now(UTC),
-        fetch_ms=meta.get("fetch_ms", 0),
-        depth=meta.get("depth", 0),
-        parent=parent_hash(lease.entry) if lease is not None else "",
-        redirects=list(meta.get("redirect_urls", ())),
-        redirect_statuses=list(meta.get("redirect_reasons", ())),
-        flags=[_FLAGS.get(flag, flag) for flag in response.flags],
-        content_type=headers.get("content-type", "").partition(";")[0].strip().lower(),
-        headers=headers,
-        etag=headers.get("etag", ""),
-        last_modified=headers.get("last-modified", ""),
-        size_bytes=len(body),
-        body=body,
-    )
-    if lease is not None:
-        page.lease = lease
-        page.priority = lease.entry.queue
-        page.error_count = lease.entry.attempts
-        history = lease.entry.tail.get("history")
-        page.last_error = history[-1][0] if history else ""
-    if not 200 <= status < 300:
-        page.stored, page.reason = False, f"status_{status}"
-        if status >= 400:
-            page.error_count += 1
-            page.last_error = page.reason
-    elif TYPE_NOT_ACCEPTED in response.flags:
-        page.stored, page.reason = False, TYPE_NOT_ACCEPTED
-    return page
-
-
-def page_without_response(lease: Lease, reason: str) -> Page:
-    """Return the page of a URL that failed for this reason, or was forbidden."""
-    entry = lease.entry
-    error = "" if reason in Forbidden.REASONS else reason
-    return Page(
-        url=entry.url,
-        final_url=entry.written_url,
-        status=0,
-        crawled_at=datetime.now(UTC),
-        depth=entry.depth,
-        priority=entry.queue,
-        parent=parent_hash(entry),
-        stored=False,
-        reason=reason,
-        error_count=entry.attempts + bool(error),
-        last_error=error,
-        robots_allowed=reason != Forbidden.BY_ROBOTS,
-    )
 
 
 def no_page_stat(response: Response) -> str:
@@ -205,12 +125,15 @@ class Failures:
         policy: RetryPolicy,
         leases: LeasePool,
         recrawls: Recrawls,
+        pages: PageMaker,
+        *,
         arrival: Callable[[], Awaitable[bool]],
         run_fewer: Callable[[OutOfSockets], None],
     ) -> None:
         self._policy = policy
         self._leases = leases
         self._recrawls = recrawls
+        self._pages = pages
         # Waits until Redis has the requests of errbacks; False if Redis was given up on.
         self.arrival = arrival
         # Reduces the number of fetches at a time for a while.
@@ -259,9 +182,9 @@ class Failures:
             # A URL that a middleware drops did not fail.
             no_page = ""
             if isinstance(error, HttpError):
-                page, no_page = page_of(error.response), no_page_stat(error.response)
+                page, no_page = self._pages.page_of(error.response), no_page_stat(error.response)
             else:
-                page = page_without_response(lease, failure_of(error).reason)
+                page = self._pages.page_without_response(lease, failure_of(error).reason)
                 if isinstance(error, TooBigUnpacked):
                     no_page = f"failed/{page.reason}"
             self._recrawls.fill_in(page, lease, None)
@@ -281,7 +204,7 @@ class Failures:
         if isinstance(decision, Retry):
             settle()
             return
-        page = page_without_response(lease, decision.reason)
+        page = self._pages.page_without_response(lease, decision.reason)
         self._recrawls.fill_in(page, lease, self._recrawls.failed(lease))
         self._record(page, lease, settle)
 

@@ -154,6 +154,7 @@ class Recrawls:
         if decision is not None:
             page.changes = decision.visit.changes
             page.next_crawl = page.crawled_at + timedelta(seconds=decision.wait_s)
+            page.recrawl_interval_s = decision.wait_s
 
     def take(self, lease: Lease) -> Again | None:
         """Return and forget the decision for a lease that is being settled."""

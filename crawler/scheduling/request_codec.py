@@ -71,8 +71,9 @@ def to_entry(
     parent: int = 0,
     urls: Urls = DEFAULT,
     kind: Kind = Kind.PAGE,
+    now_s: float,
 ) -> Entry | Rejected:
-    """Make the entry of a request. Return Rejected for a URL that is not crawled.
+    """Make the entry of a request that is new. Return Rejected for a URL that is not crawled.
 
     Raises NotCarried for a request that cannot be stored.
     """
@@ -98,6 +99,7 @@ def to_entry(
         group_skip=urls.group_skip(url),
         kind=kind,
         written=with_fragment(url, written, request.url.partition("#")[2]),
+        discovered_s=int(now_s),
         tail=tail,
     )
 

@@ -36,7 +36,8 @@ from crawler.robots.rules import robots_name
 from crawler.scheduler import Scheduler, link_follower
 from crawler.scheduling import options
 from crawler.scheduling.lease_pool import BAD_SEEDS, NO_SEEDS, REDIS_LOST
-from crawler.scheduling.outcome import asked_by_headers, page_of
+from crawler.scheduling.outcome import asked_by_headers
+from crawler.scheduling.page_maker import PageMaker
 from crawler.urls import DEFAULT, Rejected, Spelling, Urls, authority_of, fingerprint
 from crawler.util.format import seconds
 from crawler.util.request_meta import LEASE
@@ -90,6 +91,7 @@ class WebSpider(Spider):
         self.crawl = self.arguments.crawl
         self.urls = DEFAULT
         self.reader = DocumentReader(HtmlReader(max_links=0), max_links=0)
+        self.pages = PageMaker()
         self.obey_noindex = True
         self.robots_name = ""
 
@@ -122,6 +124,7 @@ class WebSpider(Spider):
             spider.seeds = seeds.parse(spider.arguments.seeds, spider.urls)
         if spider.arguments.sitemaps is not None:
             spider.sitemaps = seeds.parse_sitemaps(spider.arguments.sitemaps, spider.urls)
+        spider.pages = PageMaker.of(crawler)
         spider.robots_name = robots_name(settings)
         spider.obey_noindex = config.value(settings, "OBEY_NOINDEX")
         max_links = config.value(settings, "MAX_OUTLINKS")
@@ -219,7 +222,7 @@ class WebSpider(Spider):
 
     async def parse(self, response: Response) -> AsyncIterator[Page]:
         """Make the page of a response."""
-        page = page_of(response)
+        page = self.pages.page_of(response)
         asked = asked_by_headers(response, self.robots_name)
         is_noindex = asked.noindex
         if isinstance(response, TextResponse) and page.stored:
@@ -282,6 +285,7 @@ class WebSpider(Spider):
                 page_url=site,
                 depth=1,
                 parent=fingerprint(lease.entry.url) if lease is not None else 0,
+                parent_url=lease.entry.url if lease is not None else "",
                 facts={page.url: _facts(page, since) for page in pages},
                 tails=recrawls.hints(pages),
                 written=found.written,

@@ -82,6 +82,14 @@ def test_pages_can_go_to_a_file_instead_of_mongodb(
         assert page["title"]
         assert page["body"].startswith("<!DOCTYPE html>")
         assert len(page["content_hash"]) == 64
+        assert page["discovered_at"] <= page["crawled_at"]
+        assert "content-length" in page["headers"] or "transfer-encoding" in page["headers"]
+    # One process read all parents itself.
+    parents = {page["url"]: page["parent_url"] for page in pages}
+    assert parents.pop("http://s0.test/") is None
+    assert parents
+    hashes = {page["url"]: page["url_hash"] for page in pages}
+    assert all(hashes[parents[page["url"]]] == page["parent"] for page in pages if page["parent"])
     assert not (tmp_path / "crawl").exists()  # no embedded server was started
 
 

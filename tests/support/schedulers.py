@@ -13,6 +13,7 @@ from crawler.frontier.entry import decode
 from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.scheduler import Scheduler
 from crawler.scheduling.outcome import Bury, Failures, Retry, RetryPolicy
+from crawler.scheduling.page_maker import PageMaker
 from crawler.servers.health import GaveUp
 from crawler.urls import fingerprint
 from crawler.util.request_meta import LEASE
@@ -98,8 +99,9 @@ class WritingScheduler(Scheduler):
             RetryPolicy(times=retry_times, base_s=30.0),
             self.leases,  # type: ignore[arg-type]
             self.recrawls,
-            lambda: self.adder.arrival(),  # noqa: PLW0108 - tests replace it
-            lambda error: self.out_of_sockets.append(str(error)),
+            PageMaker.of(crawler),
+            arrival=lambda: self.adder.arrival(),  # noqa: PLW0108 - tests replace it
+            run_fewer=lambda error: self.out_of_sockets.append(str(error)),
         )
         # Asked for its shards only; it has no server.
         self.frontier = Frontier(None, self.crawl)

@@ -1,6 +1,7 @@
 """Redirects: between URLs that are folded into one, and through proxies."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from scrapy import Request, Spider
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.http import Response
 
+from crawler.discovery.parents import ParentUrls
 from crawler.frontier import Added, Entry, Kind, Lease
 from crawler.middlewares.redirects import Redirects
 from crawler.scheduling.request_codec import to_request
@@ -75,6 +77,24 @@ def test_a_redirect_to_itself_with_what_the_canonical_form_leaves_out_is_followe
     assert scheduler.sent.sent == [("http://h.test/a", "force")]
     (entry,) = scheduler.sent.entries
     assert to_request(entry, Spider(name="any")).url == "http://h.test/a?utm_id=1"
+
+
+def test_the_target_of_a_redirect_is_a_new_url_whose_parent_is_known() -> None:
+    scheduler = RedirectedScheduler(DEFAULT)
+    lease = lease_of("http://h.test/a", discovered_s=5)
+    scheduler.enqueue_request(Request("http://h.test/b", meta={LEASE: lease}))
+    (entry,) = scheduler.sent.entries
+    assert entry.parent == lease.entry.id
+    assert ParentUrls.of(scheduler._crawler).url_of(entry.parent) == "http://h.test/a"
+    assert time.time() - 60 < entry.discovered_s <= time.time()
+
+
+def test_a_url_that_takes_its_own_place_keeps_the_time_of_its_discovery() -> None:
+    scheduler = RedirectedScheduler(DEFAULT)
+    lease = lease_of("http://h.test/a", discovered_s=5)
+    scheduler.enqueue_request(Request("http://h.test/a?utm_id=1", meta={LEASE: lease}))
+    (entry,) = scheduler.sent.entries
+    assert entry.discovered_s == 5
 
 
 @pytest.mark.parametrize("kind", Kind)

@@ -22,8 +22,8 @@ local answer, highs, lows, unpack_struct = {}, {}, {}, struct.unpack
 -- All checks come before the first write, since nothing is undone. Most URLs are known: a string is
 -- made only for new ones.
 for i = 1, total do
-  local byte, high, low = unpack_struct('>xxBxxI4i4', entries, at)
-  if byte < 32 or byte >= 192 or lengths[i] < 22 then
+  local version, byte, high, low = unpack_struct('>BxBxxI4i4', entries, at)
+  if byte < 32 or byte >= 192 or lengths[i] < (version < 32 and 22 or 26) then
     error('an entry is damaged or its front queue is not 1 to 5')
   end
   answer[i], highs[i], lows[i], at = (byte - byte % 32) / 32, high, low, at + lengths[i]

@@ -112,11 +112,12 @@ local function halves_of(id) return struct.unpack('>I4i4', id) end
 
 local function queue_of(entry) return math.floor(string.byte(entry, 3) / 32) end
 
--- Return the politeness group of an entry, or nil for bytes that are no entry.
+-- Return the politeness group of an entry, or nil for bytes that are no entry. The URL begins at byte
+-- 26, and at byte 22 in entries of version 1, which earlier releases made; see entry.py.
 local function host_of(entry)
   if #entry < 23 then return nil end
-  local queue, _, skipped = string.byte(entry, 3, 5)
-  local first = 22 + skipped
+  local version, _, queue, _, skipped = string.byte(entry, 1, 5)
+  local first = (version < 32 and 22 or 26) + skipped
   local slash = string.find(entry, '/', first, true)
   if not slash or slash == first or queue < 32 or queue >= 192 then return nil end
   local host = string.sub(entry, first, slash - 1)

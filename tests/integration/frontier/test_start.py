@@ -76,11 +76,12 @@ async def test_a_crawl_from_before_spiders_were_recorded_is_the_next_ones(place:
         await Frontier(place.redis, CRAWL, shards=place.shards, spider="news").open()
 
 
-async def test_a_crawl_of_the_version_before_goes_on_and_keeps_that_version_out(
-    place: Place,
+@pytest.mark.parametrize("version", [4, 5])
+async def test_a_crawl_of_a_version_before_goes_on_and_keeps_that_version_out(
+    place: Place, version: int
 ) -> None:
     await place.instance()
-    await place.redis.hset(keys.crawl_meta(CRAWL), "version", 4)
+    await place.redis.hset(keys.crawl_meta(CRAWL), "version", version)
     await CrawlControl.open(place.redis, CRAWL)
     await place.instance()
     assert int(await place.redis.hget(keys.crawl_meta(CRAWL), "version")) == DATA_MODEL

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -93,7 +94,8 @@ async def test_a_nearly_equal_page_is_a_duplicate(crawler: Crawler) -> None:
 
 def framed(number: int, *blocks: str, host: str = "h.test") -> Page:
     item = page(number, " ".join(blocks), body=f"page {number} of {host}".encode())
-    item.url = item.final_url = f"http://{host}/{number}"
+    url = f"http://{host}/{number}"
+    item = replace(item, url=url, final_url=url, url_hash="")
     item.blocks = list(blocks)
     return item
 

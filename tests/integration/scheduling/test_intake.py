@@ -25,7 +25,7 @@ class Shop(Spider):
 
 
 def entry_of(request: Request) -> Entry | None:
-    found = to_entry(request, Shop(), (80, 60, 40, 20))
+    found = to_entry(request, Shop(), (80, 60, 40, 20), now_s=0)
     return found if isinstance(found, Entry) else None
 
 

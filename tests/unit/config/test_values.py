@@ -66,6 +66,14 @@ def test_a_limit_of_waiting_urls_is_for_all_shards_together(
     assert whole.per_shard(shards).full_at == full_at
 
 
+@pytest.mark.parametrize(
+    "given", [["a b"], "a:b", ["X-\u00e9"], [b"Server"], [1], 5, True, '["Server"]']
+)
+def test_what_is_no_name_of_a_header_is_told(given: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"PAGES_HEADERS is .*; give names of headers"):
+        value(project_crawler(PAGES_HEADERS=given).settings, "PAGES_HEADERS")
+
+
 def test_an_error_shows_no_password() -> None:
     given = '{"password": "hunter22"'
     with pytest.raises(ConfigurationError, match="REDIS_PARAMS is ") as error:

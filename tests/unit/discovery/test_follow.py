@@ -1,5 +1,6 @@
 """Discovered URLs on their way to the frontier, from pages and from sitemaps."""
 
+import time
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from crawler.discovery.follow import LinkFollower
+from crawler.discovery.parents import ParentUrls
 from crawler.discovery.priority import Facts
 from crawler.frontier import Entry, Kind
 from crawler.frontier.outbox import SeenCache, UrlAdder
@@ -36,7 +38,7 @@ def follower(scheduler: WritingScheduler, **settings: Any) -> LinkFollower:
 
 
 async def follow(found: LinkFollower, *urls: str, depth: int = 1, **more: Any) -> None:
-    await found.follow(urls, page_url=SITE, depth=depth, parent=7, **more)
+    await found.follow(urls, page_url=SITE, depth=depth, parent=7, parent_url=SITE, **more)
 
 
 async def test_trapped_links_are_counted_by_reason(scheduler: WritingScheduler) -> None:
@@ -55,6 +57,32 @@ async def test_entries_follow_the_rules_for_urls(scheduler: WritingScheduler) ->
     (entry,) = scheduler.added
     assert entry.host == "h.test"
     assert entry.id == scheduler.urls.fingerprint("http://h.test/a")
+
+
+async def test_only_pages_with_new_links_are_remembered_as_parents(
+    scheduler: WritingScheduler,
+) -> None:
+    crawler = crawler_with(scheduler)
+    found, parents = link_follower(crawler), ParentUrls.of(crawler)
+    await follow(found, "http://o.test/outside")
+    assert parents.url_of(7) is None
+    await follow(found, SITE + "a")
+    assert parents.url_of(7) == SITE
+
+
+async def test_a_sitemap_is_the_parent_of_its_urls(scheduler: WritingScheduler) -> None:
+    spider = await parsed(scheduler, MAP)
+    (entry,) = scheduler.added
+    assert ParentUrls.of(spider.crawler).url_of(entry.parent) == SITE + "sitemap.xml"
+
+
+async def test_new_urls_have_the_time_of_their_page(scheduler: WritingScheduler) -> None:
+    since_s = int(time.time())
+    await parsed(scheduler, MAP)
+    await parsed(scheduler, INDEX)
+    assert {entry.kind for entry in scheduler.added} == {*Kind}
+    for entry in scheduler.added:
+        assert since_s <= entry.discovered_s <= time.time()
 
 
 async def test_hosts_that_many_link_to_come_sooner(scheduler: WritingScheduler) -> None:
@@ -202,11 +230,13 @@ async def test_a_sitemap_is_no_page_to_the_frontier(
     spider = WebSpider.from_crawler(crawler)
     await link_follower(crawler).add_sitemaps([url], site=SITE, level=0)
     (entry,) = scheduler.added
-    page = to_entry(Request(url), spider, scheduler.thresholds)
+    page = to_entry(Request(url), spider, scheduler.thresholds, now_s=0)
     assert isinstance(page, Entry)
     assert page.id == fingerprint(url) != entry.id
     assert entry.kind is Kind.SITEMAP
-    again = to_entry(to_request(entry, spider), spider, scheduler.thresholds, kind=entry.kind)
+    again = to_entry(
+        to_request(entry, spider), spider, scheduler.thresholds, kind=entry.kind, now_s=0
+    )
     assert isinstance(again, Entry)
     assert again.id == entry.id
 

@@ -17,6 +17,7 @@ from crawler.scheduling.request_codec import NotCarried, to_entry, to_request
 from crawler.urls import DEFAULT, Rejected, fingerprint
 
 KEY = "shop:start_urls"
+NOW_S = 1_800_000_000.9
 
 
 @pytest.mark.parametrize(
@@ -35,13 +36,13 @@ KEY = "shop:start_urls"
     ],
 )
 def test_what_others_push_is_a_url_or_json_with_one(raw: bytes, found: str) -> None:
-    seed = parse_url(raw)
+    seed = parse_url(raw, now_s=NOW_S)
     assert (seed.reason if isinstance(seed, Rejected) else seed.url) == found
 
 
 def test_a_pushed_url_is_fetched_as_it_is_written() -> None:
     raw = b"http://h.test/?b=2&a=1&utm_id=3"
-    seed = parse_url(raw)
+    seed = parse_url(raw, now_s=NOW_S)
     assert isinstance(seed, Entry)
     assert (seed.url, seed.written_url) == ("http://h.test/?a=1&b=2", raw.decode())
     assert seed.id == fingerprint(seed.url)
@@ -49,7 +50,7 @@ def test_a_pushed_url_is_fetched_as_it_is_written() -> None:
 
 @given(st.one_of(st.binary(), st.binary().map(lambda tail: b"{" + tail)))
 def test_anything_may_be_pushed(raw: bytes) -> None:
-    assert isinstance(parse_url(raw), Entry | Rejected)
+    assert isinstance(parse_url(raw, now_s=NOW_S), Entry | Rejected)
 
 
 # --- spiders of one's own -----------------------------------------------------------------------
@@ -61,14 +62,14 @@ class Shop(Spider):
 
 def entry_of(request: Request) -> Entry | None:
     try:
-        found = to_entry(request, Shop(), (80, 60, 40, 20))
+        found = to_entry(request, Shop(), (80, 60, 40, 20), now_s=NOW_S)
     except NotCarried:
         return None
     return found if isinstance(found, Entry) else None
 
 
 def requests(reader: PushedReader, raw: bytes) -> list[Request]:
-    return [to_request(pushed.entry, Shop()) for pushed in reader.read(raw)]
+    return [to_request(pushed.entry, Shop()) for pushed in reader.read(raw, now_s=NOW_S)]
 
 
 def making(make: Callable[[bytes], Any]) -> PushedReader:
@@ -92,8 +93,9 @@ def test_the_generic_spider_takes_urls_and_others_take_requests() -> None:
 
 def test_a_url_alone_is_a_seed() -> None:
     for raw in (b"http://h.test/", b'{"url": "http://h.test/"}'):
-        [found] = PushedReader(KEY, DEFAULT, entry_of).read(raw)
-        assert found == Pushed(Entry(fingerprint("http://h.test/"), "http://h.test/", queue=1))
+        [found] = PushedReader(KEY, DEFAULT, entry_of).read(raw, now_s=NOW_S)
+        url = "http://h.test/"
+        assert found == Pushed(Entry(fingerprint(url), url, queue=1, discovered_s=int(NOW_S)))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,9 @@ def test_what_is_pushed_passes_the_offsite_filter(raw: bytes, meta: dict[str, An
     [request] = requests(PushedReader.from_spider(Filtered(), KEY, entry_of, DEFAULT), raw)
     assert request.meta.items() >= meta.items()
     # Without a filter nothing is carried for it.
-    [pushed] = PushedReader.from_spider(Shop(), KEY, entry_of, DEFAULT).read(b"http://h.test/")
+    [pushed] = PushedReader.from_spider(Shop(), KEY, entry_of, DEFAULT).read(
+        b"http://h.test/", now_s=NOW_S
+    )
     assert pushed.entry.tail == {}
 
 
@@ -140,7 +144,7 @@ def test_json_may_have_meta_a_method_and_fields_of_a_form() -> None:
         "tags": ["a", "b"],
         "all": ["true"],
     }
-    [pushed] = reader.read(raw)
+    [pushed] = reader.read(raw, now_s=NOW_S)
     assert not pushed.forced
 
 
@@ -167,7 +171,7 @@ def test_without_a_method_the_form_is_the_query() -> None:
 def test_what_is_no_request_is_told_and_left_out(
     raw: bytes, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert PushedReader(KEY, DEFAULT, entry_of).read(raw) == []
+    assert PushedReader(KEY, DEFAULT, entry_of).read(raw, now_s=NOW_S) == []
     assert f"{KEY}: {raw.decode()!r} was left out: {reason}" in caplog.text
 
 
@@ -176,7 +180,7 @@ def test_a_spider_makes_its_own_requests_and_says_which_are_fetched_again() -> N
         for word in data.decode().split():
             yield Request(f"http://h.test/{word}", meta={"word": word}, dont_filter=word == "again")
 
-    found = making(make).read(b"again once")
+    found = making(make).read(b"again once", now_s=NOW_S)
     assert [(one.entry.url, one.forced) for one in found] == [
         ("http://h.test/again", True),
         ("http://h.test/once", False),
@@ -186,13 +190,15 @@ def test_a_spider_makes_its_own_requests_and_says_which_are_fetched_again() -> N
 
 @pytest.mark.parametrize("made", [None, [], ()])
 def test_a_spider_may_make_no_request(made: Any) -> None:
-    assert making(lambda _: made).read(b"x") == []
+    assert making(lambda _: made).read(b"x", now_s=NOW_S) == []
 
 
 @pytest.mark.parametrize("meta", [{"x": object()}, {"depth": 1.5}, {"depth": None}])
 def test_requests_that_redis_does_not_take_are_left_out(meta: dict[str, Any]) -> None:
     made = [Request("http://h.test/a", meta=meta), Request("http://h.test/b")]
-    assert [one.entry.url for one in making(lambda _: made).read(b"x")] == ["http://h.test/b"]
+    assert [one.entry.url for one in making(lambda _: made).read(b"x", now_s=NOW_S)] == [
+        "http://h.test/b"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -206,6 +212,6 @@ def test_requests_that_redis_does_not_take_are_left_out(meta: dict[str, Any]) ->
 def test_a_spider_that_fails_at_one_element_is_told_and_goes_on(
     make: Callable[[bytes], Any], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert making(make).read(b"x") == []
+    assert making(make).read(b"x", now_s=NOW_S) == []
     assert f"{KEY}: 'x' was left out: make_request_from_data: " in caplog.text
     assert reason in caplog.text

@@ -3,6 +3,7 @@
 import gzip
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -108,6 +109,15 @@ def test_a_seed_is_of_the_first_queue_at_depth_0_without_a_parent() -> None:
     (seed,) = read(parse("HTTP://A.test#x"))
     assert isinstance(seed, Entry)
     assert (seed.url, seed.queue, seed.depth, seed.parent) == ("http://a.test/", 1, 0, 0)
+
+
+def test_a_seed_has_the_second_in_which_it_was_read(tmp_path: Path) -> None:
+    file, since_s = tmp_path / "seeds.txt", int(time.time())
+    file.write_text("http://b.test\n")
+    found = [seed for seed in read(parse(f"http://a.test {file}")) if isinstance(seed, Entry)]
+    assert len(found) == 2
+    for seed in found:
+        assert since_s <= seed.discovered_s <= time.time()
 
 
 def test_a_file_has_one_url_a_line_with_comments_and_blank_lines(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Links of a page, chosen and scored as the policies say of each alone."""
 
-from datetime import date
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,11 +9,12 @@ from crawler.discovery.follow import HostTally, Selection, SelectionRules, Sourc
 from crawler.discovery.priority import Facts, Scorer
 from crawler.discovery.scope import Scope
 from crawler.discovery.traps import PageLinks, Traps
-from crawler.frontier.entry import decode
+from crawler.frontier.entry import Entry, decode
 from crawler.urls import DEFAULT
 
 PAGE = "http://www.h.test/"
-TODAY = date(2026, 6, 1)
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+NOW_S = round(NOW.timestamp())
 SEGMENTS = st.sampled_from(["a", "news", "b.html", "c.PDF", "d.zip", "2061", "05", ""])
 URLS = st.builds(
     "https://{}h.test/{}{}".format,
@@ -31,22 +32,22 @@ def test_a_link_is_judged_and_scored_as_the_policies_say(
     scope, traps = Scope(skipped_extensions=frozenset({"zip"})), Traps()
     scorer = Scorer(trusted={"o.h.test"})
     score = scorer.score(url, depth, scorer.host_points(url.split("/")[2], (0, 0)), facts)
-    trap = traps.refuses(url, PageLinks(PAGE), TODAY)
+    trap = traps.refuses(url, PageLinks(PAGE), NOW.date())
     reason = scope.refuses(url, page_url=PAGE, depth=depth) or (trap and f"trap_{trap}")
     # Only this score has this queue.
     queues = [3 if points == score else 1 for points in range(101)]
     rules = SelectionRules(scope, Traps(), scorer, queues, DEFAULT, HostTally(10))
-    chosen = Selection(rules, Source(PAGE, depth, 7, {url: facts} if facts else {}), today=TODAY)
+    chosen = Selection(rules, Source(PAGE, depth, 7, {url: facts} if facts else {}), now_s=NOW_S)
     chosen.choose([url], [5], set())
     assert chosen.refused == ({reason: 1} if reason else {})
     found = [decode(data) for data in chosen.entries]
-    expected = [] if reason else [(5, url, 3, depth, 7)]
-    assert [(e.id, e.url, e.queue, e.depth, e.parent) for e in found] == expected
+    expected = [] if reason else [Entry(5, url, 3, depth, 7, discovered_s=NOW_S)]
+    assert found == expected
 
 
 def test_what_a_sitemap_says_of_a_link_is_in_its_entry() -> None:
     rules = SelectionRules(Scope(), Traps(), Scorer(), [1] * 101, DEFAULT, HostTally(10))
     source = Source(PAGE, 1, 7, tails={PAGE + "a": {"every": 5}})
-    chosen = Selection(rules, source, today=TODAY)
+    chosen = Selection(rules, source, now_s=NOW_S)
     chosen.choose([PAGE + "a", PAGE + "b"], [1, 2], set())
     assert [decode(data).tail for data in chosen.entries] == [{"every": 5}, {}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import msgpack
@@ -50,6 +51,7 @@ ENTRIES = st.builds(
     reclaims=st.integers(0, 255),
     kind=st.sampled_from(Kind),
     written=WRITTEN,
+    discovered_s=st.integers(0, 2**32 - 1),
     tail=TAILS,
 )
 PLAIN = encode(Entry(1, "http://a.test/"))
@@ -69,8 +71,9 @@ def test_the_host_is_the_urls_authority(entry: Entry) -> None:
 def test_a_link_has_the_same_bytes_without_an_entry(entry: Entry, group_skip: int) -> None:
     facts = (entry.id, entry.url, entry.queue, entry.depth, entry.parent)
     skip = min(group_skip, entry.host.index("."))
-    plain = Entry(*facts, group_skip=skip, written=entry.written)
-    data = NewEntries(plain.depth, plain.parent).encode(
+    seconds = entry.discovered_s
+    plain = Entry(*facts, group_skip=skip, written=entry.written, discovered_s=seconds)
+    data = NewEntries(plain.depth, plain.parent, seconds + 0.9).encode(
         plain.id, plain.url, plain.queue, plain.group_skip, plain.written
     )
     assert data == encode(plain)
@@ -81,7 +84,7 @@ def test_a_link_has_the_same_bytes_without_an_entry(entry: Entry, group_skip: in
 
 
 def test_a_link_may_be_deeper_than_an_entry_can_say() -> None:
-    data = NewEntries(MAX_DEPTH + 1, 2).encode(1, "http://a.test/", 3, 0)
+    data = NewEntries(MAX_DEPTH + 1, 2, 0).encode(1, "http://a.test/", 3, 0)
     assert decode(data) == Entry(1, "http://a.test/", queue=3, depth=MAX_DEPTH, parent=2)
 
 
@@ -107,8 +110,8 @@ def test_an_entry_that_was_cut_or_changed_is_read_or_damaged(
         assert decode(cut).host is not None
 
 
-def test_a_plain_get_costs_21_bytes_beside_its_url() -> None:
-    assert len(PLAIN) == 21 + len("a.test/")
+def test_a_plain_get_costs_25_bytes_beside_its_url() -> None:
+    assert len(PLAIN) == 25 + len("a.test/")
 
 
 @pytest.mark.parametrize(
@@ -129,9 +132,42 @@ def test_how_a_url_is_written_costs_what_differs(
     assert len(encode(entry)) == len(encode(Entry(1, url))) + cost
 
 
+def version_1(entry: Entry) -> bytes:
+    """Pack an entry as releases before the time of discovery did."""
+    data = encode(entry)
+    return bytes([data[0] - 0x10]) + data[1:21] + data[25:]
+
+
+def test_entries_of_version_1_are_those_that_earlier_releases_made() -> None:
+    made = (
+        b'\x13\x00"\x01\x04\xaeV\xe0\x06\xa4\x11\xea\x9f\x00\x00\x00\x00\x00\x00\x00\x00'
+        b'www.b.test/q?a&b\n?b&a\n\x81\xa4etag\xa3"1"'
+    )
+    entry = Entry(
+        id=12562474529723640479,
+        url="https://www.b.test/q?a&b",
+        attempts=2,
+        reclaims=1,
+        group_skip=4,
+        written="?b&a",
+        tail={"etag": '"1"'},
+    )
+    assert version_1(entry) == made
+    assert decode(made) == entry
+    assert host_in(made) == entry.host == "b.test"
+
+
+@given(ENTRIES)
+def test_an_entry_of_version_1_becomes_version_2_without_a_time(entry: Entry) -> None:
+    found = decode(version_1(entry))
+    assert found == replace(entry, discovered_s=0)
+    assert decode(encode(found)) == found
+    assert host_in(version_1(entry)) == entry.host
+
+
 def earlier(url: str, tail: dict[str, Any]) -> Entry:
     """An entry as releases before kinds and parts made it."""
-    plain = encode(Entry(1, url))
+    plain = version_1(Entry(1, url))
     return decode(bytes([plain[0] | 2]) + plain[1:] + b"\n" + msgpack.packb(tail))
 
 
@@ -188,7 +224,7 @@ def with_byte(index: int, value: int) -> bytes:
 
 
 def with_tail(tail: bytes) -> bytes:
-    return with_byte(0, 0x12) + b"\n" + tail
+    return with_byte(0, 0x22) + b"\n" + tail
 
 
 @pytest.mark.parametrize(
@@ -196,12 +232,14 @@ def with_tail(tail: bytes) -> bytes:
     [
         (b"", "too short"),
         (PLAIN[:21], "too short"),
-        (with_byte(0, 0x20), "entry version 2, expected 1"),
+        (PLAIN[:25], "no host or no path"),
+        (with_byte(0, 0x00), "entry version 0, expected 1 to 2"),
+        (with_byte(0, 0x30), "entry version 3, expected 1 to 2"),
         (with_byte(2, 0 << 5), "front queue 0"),
         (with_byte(2, 6 << 5), "front queue 6"),
-        (PLAIN[:21] + b"no-path", "no host or no path"),
+        (PLAIN[:25] + b"no-path", "no host or no path"),
         (with_byte(4, 200), "no host or no path"),
-        (PLAIN[:21] + b"a.test/\xff", "unreadable entry"),
+        (PLAIN[:25] + b"a.test/\xff", "unreadable entry"),
         (with_tail(b""), "unreadable entry"),
         (with_tail(b"\xc1"), "unreadable entry"),
         (with_tail(msgpack.packb([1])), "the entry's tail is no map"),
@@ -210,7 +248,7 @@ def with_tail(tail: bytes) -> bytes:
         (with_tail(b"?a\n"), "unreadable entry"),
         (with_tail(b"?\xff"), "unreadable entry"),
         (with_tail(b"%.evil.test/"), "unknown written form"),
-        (with_byte(0, 0x18), "entry kind 2"),
+        (with_byte(0, 0x28), "entry kind 2"),
     ],
 )
 def test_damage_is_named(data: bytes, problem: str) -> None:

@@ -114,7 +114,7 @@ Allow: /shop?view=all&page=
 async def test_links_are_judged_as_they_are_written(written: str, is_allowed: bool) -> None:
     world = World(answer(body=QUERIES), DELAY_MIN=0)
     request = Request(f"http://h.test{written}")
-    entry = to_entry(request, Spider("s"), [80, 60, 40, 20])
+    entry = to_entry(request, Spider("s"), [80, 60, 40, 20], now_s=0)
     assert isinstance(entry, Entry)
     lease = Lease(shard=0, token=b"1", entry=entry)
     # With a lease, and as direct requests.

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from crawler.discovery.parents import ParentUrls
 from crawler.discovery.scope import Scope
 from crawler.items import Page
 from crawler.pipelines.links import Links
@@ -15,9 +16,8 @@ URL = "http://www.h.test/"
 
 
 def page(**fields: Any) -> Page:
-    return Page(
-        url=URL, final_url=URL, status=200, crawled_at=datetime(2026, 1, 1, tzinfo=UTC), **fields
-    )
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return Page(**{"url": URL, "final_url": URL, "status": 200, "crawled_at": at, **fields})
 
 
 @pytest.fixture
@@ -36,6 +36,15 @@ async def test_links_become_entries_one_deeper_with_their_parent(
         assert (entry.depth, entry.parent) == (3, fingerprint(URL))
         assert entry.id == fingerprint(entry.url)
     assert [entry.queue for entry in scheduler.added] == [2, 1]
+
+
+async def test_the_parent_of_links_is_the_page_that_is_stored(scheduler: WritingScheduler) -> None:
+    crawler = crawler_with(scheduler)
+    # The answer to a POST, after a redirect.
+    item = page(url_hash=f"{5:016x}", final_url=URL + "end", links=[URL + "a"])
+    await Links.from_crawler(crawler).process_item(item)
+    assert [entry.parent for entry in scheduler.added] == [5]
+    assert ParentUrls.of(crawler).url_of(5) == URL
 
 
 async def test_what_does_not_belong_is_counted_and_left(scheduler: WritingScheduler) -> None:
@@ -71,9 +80,8 @@ ORIGINAL, ENTRANCE = "0" * 15 + "1", "0" * 15 + "2"
 
 def near_duplicate(url: str, *, parent: str) -> Page:
     """A page with the text of ORIGINAL."""
-    item = page(links=[url + "next"], duplicate_of=ORIGINAL, duplicate_distance=0, parent=parent)
-    item.url = item.final_url = url
-    return item
+    copied = {"duplicate_of": ORIGINAL, "duplicate_distance": 0}
+    return page(url=url, final_url=url, links=[url + "next"], parent=parent, **copied)
 
 
 async def test_links_of_near_duplicates_are_followed_for_they_were_not_compared(

@@ -54,6 +54,7 @@ def told(page: Page) -> tuple[int, int, datetime | None]:
 def test_a_page_knows_when_it_is_due(crawl: Crawl) -> None:
     page, again = crawl.visit(lease_of(URL, depth=2, queue=3))
     assert told(page) == (1, 0, AT + WEEK)
+    assert page.recrawl_interval_s == WEEK.total_seconds()
     # 100 - 20 for its depth: no more than that for a page seen once.
     assert next_lease(again).entry.queue == 1
     same, again = crawl.visit(next_lease(again))

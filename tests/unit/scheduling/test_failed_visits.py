@@ -50,6 +50,7 @@ async def test_a_failed_visit_of_a_known_page_says_when_it_is_tried_again() -> N
     page, calls = await settled(known(), DownloadTimeoutError())
     assert (page.visits, page.changes, page.last_error) == (5, 2, "timeout")
     assert page.next_crawl == page.crawled_at + timedelta(days=4)
+    assert page.recrawl_interval_s == 4 * DAY_S
     assert calls == [("fail", "http://h.test/a", Bury("timeout"))]
 
 
@@ -58,6 +59,7 @@ async def test_what_is_forbidden_is_not_tried_again(lease: Lease) -> None:
     page, calls = await settled(lease, IgnoreRequest("robots.txt"))
     assert (page.visits, page.changes) == ((5, 2) if lease.entry.tail else (1, 0))
     assert page.next_crawl is None
+    assert page.recrawl_interval_s is None
     assert calls == [("done", "http://h.test/a", False)]
 
 

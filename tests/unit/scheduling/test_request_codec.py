@@ -28,10 +28,11 @@ class ASpider(Spider):
 
 
 SPIDER = ASpider()
+NOW_S = 1_800_000_000.9
 
 
 def entry_of(request: Request, **arguments: Any) -> Entry:
-    entry = to_entry(request, SPIDER, THRESHOLDS, **arguments)
+    entry = to_entry(request, SPIDER, THRESHOLDS, now_s=NOW_S, **arguments)
     assert isinstance(entry, Entry)
     return entry
 
@@ -39,6 +40,10 @@ def entry_of(request: Request, **arguments: Any) -> Entry:
 def travelled(request: Request) -> Request:
     """The request after a way through Redis."""
     return to_request(decode(encode(entry_of(request))), SPIDER)
+
+
+def test_an_entry_has_the_second_in_which_its_request_came() -> None:
+    assert entry_of(Request("http://h.test/a")).discovered_s == 1_800_000_000
 
 
 def test_a_plain_get_needs_nothing_but_its_url() -> None:
@@ -147,7 +152,7 @@ CYCLE.append(CYCLE)
 )
 def test_what_cannot_travel_is_named(arguments: dict[str, Any], field: str) -> None:
     with pytest.raises(NotCarried) as caught:
-        to_entry(Request("http://h.test/", **arguments), SPIDER, THRESHOLDS)
+        to_entry(Request("http://h.test/", **arguments), SPIDER, THRESHOLDS, now_s=NOW_S)
     assert field in str(caught.value)
     assert isinstance(caught.value, CrawlerError)
 
@@ -156,7 +161,7 @@ def test_what_cannot_travel_is_named(arguments: dict[str, Any], field: str) -> N
     ("url", "reason"), [("ftp://h.test/", "scheme"), ("http://u:p@h.test/", "credentials")]
 )
 def test_a_url_that_is_not_crawled_is_rejected(url: str, reason: str) -> None:
-    assert to_entry(Request(url), SPIDER, THRESHOLDS) == Rejected(reason)
+    assert to_entry(Request(url), SPIDER, THRESHOLDS, now_s=NOW_S) == Rejected(reason)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,11 @@ async def test_a_page_has_what_the_response_says(scheduler: WritingScheduler) ->
     assert page.text == "Hello B O"
     assert page.links == ["http://h.test/b", "http://o.test/"]
     assert (page.content_type, page.charset) == ("text/html", "utf-8")
-    assert page.headers == {"content-type": "Text/HTML; charset=utf-8", "etag": '"x"'}
+    assert page.headers == {
+        "content-type": "Text/HTML; charset=utf-8",
+        "etag": '"x"',
+        "set-cookie": "secret",
+    }
     assert (page.body, page.size_bytes, page.fetch_ms) == (HTML, len(HTML), 12)
     assert page.parent == f"{7:016x}"
     assert page.stored
