@@ -359,6 +359,8 @@ class Scheduler(BaseScheduler):
         self._beats += 1
         self._settle_lost()
         if self._beats % 5 == 0:
+            if self.storage is not None:
+                self.storage.adopt_soon()
             self.frontier.nearly_full = await self.control.memory_share() > FULL
             if not self.frontier.nearly_full:
                 self._intake.take_in_soon()

@@ -9,7 +9,7 @@ and appends to segments (`<owner>-<number>.log`) that only it writes. A record i
 `append` returns. A segment is deleted when all its records are dealt with: until then a crash
 brings all of them back. `adopt` takes over the segments of owners that died.
 
-A record is a header (mark, length, number of things in it, checksum) and a payload. A record that
+A record is a header (mark, length, number of things in it, checksums) and a payload. A record that
 was cut off by a crash is the last of its segment, and was never acknowledged.
 
 """
@@ -28,6 +28,7 @@ from pathlib import Path
 from socket import gethostname
 from threading import RLock
 from typing import TYPE_CHECKING, BinaryIO
+from zlib import crc32
 
 from xxhash import xxh3_64_intdigest
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _HEADER = struct.Struct(">4sIIQ")
+# Checksum of the header: a wrong length would hide all records after it.
+_HEADER_SUM = struct.Struct(">I")
+_HEADER_BYTES = _HEADER.size + _HEADER_SUM.size
 _MARK = b"LOG1"
 _SEGMENTS, _LOCKS = "*-*.log", "*.lock"
 # Small enough that little is repeated after a crash, large enough for few files.
@@ -371,14 +375,15 @@ def records(segment: Segment) -> Iterator[bytes]:
     """
     left = segment.path.stat().st_size
     with segment.path.open("rb") as file:
-        while header := file.read(_HEADER.size):
+        while header := file.read(_HEADER_BYTES):
             left -= len(header)
-            if len(header) < _HEADER.size:
+            if len(header) < _HEADER_BYTES:
                 return
-            mark, length, _, checksum = _HEADER.unpack(header)
-            if mark != _MARK:
+            found = _read_header(header)
+            if found is None:
                 _report_damage(segment, left)
                 return
+            length, _, checksum = found
             if length > left:
                 return
             payload = file.read(length)
@@ -398,7 +403,17 @@ def append_record(path: Path, payload: bytes, count: int) -> None:
 
 
 def _record(payload: bytes, count: int) -> bytes:
-    return _HEADER.pack(_MARK, len(payload), count, xxh3_64_intdigest(payload)) + payload
+    header = _HEADER.pack(_MARK, len(payload), count, xxh3_64_intdigest(payload))
+    return header + _HEADER_SUM.pack(crc32(header)) + payload
+
+
+def _read_header(header: bytes) -> tuple[int, int, int] | None:
+    """Return length, count and checksum of a record; None if the header is damaged."""
+    mark, length, count, checksum = _HEADER.unpack_from(header)
+    (header_sum,) = _HEADER_SUM.unpack_from(header, _HEADER.size)
+    if mark != _MARK or header_sum != crc32(header[: _HEADER.size]):
+        return None
+    return length, count, checksum
 
 
 def _report_damage(segment: Segment, size_bytes: int) -> None:
@@ -426,12 +441,12 @@ def _scanned(path: Path) -> Segment:
     """Make the segment of a file, by its headers only."""
     segment = Segment(path, size_bytes=path.stat().st_size)
     with path.open("rb") as file:
-        while len(header := file.read(_HEADER.size)) == _HEADER.size:
-            mark, length, count, _ = _HEADER.unpack(header)
-            if mark != _MARK or file.tell() + length > segment.size_bytes:
+        while len(header := file.read(_HEADER_BYTES)) == _HEADER_BYTES:
+            found = _read_header(header)
+            if found is None or file.tell() + found[0] > segment.size_bytes:
                 break
-            segment.count += count
-            file.seek(length, os.SEEK_CUR)
+            segment.count += found[1]
+            file.seek(found[0], os.SEEK_CUR)
     return segment
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from crawler import config
 from crawler.errors import ConfigurationError, NotStored, ServerAway, SinkAway
 from crawler.servers.health import PAGES, ServerHealth
+from crawler.servers.redis.errors import RedisAway
 from crawler.storage.commit import GroupCommit, RetryingWriter
 from crawler.storage.spool import Spool, Spooled
 from crawler.util.breaker import CLOSED, OPEN
@@ -194,6 +195,7 @@ class Storage:
         # Names of the sinks that lack pages of the spool.
         self._lagging: set[str] = set()
         self._draining: asyncio.Task[None] | None = None
+        self._adopting: asyncio.Task[None] | None = None
         # Set when the spool has room again, or is empty.
         self._changed = asyncio.Event()
 
@@ -217,8 +219,9 @@ class Storage:
         """Write everything that waits in memory. What is spooled stays there for the next run."""
         for writer in self.writers:
             await writer.close()
-        if self._draining is not None:
-            await end(self._draining)
+        for task in (self._adopting, self._draining):
+            if task is not None:
+                await end(task)
         if self.spool is not None:
             await self.spool.close()
 
@@ -320,6 +323,17 @@ class Storage:
         if self.spool.pages:
             self._drain_soon()
         return places
+
+    def adopt_soon(self) -> None:
+        """Drain what processes on this machine spooled that died, in the background."""
+        if self.spool is not None and (self._adopting is None or self._adopting.done()):
+            self._adopting = asyncio.get_running_loop().create_task(self._adopt())
+
+    async def _adopt(self) -> None:
+        try:
+            await self.elsewhere()
+        except (OSError, *RedisAway) as error:
+            logger.debug("The spools of other processes were not looked for: %s", error)
 
     @property
     def spooled(self) -> int:

@@ -1,0 +1,453 @@
+"""All sinks of a crawl: each gets every page, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.test import get_crawler
+
+from crawler.errors import ConfigurationError, NotStored, ServerAway
+from crawler.frontier.on_disk import OnDisk
+from crawler.items import Page
+from crawler.servers.redis.connection import Client
+from crawler.storage.sink import Sink
+from crawler.storage.spool import Spool
+from crawler.storage.storage import STORE_STATE, BatchLimits, Storage
+from tests.support.sinks import MemorySink, page
+
+AWAY = ConnectionError("nobody listens")
+
+
+class Stores:
+    """Storages of a test, each with sinks in memory, and what they asked for."""
+
+    def __init__(self) -> None:
+        self.stats = MemoryStatsCollector(get_crawler())
+        self.pauses: list[bool] = []
+        self.is_closing = False
+        self._opened: list[Storage] = []
+
+    async def open(
+        self,
+        spool: Path | None = None,
+        *,
+        registry: OnDisk | None = None,
+        max_bytes: int = 10**9,
+        **sinks: Sink,
+    ) -> Storage:
+        def is_closing() -> bool:
+            return self.is_closing
+
+        found = Storage(
+            *(sinks, self.stats, BatchLimits(linger_s=0.0)),
+            is_closing=is_closing,
+            spool=spool and Spool(spool, max_bytes=max_bytes, is_closing=is_closing),
+        )
+        found.pause = self.pauses.append
+        self._opened.append(found)
+        await found.open(registry)
+        return found
+
+    async def crash(self, storage: Storage) -> None:
+        """End a storage as a kill does: nothing is written any more, and its locks are given up."""
+        self._opened.remove(storage)
+        if storage._draining is not None:
+            storage._draining.cancel()
+        assert storage.spool is not None
+        for file in storage.spool._log._log._locks.values():
+            file.close()
+
+    async def close(self) -> None:
+        self.is_closing = True
+        for storage in self._opened:
+            await storage.close()
+
+
+@pytest.fixture
+async def stores(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stores]:
+    # The end of a crawl gives a sink so much time to answer.
+    monkeypatch.setattr("crawler.storage.commit._GIVE_UP_S", 0.2)
+    found = Stores()
+    yield found
+    await found.close()
+
+
+def put(storage: Storage, *numbers: int) -> list[asyncio.Task[None]]:
+    return [asyncio.create_task(storage.put(page(number))) for number in numbers]
+
+
+async def done(tasks: list[asyncio.Task[None]]) -> list[Any]:
+    async with asyncio.timeout(60):
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - several objects, none of which has an event
+            await asyncio.sleep(0.01)
+
+
+def urls(*numbers: int) -> set[str]:
+    return {page(number).url for number in numbers}
+
+
+# --- several sinks --------------------------------------------------------------------------------
+
+
+async def test_every_sink_gets_every_page(stores: Stores) -> None:
+    a, b = MemorySink(), MemorySink()
+    storage = await stores.open(a=a, b=b)
+    assert await done(put(storage, *range(300))) == [None] * 300
+    assert set(a.pages) == set(b.pages) == urls(*range(300))
+    assert stores.stats.get_value("sink/pages/a") == 300
+    assert stores.stats.get_value("store/pages") == 300
+
+
+async def test_records_are_written_with_the_places_of_bodies(stores: Stores) -> None:
+    bodies, records = MemorySink(bodies=True), MemorySink()
+    # In whichever order they are named.
+    storage = await stores.open(records=records, bodies=bodies)
+    assert await done(put(storage, 1, 2)) == [None, None]
+    assert bodies.places == {url: {} for url in urls(1, 2)}
+    assert {place["bodies"]["file"] for place in records.places.values()} == {"x.warc.gz"}
+
+
+async def test_a_page_waits_for_the_slowest_sink(stores: Stores) -> None:
+    quick, slow = MemorySink(), MemorySink()
+    slow.is_free.clear()
+    storage = await stores.open(quick=quick, slow=slow)
+    tasks = put(storage, 1)
+    await until(lambda: bool(quick.pages))
+    assert not tasks[0].done()
+    slow.is_free.set()
+    assert await done(tasks) == [None]
+
+
+async def test_while_one_is_away_fetching_pauses_and_nothing_is_lost(
+    stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    there, away = MemorySink(), MemorySink()
+    away.error = AWAY
+    storage = await stores.open(there=there, away=away)
+    tasks = put(storage, *range(50))
+    await until(lambda: True in stores.pauses)
+    assert stores.stats.get_value(STORE_STATE) == "away"
+    assert "The sink away is away" in caplog.text
+    assert not any(task.done() for task in tasks)
+    away.error = None
+    assert await done(tasks) == [None] * 50
+    assert stores.pauses[-1] is False
+    assert stores.stats.get_value(STORE_STATE) == "ok"
+    assert "The sink away is back" in caplog.text
+    assert set(there.pages) == set(away.pages) == urls(*range(50))
+    assert len(there.writes) == 50
+
+
+async def test_one_failure_is_no_outage(stores: Stores) -> None:
+    sink = MemorySink()
+    sink.error = AWAY
+    storage = await stores.open(sink=sink)
+    tasks = put(storage, 1)
+    await until(lambda: stores.stats.get_value("sink/failed_writes/sink", 0) >= 1)
+    sink.error = None
+    assert await done(tasks) == [None]
+    assert stores.stats.get_value(STORE_STATE) == "ok"
+
+
+async def test_a_sink_that_hangs_is_away(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemorySink, "timeout_s", 0.1)
+    monkeypatch.setattr("crawler.storage.commit._POLL_S", 0.05)
+    sink = MemorySink()
+    sink.is_free.clear()
+    storage = await stores.open(sink=sink)
+    tasks = put(storage, 1, 2)
+    await until(lambda: True in stores.pauses)
+    sink.is_free.set()
+    assert await done(tasks) == [None, None]
+
+
+async def test_a_page_that_one_refuses_is_in_the_others_and_fails(
+    stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    a, choosy = MemorySink(), MemorySink()
+    choosy.refused = urls(2)
+    storage = await stores.open(a=a, choosy=choosy)
+    one, two, three = await done(put(storage, 1, 2, 3))
+    assert (one, three) == (None, None)
+    assert isinstance(two, ValueError)
+    assert "The sink choosy did not take http://a.test/2" in caplog.text
+    assert set(a.pages) == urls(1, 2, 3)
+    assert stores.stats.get_value("store/pages") == 2
+
+
+async def test_at_the_end_of_a_crawl_a_sink_that_is_away_is_given_up_on(stores: Stores) -> None:
+    there, away = MemorySink(), MemorySink()
+    away.error = AWAY
+    storage = await stores.open(there=there, away=away)
+    tasks = put(storage, 1, 2)
+    stores.is_closing = True
+    assert {type(result) for result in await done(tasks)} == {NotStored}
+
+
+async def test_a_sink_that_cannot_be_opened_is_named(stores: Stores) -> None:
+    class Broken(MemorySink):
+        async def open(self) -> None:
+            raise PermissionError("not yours")
+
+    with pytest.raises(ServerAway, match="The sink broken cannot be opened: not yours"):
+        await stores.open(broken=Broken())
+
+
+async def test_urls_without_a_page_and_pages_that_are_not_kept_are_counted(stores: Stores) -> None:
+    storage = await stores.open(sink=MemorySink())
+    for number, fields in enumerate(
+        [{}, {"duplicate_of": "0" * 16}, {"stored": False}, {"status": 0, "stored": False}]
+    ):
+        await storage.put(page(number, **fields))
+    stats = stores.stats.get_stats()
+    counted = {name: stats[f"store/{name}"] for name in ("pages", "records", "failed_urls")}
+    assert counted == {"pages": 1, "records": 3, "failed_urls": 1}
+    assert stats["store/not_kept"] == 1
+
+
+# --- the spool ------------------------------------------------------------------------------------
+
+
+async def test_pages_for_a_sink_that_is_away_are_stored_by_the_spool(
+    stores: Stores, tmp_path: Path
+) -> None:
+    there, away = MemorySink(), MemorySink()
+    away.error = AWAY
+    storage = await stores.open(tmp_path, there=there, away=away)
+    assert await done(put(storage, *range(50))) == [None] * 50
+    assert storage.spooled == 50
+    assert True not in stores.pauses
+    assert stores.stats.get_value(STORE_STATE) == "spooling"
+    # The other sink does not wait.
+    assert set(there.pages) == urls(*range(50))
+    away.error = None
+    await until(lambda: storage.spooled == 0)
+    assert set(away.pages) == urls(*range(50))
+    assert len(there.writes) == 50
+    assert await done(put(storage, 51)) == [None]
+    assert stores.stats.get_value(STORE_STATE) == "ok"
+    assert stores.stats.get_value("spool/pages") == 50
+
+
+async def test_a_page_comes_out_of_the_spool_as_it_went_in(stores: Stores, tmp_path: Path) -> None:
+    given = page(
+        1,
+        body=bytes(range(256)) * 10,
+        text="Gr\u00fc\u00dfe \N{GRINNING FACE}",
+        headers={"x": "y"},
+        extra={"price": 1.5, "deep": {"list": [1, None]}, 3: "number"},
+        links=["http://a.test/2"],
+        discovered_at=page(1).crawled_at,
+        duplicate_distance=2,
+        parent_url="http://a.test/",
+    )
+    given.items = [{"name": "a"}]
+    given.places = {"warc": {"file": "x", "offset": 3}}
+    sink = MemorySink()
+    sink.error = AWAY
+    storage = await stores.open(tmp_path, sink=sink)
+    await storage.put(given)
+    sink.error = None
+    await until(lambda: storage.spooled == 0)
+    (found,) = sink.pages.values()
+    assert found == given
+    assert list(found.items) == given.items
+    assert found.places == given.places
+
+
+async def test_pages_that_come_while_the_spool_is_drained_stay_in_order(
+    stores: Stores, tmp_path: Path
+) -> None:
+    sink = MemorySink()
+    sink.error = AWAY
+    storage = await stores.open(tmp_path, sink=sink)
+    await storage.put(page(1, title="old"))
+    sink.is_free.clear()
+    sink.error = None
+    # Its sink is being written to, by what was spooled before.
+    await storage.put(page(1, title="new"))
+    sink.is_free.set()
+    await until(lambda: storage.spooled == 0)
+    assert [found.title for found in sink.pages.values()] == ["new"]
+    assert len(sink.writes) == 2
+
+
+async def test_a_spool_that_is_full_pauses_fetching(stores: Stores, tmp_path: Path) -> None:
+    sink = MemorySink()
+    sink.error = AWAY
+    storage = await stores.open(tmp_path, max_bytes=2000, sink=sink)
+    tasks = put(storage, *range(1000))
+    await until(lambda: True in stores.pauses)
+    assert stores.stats.get_value(STORE_STATE) == "away"
+    assert not all(task.done() for task in tasks)
+    sink.error = None
+    assert await done(tasks) == [None] * 1000
+    await until(lambda: storage.spooled == 0)
+    assert set(sink.pages) == urls(*range(1000))
+    assert stores.pauses[-1] is False
+
+
+async def test_a_spool_without_any_room_is_as_good_as_none(stores: Stores, tmp_path: Path) -> None:
+    sink = MemorySink()
+    sink.error = AWAY
+    storage = await stores.open(tmp_path, max_bytes=1, sink=sink)
+    tasks = put(storage, *range(20))
+    await until(lambda: True in stores.pauses)
+    sink.error = None
+    assert await done(tasks) == [None] * 20
+    assert stores.pauses[-1] is False
+    assert stores.stats.get_value(STORE_STATE) == "ok"
+
+
+async def test_a_page_that_cannot_be_spooled_waits_for_its_sink(
+    stores: Stores, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = MemorySink()
+    sink.error = AWAY
+    storage = await stores.open(tmp_path, sink=sink)
+    odd = asyncio.create_task(storage.put(page(1, extra={"what": object()})))
+    await until(lambda: "cannot be spooled" in caplog.text)
+    sink.error = None
+    assert await done([odd]) == [None]
+
+
+async def test_what_a_dead_process_spooled_is_written_by_the_next_one(
+    stores: Stores, tmp_path: Path, redis_client: Client
+) -> None:
+    registry = OnDisk(redis_client, "web")
+    sink = MemorySink()
+    sink.error = AWAY
+    first = await stores.open(tmp_path, registry=registry, sink=sink)
+    assert await done(put(first, *range(20))) == [None] * 20
+    elsewhere = await stores.open(tmp_path / "other", registry=registry, sink=MemorySink())
+    # Not over for any process, on whichever machine.
+    (place,) = await elsewhere.elsewhere()
+    assert str(tmp_path) in place
+    await stores.crash(first)
+    sink.error = None
+    later = MemorySink()
+    second = await stores.open(tmp_path, registry=registry, sink=later)
+    await until(lambda: second.spooled == 0)
+    assert set(later.pages) == urls(*range(20))
+    assert await elsewhere.elsewhere() == []
+    assert await second.elsewhere() == []
+
+
+async def test_what_a_process_spooled_that_dies_later_is_found_too(
+    stores: Stores, tmp_path: Path, redis_client: Client
+) -> None:
+    registry = OnDisk(redis_client, "web")
+    sink, later = MemorySink(), MemorySink()
+    sink.error = AWAY
+    first = await stores.open(tmp_path, registry=registry, sink=sink)
+    second = await stores.open(tmp_path, registry=registry, sink=later)
+    assert await done(put(first, 1)) == [None]
+    assert len(await second.elsewhere()) == 1
+    await stores.crash(first)
+    second.adopt_soon()
+    await until(lambda: set(later.pages) == urls(1))
+    assert await second.elsewhere() == []
+
+
+async def test_a_crash_while_the_spool_is_drained_repeats_and_loses_nothing(
+    stores: Stores, tmp_path: Path
+) -> None:
+    sink = MemorySink()
+    sink.error = AWAY
+    first = await stores.open(tmp_path, sink=sink)
+    assert await done(put(first, *range(500))) == [None] * 500
+    sink.error = None
+    await until(lambda: bool(sink.pages))
+    await stores.crash(first)
+    later = MemorySink()
+    second = await stores.open(tmp_path, sink=later)
+    await until(lambda: second.spooled == 0)
+    assert set(sink.pages) | set(later.pages) == urls(*range(500))
+
+
+async def test_at_the_end_of_a_run_the_spool_keeps_what_its_sink_lacks(
+    stores: Stores, tmp_path: Path
+) -> None:
+    sink = MemorySink()
+    sink.error = AWAY
+    storage = await stores.open(tmp_path, sink=sink)
+    assert await done(put(storage, *range(20))) == [None] * 20
+    await stores.close()
+    stores.is_closing = False
+    later = MemorySink()
+    again = await stores.open(tmp_path, sink=later)
+    await until(lambda: again.spooled == 0)
+    assert set(later.pages) == urls(*range(20))
+
+
+async def test_a_spooled_page_that_its_sink_refuses_is_set_aside(
+    stores: Stores, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = MemorySink()
+    sink.error = AWAY
+    storage = await stores.open(tmp_path, sink=sink)
+    assert await done(put(storage, 1, 2, 3)) == [None] * 3
+    sink.refused = urls(2)
+    sink.error = None
+    await until(lambda: storage.spooled == 0)
+    assert set(sink.pages) == urls(1, 3)
+    assert "did not take http://a.test/2, which was spooled" in caplog.text
+    assert stores.stats.get_value("spool/refused") == 1
+    assert [name for name in os.listdir(tmp_path) if name.startswith("refused-")]
+
+
+async def test_bodies_that_wait_in_the_spool_keep_their_records_there(
+    stores: Stores, tmp_path: Path
+) -> None:
+    bodies, records = MemorySink(bodies=True), MemorySink()
+    bodies.error = AWAY
+    storage = await stores.open(tmp_path, bodies=bodies, records=records)
+    assert await done(put(storage, 1, 2)) == [None, None]
+    # A record would not know where its page lies.
+    assert records.pages == {}
+    bodies.error = None
+    await until(lambda: storage.spooled == 0)
+    assert all("bodies" in place for place in records.places.values())
+    assert set(records.pages) == urls(1, 2)
+
+
+async def test_pages_of_a_sink_that_is_no_longer_named_stay_in_the_spool(
+    stores: Stores, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = MemorySink()
+    sink.error = AWAY
+    storage = await stores.open(tmp_path, gone=sink)
+    assert await done(put(storage, 1)) == [None]
+    await stores.crash(storage)
+    other = await stores.open(tmp_path, other=MemorySink())
+    await until(lambda: "for the sink gone, which SINKS does not name" in caplog.text)
+    assert other.spooled == 1
+
+
+async def test_a_folder_that_cannot_be_used_is_named(stores: Stores, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    await asyncio.to_thread(file.write_text, "")
+    with pytest.raises(ConfigurationError, match=r"SPOOL_DIR: .*file/web cannot be used"):
+        await stores.open(file / "web", sink=MemorySink())
+
+
+def test_a_page_has_the_fields_that_the_spool_packs() -> None:
+    """A new attribute outside the fields must be packed, too, or be of no use to sinks."""
+    from crawler.items import _Transient
+    from crawler.storage.spool import _MORE
+
+    process_only = {"blocks", "earlier", "written", "lease"}
+    named = {name for name in vars(_Transient) if not name.startswith("_")}
+    assert named == {*_MORE} | process_only
+    assert Page.__dataclass_fields__.keys() >= {"crawl", "url_hash"}

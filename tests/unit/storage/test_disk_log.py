@@ -1,0 +1,163 @@
+"""The log on disk: durable, bounded, checked, and taken over from processes that died."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from crawler.storage.disk_log import DiskLog, LogFull, records
+
+
+@pytest.fixture
+def log_in() -> Iterator[Callable[..., DiskLog]]:
+    """Opens logs in folders, and closes them after the test."""
+    with ExitStack() as opened:
+
+        def open_log(
+            folder: Path, *, max_bytes: int = 10**6, segment_bytes: int = 10**6
+        ) -> DiskLog:
+            log = DiskLog(folder, max_bytes=max_bytes, segment_bytes=segment_bytes)
+            log.open()
+            opened.callback(log.close)
+            return log
+
+        yield open_log
+
+
+LogIn = Callable[..., DiskLog]
+
+
+def drained(log: DiskLog) -> list[bytes]:
+    found = []
+    while (segment := log.oldest()) is not None:
+        found += list(records(segment))
+        log.remove(segment)
+    return found
+
+
+def test_records_come_back_in_their_order(log_in: LogIn, tmp_path: Path) -> None:
+    log = log_in(tmp_path)
+    for number in range(5):
+        log.append(b"%d" % number, 2)
+    assert (log.count, log.size_bytes > 0) == (10, True)
+    assert drained(log) == [b"0", b"1", b"2", b"3", b"4"]
+    assert (log.count, log.size_bytes) == (0, 0)
+    assert list(tmp_path.glob("*.log")) == []
+
+
+def test_what_is_appended_while_the_oldest_is_read_is_in_another_segment(
+    log_in: LogIn, tmp_path: Path
+) -> None:
+    log = log_in(tmp_path)
+    log.append(b"1", 1)
+    segment = log.oldest()
+    assert segment is not None
+    log.append(b"2", 1)
+    assert list(records(segment)) == [b"1"]
+    log.remove(segment)
+    assert drained(log) == [b"2"]
+
+
+def test_a_segment_has_so_many_bytes(log_in: LogIn, tmp_path: Path) -> None:
+    log = log_in(tmp_path, segment_bytes=120)
+    for _ in range(6):
+        log.append(b"x" * 30, 1)
+    assert len(list(tmp_path.glob("*.log"))) == 3
+    # A record may be larger than that.
+    log.append(b"y" * 500, 1)
+    assert drained(log)[-1] == b"y" * 500
+
+
+def test_all_processes_together_have_so_many_bytes(log_in: LogIn, tmp_path: Path) -> None:
+    first, second = log_in(tmp_path, max_bytes=1000), log_in(tmp_path, max_bytes=1000)
+    first.append(b"x" * 600, 1)
+    with pytest.raises(LogFull, match=str(tmp_path)):
+        second.append(b"x" * 600, 1)
+    drained(first)
+    second.append(b"x" * 600, 1)
+
+
+def test_a_living_process_keeps_its_segments(log_in: LogIn, tmp_path: Path) -> None:
+    first = log_in(tmp_path)
+    first.append(b"1", 1)
+    second = log_in(tmp_path)
+    assert (second.count, second.adopt()) == (0, [])
+    first.close()
+    assert second.adopt() != []
+    assert drained(second) == [b"1"]
+    # Nothing of the first one is left.
+    assert {path.name for path in tmp_path.iterdir()} == {"id", f"{second.owner}.lock"}
+
+
+DYING = """
+import os, sys
+from pathlib import Path
+from crawler.storage.disk_log import DiskLog
+
+log = DiskLog(Path(sys.argv[1]), max_bytes=10**6)
+log.open()
+log.append(b"safe", 3)
+log._file.write(b"LOG1 half a record")
+log._file.flush()
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_process_that_is_killed_leaves_what_was_acknowledged(
+    log_in: LogIn, tmp_path: Path
+) -> None:
+    root = Path(__file__).parents[3]
+    process = subprocess.run(
+        [sys.executable, "-c", DYING, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        check=False,
+    )
+    assert process.returncode == -9
+    log = log_in(tmp_path)
+    assert log.count == 3
+    assert drained(log) == [b"safe"]
+
+
+@pytest.mark.parametrize("at", [0, 30, 45, 50, 70])
+def test_damage_by_the_disk_is_told_and_a_copy_is_kept(
+    log_in: LogIn, tmp_path: Path, at: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = log_in(tmp_path)
+    for payload in (b"a" * 20, b"b" * 20, b"c" * 20):
+        log.append(payload, 1)
+    segment = log.oldest()
+    assert segment is not None
+    data = bytearray(segment.path.read_bytes())
+    data[at] ^= 1
+    segment.path.write_bytes(data)
+    found = list(records(segment))
+    assert set(found) < {b"a" * 20, b"b" * 20, b"c" * 20}
+    assert f"{segment.path} is damaged" in caplog.text
+    assert segment.path.with_suffix(".damaged").read_bytes() == data
+
+
+@pytest.mark.parametrize("cut", [1, 5, 15, 19, 25, 43])
+def test_a_cut_end_is_no_damage(
+    log_in: LogIn, tmp_path: Path, cut: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = log_in(tmp_path)
+    log.append(b"a" * 20, 1)
+    log.append(b"b" * 20, 1)
+    segment = log.oldest()
+    assert segment is not None
+    data = segment.path.read_bytes()
+    segment.path.write_bytes(data[:-cut])
+    assert list(records(segment)) == [b"a" * 20]
+    assert caplog.text == ""
+
+
+def test_a_folder_has_one_identity(log_in: LogIn, tmp_path: Path) -> None:
+    first, second = log_in(tmp_path / "a"), log_in(tmp_path / "a")
+    assert first.id == second.id
+    assert log_in(tmp_path / "b").id != first.id
