@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections import Counter, defaultdict
+from contextlib import closing
 from copy import deepcopy
 from pathlib import Path
 from threading import Thread
@@ -23,7 +25,7 @@ from demo.judge import judge_entries
 from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
-from tests.acceptance.crawls import TIMEOUT_S, Run, environment, scrapy
+from tests.acceptance.crawls import ROOT, TIMEOUT_S, Run, environment, scrapy
 from tests.acceptance.fleets import Process, sizes
 from tests.support.cluster import RedisProcess
 from tests.support.waiting import wait_until
@@ -139,6 +141,55 @@ def test_a_plain_spider_crawls_a_web_once_and_politely_and_a_second_run_finds_no
     assert set(Counter(entry.url for entry in known_as(log)).values()) == {1}
     left = sizes(redis_url, "mine")
     assert (left.unfinished, left.owners) == (0, 0)
+
+
+def own_sink() -> str:
+    """The code of the sink in docs/sinks.md."""
+    text = (ROOT / "docs" / "sinks.md").read_text(encoding="utf-8")
+    return text.partition("<!-- own sink -->\n```python\n")[2].partition("```")[0]
+
+
+def test_a_sink_of_the_users_own_gets_every_page_and_its_items(
+    tmp_path: Path, redis_url: str
+) -> None:
+    options = WebOptions(hosts=6, pages=6, seed=3, zoo="none")
+    with DemoServer(options, tmp_path / "access.log") as site:
+        project = Project(tmp_path / "mine", FOLLOWER, redis_url=redis_url, address=site.address)
+        (project.folder / "shop" / "sinks.py").write_text(own_sink() + ITEMS_SINK)
+        sinks = "shop.sinks.Table:pages.db shop.sinks.Items:items.db"
+        project.add_settings(SINKS=sinks, COMMANDS_MODULE="crawler.commands")
+        project.crawl()
+    with closing(sqlite3.connect(project.folder / "pages.db")) as table:
+        rows = table.execute("SELECT crawl, url, status, body FROM pages").fetchall()
+    pages = {url: body for crawl, url, status, body in rows if status == 200}
+    assert {crawl for crawl, *_ in rows} == {"mine"}
+    assert len(rows) == len({url for _, url, *_ in rows})
+    # Each page of the web, and each URL without one: all that the spider asked for.
+    assert not truth(options).missing_from(url for _, url, *_ in rows)
+    assert all(body.startswith(b"<!") or b"<html" in body for body in pages.values())
+    with closing(sqlite3.connect(project.folder / "items.db")) as table:
+        items = dict(table.execute("SELECT url, items FROM items WHERE status = 200").fetchall())
+    assert items.keys() == pages.keys()
+    assert all(len(json.loads(found)) == 1 for found in items.values())
+
+
+ITEMS_SINK = """
+
+import json
+
+
+class Items(Table):
+    def replace(self, rows):
+        pass
+
+    async def write(self, pages):
+        self.db.execute(
+            "CREATE TABLE IF NOT EXISTS items (url, status, items, PRIMARY KEY (url))"
+        )
+        rows = [(page.url, page.status, json.dumps(list(page.items))) for page in pages]
+        with self.db:
+            self.db.executemany("REPLACE INTO items VALUES (?, ?, ?)", rows)
+"""
 
 
 def test_a_crawl_has_one_spider_and_another_one_is_refused(tmp_path: Path, redis_url: str) -> None:
