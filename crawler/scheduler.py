@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
@@ -603,7 +604,7 @@ def spill_of(
         database = value(settings, "MONGO_DATABASE")
         return MongoSpill(servers.mongo, database, crawl, servers.mongo_health)
     return FileSpill(
-        Path(value(settings, "CRAWL_DIR"), "spill", crawl),
+        Path(value(settings, "CRAWL_DIR"), "spill", quote(crawl, safe="")),
         OnDisk(redis, crawl),
         max_bytes=value(settings, "SPILL_MAX_BYTES"),
         is_closing=is_closing,

@@ -9,6 +9,7 @@ and the callback gave no Page, they get the response and its items before the le
 
 from __future__ import annotations
 
+import asyncio
 from asyncio import CancelledError
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -64,6 +65,8 @@ class _Account:
     has_page: bool = False
     # Other items that were scraped, as dicts, if sinks get them.
     items: list[dict[str, Any]] = field(default_factory=list)
+    # Set when the sinks have the response, or it is settled without them.
+    recorded: asyncio.Event | None = None
 
 
 class Leases:
@@ -131,7 +134,13 @@ class Leases:
             raise
         if account is not None:
             account.exhausted = True
+            if self._is_recorded(account):
+                account.recorded = asyncio.Event()
             self._settle_if_finished(account)
+            if account.recorded is not None:
+                # Meanwhile the response is in progress: while a sink is away, Scrapy limits the
+                # bytes of such responses.
+                await account.recorded.wait()
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
         account = self._open_account(response)
@@ -234,7 +243,12 @@ class Leases:
         self._accounts.pop(account.lease.key, None)
         scheduler = self._scheduler
         again = scheduler.recrawls.take(account.lease)
-        if not scheduler.leases.holds(account.lease):
+        is_held = scheduler.leases.holds(account.lease)
+        is_done = is_held and account.failed is None and not account.not_stored
+        is_recorded = is_done and self._is_recorded(account)
+        if account.recorded is not None and not is_recorded:
+            account.recorded.set()
+        if not is_held:
             # Its errback may be settling it, as for an answer that is no page.
             return
         if account.failed is not None:
@@ -250,7 +264,7 @@ class Leases:
                 no_page=account.no_page,
                 again=again,
             )
-            if self._is_recorded(account):
+            if is_recorded:
                 self._record(account, done)
             else:
                 done()
@@ -267,6 +281,11 @@ class Leases:
         page = PageMaker.of(self._crawler).page_of(account.response)
         page.content_hash = sha256(page.body).hexdigest() if page.stored and page.body else ""
         page.items = account.items
+        # Parsing it killed no process.
+        self._scheduler.leases.parsed(account.lease)
+        recorded, waits = record(page), account.recorded
+        if waits is not None:
+            recorded.add_done_callback(lambda _: waits.set())
 
         def settle(error: BaseException | None) -> None:
             if error is None:
@@ -277,4 +296,4 @@ class Leases:
                 )
                 self._scheduler.failures.fail(account.lease, decision)
 
-        self._scheduler.leases.settle_after(account.lease, record(page), settle)
+        self._scheduler.leases.settle_after(account.lease, recorded, settle)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 from scrapy.exceptions import NotConfigured
 
@@ -110,7 +111,7 @@ class Store:
         if not folder:
             return None
         return Spool(
-            Path(folder, self._crawl),
+            Path(folder, quote(self._crawl, safe="")),
             max_bytes=config.value(settings, "SPOOL_MAX_BYTES"),
             is_closing=self._is_closing,
         )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +29,7 @@ from crawler.servers.redis.errors import RedisAway
 from crawler.storage.commit import GroupCommit, RetryingWriter
 from crawler.storage.spool import Spool, Spooled
 from crawler.util.breaker import CLOSED, OPEN
-from crawler.util.tasks import end
+from crawler.util.tasks import end, within
 
 if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
@@ -47,6 +47,8 @@ STORE_WORKS = frozenset({"ok", "off", "spooling"})
 _INLINE_BYTES = 150_000
 # Between two looks at whether the crawl ends, or the spool has room.
 _POLL_S = 0.5
+# Time limit for closing a sink.
+_CLOSE_S = 10.0
 # After an error that nobody expected while the spool is drained, and after one of the settings.
 _FAILED_S, _MISTAKE_S = 5.0, 60.0
 
@@ -97,10 +99,10 @@ class SinkWriter:
             linger_s=limits.linger_s,
         )
 
-    def put(self, page: Page) -> Awaitable[Place | None]:
-        """Write a page soon; the result is there when it is durable."""
+    def put(self, page: Page) -> asyncio.Future[Place | None]:
+        """Write a page soon; the future is done when it is durable."""
         if len(page.body) + len(page.text) > _INLINE_BYTES:
-            return self._put_large(page)
+            return asyncio.ensure_future(self._put_large(page))
         item = self.sink.prepare(page)
         return self._commit.put(item, item.size_bytes)
 
@@ -125,10 +127,17 @@ class SinkWriter:
     async def _write(self, items: Sequence[Any]) -> Results | None:
         return await self.write(items, is_patient=self._is_patient())
 
-    async def close(self) -> None:
+    async def drain(self) -> None:
         """Write everything that waits."""
         await self._commit.drain()
-        await self.sink.close()
+
+    async def close(self) -> None:
+        """Close the sink, in bounded time: its server may be away."""
+        try:
+            if not await within(_CLOSE_S, self.sink.close()):
+                logger.warning("The sink %s did not close within %g s", self.name, _CLOSE_S)
+        except Exception:
+            logger.exception("The sink %s did not close", self.name)
 
     @property
     def waiting(self) -> int:
@@ -190,6 +199,7 @@ class Storage:
         self._by_name = {writer.name: writer for writer in self.writers}
         self.spool = spool
         self.pause: Callable[[bool], None] = lambda _: None
+        self._is_paused = False
         self._stats = stats
         self._is_closing = is_closing
         # Names of the sinks that lack pages of the spool.
@@ -218,10 +228,12 @@ class Storage:
     async def close(self) -> None:
         """Write everything that waits in memory. What is spooled stays there for the next run."""
         for writer in self.writers:
-            await writer.close()
+            await writer.drain()
         for task in (self._adopting, self._draining):
             if task is not None:
                 await end(task)
+        for writer in self.writers:
+            await writer.close()
         if self.spool is not None:
             await self.spool.close()
 
@@ -259,7 +271,7 @@ class Storage:
     ) -> list[str]:
         lacking: list[str] = []
         refusal: Exception | None = None
-        writes: list[tuple[str, Awaitable[Place | None]]] = []
+        writes: list[tuple[str, asyncio.Future[Place | None]]] = []
         for writer in stage:
             if writer.name in stored:
                 continue
@@ -450,4 +462,7 @@ class Storage:
         """Publish the state, and pause fetching while pages would only wait."""
         self._stats.set_value(STORE_STATE, self.state)
         is_away = bool(self._lagging) or any(writer.state == OPEN for writer in self.writers)
-        self.pause(is_away and self._is_patient())
+        is_paused = is_away and self._is_patient()
+        if is_paused != self._is_paused:
+            self._is_paused = is_paused
+            self.pause(is_paused)
