@@ -22,7 +22,7 @@ from crawler.scheduler import Scheduler
 from crawler.scheduling.recrawls import visit_of
 from crawler.servers.connections import Servers
 from crawler.servers.redis.checks import required
-from crawler.urls import fingerprint, host_of
+from crawler.urls import host_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -102,7 +102,7 @@ class Duplicates:
             # Both pages are stored: if one fails, the other must not depend on it.
             self._count("pending")
         try:
-            duplicate = await self._index.find(fingerprint(item.url), content)
+            duplicate = await self._index.find(int(item.url_hash, 16), content)
         except NotCompared as error:
             # Storing an equal page twice is better than fetching this one twice.
             self._count("skipped")
@@ -129,7 +129,7 @@ class Duplicates:
         is_original = item.stored and not item.duplicate_of
         now = Content.parse(item.content_hash, item.simhash) if is_original else None
         before = Content.parse(*item.earlier) if item.earlier is not None else None
-        self._index.remember(fingerprint(item.url), now, before)
+        self._index.remember(int(item.url_hash, 16), now, before)
 
     def forget_pending(self, item: Any) -> None:
         """Forget an item that has left the pipelines, durable or not."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from crawler.discovery.follow import HostCountSync
 from crawler.items import Page
 from crawler.scheduler import Scheduler, link_follower
-from crawler.urls import authority_of, fingerprint
+from crawler.urls import authority_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -59,7 +59,7 @@ class Links:
                     item.links,
                     page_url=page_url if isinstance(page_url, str) else item.final_url,
                     depth=item.depth + 1,
-                    parent=fingerprint(item.url),
+                    parent=int(item.url_hash, 16),
                     written=item.written,
                 )
         return item
@@ -72,8 +72,7 @@ class Links:
             # One page of each host: a host may answer every path with the same few words.
             is_home = page.url == f"{authority_of(page.url)}/"
             return not page.simhash and (is_home or not page.parent)
-        url_hash = f"{fingerprint(page.url):016x}"
-        self._originals[url_hash] = original
+        self._originals[page.url_hash] = original
         if len(self._originals) > _ORIGINALS_KEPT:
             del self._originals[next(iter(self._originals))]
         return original not in (page.parent, self._originals.get(page.parent))

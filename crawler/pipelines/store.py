@@ -38,6 +38,7 @@ class Store:
         self._closing = False
         # None in crawls with a scheduler of Scrapy's.
         self._scheduler: Scheduler | None = None
+        self._crawl: str
         self._stats = StoreStats(crawler.stats)
         writer = RetryingWriter(
             *(PAGES, self._is_closing, shared_mongo_health(crawler)),
@@ -69,13 +70,19 @@ class Store:
 
     async def open_spider(self) -> None:
         settings = self._crawler.settings
-        client = await Servers.of(self._crawler).mongo()
-        concern = config.value(settings, "STORE_WRITE_CONCERN")
-        await self._sink.open(client, config.value(settings, "MONGO_DATABASE"), concern)
         scheduler = getattr(self._crawler.engine, "scheduler", None)
         if isinstance(scheduler, Scheduler):
             self._scheduler = scheduler
-            scheduler.failures.record = self.record
+            self._crawl = scheduler.crawl
+        else:
+            spider = self._crawler.spider or self._crawler.spidercls
+            self._crawl = config.crawl_name(settings, spider.name, getattr(spider, "crawl", None))
+        client = await Servers.of(self._crawler).mongo()
+        concern = config.value(settings, "STORE_WRITE_CONCERN")
+        name = config.value(settings, "MONGO_DATABASE")
+        await self._sink.open(client, name, concern, crawl=self._crawl)
+        if self._scheduler is not None:
+            self._scheduler.failures.record = self.record
 
     async def close_spider(self) -> None:
         self._closing = True
@@ -90,6 +97,7 @@ class Store:
 
     def record(self, page: Page) -> asyncio.Future[None]:
         """Store what became of a URL; the future is done when it is durable."""
+        page.crawl = self._crawl
         if self._scheduler is not None:
             page.worker = self._scheduler.frontier.owner
         return self._sink.put(page)

@@ -49,9 +49,10 @@ def url_hash(url: str) -> str:
 
 
 def metadata(
-    url: str, status: int = 200, duplicate_of: str = "", reason: str = ""
+    url: str, status: int = 200, duplicate_of: str = "", reason: str = "", crawl: str = "web"
 ) -> dict[str, Any]:
     return {
+        "crawl": crawl,
         "url": url,
         "url_hash": url_hash(url),
         "host": host_of(url),
@@ -68,8 +69,9 @@ def metadata(
     }
 
 
-def content(url: str, codec: str, body: bytes) -> dict[str, Any]:
+def content(url: str, codec: str, body: bytes, crawl: str = "web") -> dict[str, Any]:
     return {
+        "crawl": crawl,
         "page_id": url_hash(url),
         "crawled_at": datetime(2024, 5, 6, tzinfo=UTC),
         "codec": codec,
@@ -388,7 +390,7 @@ def test_orphans_are_found_and_mended(mongo_uri: str, mongo_db_name: str, pages:
         assert mended.returncode == 0, mended.stderr
         assert json.loads(mended.stdout) == {**found, "mended": True}
         assert database["pages_content"].count_documents({}) == 6
-        assert "url_hash_1" in database["pages_metadata"].index_information()
+        assert "crawl_1_url_hash_1" in database["pages_metadata"].index_information()
     assert pages("repair", "--dry-run").returncode == 0
     lost = pages("find", "--reason", "content_missing").stdout.decode()
     assert "http://x.test/empty  (content_missing)" in lost
@@ -407,7 +409,7 @@ def test_orphans_are_found_and_mended(mongo_uri: str, mongo_db_name: str, pages:
         (["export"], "the following arguments are required: -o/--output"),
         (["export", "-o", "x", "--format", "xml"], "invalid choice: 'xml'"),
         (["repair", "--older", "1"], "'1' is no time"),
-        (["drop"], "there is no 'drop'; use one of get, find, export, stats, repair"),
+        (["drop"], "there is no 'drop'; use one of get, find, export, stats, repair, delete"),
     ],
 )
 def test_a_mistake_is_named(pages: Run, arguments: list[str], text: str) -> None:

@@ -23,8 +23,9 @@ FOR_EVER_S = 3600.0
 
 def documents(number: int, size_bytes: int = 1) -> Documents:
     url = f"http://a.test/{number}"
-    page = Page(url=url, final_url=url, status=200, crawled_at=datetime(2026, 1, 2, tzinfo=UTC))
-    return Documents(page, f"{number:016x}", b"x" * size_bytes, None)
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    page = Page(url=url, final_url=url, status=200, crawled_at=at, url_hash=f"{number:016x}")
+    return Documents(page, b"x" * size_bytes, None)
 
 
 class Disk:
@@ -42,7 +43,7 @@ class Disk:
     async def write(self, batch: Sequence[Documents]) -> Faults:
         assert not self._is_busy
         self._is_busy = True
-        numbers = [int(each.url_hash, 16) for each in batch]
+        numbers = [int(each.page.url_hash, 16) for each in batch]
         self.batches.append(numbers)
         self.is_asked.set()
         try:
