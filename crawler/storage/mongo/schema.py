@@ -160,6 +160,8 @@ async def _drop_old_indexes(database: AsyncDatabase[Document]) -> None:
 
 # Documents that get their crawl's name together, and seconds that this may take.
 _BATCH, _BATCH_S = 1000, 300.0
+# Crawl of a document that has none; None finds missing fields.
+_NAMELESS = {"$in": [None, ""]}
 # A lock that is not renewed for this long is free: its process has died.
 _LOCK_S, _RENEW_S, _POLL_S = 15.0, 4.0, 1.0
 _LOG_S = 5.0
@@ -275,7 +277,7 @@ class Migration:
         ids = {"$lte": batch.last} | ({} if after is None else {"$gt": after})
         with pymongo.timeout(_BATCH_S):
             await self._database[name].update_many(
-                {"_id": ids, "crawl": {"$exists": False}}, {"$set": {"crawl": self.crawl}}
+                {"_id": ids, "crawl": _NAMELESS}, {"$set": {"crawl": self.crawl}}
             )
         # Written afterwards, so that it never claims too much. Without the lock, nothing is.
         await self._schema.update_one(
@@ -296,7 +298,7 @@ class Migration:
                 await self._database[name].create_indexes(indexes)
                 # By the index: those that a process of version 1 wrote meanwhile.
                 await self._database[name].update_many(
-                    {"crawl": None}, {"$set": {"crawl": self.crawl}}
+                    {"crawl": _NAMELESS}, {"$set": {"crawl": self.crawl}}
                 )
         await _drop_old_indexes(self._database)
         logger.info("The pages of the database %r are of version 2 now", self._database.name)
