@@ -370,6 +370,7 @@ def _repair_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _repair(pages: PageReader, arguments: argparse.Namespace) -> None:
     crawl, before = arguments.crawl, datetime.now(UTC) - arguments.older
+    await _check_crawl(pages, crawl)
     repair = Repair(pages.database, before=before, dry_run=arguments.dry_run, crawl=crawl)
     with progress_bar("documents", await repair.count()) as advance:
         async for looked_at in repair.run():

@@ -235,10 +235,12 @@ class Migration:
             await self._name_documents(state)
             await self._change_indexes(state)
             # Only with the lock: a process that took it over may not be as far.
-            await self._schema.update_one(
+            ended = await self._schema.update_one(
                 {**_ID, "migration.owner": self._owner},
                 {"$unset": {"migration": True, "indexes": True}},
             )
+            if ended.modified_count:
+                logger.info("All pages of the database %r have a crawl now", self._database.name)
         finally:
             await end(renewal)
             # After an error or Ctrl-C, the next one need not wait for the lock's end.
@@ -301,7 +303,6 @@ class Migration:
                     {"crawl": _NAMELESS}, {"$set": {"crawl": self.crawl}}
                 )
         await _drop_old_indexes(self._database)
-        logger.info("The pages of the database %r are of version 2 now", self._database.name)
 
 
 # When a lock that is taken or renewed now expires, by the server's clock.
