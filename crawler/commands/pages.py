@@ -526,19 +526,32 @@ def _migrate(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         if not await schema.is_old(database):
             print(f"The database {database.name!r} has no pages of an earlier version.")
             return
-        reported = 0
         with progress_bar("documents", await schema.count_documents(database)) as advance:
-
-            def report(done: int, _total: int) -> None:
-                nonlocal reported
-                advance(done - reported)
-                reported = done
-
-            migration = schema.Migration(database, crawl, report)
+            migration = schema.Migration(database, crawl, _ShownMigration(advance))
             await migration.run()
         print(f"All stored pages are of the crawl {migration.crawl!r} now.")
 
     on_pages(migrate, migrates=True)(settings, arguments)
+
+
+class _ShownMigration:
+    """Progress of a migration, by this process or another one, in a progress bar."""
+
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self._advance = advance
+        self._shown = 0
+        self._has_waited = False
+
+    def named(self, _crawl: str, done: int, _total: int) -> None:
+        self._advance(done - self._shown)
+        self._shown = done
+
+    def waits(self, crawl: str, done: int) -> None:
+        if not self._has_waited:
+            text = f"Another process gives them the name {crawl!r}, or was killed: waiting for it"
+            print(text, file=sys.stderr)
+        self._has_waited = True
+        self.named(crawl, done, done)
 
 
 VERBS = {

@@ -19,16 +19,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 import pymongo
-from pymongo import ASCENDING, HASHED, IndexModel, ReturnDocument
+from pymongo import ASCENDING, HASHED, IndexModel, ReturnDocument, WriteConcern
 from pymongo.errors import DuplicateKeyError, OperationFailure, PyMongoError
 
 from crawler.errors import ConfigurationError, ServerAway
@@ -167,8 +166,15 @@ _LOCK_S, _RENEW_S, _POLL_S = 15.0, 4.0, 1.0
 _LOG_S = 5.0
 _RELEASE_S = 2.0
 
-# Gets the number of documents that are done, and of all.
-Report = Callable[[int, int], None]
+
+class Progress(Protocol):
+    """What is told of a migration. `done` and `total` are numbers of documents."""
+
+    def named(self, crawl: str, done: int, total: int) -> None:
+        """Tell that a batch has the name of its crawl."""
+
+    def waits(self, crawl: str, done: int) -> None:
+        """Tell, about once a second, that another process does the work."""
 
 
 class Migration:
@@ -178,31 +184,25 @@ class Migration:
     """
 
     def __init__(
-        self, database: AsyncDatabase[Document], crawl: str, report: Report | None = None
+        self, database: AsyncDatabase[Document], crawl: str, progress: Progress | None = None
     ) -> None:
-        """`report` is called after each batch; None writes progress to the log."""
+        """`progress` is told how far it is; None writes to the log."""
         self.crawl = crawl
         self._database = database
-        self._schema = database[_SCHEMA]
-        self._report = report or _LoggedProgress(self).report
+        # A failover must not bring the old indexes back when pages are written by the new ones.
+        self._schema = database.get_collection(_SCHEMA, write_concern=WriteConcern("majority"))
+        self._progress = progress or _LoggedProgress()
         # Names this attempt, also among those of one process.
         self._owner = uuid4().hex
 
     async def run(self) -> None:
         """Migrate the database, or wait until another process has; may be cancelled."""
-        log_at = 0.0
         while (state := await self._take_lock()) is not None:
             if state["owner"] == self._owner:
                 await self._migrate(state)
-                continue
-            if monotonic() >= log_at:
-                log_at = monotonic() + _LOG_S
-                logger.info(
-                    "Another process gives pages of an earlier version the name of their crawl "
-                    "%r (%s documents so far): this one waits for it",
-                    *(self.crawl, f"{_done(state):,}"),
-                )
-            await asyncio.sleep(_POLL_S)
+            else:
+                self._progress.waits(self.crawl, _done(state))
+                await asyncio.sleep(_POLL_S)
 
     async def _take_lock(self) -> Document | None:
         """Take the lock if it is free; return the state, or None if the migration has ended."""
@@ -267,7 +267,7 @@ class Migration:
             while (batch := await self._next_batch(name, after)) is not None:
                 await self._name_batch(name, after, batch)
                 after, done = batch.last, done + batch.count
-                self._report(done, max(done, total))
+                self._progress.named(self.crawl, done, max(done, total))
 
     async def _next_batch(self, name: str, after: Any) -> _Batch | None:
         chosen = {} if after is None else {"_id": {"$gt": after}}
@@ -322,24 +322,34 @@ def _done(state: Document) -> int:
 
 
 class _LoggedProgress:
-    """Progress of a migration, as a line in the log every few seconds."""
+    """Progress as a line in the log every few seconds."""
 
-    def __init__(self, migration: Migration) -> None:
-        self._migration = migration
-        self._started: tuple[float, int] | None = None
-        self._logged_at = monotonic()
+    def __init__(self) -> None:
+        # Time and documents at the first batch.
+        self._first: tuple[float, int] | None = None
+        self._log_at = 0.0
 
-    def report(self, done: int, total: int) -> None:
+    def named(self, crawl: str, done: int, total: int) -> None:
         now = monotonic()
-        if self._started is None:
-            self._started = now, done
-        if now - self._logged_at < _LOG_S and done < total:
+        self._first = self._first or (now, done)
+        if now < self._log_at and done < total:
             return
-        self._logged_at = now
-        started_at, before = self._started
-        left_s = (total - done) * (now - started_at) / max(done - before, 1)
+        self._log_at = now + _LOG_S
+        first_at, before = self._first
+        left = ""
+        if before < done < total:
+            left = f", {(total - done) * (now - first_at) / (done - before):.0f} s left"
         logger.info(
             "Pages of an earlier version get the name of their crawl %r: %s of %s documents%s",
-            *(self._migration.crawl, f"{done:,}", f"{total:,}"),
-            f", {left_s:.0f} s left" if done > before and done < total else "",
+            *(crawl, f"{done:,}", f"{total:,}", left),
+        )
+
+    def waits(self, crawl: str, done: int) -> None:
+        if monotonic() < self._log_at:
+            return
+        self._log_at = monotonic() + _LOG_S
+        logger.info(
+            "Another process gives pages of an earlier version the name of their crawl %r "
+            "(%s documents so far): this one waits for it",
+            *(crawl, f"{done:,}"),
         )

@@ -9,7 +9,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -591,6 +591,24 @@ def test_pages_of_an_earlier_version_are_migrated_by_hand(
     again = pages("migrate", "--crawl", "other")
     assert again.returncode == 0
     assert b"has no pages of an earlier version" in again.stdout
+
+
+def test_a_migration_that_a_killed_process_began_is_ended_with_its_name(
+    pages: Run, mongo_uri: str, mongo_db_name: str
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client.drop_database(mongo_db_name)
+        old_pages.fill(mongo_uri, mongo_db_name, 3)
+        expires_at = datetime.now(UTC) + timedelta(seconds=1.5)
+        lock = {"crawl": "first", "owner": "killed", "expires_at": expires_at}
+        client[mongo_db_name]["pages_schema"].update_one(
+            {}, {"$set": {"version": 2, "migration": lock}}
+        )
+    done = pages("migrate", "--crawl", "second")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b"All stored pages are of the crawl 'first' now.\n"
+    assert done.stderr.count(b"Another process gives them the name 'first', or was killed") == 1
+    old_pages.check_migrated(mongo_uri, mongo_db_name, 3, "first")
 
 
 # --- mistakes -------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from tests.support.schedulers import WritingScheduler, crawler_with
 URL = "http://www.h.test/"
 
 
-def page(**fields: Any) -> Page:
+def page(url: str = URL, **fields: Any) -> Page:
     return Page(
-        url=URL, final_url=URL, status=200, crawled_at=datetime(2026, 1, 1, tzinfo=UTC), **fields
+        url=url, final_url=url, status=200, crawled_at=datetime(2026, 1, 1, tzinfo=UTC), **fields
     )
 
 
@@ -71,9 +71,8 @@ ORIGINAL, ENTRANCE = "0" * 15 + "1", "0" * 15 + "2"
 
 def near_duplicate(url: str, *, parent: str) -> Page:
     """A page with the text of ORIGINAL."""
-    item = page(links=[url + "next"], duplicate_of=ORIGINAL, duplicate_distance=0, parent=parent)
-    item.url = item.final_url = url
-    return item
+    near = {"duplicate_of": ORIGINAL, "duplicate_distance": 0}
+    return page(url, links=[url + "next"], parent=parent, **near)
 
 
 async def test_links_of_near_duplicates_are_followed_for_they_were_not_compared(
