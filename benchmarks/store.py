@@ -136,8 +136,8 @@ async def _single_inserts(database: Any, count: int) -> float:
     concern = WriteConcern(**ours.STORE_WRITE_CONCERN)
     content = database["pages_content"]
     metadata = database.get_collection("pages_metadata", write_concern=concern)
-    await content.create_index("page_id", unique=True)
-    await metadata.create_index("url_hash", unique=True)
+    await content.create_index([("crawl", 1), ("page_id", 1)], unique=True)
+    await metadata.create_index([("crawl", 1), ("url_hash", 1)], unique=True)
     compress = compressor("zstd")
 
     async def insert(page: Page) -> None:

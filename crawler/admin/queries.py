@@ -411,7 +411,7 @@ class UrlState:
 async def url(control: CrawlControl, text: str, pages: StoredPages | None = None) -> UrlState:
     """Return where a URL is in the crawl, and its record among `pages`."""
     spelled = canonical_url(control.urls, text)
-    page, note = await (pages or StoredPages()).record(spelled)
+    page, note = await (pages or StoredPages()).record(spelled, control.frontier.crawl)
     found = await control.status(spelled)
     entry = found.entry
     return UrlState(
@@ -605,8 +605,8 @@ class StoredPages:
 
         return cls(connect)
 
-    async def record(self, url: str) -> tuple[dict[str, Any] | None, str]:
-        """Return what JSON can hold of a URL's record; or None, and why there is no record."""
+    async def record(self, url: str, crawl: str) -> tuple[dict[str, Any] | None, str]:
+        """Return what JSON can hold of a URL's record in a crawl; or None, and why not."""
         if self._connect is None:
             return None, "Pages are not stored in MongoDB (SINKS)."
         if monotonic() < self._away_until:
@@ -615,7 +615,7 @@ class StoredPages:
             async with asyncio.timeout(_TIMEOUT_S):
                 if self._reader is None:
                     self._reader = await self._connect()
-                page = await self._reader.metadata(url)
+                page = await self._reader.metadata(url, crawl)
         except (PyMongoError, CrawlerError, TimeoutError) as error:
             self._away_until = monotonic() + _RETRY_S
             logger.warning("Admin API: MongoDB does not answer: %s", error)

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pymongo
 from scrapy.commands import ScrapyCommand
 
 from crawler.admin import queries
@@ -29,6 +30,7 @@ from crawler.commands._verbs import (
     print_table,
     whole_number,
 )
+from crawler.commands.pages import delete_pages
 from crawler.config.values import crawl_name, fill, url_rules, value
 from crawler.discovery.follow import scorer
 from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue
@@ -43,6 +45,8 @@ from crawler.scheduling.options import CrawlOptions
 from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.settings import redis_url
+from crawler.storage.mongo import schema
+from crawler.storage.mongo.reader import PageReader, Wanted
 from crawler.urls import Rejected, Spelling, Urls, written_url
 from crawler.util import format as formats
 
@@ -212,15 +216,35 @@ async def _resume(verb: VerbContext) -> None:
 
 def _delete_arguments(parser: argparse.ArgumentParser) -> None:
     _common_arguments(parser)
+    parser.add_argument(
+        "--pages", action="store_true", help="delete its pages from MongoDB too; else they stay"
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
 async def _delete(verb: VerbContext) -> None:
-    crawl = verb.crawl
-    confirm_deletion(crawl, (await verb.control.frontier.sizes()).added, yes=verb.arguments.yes)
+    crawl, urls = verb.crawl, (await verb.control.frontier.sizes()).added
+    if not verb.arguments.pages:
+        confirm_deletion(crawl, urls, yes=verb.arguments.yes)
+        deleted = await delete_crawl(crawl, verb.servers, verb.settings)
+        text = (
+            f"The crawl {crawl!r} is deleted: {deleted:,} keys. Its pages stay; to delete them: "
+            f"scrapy pages delete --crawl {crawl}"
+        )
+        verb.show({"crawl": crawl, "keys_deleted": deleted}, text)
+        return
+    wanted = Wanted(crawl=crawl)
+    # First, as MongoDB may be away, or of another version.
+    database = (await verb.servers.mongo())[verb.settings["MONGO_DATABASE"]]
+    await schema.check(database)
+    reader = PageReader(database)
+    with pymongo.timeout(schema.LONG_S):
+        count = await reader.count(wanted)
+    confirm_deletion(crawl, urls, pages=count, yes=verb.arguments.yes)
     deleted = await delete_crawl(crawl, verb.servers, verb.settings)
-    text = f"The crawl {crawl!r} is deleted: {deleted:,} keys."
-    verb.show({"crawl": crawl, "keys_deleted": deleted}, text)
+    pages = await delete_pages(reader, wanted, count)
+    text = f"The crawl {crawl!r} is deleted: {deleted:,} keys and {formats.plural(pages, 'page')}."
+    verb.show({"crawl": crawl, "keys_deleted": deleted, "pages_deleted": pages}, text)
 
 
 # --- deletion, also for starts with --fresh -------------------------------------------------------
@@ -246,9 +270,16 @@ async def count_urls(redis: Client, crawl: str, spider: str) -> int | None:
     return (await (await CrawlControl.open(redis, crawl)).frontier.sizes()).added
 
 
-def confirm_deletion(crawl: str, urls: int, *, yes: bool) -> None:
-    """Ask the user, unless `yes`; raise ConfigurationError if the answer is no."""
-    question = f"Delete the crawl {crawl!r} with {urls:,} URLs from Redis? Pages stay."
+def confirm_deletion(crawl: str, urls: int, *, pages: int | None = None, yes: bool) -> None:
+    """Ask the user, unless `yes`; raise ConfigurationError if the answer is no.
+
+    `pages` is the number of pages that are deleted too; None if they stay.
+    """
+    question = f"Delete the crawl {crawl!r} with {urls:,} URLs from Redis"
+    if pages is None:
+        question += "? Pages stay."
+    else:
+        question += f", and its {formats.plural(pages, 'page')} from MongoDB?"
     if not yes and not confirmed(question):
         raise ConfigurationError(f"The crawl {crawl!r} was not deleted; say yes, or give --yes.")
 

@@ -1,7 +1,7 @@
-"""`scrapy pages`: inspect, export and repair stored pages.
+"""`scrapy pages`: inspect, export, repair, delete and migrate stored pages.
 
 A verb is its arguments and a coroutine that gets a reader of the stored pages. Several verbs filter
-pages by --domain, --since, --status and --reason.
+pages by --crawl, --domain, --since, --status and --reason.
 Exit 0: found; 1: not found; 2: wrong arguments or settings; 3: MongoDB does not answer.
 """
 
@@ -27,6 +27,7 @@ from crawler.commands._verbs import (
     VerbCommand,
     add_json_option,
     as_json,
+    confirmed,
     fields,
     harmless,
     print_json,
@@ -35,7 +36,7 @@ from crawler.commands._verbs import (
     time,
     whole_number,
 )
-from crawler.config.values import url_rules
+from crawler.config.values import crawl_name, url_rules
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.servers.connections import Servers
 from crawler.storage.mongo import schema
@@ -46,6 +47,7 @@ from crawler.storage.mongo.reader import (
     Repair,
     StoredContent,
     Wanted,
+    delete,
     overview,
 )
 from crawler.urls import Urls
@@ -56,20 +58,21 @@ if TYPE_CHECKING:
 
 _TEXT_SHOWN = 600
 # Fields that `get` shows, if they have a value.
-_BRIEF = "url status reason title content_type language crawled_at depth links_count".split()
+_BRIEF = "url crawl status reason title content_type language crawled_at depth links_count".split()
 
 
 def on_pages(
-    work: Callable[[PageReader, argparse.Namespace], Awaitable[None]],
+    work: Callable[[PageReader, argparse.Namespace], Awaitable[None]], *, migrates: bool = False
 ) -> Callable[[BaseSettings, argparse.Namespace], None]:
-    """Make the function of a verb that reads the stored pages."""
+    """Make the function of a verb that works on the stored pages; `migrates`: of any version."""
 
     async def connect(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         # The user waits for the answer, which may have to read all pages.
         servers = Servers.from_settings(settings, mongo_timeout_s=schema.LONG_S)
         try:
             database = (await servers.mongo())[settings["MONGO_DATABASE"]]
-            await schema.check(database)
+            if not migrates:
+                await schema.check(database)
             await work(PageReader(database, Urls(url_rules(settings))), arguments)
         finally:
             await servers.close()
@@ -92,6 +95,7 @@ def on_pages(
 
 def _get_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL")
+    _crawl_option(parser)
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--meta", action="store_true", help="all its metadata")
     part.add_argument("--text", action="store_true", help="its text")
@@ -101,9 +105,13 @@ def _get_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _get(pages: PageReader, arguments: argparse.Namespace) -> None:
     url = canonical_url(pages.urls, arguments.url)
-    page = await pages.metadata(url)
+    page = await pages.metadata(url, arguments.crawl)
+    crawls = await pages.crawls(url)
     if page is None:
-        raise NotFound(f"{url} is not stored.")
+        if arguments.crawl is None:
+            raise NotFound(f"{url} is not stored.")
+        await _check_crawl(pages, arguments.crawl)
+        raise NotFound(f"{url} is not stored by the crawl {arguments.crawl!r}{_others(crawls)}.")
     if arguments.text or arguments.body:
         content = await pages.content(page)
         if content is None:
@@ -115,6 +123,13 @@ async def _get(pages: PageReader, arguments: argparse.Namespace) -> None:
         print(fields(page, shown_raw))
     else:
         _print_brief(page, await pages.content(page))
+    others = [crawl for crawl in crawls if crawl != page.get("crawl")]
+    if others and arguments.crawl is None:
+        print(f"This is the newest{_others(others)}; --crawl chooses.", file=sys.stderr)
+
+
+def _others(crawls: list[str]) -> str:
+    return f"; other crawls have it: {', '.join(crawls)}" if crawls else ""
 
 
 # Reasons of a page without content, for people.
@@ -185,10 +200,19 @@ _STATUS = re.compile(r"[1-5]xx|[1-5]\d\d|0")
 _DOMAIN = re.compile(r"[^\s/@?#]+\.[^\s/@?#]+|localhost|\[[0-9a-f:]+\](:\d+)?", re.IGNORECASE)
 
 
-def _filter_options(parser: argparse.ArgumentParser) -> None:
+def _crawl_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--crawl", metavar="NAME", help="only pages of this crawl (all crawls)")
+
+
+def _domain_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--domain", type=domain, metavar="NAME", help="a domain, or one of its hosts"
     )
+
+
+def _filter_options(parser: argparse.ArgumentParser) -> None:
+    _crawl_option(parser)
+    _domain_option(parser)
     parser.add_argument(
         "--since",
         type=since,
@@ -206,12 +230,22 @@ def _filter_options(parser: argparse.ArgumentParser) -> None:
 def _wanted(arguments: argparse.Namespace, *, kept: bool = False) -> Wanted:
     """Return the filter that the options describe; `kept`: only pages with content."""
     return Wanted(
+        crawl=arguments.crawl,
         domain=arguments.domain,
         since=arguments.since,
         statuses=arguments.status,
         reason=arguments.reason,
         kept=kept,
     )
+
+
+async def _check_crawl(pages: PageReader, crawl: str | None) -> None:
+    """Raise NotFound for a crawl without pages."""
+    if crawl is None or await pages.count(Wanted(crawl=crawl)):
+        return
+    crawls = await pages.crawls()
+    those = f"; those that have some: {', '.join(crawls)}" if crawls else ""
+    raise NotFound(f"The crawl {crawl!r} has no stored pages{those}.")
 
 
 def domain(text: str) -> str:
@@ -282,6 +316,7 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _export(pages: PageReader, arguments: argparse.Namespace) -> None:
     wanted = _wanted(arguments, kept=not arguments.all)
+    await _check_crawl(pages, arguments.crawl)
     total, written = await pages.count(wanted), 0
     with _output(arguments.output) as file, progress_bar("pages", total) as advance:
         async for page, content in pages.with_content(wanted):
@@ -319,6 +354,7 @@ def _output(path: str) -> Iterator[IO[str]]:
 
 
 def _repair_arguments(parser: argparse.ArgumentParser) -> None:
+    _crawl_option(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="change nothing; exit 1 if there is damage"
     )
@@ -333,8 +369,9 @@ def _repair_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def _repair(pages: PageReader, arguments: argparse.Namespace) -> None:
-    before = datetime.now(UTC) - arguments.older
-    repair = Repair(pages.database, before=before, dry_run=arguments.dry_run)
+    crawl, before = arguments.crawl, datetime.now(UTC) - arguments.older
+    await _check_crawl(pages, crawl)
+    repair = Repair(pages.database, before=before, dry_run=arguments.dry_run, crawl=crawl)
     with progress_bar("documents", await repair.count()) as advance:
         async for looked_at in repair.run():
             advance(looked_at)
@@ -360,25 +397,34 @@ async def _repair(pages: PageReader, arguments: argparse.Namespace) -> None:
 # --- stats ----------------------------------------------------------------------------------------
 
 
+def _stats_arguments(parser: argparse.ArgumentParser) -> None:
+    _crawl_option(parser)
+    add_json_option(parser)
+
+
 async def _stats(pages: PageReader, arguments: argparse.Namespace) -> None:
-    found = await overview(pages.database)
+    await _check_crawl(pages, arguments.crawl)
+    found = await overview(pages.database, arguments.crawl)
     if arguments.json:
         print_json(asdict(found))
     elif not found.urls:
         raise NotFound("No page is stored yet.")
     else:
-        print(fields(_summary(found)))
+        print(fields(_summary(found, arguments.crawl)))
 
 
-def _summary(found: Overview) -> dict[str, str]:
+def _summary(found: Overview, crawl: str | None) -> dict[str, str]:
+    # The server does not tell the size of one crawl.
+    disk = f"{size(found.disk_bytes)} on disk" + (" with all crawls" if crawl else "")
     summary = {
         "URLs": f"{found.urls:,}",
         "pages with content": f"{found.pages:,}",
         "duplicates": f"{found.duplicates:,}",
+        "by crawl": _counts(found.crawls) if len(found.crawls) > 1 else "",
         "by status": _counts({status or "no answer": n for status, n in found.statuses.items()}),
         "without content": _counts(found.reasons),
         "largest domains": _counts(found.domains),
-        "size": f"{size(found.fetched_bytes)} fetched, {size(found.disk_bytes)} on disk",
+        "size": f"{size(found.fetched_bytes)} fetched, {disk}",
     }
     if found.first_crawled is not None and found.last_crawled is not None:
         summary["crawled"] = f"{time(found.first_crawled)} to {time(found.last_crawled)}"
@@ -406,6 +452,7 @@ async def _find(pages: PageReader, arguments: argparse.Namespace) -> None:
         found += 1
         print(as_json(page) if arguments.json else _line(page))
     if not found:
+        await _check_crawl(pages, arguments.crawl)
         raise NotFound("No stored page is like that.")
 
 
@@ -417,17 +464,111 @@ def _line(page: dict[str, Any]) -> str:
     return f"{line}  ({why})" if why and why != f"status_{status}" else line
 
 
+# --- delete ---------------------------------------------------------------------------------------
+
+
+def _delete_arguments(parser: argparse.ArgumentParser) -> None:
+    _crawl_option(parser)
+    _domain_option(parser)
+    parser.add_argument(
+        "--before",
+        type=since,
+        metavar="WHEN",
+        help="last crawled more than 45m, 2h, 3d or 1w ago, or before a date",
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    add_json_option(parser)
+
+
+async def _delete(pages: PageReader, arguments: argparse.Namespace) -> None:
+    wanted = Wanted(crawl=arguments.crawl, domain=arguments.domain, before=arguments.before)
+    if wanted == Wanted():
+        raise ConfigurationError(
+            "Say which pages to delete: --crawl NAME, --domain NAME or --before WHEN."
+        )
+    total = await pages.count(wanted)
+    if not total:
+        await _check_crawl(pages, arguments.crawl)
+        raise NotFound("No stored page is like that.")
+    if not arguments.yes and not confirmed(f"Delete {plural(total, 'page')} from MongoDB?"):
+        raise ConfigurationError("No page was deleted; say yes, or give --yes.")
+    deleted = await delete_pages(pages, wanted, total)
+    if arguments.json:
+        print_json({"deleted": deleted})
+    else:
+        print(f"{plural(deleted, 'page')} deleted")
+
+
+async def delete_pages(pages: PageReader, wanted: Wanted, total: int) -> int:
+    """Delete pages with a progress bar; returns their number."""
+    deleted = 0
+    with progress_bar("pages", total) as advance:
+        async for count in delete(pages.database, wanted):
+            deleted += count
+            advance(count)
+    return deleted
+
+
+# --- migrate --------------------------------------------------------------------------------------
+
+
+def _migrate_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--crawl", required=True, metavar="NAME", help="the crawl that all stored pages are of"
+    )
+
+
+def _migrate(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    crawl = crawl_name(settings, "", arguments.crawl)
+
+    async def migrate(pages: PageReader, _arguments: argparse.Namespace) -> None:
+        database = pages.database
+        if not await schema.is_old(database):
+            print(f"The database {database.name!r} has no pages of an earlier version.")
+            return
+        with progress_bar("documents", await schema.count_documents(database)) as advance:
+            migration = schema.Migration(database, crawl, _ShownMigration(advance))
+            await migration.run()
+        print(f"All stored pages are of the crawl {migration.crawl!r} now.")
+
+    on_pages(migrate, migrates=True)(settings, arguments)
+
+
+class _ShownMigration:
+    """Progress of a migration, by this process or another one, in a progress bar."""
+
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self._advance = advance
+        self._shown = 0
+        self._has_waited = False
+
+    def named(self, _crawl: str, done: int, _total: int) -> None:
+        self._advance(done - self._shown)
+        self._shown = done
+
+    def waits(self, crawl: str, done: int) -> None:
+        if not self._has_waited:
+            text = f"Another process gives them the name {crawl!r}, or was killed: waiting for it"
+            print(text, file=sys.stderr)
+        self._has_waited = True
+        self.named(crawl, done, done)
+
+
 VERBS = {
     "get": Verb("show one page", _get_arguments, on_pages(_get)),
     "find": Verb("list pages, the newest first", _find_arguments, on_pages(_find)),
     "export": Verb(
         "write pages to a file, one JSON object per line", _export_arguments, on_pages(_export)
     ),
-    "stats": Verb("count the stored pages", add_json_option, on_pages(_stats)),
+    "stats": Verb("count the stored pages", _stats_arguments, on_pages(_stats)),
     "repair": Verb(
         "mend metadata without content, and content without metadata",
         _repair_arguments,
         on_pages(_repair),
+    ),
+    "delete": Verb("delete pages", _delete_arguments, on_pages(_delete)),
+    "migrate": Verb(
+        "give pages of an earlier version the name of their crawl", _migrate_arguments, _migrate
     ),
 }
 
@@ -436,5 +577,5 @@ class Command(VerbCommand, ScrapyCommand):
     """Command with a verb for each use of the stored pages."""
 
     name = "pages"
-    summary = "Inspect stored pages, export and repair them"
+    summary = "Inspect stored pages, export, repair and delete them"
     verbs = VERBS

@@ -164,9 +164,10 @@ class Progress:
             database = (await Servers.of(self._crawler).mongo())[
                 config.value(settings, "MONGO_DATABASE")
             ]
-            content = await database["pages_content"].find_one({}, {"page_id": True})
+            of_crawl = {"crawl": Scheduler.of(self._crawler).crawl}
+            content = await database["pages_content"].find_one(of_crawl, {"page_id": True})
             if content is not None:
-                wanted = {"url_hash": content["page_id"]}
+                wanted = {**of_crawl, "url_hash": content["page_id"]}
                 page = await database["pages_metadata"].find_one(wanted, {"url": True})
                 return str(page["url"]) if page is not None else None
         return None

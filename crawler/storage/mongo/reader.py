@@ -1,4 +1,7 @@
-"""Read stored pages from MongoDB, count them, and repair those that are not whole.
+"""Read stored pages from MongoDB, count and delete them, and repair those that are not whole.
+
+A page is known by its crawl and its hash. Its content, and the page that it duplicates, are of the
+same crawl.
 
 Content is written before metadata, so a process that dies in between leaves content without
 metadata; its URL is still leased and is crawled again. Metadata without content is the work of a
@@ -9,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pymongo import DESCENDING
+import pymongo
+from pymongo import DESCENDING, DeleteOne
 
 from crawler.storage.mongo import schema
-from crawler.storage.mongo.schema import CONTENT, METADATA
+from crawler.storage.mongo.schema import CONTENT, LONG_S, METADATA
 from crawler.storage.mongo.sink import decompress
 from crawler.urls import DEFAULT, Urls, fingerprint, icann_domain, registered_domain
 
@@ -46,8 +50,10 @@ class StoredContent:
 class Wanted:
     """Choice of pages; None means any."""
 
+    crawl: str | None = None
     domain: str | None = None
     since: datetime | None = None
+    before: datetime | None = None
     # From and to, both included: (200, 299).
     statuses: tuple[int, int] | None = None
     reason: str | None = None
@@ -57,10 +63,14 @@ class Wanted:
     def filter(self) -> Document:
         """Express the choice as a MongoDB filter."""
         parts: list[Document] = [KEPT] if self.kept else []
+        if self.crawl is not None:
+            parts.append({"crawl": self.crawl})
         if self.domain is not None:
             parts.append(_of_domain(self.domain))
         if self.since is not None:
             parts.append({"crawled_at": {"$gte": self.since}})
+        if self.before is not None:
+            parts.append({"crawled_at": {"$lt": self.before}})
         if self.statuses is not None:
             first, last = self.statuses
             parts.append({"status": first if first == last else {"$gte": first, "$lte": last}})
@@ -78,19 +88,31 @@ class PageReader:
         self._metadata = database[METADATA]
         self._content = database[CONTENT]
 
-    async def metadata(self, url: str) -> Document | None:
-        """Read the metadata of a canonical URL; None if it was never crawled."""
+    async def crawls(self, url: str | None = None) -> list[str]:
+        """List the crawls that have pages, or a page of this canonical URL."""
+        chosen = {} if url is None else _of_url(url)
+        return sorted(await self._metadata.distinct("crawl", chosen))
+
+    async def metadata(self, url: str, crawl: str | None = None) -> Document | None:
+        """Read the metadata of a canonical URL; None if it was never crawled.
+
+        Without a crawl, it is that of the newest visit by any crawl.
+        """
+        chosen = _of_url(url)
+        if crawl is not None:
+            chosen = {"crawl": crawl, "url_hash": chosen["url_hash"]}
         return await self._metadata.find_one(
-            {"url_hash": f"{fingerprint(url):016x}"}, {"_id": False}
+            chosen, {"_id": False}, sort=[("crawled_at", DESCENDING)]
         )
 
     async def content(self, page: Document) -> StoredContent | None:
         """Read the content of a page, or of the page it duplicates; None if it was not kept."""
         for _ in range(_CHAIN_MAX):
+            crawl, url_hash = _id(page)
             if not page.get("duplicate_of"):
-                found = await self._content.find_one({"page_id": page["url_hash"]})
+                found = await self._content.find_one({"crawl": crawl, "page_id": url_hash})
                 return None if found is None else _content(page, found)
-            kept = await self._metadata.find_one({"url_hash": page["duplicate_of"]})
+            kept = await self._metadata.find_one({"crawl": crawl, "url_hash": page["duplicate_of"]})
             if kept is None or _has_changed(page, kept):
                 return None
             page = kept
@@ -118,15 +140,39 @@ class PageReader:
     async def _contents_of(
         self, pages: Sequence[Document]
     ) -> list[tuple[Document, StoredContent | None]]:
-        ids = [page["url_hash"] for page in pages if not page.get("duplicate_of")]
+        ids = [_id(page) for page in pages if not page.get("duplicate_of")]
         found = {
-            document["page_id"]: document
-            async for document in self._content.find({"page_id": {"$in": ids}})
+            _id(document, "page_id"): document
+            async for document in self._content.find(_any_of(ids, "page_id"))
         }
         return [
-            (page, _content(page, found[page["url_hash"]]) if page["url_hash"] in found else None)
+            (page, _content(page, found[_id(page)]) if _id(page) in found else None)
             for page in pages
         ]
+
+
+# Crawl and hash of a page. The crawl is None for what a process of version 1 stored that was not
+# stopped before the migration; MongoDB finds missing fields by it.
+PageId = tuple[str | None, str]
+
+
+def _id(document: Document, name: str = "url_hash") -> PageId:
+    return document.get("crawl"), document[name]
+
+
+def _any_of(ids: Sequence[PageId], name: str) -> Document:
+    """Make the filter for pages with these ids; `name` is the field with the hash."""
+    by_crawl: dict[str | None, list[str]] = {}
+    for crawl, url_hash in ids:
+        by_crawl.setdefault(crawl, []).append(url_hash)
+    parts = [{"crawl": crawl, name: {"$in": hashes}} for crawl, hashes in by_crawl.items()]
+    # One that nothing matches, since MongoDB refuses an empty $or.
+    return {"$or": parts or [{"_id": {"$in": []}}]}
+
+
+def _of_url(url: str) -> Document:
+    """Make the filter for a URL in any crawl; by the index on `url`, as a hash needs its crawl."""
+    return {"url": url, "url_hash": f"{fingerprint(url):016x}"}
 
 
 async def batches(cursor: Any, size: int) -> AsyncIterator[list[Document]]:
@@ -172,23 +218,24 @@ _MOST = 10
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Figures of one database. The dicts have the most frequent values first."""
+    """Figures of one database, or of one crawl. The dicts have the most frequent values first."""
 
     urls: int
     pages: int
     duplicates: int
+    crawls: dict[str, int]
     statuses: dict[int, int]
     reasons: dict[str, int]
     domains: dict[str, int]
-    # Size of the bodies as they were fetched, and of everything on the server's disk.
+    # Size of the bodies as they were fetched, and of all crawls on the server's disk.
     fetched_bytes: int
     disk_bytes: int
     first_crawled: datetime | None
     last_crawled: datetime | None
 
 
-async def overview(database: AsyncDatabase[Document]) -> Overview:
-    """Read all metadata, in one pass, and no content."""
+async def overview(database: AsyncDatabase[Document], crawl: str | None = None) -> Overview:
+    """Read all metadata, or those of a crawl, in one pass, and no content."""
     is_duplicate = {"$gt": ["$duplicate_of", ""]}
     sums = {
         "urls": {"$sum": 1},
@@ -200,11 +247,13 @@ async def overview(database: AsyncDatabase[Document]) -> Overview:
     facets = {
         "all": [{"$group": {"_id": None, **sums}}],
         "kept": [{"$match": KEPT}, {"$group": {"_id": None, **sums_of_kept}}],
+        "crawls": _most_frequent("crawl"),
         "statuses": _most_frequent("status"),
         "reasons": [{"$match": {"reason": {"$gt": ""}}}, *_most_frequent("reason")],
         "domains": _most_frequent("domain"),
     }
-    (found,) = await (await database[METADATA].aggregate([{"$facet": facets}])).to_list()
+    stages = [{"$match": Wanted(crawl=crawl).filter()}, {"$facet": facets}]
+    (found,) = await (await database[METADATA].aggregate(stages)).to_list()
     total, kept = (found[name][0] if found[name] else {} for name in ("all", "kept"))
     disk_bytes = 0
     for name in (METADATA, CONTENT):
@@ -220,7 +269,7 @@ async def overview(database: AsyncDatabase[Document]) -> Overview:
         last_crawled=total.get("last"),
         **{
             name: {each["_id"]: each["n"] for each in found[name]}
-            for name in ("statuses", "reasons", "domains")
+            for name in ("crawls", "statuses", "reasons", "domains")
         },
     )
 
@@ -232,6 +281,36 @@ def _most_frequent(name: str) -> list[Document]:
         {"$sort": {"n": -1, "_id": 1}},
         {"$limit": _MOST},
     ]
+
+
+# What identifies a page, and the visit that its metadata describe.
+_VISIT_FIELDS = {"_id": False, "crawl": True, "url_hash": True, "crawled_at": True}
+_DELETE_BATCH = 1000
+
+
+async def delete(database: AsyncDatabase[Document], wanted: Wanted) -> AsyncIterator[int]:
+    """Delete pages, content first; yields the number of pages deleted since the last time.
+
+    It may be interrupted and run again. What a crawl stores meanwhile stays whole: only the visit
+    that was found is deleted, with its content.
+    """
+    started = datetime.now(UTC)
+    metadata, content = database[METADATA], database[CONTENT]
+    found = metadata.find(wanted.filter(), _VISIT_FIELDS)
+    async for pages in batches(found, _DELETE_BATCH):
+        of_content, of_metadata = [], []
+        for page in pages:
+            (crawl, url_hash), at = _id(page), page["crawled_at"]
+            older = {"crawl": crawl, "page_id": url_hash, "crawled_at": {"$lte": at}}
+            of_content.append(DeleteOne(older))
+            same = {"crawl": crawl, "url_hash": url_hash, "crawled_at": at}
+            of_metadata.append(DeleteOne(same))
+        await content.bulk_write(of_content, ordered=False)
+        yield (await metadata.bulk_write(of_metadata, ordered=False)).deleted_count
+    if wanted == Wanted(crawl=wanted.crawl):
+        # A process that died may have left content without metadata.
+        with pymongo.timeout(LONG_S):
+            await content.delete_many({"crawl": wanted.crawl, "crawled_at": {"$lt": started}})
 
 
 MISSING = "content_missing"
@@ -253,15 +332,21 @@ class Repaired:
 
 
 class Repair:
-    """Pass over both collections. A crawl may run meanwhile."""
+    """Pass over both collections, or one crawl in them. A crawl may run meanwhile."""
 
     def __init__(
-        self, database: AsyncDatabase[Document], *, before: datetime, dry_run: bool
+        self,
+        database: AsyncDatabase[Document],
+        *,
+        before: datetime,
+        dry_run: bool,
+        crawl: str | None = None,
     ) -> None:
         """Content younger than `before` is left alone: it may be waiting for its metadata."""
         self._database = database
         self._metadata = database[METADATA]
         self._content = database[CONTENT]
+        self._chosen = Wanted(crawl=crawl).filter()
         self._before = before
         self._dry_run = dry_run
         self.found = Repaired()
@@ -270,49 +355,53 @@ class Repair:
         """Check everything; yields the number of documents checked since the last time."""
         if not self._dry_run:
             await schema.make_indexes(self._database)
-        contents = self._content.find({}, {"_id": False, "page_id": True})
+        content_fields = {"_id": False, "crawl": True, "page_id": True}
+        contents = self._content.find(self._chosen, content_fields)
         async for ids in batches(contents, _REPAIR_BATCH):
-            await self._check_content([each["page_id"] for each in ids])
+            await self._check_content([_id(each, "page_id") for each in ids])
             yield len(ids)
-        kept = self._metadata.find(KEPT, {"_id": False, "url_hash": True, "crawled_at": True})
+        kept = self._metadata.find({**KEPT, **self._chosen}, _VISIT_FIELDS)
         async for pages in batches(kept, _REPAIR_BATCH):
             await self._check_metadata(pages)
             yield len(pages)
 
     async def count(self) -> int:
         """Estimate the number of documents to check."""
-        return (
-            await self._content.estimated_document_count()
-            + await self._metadata.estimated_document_count()
-        )
+        total = 0
+        for collection in (self._content, self._metadata):
+            if self._chosen:
+                total += await collection.count_documents(self._chosen)
+            else:
+                total += await collection.estimated_document_count()
+        return total
 
-    async def _check_content(self, ids: list[str]) -> None:
+    async def _check_content(self, ids: list[PageId]) -> None:
         # A page keeps its content through errors of later visits.
         has_own = {"duplicate_of": "", "reason": {"$ne": "noindex"}}
-        metadata = self._metadata.find({"url_hash": {"$in": ids}, **has_own}, {"url_hash": True})
-        known = {each["url_hash"] async for each in metadata}
-        lost = [page_id for page_id in ids if page_id not in known]
+        metadata = self._metadata.find({**_any_of(ids, "url_hash"), **has_own}, _VISIT_FIELDS)
+        known = {_id(each) async for each in metadata}
+        lost = [each for each in ids if each not in known]
         if not lost:
             return
-        chosen = {"page_id": {"$in": lost}, "crawled_at": {"$lt": self._before}}
+        chosen = {**_any_of(lost, "page_id"), "crawled_at": {"$lt": self._before}}
         if self._dry_run:
             self.found.without_metadata += await self._content.count_documents(chosen)
         else:
             self.found.without_metadata += (await self._content.delete_many(chosen)).deleted_count
 
     async def _check_metadata(self, pages: list[Document]) -> None:
-        ids = [page["url_hash"] for page in pages]
-        content = self._content.find({"page_id": {"$in": ids}}, {"_id": False, "page_id": True})
-        known = {each["page_id"] async for each in content}
+        ids = _any_of([_id(page) for page in pages], "page_id")
+        content = self._content.find(ids, {"_id": False, "crawl": True, "page_id": True})
+        known = {_id(each, "page_id") async for each in content}
         for page in pages:
-            if page["url_hash"] in known:
+            if _id(page) in known:
                 continue
             if self._dry_run:
                 self.found.without_content += 1
                 continue
             # Unless it was crawled again since it was read.
             marked = await self._metadata.update_one(
-                {"url_hash": page["url_hash"], "crawled_at": page["crawled_at"], **KEPT},
+                {**page, **KEPT},
                 {"$set": {"reason": MISSING, "content_hash": ""}},
             )
             self.found.without_content += marked.modified_count

@@ -67,7 +67,9 @@ async def test_what_is_stored_of_a_url_is_shown_without_its_content(
         return PageReader(database)
 
     page = {"url": URL, "url_hash": f"{fingerprint(URL):016x}", "status": 200, "links": ["x"]}
-    await database["pages_metadata"].insert_one(page)
+    await database["pages_metadata"].insert_many(
+        [{**page, "crawl": "other", "status": 404}, {**page, "crawl": "web"}]
+    )
     app = Application(CrawlContext("web", api.redis, pages=StoredPages(connect)), token=TOKEN)
     async with client(app) as http:
         found = (await http.get(at(URL))).json()

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pymongo
 import pytest
 from scrapy.exceptions import UsageError
 
@@ -17,6 +18,7 @@ from crawler.frontier import CrawlControl, Entry, Frontier
 from crawler.servers.embedded import EmbeddedServers
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
+from tests.support import old_pages
 from tests.support.crawlers import project_crawler
 
 URL = "http://a.test/1"
@@ -39,8 +41,8 @@ class Verbs:
         self._capsys = capsys
         self.redis_url = redis_url
 
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        code = run_verb(*arguments, REDIS_URL=self.redis_url)
+    def __call__(self, *arguments: str, **settings: Any) -> tuple[int, str, str]:
+        code = run_verb(*arguments, REDIS_URL=self.redis_url, **settings)
         return code, *self._capsys.readouterr()
 
     def json(self, *arguments: str, code: int = 0) -> Any:
@@ -325,6 +327,50 @@ def test_delete_shows_progress_and_deletes_that_crawl_only(
     assert "keys deleted …" in error
     assert keys_of(verbs.redis_url, "web2") == before
     assert verbs("status")[0] == 1
+
+
+def test_the_pages_of_a_crawl_stay_or_are_deleted_with_it(
+    verbs: Verbs, mongo_uri: str, mongo_db_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"MONGO_URI": mongo_uri, "MONGO_DATABASE": mongo_db_name}
+    asked: list[str] = []
+    monkeypatch.setattr(frontier, "confirmed", lambda question: not asked.append(question))
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        database = client[mongo_db_name]
+        for crawl in ("web", "web2"):
+            database["pages_metadata"].insert_many(
+                {"crawl": crawl, "url_hash": f"{n}", "crawled_at": old_pages.AT} for n in range(3)
+            )
+            database["pages_content"].insert_many(
+                {"crawl": crawl, "page_id": f"{n}", "crawled_at": old_pages.AT} for n in range(3)
+            )
+        code, out, error = verbs("delete", "--pages", **settings)
+        assert code == 0, error
+        assert asked == [
+            "Delete the crawl 'web' with 5 URLs from Redis, and its 3 pages from MongoDB?"
+        ]
+        assert "keys and 3 pages." in out
+        for collection in ("pages_metadata", "pages_content"):
+            assert database[collection].distinct("crawl") == ["web2"]
+            assert database[collection].count_documents({}) == 3
+
+    async def again(_frontier: Frontier) -> None:
+        pass
+
+    verbs.frontier(again)
+    code, out, error = verbs("delete", "--yes", **settings)
+    assert code == 0, error
+    assert "Its pages stay; to delete them: scrapy pages delete --crawl web\n" in out
+
+
+def test_a_crawl_is_not_deleted_with_pages_of_an_earlier_version(
+    verbs: Verbs, mongo_uri: str, mongo_db_name: str
+) -> None:
+    old_pages.fill(mongo_uri, mongo_db_name, 2)
+    settings = {"MONGO_URI": mongo_uri, "MONGO_DATABASE": mongo_db_name}
+    code, _, error = verbs("delete", "--pages", "--yes", **settings)
+    assert (code, "scrapy pages migrate --crawl NAME" in error) == (2, True)
+    assert keys_of(verbs.redis_url, "web") > 0
 
 
 def test_a_crawl_at_work_is_not_deleted(verbs: Verbs) -> None:

@@ -9,7 +9,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands.pages import Command
 from crawler.urls import fingerprint, host_of, registered_domain
+from tests.support import old_pages
 from tests.support.crawlers import project_crawler
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,9 +50,10 @@ def url_hash(url: str) -> str:
 
 
 def metadata(
-    url: str, status: int = 200, duplicate_of: str = "", reason: str = ""
+    url: str, status: int = 200, duplicate_of: str = "", reason: str = "", crawl: str = "web"
 ) -> dict[str, Any]:
     return {
+        "crawl": crawl,
         "url": url,
         "url_hash": url_hash(url),
         "host": host_of(url),
@@ -68,8 +70,9 @@ def metadata(
     }
 
 
-def content(url: str, codec: str, body: bytes) -> dict[str, Any]:
+def content(url: str, codec: str, body: bytes, crawl: str = "web") -> dict[str, Any]:
     return {
+        "crawl": crawl,
         "page_id": url_hash(url),
         "crawled_at": datetime(2024, 5, 6, tzinfo=UTC),
         "codec": codec,
@@ -388,10 +391,224 @@ def test_orphans_are_found_and_mended(mongo_uri: str, mongo_db_name: str, pages:
         assert mended.returncode == 0, mended.stderr
         assert json.loads(mended.stdout) == {**found, "mended": True}
         assert database["pages_content"].count_documents({}) == 6
-        assert "url_hash_1" in database["pages_metadata"].index_information()
+        assert "crawl_1_url_hash_1" in database["pages_metadata"].index_information()
     assert pages("repair", "--dry-run").returncode == 0
     lost = pages("find", "--reason", "content_missing").stdout.decode()
     assert "http://x.test/empty  (content_missing)" in lost
+
+
+# --- crawls ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def crawls(whole: Run, mongo_uri: str, mongo_db_name: str) -> Run:
+    """Another crawl has the page too, and a copy of it, which is of later."""
+    later = {"crawled_at": datetime(2024, 5, 7, tzinfo=UTC), "title": "Later"}
+    body = content(URL, "none", b"later", crawl="news") | {"text": "later"}
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        database = client[mongo_db_name]
+        database["pages_metadata"].insert_many(
+            [
+                metadata(URL, crawl="news") | later,
+                metadata(COPY, crawl="news", duplicate_of=URL) | later,
+            ]
+        )
+        database["pages_content"].insert_one(body | {"crawled_at": later["crawled_at"]})
+    return whole
+
+
+def test_a_page_is_that_of_the_newest_crawl_or_of_the_one_that_is_named(crawls: Run) -> None:
+    done = crawls("get", URL)
+    assert b"crawl       news\n" in done.stdout
+    assert b"Later" in done.stdout
+    assert done.stderr == (b"This is the newest; other crawls have it: web; --crawl chooses.\n")
+    done = crawls("get", URL, "--crawl", "web")
+    assert b"A title" in done.stdout
+    assert done.stderr == b""
+    # A duplicate is one of a page of its own crawl.
+    assert crawls("get", COPY, "--text").stdout == b"later\n"
+    assert crawls("get", COPY, "--text", "--crawl", "web").stdout.decode() == "Grüße, 世界\n"
+
+
+def test_a_page_that_only_other_crawls_have_is_told(crawls: Run) -> None:
+    done = crawls("get", GONE, "--crawl", "news")
+    assert done.returncode == 1
+    assert done.stderr.decode() == (
+        f"scrapy pages: {GONE} is not stored by the crawl 'news'; other crawls have it: web.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["get", URL],
+        ["find"],
+        ["stats"],
+        ["export", "-o", "-"],
+        ["repair", "--dry-run"],
+        ["delete", "--yes"],
+    ],
+)
+def test_a_crawl_without_pages_is_told_with_those_that_have_some(
+    crawls: Run, verb: list[str]
+) -> None:
+    done = crawls(*verb, "--crawl", "wbe")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == (
+        "scrapy pages: The crawl 'wbe' has no stored pages; those that have some: news, web.\n"
+    )
+
+
+def test_pages_are_listed_exported_and_counted_by_crawl(crawls: Run) -> None:
+    def urls(done: Done) -> list[str]:
+        assert done.returncode == 0, done.stderr
+        return sorted(json.loads(line)["url"] for line in done.stdout.splitlines())
+
+    assert urls(crawls("find", "--crawl", "news", "--json")) == [URL, COPY]
+    assert urls(crawls("export", "-o", "-", "--crawl", "news")) == [URL]
+    both = [json.loads(line) for line in crawls("export", "-o", "-").stdout.splitlines()]
+    texts = {(page["crawl"], page["url"]): page["text"] for page in both}
+    assert (texts["web", URL], texts["news", URL]) == ("Grüße, 世界", "later")
+    assert b"by crawl            web 6, news 2\n" in crawls("stats").stdout
+    one = crawls("stats", "--crawl", "news").stdout
+    assert b"URLs                2\n" in one
+    assert b"on disk with all crawls" in one
+    assert b"by crawl" not in one
+    assert json.loads(crawls("stats", "--json").stdout)["crawls"] == {"web": 6, "news": 2}
+
+
+def test_one_crawl_is_repaired(crawls: Run, mongo_uri: str, mongo_db_name: str) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        contents = client[mongo_db_name]["pages_content"]
+        # The metadata of another crawl do not make it whole.
+        contents.insert_one(content("http://a.test/zlib", "none", b"", crawl="news"))
+        contents.delete_one({"crawl": "web", "page_id": url_hash(URL)})
+        counts = json.loads(crawls("repair", "--json", "--crawl", "news").stdout)
+        assert counts == {
+            "content_without_metadata": 1,
+            "metadata_without_content": 0,
+            "mended": True,
+        }
+    assert crawls("find", "--reason", "content_missing").returncode == 1
+    assert crawls("repair").returncode == 0
+    lost = crawls("find", "--reason", "content_missing", "--json").stdout.splitlines()
+    assert [(page["crawl"], page["url"]) for page in map(json.loads, lost)] == [("web", URL)]
+
+
+# --- delete ---------------------------------------------------------------------------------------
+
+
+def left(mongo_uri: str, mongo_db_name: str) -> set[tuple[str, str, bool]]:
+    """Crawl, URL and whether there is content; checks that no content is without metadata."""
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        database = client[mongo_db_name]
+        contents = {(each["crawl"], each["page_id"]) for each in database["pages_content"].find()}
+        pages = list(database["pages_metadata"].find())
+    assert contents <= {(page["crawl"], page["url_hash"]) for page in pages}
+    return {
+        (page["crawl"], page["url"], (page["crawl"], page["url_hash"]) in contents)
+        for page in pages
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (["--crawl", "web"], {("news", URL, True), ("news", COPY, False)}),
+        (["--domain", "a.test"], {("news", COPY, False), ("web", COPY, False)}),
+        (["--before", "2024-05-07"], {("news", URL, True), ("news", COPY, False)}),
+        (
+            ["--crawl", "web", "--domain", "a.test", "--before", "1h"],
+            {("news", URL, True), ("news", COPY, False), ("web", COPY, False)},
+        ),
+    ],
+)
+def test_pages_are_deleted_with_their_content(
+    crawls: Run,
+    mongo_uri: str,
+    mongo_db_name: str,
+    options: list[str],
+    kept: set[tuple[str, str, bool]],
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        # Those whose metadata the fixture has deleted.
+        broken = [url_hash("http://a.test/odd"), url_hash("http://a.test/damaged")]
+        client[mongo_db_name]["pages_content"].delete_many({"page_id": {"$in": broken}})
+    before = left(mongo_uri, mongo_db_name)
+    done = crawls("delete", *options, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode() == f"{len(before) - len(kept)} pages deleted\n"
+    assert left(mongo_uri, mongo_db_name) == kept
+    assert crawls("delete", *options, "--yes").returncode == 1
+
+
+def test_content_that_has_no_metadata_goes_with_its_crawl(
+    crawls: Run, mongo_uri: str, mongo_db_name: str
+) -> None:
+    assert json.loads(crawls("delete", "--crawl", "web", "--yes", "--json").stdout) == {
+        "deleted": 6
+    }
+    # The fixture left some.
+    assert len(left(mongo_uri, mongo_db_name)) == 2
+
+
+def test_pages_are_deleted_only_after_a_yes_to_their_number(
+    crawls: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = crawls("delete", "--crawl", "news")
+    assert done.returncode == 2
+    assert b"No page was deleted; say yes, or give --yes." in done.stderr
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "crawler.commands.pages.confirmed", lambda question: not asked.append(question)
+    )
+    assert crawls("delete", "--crawl", "news").stdout == b"2 pages deleted\n"
+    assert asked == ["Delete 2 pages from MongoDB?"]
+
+
+# --- migrate --------------------------------------------------------------------------------------
+
+
+def test_pages_of_an_earlier_version_are_migrated_by_hand(
+    pages: Run, mongo_uri: str, mongo_db_name: str
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client.drop_database(mongo_db_name)
+    old_pages.fill(mongo_uri, mongo_db_name, 3)
+    for verb in (["stats"], ["get", old_pages.url(1)], ["delete", "--crawl", "web"]):
+        done = pages(*verb)
+        assert done.returncode == 2
+        assert done.stderr.decode() == (
+            f"scrapy pages: The database '{mongo_db_name}' has pages of an earlier version, which "
+            "do not say which crawl they are of: start their crawl, or give them its name with "
+            "`scrapy pages migrate --crawl NAME`.\n"
+        )
+    done = pages("migrate", "--crawl", "shop")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"All stored pages are of the crawl 'shop' now.\n"
+    old_pages.check_migrated(mongo_uri, mongo_db_name, 3, "shop")
+    assert pages("get", old_pages.url(1)).returncode == 0
+    again = pages("migrate", "--crawl", "other")
+    assert again.returncode == 0
+    assert b"has no pages of an earlier version" in again.stdout
+
+
+def test_a_migration_that_a_killed_process_began_is_ended_with_its_name(
+    pages: Run, mongo_uri: str, mongo_db_name: str
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        client.drop_database(mongo_db_name)
+        old_pages.fill(mongo_uri, mongo_db_name, 3)
+        expires_at = datetime.now(UTC) + timedelta(seconds=1.5)
+        lock = {"crawl": "first", "owner": "killed", "expires_at": expires_at}
+        client[mongo_db_name]["pages_schema"].update_one(
+            {}, {"$set": {"version": 2, "migration": lock}}
+        )
+    done = pages("migrate", "--crawl", "second")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b"All stored pages are of the crawl 'first' now.\n"
+    assert done.stderr.count(b"Another process gives them the name 'first', or was killed") == 1
+    old_pages.check_migrated(mongo_uri, mongo_db_name, 3, "first")
 
 
 # --- mistakes -------------------------------------------------------------------------------------
@@ -407,7 +624,10 @@ def test_orphans_are_found_and_mended(mongo_uri: str, mongo_db_name: str, pages:
         (["export"], "the following arguments are required: -o/--output"),
         (["export", "-o", "x", "--format", "xml"], "invalid choice: 'xml'"),
         (["repair", "--older", "1"], "'1' is no time"),
-        (["drop"], "there is no 'drop'; use one of get, find, export, stats, repair"),
+        (["delete", "--yes"], "Say which pages to delete: --crawl NAME, --domain NAME or"),
+        (["migrate"], "the following arguments are required: --crawl"),
+        (["migrate", "--crawl", "a b"], "use a name without braces, colons and blanks"),
+        (["drop"], "there is no 'drop'; use one of get, find, export, stats, repair, delete"),
     ],
 )
 def test_a_mistake_is_named(pages: Run, arguments: list[str], text: str) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import random
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,9 @@ from scrapy.crawler import Crawler
 from crawler.errors import ConfigurationError
 from crawler.items import Page
 from crawler.pipelines.store import Store
+from crawler.servers.connections import Servers
 from crawler.storage.mongo import schema
+from tests.support.crawlers import project_crawler
 
 Database = AsyncDatabase[dict[str, Any]]
 URL = "http://www.example.co.uk/page"
@@ -24,6 +28,17 @@ async def store(crawler: Crawler) -> Store:
     store = Store.from_crawler(crawler)
     await store.open_spider()
     return store
+
+
+@pytest.fixture
+async def other(mongo_uri: str, mongo_db_name: str) -> AsyncIterator[Store]:
+    """Store of another crawl in the same database."""
+    crawler = project_crawler(MONGO_URI=mongo_uri, MONGO_DATABASE=mongo_db_name, CRAWL="other")
+    crawler.engine = SimpleNamespace(_slot=None)  # type: ignore[assignment]
+    store = Store.from_crawler(crawler)
+    await store.open_spider()
+    yield store
+    await Servers.of(crawler).close()
 
 
 def visit(number: int = 1, **fields: Any) -> Page:
@@ -59,11 +74,12 @@ async def text(database: Database) -> str | None:
     return found[0]["text"] if found else None
 
 
-METADATA_FIELDS = """url url_hash domain host final_url redirects status headers content_type
+METADATA_FIELDS = """crawl url url_hash domain host final_url redirects status headers content_type
 charset language title description canonical first_seen crawled_at fetch_ms depth priority parent
 worker size_bytes content_hash simhash duplicate_of links_count links error_count last_error
-robots_allowed etag last_modified visits changes next_crawl versions reason"""
-CONTENT_FIELDS = "page_id codec body original_size compressed_size text"
+robots_allowed etag last_modified visits changes next_crawl versions reason is_active
+parent_url discovered_at recrawl_interval_s compression_ratio"""
+CONTENT_FIELDS = "crawl page_id codec body original_size compressed_size text"
 
 
 async def test_a_page_has_all_fields(store: Store, database: Database) -> None:
@@ -180,6 +196,119 @@ async def test_content_goes_when_a_page_has_none_of_its_own_any_more(
     assert await text(database) == "text 3"
 
 
+async def test_two_crawls_of_one_database_have_pages_of_their_own(
+    store: Store, other: Store, database: Database
+) -> None:
+    await asyncio.gather(store.process_item(visit(1)), other.process_item(visit(2)))
+    await store.process_item(visit(3, stored=False, reason="noindex"))
+    pages = {page["crawl"]: page for page in await database[schema.METADATA].find().to_list()}
+    assert {crawl: page["title"] for crawl, page in pages.items()} == {
+        "web": "title 3",
+        "other": "title 2",
+    }
+    (content,) = await database[schema.CONTENT].find().to_list()
+    assert (content["crawl"], content["text"]) == ("other", "text 2")
+
+
+async def test_what_is_derived_from_the_page_is_stored_with_it(
+    store: Store, database: Database
+) -> None:
+    page = visit(1, body=b"x" * 1000)
+    page.items = [{"price": 3}]
+    page.places = {"files": {"path": "a/b", "offset": 7}}
+    await store.process_item(page)
+    found = await metadata(database)
+    assert found["items"] == [{"price": 3}]
+    assert found["places"] == {"files": {"path": "a/b", "offset": 7}}
+    assert found["compression_ratio"] > 10
+    assert found["is_active"]
+    # A failure leaves them; a page without them has none.
+    await store.process_item(no_answer(2, "timeout"))
+    found = await metadata(database)
+    assert (found["items"], found["is_active"]) == ([{"price": 3}], False)
+    assert found["compression_ratio"] > 10
+    await store.process_item(visit(3, duplicate_of="0" * 16))
+    found = await metadata(database)
+    assert (found["items"], found["places"], found["compression_ratio"]) == ([], {}, None)
+
+
+async def test_fields_of_few_pages_are_in_their_documents_only(
+    store: Store, database: Database
+) -> None:
+    for number in (1, 2):
+        await store.process_item(visit(number))
+        assert not {"items", "places"} & (await metadata(database)).keys()
+
+
+async def test_a_failed_visit_sets_when_the_page_is_due_again(
+    store: Store, database: Database
+) -> None:
+    due = datetime(2026, 2, 3, tzinfo=UTC)
+    await store.process_item(visit(1, next_crawl=due, recrawl_interval_s=60.0))
+    await store.process_item(no_answer(2, "timeout"))
+    found = await metadata(database)
+    assert not found["is_active"]
+    assert (found["next_crawl"], found["recrawl_interval_s"]) == (None, None)
+    await store.process_item(no_answer(3, "timeout", next_crawl=due, recrawl_interval_s=90.0))
+    found = await metadata(database)
+    assert found["is_active"]
+    assert (found["next_crawl"], found["recrawl_interval_s"]) == (due, 90.0)
+
+
+@pytest.mark.parametrize("later", [visit(2), no_answer(2, "timeout")], ids=["page", "failure"])
+async def test_what_is_known_of_the_origin_stays_when_a_later_visit_does_not_know_it(
+    store: Store, database: Database, later: Page
+) -> None:
+    known = {"parent": "1" * 16, "parent_url": "http://a.test/$from", "discovered_at": FIRST}
+    await store.process_item(visit(1, **known))
+    await store.process_item(later)
+    found = await metadata(database)
+    assert (found["parent_url"], found["discovered_at"]) == ("http://a.test/$from", FIRST)
+    await store.process_item(visit(3, **{**known, "parent_url": "http://a.test/other"}))
+    assert (await metadata(database))["parent_url"] == "http://a.test/other"
+
+
+async def test_the_url_of_the_parent_is_found_in_the_batch_and_in_the_database(
+    store: Store, other: Store, database: Database
+) -> None:
+    home, list_, foreign = (
+        visit(url=f"http://a.test/{name}") for name in ("", "list", "of-another-crawl")
+    )
+    await store.process_item(home)
+    await other.process_item(foreign)
+
+    def child(name: str, parent: Page, number: int = 1) -> Page:
+        return visit(number, url=f"http://a.test/{name}", parent=parent.url_hash)
+
+    unknown = visit(url="http://a.test/never-stored")
+    await asyncio.gather(
+        *(
+            store.process_item(page)
+            for page in (
+                child("1", home),
+                child("2", list_),
+                list_,
+                child("3", unknown),
+                child("4", foreign),
+                child("5", home, number=2),
+            )
+        )
+    )
+    found = {
+        page["url"].rpartition("/")[2]: page["parent_url"]
+        for page in await database[schema.METADATA].find({"crawl": "web"}).to_list()
+    }
+    assert found == {
+        **dict.fromkeys(("", "list", "3", "4")),
+        **dict.fromkeys(("1", "5"), home.url),
+        "2": list_.url,
+    }
+    # It is appended to what was encoded before, and the rest is as it was.
+    document = await database[schema.METADATA].find_one({"parent_url": home.url})
+    assert document is not None
+    assert document["title"] == "title 1"
+
+
 async def test_of_a_page_that_is_too_big_only_the_metadata_is_kept(
     store: Store, database: Database
 ) -> None:
@@ -191,19 +320,16 @@ async def test_of_a_page_that_is_too_big_only_the_metadata_is_kept(
 async def test_indexes_are_made_once(store: Store, database: Database, crawler: Crawler) -> None:
     names = await database[schema.METADATA].index_information()
     fields = {tuple(name for name, _ in index["key"]) for index in names.values()}
-    single = {
-        "url",
-        "url_hash",
-        "domain",
-        "crawled_at",
-        "content_hash",
-        "depth",
-        "next_crawl",
-        "_id",
+    single = {"url", "domain", "crawled_at", "content_hash", "depth", "next_crawl", "_id"}
+    assert fields == {(name,) for name in single} | {
+        ("crawl", "url_hash"),
+        ("status", "crawled_at"),
+        ("priority", "next_crawl"),
     }
-    assert fields == {(name,) for name in single} | {("status", "crawled_at")}
-    assert names["url_hash_1"]["unique"]
-    assert (await database[schema.CONTENT].index_information())["page_id_1"]["unique"]
+    assert names["crawl_1_url_hash_1"]["unique"]
+    content = await database[schema.CONTENT].index_information()
+    assert content.keys() == {"_id_", "crawl_1_page_id_1"}
+    assert content["crawl_1_page_id_1"]["unique"]
     # Whoever dropped one did it on purpose.
     await database[schema.METADATA].drop_index("depth_1")
     await Store.from_crawler(crawler).open_spider()
@@ -222,47 +348,7 @@ async def test_a_page_is_found_by_its_url_without_a_look_at_the_others(
     assert found["executionStats"]["totalKeysExamined"] == 1
 
 
-async def test_an_older_database_gets_the_index_while_the_crawl_runs(
-    store: Store, database: Database, crawler: Crawler
-) -> None:
-    metadata = database[schema.METADATA]
-    for name in ("url_hashed", "depth_1"):
-        await metadata.drop_index(name)
-    await database["pages_schema"].update_one({}, {"$unset": {"indexes": True}})
-    later = Store.from_crawler(crawler)
-    await later.open_spider()
-    assert sink_of(later)._indexing is not None
-    await sink_of(later)._indexing
-    names = await metadata.index_information()
-    assert "url_hashed" in names
-    # It gets what is new, and not what somebody dropped.
-    assert "depth_1" not in names
-    # Once.
-    await metadata.drop_index("url_hashed")
-    again = Store.from_crawler(crawler)
-    await again.open_spider()
-    assert sink_of(again)._indexing is None
-    assert "url_hashed" not in await metadata.index_information()
-
-
-async def test_a_crawl_goes_on_without_an_index_that_cannot_be_made(
-    store: Store, database: Database, crawler: Crawler, caplog: pytest.LogCaptureFixture
-) -> None:
-    metadata = database[schema.METADATA]
-    await metadata.drop_index("url_hashed")
-    # Another one by its name.
-    await metadata.create_index("host", name="url_hashed")
-    await database["pages_schema"].update_one({}, {"$unset": {"indexes": True}})
-    later = Store.from_crawler(crawler)
-    await later.open_spider()
-    assert sink_of(later)._indexing is not None
-    await sink_of(later)._indexing
-    assert "find a page by its url" in caplog.text
-    await later.process_item(visit(9))
-    await later.close_spider()
-
-
-async def test_pages_of_another_version_are_not_touched(
+async def test_pages_of_a_newer_version_are_not_touched(
     store: Store, database: Database, crawler: Crawler
 ) -> None:
     await database["pages_schema"].update_one({}, {"$set": {"version": 7}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,11 +158,24 @@ async def test_a_crawl_that_is_deleted_leaves_none_to_one_of_its_name(
     assert await collection.distinct("crawl") == ["another crawl"]
 
 
+FileSpills = Callable[..., FileSpill]
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 
-def file_spill(folder: Path, frontier: Frontier, *, max_bytes: int = 10**9) -> FileSpill:
-    return FileSpill(folder, OnDisk(frontier._redis, CRAWL), max_bytes=max_bytes)
+@pytest.fixture
+async def file_spill(frontier: Frontier) -> AsyncIterator[Callable[..., FileSpill]]:
+    """Makes spills in folders, and closes them after the test."""
+    made = []
+
+    def make(folder: Path, *, max_bytes: int = 10**9) -> FileSpill:
+        made.append(FileSpill(folder, OnDisk(frontier._redis, CRAWL), max_bytes=max_bytes))
+        return made[-1]
+
+    yield make
+    for spill in made:
+        await spill.close()
 
 
 async def on_disks(frontier: Frontier) -> list[str]:
@@ -170,9 +183,9 @@ async def on_disks(frontier: Frontier) -> list[str]:
 
 
 async def test_without_mongodb_what_is_refused_waits_in_files(
-    frontier: Frontier, tmp_path: Path
+    file_spill: FileSpills, frontier: Frontier, tmp_path: Path
 ) -> None:
-    spill = file_spill(tmp_path, frontier)
+    spill = file_spill(tmp_path)
     low = await fill_and_spill(frontier, spill)
     (place,) = await on_disks(frontier)
     assert str(tmp_path) in place
@@ -188,13 +201,13 @@ async def test_without_mongodb_what_is_refused_waits_in_files(
 
 
 async def test_urls_of_a_dead_process_are_taken_in_by_another_and_known_elsewhere(
-    frontier: Frontier, tmp_path: Path
+    file_spill: FileSpills, frontier: Frontier, tmp_path: Path
 ) -> None:
-    dead = file_spill(tmp_path / "here", frontier)
+    dead = file_spill(tmp_path / "here")
     await dead.put(entries(2))
-    other_machine = file_spill(tmp_path / "there", frontier)
+    other_machine = file_spill(tmp_path / "there")
     assert [str(tmp_path / "here") in place for place in await other_machine.elsewhere()] == [True]
-    successor = file_spill(tmp_path / "here", frontier)
+    successor = file_spill(tmp_path / "here")
     # The first process is alive, and has its files.
     assert await successor.some(10) == []
     assert len(await successor.elsewhere()) == 1
@@ -206,27 +219,29 @@ async def test_urls_of_a_dead_process_are_taken_in_by_another_and_known_elsewher
     assert await other_machine.elsewhere() == []
 
 
-async def test_a_url_is_written_to_files_once(frontier: Frontier, tmp_path: Path) -> None:
-    spill = file_spill(tmp_path, frontier)
+async def test_a_url_is_written_to_files_once(
+    file_spill: FileSpills, frontier: Frontier, tmp_path: Path
+) -> None:
+    spill = file_spill(tmp_path)
     for _ in range(3):
         await spill.put(entries(2))
     assert spill._log.count == 2
 
 
 async def test_of_files_that_are_full_links_are_left_out_and_the_log_says_so_once(
-    frontier: Frontier, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    file_spill: FileSpills, frontier: Frontier, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = intake(frontier, file_spill(tmp_path, frontier, max_bytes=10))
+    found = intake(frontier, file_spill(tmp_path, max_bytes=10))
     for _ in range(3):
         await found.keep(entries(2), Added("12"))
     assert caplog.text.count("left out, and counted as frontier/left_out") == 1
 
 
 async def test_a_crawl_that_is_deleted_leaves_no_files_to_one_of_its_name(
-    frontier: Frontier, tmp_path: Path, redis_url: str
+    file_spill: FileSpills, frontier: Frontier, tmp_path: Path, redis_url: str
 ) -> None:
     folder = tmp_path / "spill" / CRAWL
-    await fill_and_spill(frontier, file_spill(folder, frontier))
+    await fill_and_spill(frontier, file_spill(folder))
     await frontier.leave()
     command = Command()
     command.settings = project_crawler(
