@@ -54,8 +54,8 @@ async def test_a_crawl_gives_its_name_to_pages_of_an_earlier_version(
     caplog.set_level("INFO")
     await Store.from_crawler(crawler).open_spider()
     is_whole("web")
-    assert "do not say which crawl they are of: all of them get the name 'default'" in caplog.text
-    line = "Pages of an earlier version get the name of their crawl 'default'"
+    assert "do not say which crawl they are of: all of them get the name 'web'" in caplog.text
+    line = "Pages of an earlier version get the name of their crawl 'web'"
     for done in ("10 of 50", "20 of 50", "25 of 50", "35 of 50", "50 of 50"):
         assert f"{line}: {done} documents" in caplog.text
     caplog.clear()
