@@ -101,7 +101,6 @@ def test_bad_arguments(crawls: Crawls, name: str, value: str, text: str) -> None
         ("CRAWL_IDLE", "sleep"),
         ("NEAR_DISTANCE", "9"),
         ("PROGRESS", "loud"),
-        ("SINKS", "postgres"),
         ("DELAY_MIN", "abc"),
         ("DNS_OVERRIDES", "{bad"),
     ],
@@ -109,6 +108,21 @@ def test_bad_arguments(crawls: Crawls, name: str, value: str, text: str) -> None
 def test_bad_settings(crawls: Crawls, name: str, value: str) -> None:
     run = crawls.run("http://s0.test/", settings={name: value}, timeout_s=SECONDS)
     assert_told(run, f"{name} is ", value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("SINKS", "mogno", "SINKS has 'mogno', which is no sink. Did you mean mongo?"),
+        ("SINKS", "no.such.Sink", "SINKS names no.such.Sink, which cannot be loaded"),
+        ("SINKS", "mongodb://me:hush@host/", "MONGO_URI"),
+        ("PAGES_STORE", "none", "SINKS has taken its place"),
+    ],
+)
+def test_bad_sinks(crawls: Crawls, name: str, value: str, told: str) -> None:
+    run = crawls.run("http://s0.test/", settings={name: value}, timeout_s=SECONDS)
+    assert_told(run, told)
+    assert "hush" not in run.stderr
 
 
 def test_an_unreachable_redis_is_named_without_its_password(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from crawler.frontier import Added, Entry, Frontier
 from crawler.frontier.start_urls import StartUrls
 from crawler.scheduling.intake import Intake
 from crawler.servers.redis.connection import connect
+from crawler.storage.spill import FileSpill
 from demo.access_log import read_log
 from demo.judge import judge
 from demo.process import DemoServer
@@ -144,7 +145,8 @@ async def test_pushed_seeds_stay_in_their_list_until_the_frontier_has_them(redis
         raise ConnectionError
 
     key = "web:start_urls"
-    outside = Intake(Frontier(redis, "web"), StartUrls(redis, key), PushedReader(key), fail, None)
+    unused = FileSpill(Path("unused"), None, max_bytes=0)
+    outside = Intake(Frontier(redis, "web"), StartUrls(redis, key), PushedReader(key), fail, unused)
     with pytest.raises(ConnectionError):
         await outside.take_in()
     assert await redis.llen("web:start_urls") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import pytest
 from scrapy import Request, Spider
@@ -15,6 +16,7 @@ from crawler.frontier.start_urls import StartUrls
 from crawler.scheduling.intake import Intake
 from crawler.scheduling.request_codec import to_entry
 from crawler.servers.redis.connection import connect
+from crawler.storage.spill import FileSpill
 from crawler.urls import DEFAULT
 
 KEY = "shop:start_urls"
@@ -22,6 +24,10 @@ KEY = "shop:start_urls"
 
 class Shop(Spider):
     name = "shop"
+
+
+# Nothing is refused, so nothing is spilled.
+UNUSED = FileSpill(Path("unused"), None, max_bytes=0)
 
 
 def entry_of(request: Request) -> Entry | None:
@@ -47,7 +53,7 @@ def intake(frontier: Frontier) -> Intake:
         return await frontier.add(found, mode=mode)
 
     reader = PushedReader(KEY, DEFAULT, entry_of, again)
-    return Intake(frontier, StartUrls(frontier._redis, KEY), reader, add, None)
+    return Intake(frontier, StartUrls(frontier._redis, KEY), reader, add, UNUSED)
 
 
 async def test_what_is_fetched_again_whenever_it_is_pushed_is_added_once_each_time(
@@ -75,7 +81,7 @@ async def test_pushed_seeds_are_counted_by_the_process_for_which_they_are_new(
         def counted(name: str, by: int, count: Counter[str] = count) -> None:
             count[name] += by
 
-        one = Intake(frontier, pushed, reader, add, None, count=counted)
+        one = Intake(frontier, pushed, reader, add, UNUSED, count=counted)
         await frontier._redis.rpush(KEY, "http://a.test/", "http://b.test/", "nonsense")
         await one.take_in()
     assert [count["seeds/pushed"] for count in counts] == [2, 0]
@@ -104,7 +110,7 @@ async def test_a_job_is_not_done_twice_for_what_failed_beside_it(frontier: Front
         return Request(data.decode(), dont_filter=b"again" in data)
 
     reader = PushedReader(KEY, DEFAULT, entry_of, make)
-    intake = Intake(frontier, StartUrls(frontier._redis, KEY), reader, add, None)
+    intake = Intake(frontier, StartUrls(frontier._redis, KEY), reader, add, UNUSED)
     await frontier._redis.rpush(KEY, "http://h.test/again", "http://h.test/once")
     with pytest.raises(ConnectionError):
         await intake.take_in()
