@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from itemadapter import ItemAdapter
 
 from crawler.urls import fingerprint
 
@@ -19,6 +21,28 @@ NOT_MODIFIED = "not_modified"
 def parent_hash(entry: Entry) -> str:
     """Return the url_hash of the page that a URL was found on; empty for seeds."""
     return f"{entry.parent:016x}" if entry.parent else ""
+
+
+def plain_item(item: Any) -> dict[str, Any]:
+    """Return an item of any kind as a dict of values that every sink can store."""
+    found: dict[str, Any] = _plain(ItemAdapter(item).asdict())
+    return found
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case None | bool() | float() | str() | bytes():
+            return value
+        case int():
+            # Larger ones fit into no database.
+            return value if -(2**63) <= value < 2**63 else str(value)
+        case datetime():
+            return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        case Mapping():
+            return {str(key): _plain(part) for key, part in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_plain(part) for part in value]
+    return str(value)
 
 
 def _text(body: bytes) -> str:

@@ -18,7 +18,6 @@ from hashlib import sha256
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
-from itemadapter import ItemAdapter
 from pydispatch.dispatcher import getAllReceivers  # type: ignore[import-untyped]
 from scrapy import Request, signals
 from scrapy.exceptions import CloseSpider, IgnoreRequest
@@ -27,7 +26,7 @@ from twisted.python.failure import Failure
 
 from crawler.errors import NotStored
 from crawler.frontier import ADD_MAX, Entry, Kind, Lease
-from crawler.items import Page
+from crawler.items import Page, plain_item
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduler import Scheduler
 from crawler.scheduling.outcome import no_page_stat
@@ -204,7 +203,7 @@ class Leases:
         account = self._account_of(response)
         if account is not None:
             if self._is_recorded(account) and len(account.items) < _ITEMS_MAX:
-                account.items.append(ItemAdapter(item).asdict())
+                account.items.append(plain_item(item))
             self._item_finished(response)
 
     def _item_finished(self, response: Response | Failure | None) -> None:

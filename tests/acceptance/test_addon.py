@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pymongo
 from aiohttp import web
 
 from crawler.frontier import Frontier
@@ -190,6 +191,29 @@ class Items(Table):
         with self.db:
             self.db.executemany("REPLACE INTO items VALUES (?, ?, ?)", rows)
 """
+
+
+def test_responses_of_another_project_and_their_items_are_pages_in_mongodb(
+    tmp_path: Path, redis_url: str, mongo_uri: str, mongo_db_name: str
+) -> None:
+    spider = FOLLOWER.replace('{"url": response.url}', '{"url": response.url, "odd": {1, 2}}')
+    options = WebOptions(hosts=4, pages=4, seed=3, zoo="none")
+    with DemoServer(options, tmp_path / "access.log") as site:
+        project = Project(tmp_path / "mine", spider, redis_url=redis_url, address=site.address)
+        project.add_settings(
+            SINKS="mongo",
+            MONGO_URI=mongo_uri,
+            MONGO_DATABASE=mongo_db_name,
+            COMMANDS_MODULE="crawler.commands",
+        )
+        project.crawl()
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        pages = list(client[mongo_db_name]["pages_metadata"].find({"status": 200}))
+    assert {page["crawl"] for page in pages} == {"mine"}
+    assert not truth(options).missing_from(page["url"] for page in pages)
+    assert all(page["items"] == [{"url": page["final_url"], "odd": [1, 2]}] for page in pages)
+    shown = scrapy("pages", "get", "http://s0.test/", "--body", cwd=project.folder)
+    assert "<html" in shown.stdout
 
 
 def test_a_crawl_has_one_spider_and_another_one_is_refused(tmp_path: Path, redis_url: str) -> None:
