@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.monitoring.figures import count_figures
 from crawler.monitoring.histogram import FETCH_S, LAG_S, PARSE_S, REDIS_S, Histogram
+from crawler.monitoring.sinks import SinksState, sinks_state
 from crawler.storage.storage import STORE_STATE, Storage
 from crawler.util.per_crawler import shared
 
@@ -106,11 +107,16 @@ class ProcessStats:
             "loop_lag_ms": round(lag_s * 1000, 1),
             "redis_ms": None if redis_s is None else round(redis_s * 1000, 2),
             "store": self.store_state,
-            **self._sinks(now_s),
+            **self._sink_reports(now_s),
             **self.extra,
         }
 
-    def _sinks(self, now_s: float) -> dict[str, Any]:
+    def sinks(self) -> SinksState:
+        """Return the state of the sinks of this process, without rates."""
+        reports = [self.storage.report()] if self.storage is not None else []
+        return sinks_state(reports, self.figures())
+
+    def _sink_reports(self, now_s: float) -> dict[str, Any]:
         """Return what the sinks of this process report, with their rates."""
         report = self.storage.report() if self.storage is not None else {}
         for sink in report.get("sinks", ()):

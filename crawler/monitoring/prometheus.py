@@ -173,9 +173,8 @@ def _add_sizes(sheet: Sheet, sizes: Sizes) -> None:
 def add_worker(sheet: Sheet, crawler: Crawler) -> None:
     """Add all that this process knows of itself."""
     process_stats, engine = ProcessStats.of(crawler), crawler.engine
-    storage, figures = process_stats.storage, process_stats.figures()
-    sinks = sinks_state([storage.report()] if storage is not None else [], figures)
-    _add_figures(sheet, figures, "worker", sinks)
+    sinks = process_stats.sinks()
+    _add_figures(sheet, process_stats.figures(), "worker", sinks)
     _add_sinks(sheet, "worker", sinks)
     stuck = process_stats.store_state not in STORE_WORKS
     scheduler: Any = engine.scheduler if engine is not None else None

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Kind of its logs in the registry.
+_KIND = "spool"
 # A page, and the names of the sinks that lack it.
 Spooled = tuple[Page, list[str]]
 
@@ -43,7 +45,7 @@ class Spool:
     """Spool of one crawl in a folder that all processes of the machine share."""
 
     def __init__(self, folder: Path, *, max_bytes: int, is_closing: Callable[[], bool]) -> None:
-        self._log = SharedLog("spool", folder, max_bytes=max_bytes, is_closing=is_closing)
+        self._log = SharedLog(_KIND, folder, max_bytes=max_bytes, is_closing=is_closing)
         self._is_full = False
         self._commit: GroupCommit[Spooled] = GroupCommit(
             self._append, batch_max=_BATCH_MAX, batch_max_bytes=_BATCH_MAX_BYTES
@@ -125,6 +127,12 @@ class Spool:
         payload = await asyncio.to_thread(_packed, batch)
         await self._log.append(payload, len(batch))
         return None
+
+
+async def spool_places(registry: OnDisk) -> list[str]:
+    """Return where pages of a crawl are spooled, also by processes that have ended."""
+    found = await registry.places()
+    return sorted({place for name, place in found.items() if name.startswith(f"{_KIND}:")})
 
 
 def _packed(batch: Sequence[Spooled]) -> bytes:
