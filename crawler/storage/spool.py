@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ import zstandard
 from crawler.errors import ConfigurationError
 from crawler.items import Page
 from crawler.storage.commit import GroupCommit
-from crawler.storage.disk_log import LogFull, SharedLog, append_record
+from crawler.storage.disk_log import LogFull, SharedLog, append_record, scan_below
 
 if TYPE_CHECKING:
     from crawler.frontier.on_disk import OnDisk
@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 # Kind of its logs in the registry.
 _KIND = "spool"
+# Files with pages that a sink refused; a process has one of them.
+_REFUSED = "refused-*.pages"
 # A page, and the names of the sinks that lack it.
 Spooled = tuple[Page, list[str]]
 
@@ -118,7 +120,7 @@ class Spool:
 
     async def set_aside(self, page: Page, sink: str) -> Path:
         """Keep a page that a sink refuses in a file that is not drained; return its path."""
-        path = self._log.folder / f"refused-{self._log.owner}.pages"
+        path = self._log.folder / _REFUSED.replace("*", self._log.owner)
         payload = await asyncio.to_thread(_packed, [(page, [sink])])
         await asyncio.to_thread(append_record, path, payload, 1)
         return path
@@ -127,6 +129,25 @@ class Spool:
         payload = await asyncio.to_thread(_packed, batch)
         await self._log.append(payload, len(batch))
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolSize:
+    """What is in a folder of spools: pages to write, their bytes, pages that sinks refused."""
+
+    pages: int
+    size_bytes: int
+    refused: int
+
+
+def measure(folder: Path) -> SpoolSize:
+    """Count what all crawls have in SPOOL_DIR, by the headers of its files only. Blocking."""
+    segments, refused = scan_below(folder), scan_below(folder, _REFUSED)
+    return SpoolSize(
+        sum(segment.count for segment in segments),
+        sum(segment.size_bytes for segment in segments),
+        sum(segment.count for segment in refused),
+    )
 
 
 async def spool_places(registry: OnDisk) -> list[str]:

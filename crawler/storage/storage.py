@@ -28,6 +28,7 @@ from crawler.servers.health import PAGES, ServerHealth
 from crawler.storage.commit import GroupCommit, RetryingWriter
 from crawler.storage.spool import Spool, Spooled
 from crawler.util.breaker import CLOSED, OPEN
+from crawler.util.secrets import without_secrets
 from crawler.util.tasks import end
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ _INLINE_BYTES = 150_000
 _POLL_S = 0.5
 # After an error that nobody expected while the spool is drained, and after one of the settings.
 _FAILED_S, _MISTAKE_S = 5.0, 60.0
+
+
+def _explained(error: Exception) -> str:
+    """Describe an error of a sink in brackets; its text may have the sink's address."""
+    return f"({without_secrets(str(error)) or type(error).__name__})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ class SinkWriter:
         self.name = name
         self.sink = sink
         self.state = CLOSED
-        self.health = sink.health() or ServerHealth(f"The sink {name}", str)
+        self.health = sink.health() or ServerHealth(f"The sink {name}", _explained)
         self._stats = stats
         self._is_patient = is_patient
         self._on_change = on_change
@@ -205,7 +211,8 @@ class Storage:
             try:
                 await writer.sink.open()
             except OSError as error:
-                raise ServerAway(f"The sink {writer.name} cannot be opened: {error}.") from error
+                why = _explained(error)
+                raise ServerAway(f"The sink {writer.name} cannot be opened {why}.") from error
         if self.spool is not None:
             await self.spool.open(registry)
             if self.spool.pages:
