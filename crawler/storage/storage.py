@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 # Stat with the state of the store: "ok", "away", or "spooling"; "off" in crawls without sinks.
 STORE_STATE = "store/state"
 STORE_WORKS = frozenset({"ok", "off", "spooling"})
+# Stat with the number of pages that a process left in its spool when it ended.
+SPOOL_LEFT = "spool/left"
 # Larger pages are prepared in a thread; this many bytes take about 0.5 ms.
 _INLINE_BYTES = 150_000
 # Between two looks at whether the crawl ends, or the spool has room.
@@ -227,6 +229,8 @@ class Storage:
         if self._draining is not None:
             await end(self._draining)
         if self.spool is not None:
+            # A spool that is closed has no pages: others may take them over.
+            self._stats.set_value(SPOOL_LEFT, self.spool.pages)
             await self.spool.close()
 
     # --- pages -----------------------------------------------------------------------------------
