@@ -218,7 +218,7 @@ def _print_sinks(sinks: list[dict[str, Any]], spool: dict[str, Any]) -> None:
     if spool["pages"]:
         print(f"spooled: {formats.plural(spool['pages'], 'page')}, {formats.size(spool['bytes'])}")
     for place in spool["places"]:
-        print(f"spool: {place}")
+        print(f"spooled in {place}")
 
 
 async def _pause(verb: VerbContext) -> None:

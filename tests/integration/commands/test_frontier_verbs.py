@@ -155,7 +155,7 @@ def test_status_tells_the_state_of_each_sink(verbs: Verbs) -> None:
     assert titles.split()[:4] == ["sink", "state", "pages", "pages/s"]
     assert row.split() == ["mongo", "away", "1,234", "1.5", "5.6", "MB", "12", "1:05", "0"]
     assert spooled == "spooled: 3 pages, 4.5 kB"
-    assert place == "spool: machine:/spool/web (id)"
+    assert place == "spooled in machine:/spool/web (id)"
     assert (found["sinks"][0]["pages"], found["sinks"][0]["state"]) == (1234, "away")
     assert found["spool"] == {
         "pages": 3,

@@ -1,8 +1,17 @@
 """The state of sinks over all processes."""
 
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from crawler.items import Page
 from crawler.monitoring.sinks import AWAY, INACTIVE, OK, SinksState, SpoolState, sinks_state
+from crawler.storage import Sink
+from crawler.storage.spool import Spool
+from crawler.storage.storage import SPOOL_LEFT, BatchLimits, Storage
+from tests.support.crawlers import project_crawler
 
 
 def process(*sinks: dict[str, Any], spooled: int = 0) -> dict[str, Any]:
@@ -41,3 +50,37 @@ def test_sinks_of_earlier_runs_are_inactive() -> None:
 
 def test_processes_without_sinks_have_none() -> None:
     assert sinks_state([{"pid": 1}], {}) == SinksState([])
+
+
+class Nobody(Sink):
+    """Sink whose server is away, and whose errors show its address."""
+
+    async def open(self) -> None: ...
+
+    async def write(self, batch: Sequence[Any]) -> None:
+        raise OSError(f"nobody at {self.target}")
+
+    async def close(self) -> None: ...
+
+
+async def test_a_sink_that_is_away_is_told_with_what_is_spooled(tmp_path: Path) -> None:
+    is_closing = False
+    stats = project_crawler().stats
+    assert stats is not None
+    storage = Storage(
+        *({"X": Nobody("x.X://me:pa55word@h.test/")}, stats, BatchLimits()),
+        is_closing=lambda: is_closing,
+        spool=Spool(tmp_path, max_bytes=10**6, is_closing=lambda: is_closing),
+    )
+    await storage.open()
+    url = "http://a.test/"
+    async with asyncio.timeout(60):
+        await storage.put(Page(url=url, final_url=url, status=200, crawled_at=datetime.now(UTC)))
+    found = sinks_state([storage.report()], {})
+    assert found.outage.startswith("X away, 1 page spooled, ")
+    # For the dashboard and the API.
+    trouble = storage.writers[0].health.trouble
+    assert trouble.endswith("(nobody at x.X://me:***@h.test/)")
+    is_closing = True
+    await storage.close()
+    assert stats.get_value(SPOOL_LEFT) == 1
