@@ -14,7 +14,7 @@ class ExitCode(IntEnum):
     FAILED = 1
     # Arguments, settings or seeds are wrong: the next start would fail the same way.
     MISTAKE = 2
-    # Redis or MongoDB does not answer or accepts no writes: a later start may work.
+    # Redis or a sink does not answer or accepts no writes: a later start may work.
     SERVER_AWAY = 3
     # Redis lost more of the crawl than its processes can restore: people have to decide.
     DATA_LOST = 4

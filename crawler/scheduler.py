@@ -272,7 +272,7 @@ class Scheduler(BaseScheduler):
         return found
 
     async def add(self, entries: Sequence[Entry], mode: str = "new") -> Added:
-        """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or in MongoDB."""
+        """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or spilled."""
         if mode == "all":
             await self.options_watcher.note_seeds(entries)
         added = await self.adder.add(entries, mode)

@@ -26,6 +26,7 @@ from crawler.discovery import seeds
 from crawler.discovery.scope import Scope
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.frontier import CrawlControl, Entry, HostState
+from crawler.frontier.on_disk import OnDisk
 from crawler.monitoring.figures import by_word
 from crawler.monitoring.ledger import Fleet, read
 from crawler.monitoring.report import report
@@ -33,6 +34,7 @@ from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
 from crawler.storage.mongo.reader import PageReader
 from crawler.storage.sinks import uses_mongo
+from crawler.storage.spool import spool_places
 from crawler.urls import Rejected, Urls, canonical, host_of
 
 if TYPE_CHECKING:
@@ -165,8 +167,9 @@ async def workers(control: CrawlControl) -> list[Worker]:
 async def vitals(
     crawl: str, redis: Client, control: CrawlControl, *, minutes: int = 60
 ) -> dict[str, Any]:
-    """Return the figures of the fleet, and how many hosts are in each state."""
+    """Return the figures of the fleet, its sinks, and how many hosts are in each state."""
     found = report(await read(redis, crawl, minutes=minutes))
+    found["spool"]["places"] = await spool_places(OnDisk(redis, crawl))
     return found | {"hosts": await control.host_counts()}
 
 

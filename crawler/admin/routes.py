@@ -539,7 +539,9 @@ async def metrics(crawl: TheCrawl) -> Response:
 async def vitals(
     crawl: TheCrawl, minutes: Annotated[int, Query(ge=1, le=MINUTES_MAX)] = 60
 ) -> dict[str, Any]:
-    """Show totals, the last hour, the last minutes with latencies, workers, rates and hosts."""
+    """Show totals, the last hour, the last minutes with latencies, workers, rates, sinks, the
+    spool and hosts.
+    """
     return await queries.vitals(crawl.name, crawl.redis, await crawl.control(), minutes=minutes)
 
 

@@ -34,10 +34,12 @@ from crawler.servers.redis.connection import masked
 from crawler.servers.redis.errors import RedisAway
 from crawler.servers.redis.settings import redis_url
 from crawler.storage.sink import SinkContext
-from crawler.storage.sinks import NamedSink, named_sinks
+from crawler.storage.sinks import NamedSink, named_sinks, uses_mongo
+from crawler.storage.spool import measure
 from crawler.urls.canonical import suffix_list_date
 from crawler.util.file_limit import Connections, advice, limits
-from crawler.util.format import size
+from crawler.util.format import plural, size
+from crawler.util.secrets import Mask, url_passwords
 
 # In place of the address of a server that we run ourselves.
 EMBEDDED = "embedded"
@@ -64,8 +66,8 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "Check Redis (version, persistence, eviction, memory), sinks, DNS, file limits, "
-            "disk, user agent and settings. Nothing is changed."
+            "Check Redis (version, persistence, eviction, memory), sinks, the spool, DNS, "
+            "file limits, disk, user agent and settings. Nothing is changed."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -179,12 +181,14 @@ async def findings(
     )
     yield file_limit(*limits(), Connections.from_settings(settings))
     yield suffix_list(suffix_list_date(), today=datetime.now(UTC).date())
-    if not redis_url(settings) or not settings["MONGO_URI"]:
+    if not redis_url(settings) or _embeds_mongo(settings):
         yield disk(crawl_dir)
     for found in await _redis(settings, servers):
         yield found
     for found in await _sinks(settings, servers):
         yield found
+    if settings["SPOOL_DIR"]:
+        yield spool(Path(settings["SPOOL_DIR"]), settings.getint("SPOOL_MAX_BYTES"))
     yield await _dns(settings.getlist("DNS_SERVERS"), dns_name)
 
 
@@ -242,12 +246,25 @@ def suffix_list(listed: date | None, *, today: date) -> Finding:
     )
 
 
-def disk(folder: Path) -> Finding:
-    """Check the room for the data of embedded servers. Blocking."""
+def _embeds_mongo(settings: BaseSettings) -> bool:
+    try:
+        return uses_mongo(settings) and not settings["MONGO_URI"]
+    except CrawlerError:
+        # SINKS is wrong, which is a finding of its own.
+        return False
+
+
+def _existing(folder: Path) -> Path:
+    """Return a folder, or the one that it would be made in."""
     place = folder.absolute()
     while not place.exists():
         place = place.parent
-    free_bytes = shutil.disk_usage(place).free
+    return place
+
+
+def disk(folder: Path) -> Finding:
+    """Check the room for the data of embedded servers. Blocking."""
+    free_bytes = shutil.disk_usage(_existing(folder)).free
     text = f"{size(free_bytes)} free for {folder}"
     if free_bytes >= _DISK_WARNING_BYTES:
         return ok("disk", text)
@@ -352,14 +369,49 @@ async def _sinks(settings: BaseSettings, servers: Servers) -> list[Finding]:
 
 async def _sink(named: NamedSink, settings: BaseSettings, servers: Servers) -> list[Finding]:
     context = SinkContext(settings["CRAWL"] or "web", named.target, settings, servers)
+    # The texts of a sink may have its address.
+    mask = Mask(url_passwords(named.target))
     try:
         report = await named.load().from_context(context).check()
     except (CrawlerError, OSError) as error:
-        return [failure(named.name, str(error))]
-    found = [ok(named.name, report.text)]
+        return [failure(named.name, mask(str(error)))]
+    except Exception as error:  # noqa: BLE001 - of a class that is not ours
+        return [failure(named.name, mask(f"{type(error).__name__}: {error}"))]
+    found = [ok(named.name, mask(report.text))]
     return found + [
-        warning(named.name, problem, advice) for problem, advice in report.warnings.items()
+        warning(named.name, mask(problem), mask(advice))
+        for problem, advice in report.warnings.items()
     ]
+
+
+def spool(folder: Path, max_bytes: int) -> Finding:
+    """Check that pages can be spooled in a folder, which need not exist. Blocking."""
+    try:
+        place = _existing(folder)
+        with tempfile.TemporaryFile(dir=place):
+            found, free_bytes = measure(folder), shutil.disk_usage(place).free
+    except OSError as error:
+        return failure(
+            "spool",
+            f"{folder} cannot be written to ({error.strerror})",
+            "Set SPOOL_DIR to a folder in which this user may create files.",
+        )
+    text = f"{size(free_bytes)} free for {folder}, {size(max_bytes)} allowed"
+    if found.pages:
+        what = f"{plural(found.pages, 'page')}, {size(found.size_bytes)}"
+        text += f"; {what} in it, which a crawl on this machine writes to their sinks"
+    if found.refused:
+        refused = plural(found.refused, "page")
+        return warning(
+            "spool",
+            f"{text}; {refused} in it that a sink refused",
+            "The log of that crawl says why. Delete the files refused-*.pages when you have dealt "
+            "with their URLs.",
+        )
+    if free_bytes < max_bytes - found.size_bytes:
+        advice = "Free some, lower SPOOL_MAX_BYTES, or set SPOOL_DIR to a folder on a larger disk."
+        return warning("spool", text, advice)
+    return ok("spool", text)
 
 
 async def _dns(addresses: list[str], name: str) -> Finding:

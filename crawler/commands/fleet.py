@@ -36,6 +36,7 @@ from crawler.monitoring import ledger, logs
 from crawler.monitoring.console.screen import Screen
 from crawler.monitoring.console.view import ProcessRow, RunFigures, Snapshot
 from crawler.monitoring.figures import grown
+from crawler.monitoring.sinks import sinks_state
 from crawler.servers.connections import Servers
 from crawler.servers.redis.checks import required
 from crawler.servers.redis.connection import Client
@@ -555,8 +556,12 @@ class FleetReader:
             pages=self._pages - self._pages_before,
             recent_s=sum(float(row.about.get("pages_per_s") or 0) for row in rows),
         )
-        processes = len(self._fleet.instances)
-        return Snapshot(self._crawl, run, self._sizes, processes, rows=rows, stopping=stopping)
+        return Snapshot(
+            *(self._crawl, run, self._sizes, len(self._fleet.instances)),
+            outage=sinks_state(self._fleet.live, {}).outage,
+            rows=rows,
+            stopping=stopping,
+        )
 
     @property
     def _pages(self) -> int:

@@ -159,13 +159,15 @@ async def _crawl_row(redis: Client, crawl: str, version: str) -> dict[str, Any]:
 
 async def _status(verb: VerbContext) -> None:
     status = await queries.status(verb.crawl, verb.control)
-    hosts = await verb.control.host_counts()
+    vitals = await queries.vitals(verb.crawl, await verb.servers.redis(), verb.control, minutes=0)
+    hosts, sinks, spool = vitals["hosts"], vitals["sinks"], vitals["spool"]
     if verb.arguments.json:
         sizes = asdict(await verb.control.frontier.sizes())
         sizes |= {"waiting": status.waiting, "unfinished": status.unfinished}
         about = {"crawl": verb.crawl, **sizes, "paused": status.paused, "hosts_by_state": hosts}
         live = {worker.id: worker.about for worker in status.workers}
-        print_json(about | {"workers": live, "options": status.options})
+        about |= {"workers": live, "sinks": sinks, "spool": spool}
+        print_json(about | {"options": status.options})
         return
     front = " ".join(f"F{n} {count:,}" for n, count in enumerate(status.waiting_by_queue, 1))
     shown = {
@@ -199,8 +201,28 @@ async def _status(verb: VerbContext) -> None:
         print_table(("process", "machine", "pid", "pages", "leases", "shards"), rows)
     else:
         print("No process works on it.")
+    _print_sinks(sinks, spool)
     for trouble in status.troubles:
         print(trouble)
+
+
+def _print_sinks(sinks: list[dict[str, Any]], spool: dict[str, Any]) -> None:
+    rows = [
+        (
+            *(sink["name"], sink["state"], sink["pages"], formats.rate(sink["pages_per_s"])),
+            *(formats.size(sink["bytes"]), sink["waiting"], formats.duration(sink["lag_s"])),
+            sink["failed_writes"],
+        )
+        for sink in sinks
+    ]
+    if rows:
+        print()
+        titles = ("sink", "state", "pages", "pages/s", "size", "waiting", "lag", "failed writes")
+        print_table(titles, rows)
+    if spool["pages"]:
+        print(f"spooled: {formats.plural(spool['pages'], 'page')}, {formats.size(spool['bytes'])}")
+    for place in spool["places"]:
+        print(f"spooled in {place}")
 
 
 async def _pause(verb: VerbContext) -> None:

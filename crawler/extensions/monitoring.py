@@ -110,6 +110,7 @@ class Monitoring:
                 now_s - since_s,
                 held=Scheduler.of(self._crawler).leases.held,
                 store=self._process_stats.store_state,
+                sinks=self._process_stats.sinks(),
                 sizes=await self._sizes(),
             )
             logger.info("%s", minute_line(figures), extra={FIGURES: figures})

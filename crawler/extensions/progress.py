@@ -26,6 +26,7 @@ from crawler.monitoring.console.summary import (
     next_commands,
     pages_at,
     scrapy_program,
+    spool_at,
     summary_text,
 )
 from crawler.monitoring.console.view import RunFigures, Snapshot
@@ -95,7 +96,7 @@ class Progress:
 
     async def _snapshot(self) -> Snapshot:
         await self._read_sizes()
-        scheduler = Scheduler.of(self._crawler)
+        scheduler, process_stats = Scheduler.of(self._crawler), ProcessStats.of(self._crawler)
         pages = self._crawler.stats.get_value("pages/crawled", 0)
         return Snapshot(
             scheduler.crawl,
@@ -106,7 +107,8 @@ class Progress:
             self._sizes,
             # Every process is an owner in each shard of the frontier.
             self._sizes.owners // scheduler.frontier.shards if self._sizes is not None else 0,
-            ProcessStats.of(self._crawler).extra.get("admin", ""),
+            process_stats.extra.get("admin", ""),
+            process_stats.sinks().outage,
         )
 
     async def _read_sizes(self) -> None:
@@ -145,6 +147,7 @@ class Progress:
             frontier_at=frontier_at(settings, scheduler.crawl),
             pages_at=pages_at(settings),
             has_store=bool(named_sinks(settings)),
+            spool_at=spool_at(settings, scheduler.crawl),
             commands=next_commands(
                 settings,
                 crawl=scheduler.crawl,

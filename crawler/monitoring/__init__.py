@@ -4,6 +4,7 @@
     figures        the table of figures: stat, metric, label; pure
     histogram      durations by size; pure
     ledger         the fleet's figures in Redis: written every two seconds, read by anybody
+    sinks          the state of each sink and of the spool, over all processes
     report         figures as JSON, and the last minute as one line
     prometheus     all metrics, in the format of Prometheus
     console/       the live view, the plain lines and the summary of a run

@@ -112,7 +112,7 @@ _RULES = Label("result", _known_rules, ("denied",))
 _LOOKUP = Label("result", _known_lookup, ("misses",))
 _DUPLICATE = Label("kind", _words("exact near", other=""), ("exact",))
 # As in SINKS.
-_SINK = Label("sink", lambda name: name if _SINK_NAME.fullmatch(name) else OTHER)
+SINK = Label("sink", lambda name: name if _SINK_NAME.fullmatch(name) else OTHER)
 _RECRAWL = Label("kind", _words("changed unchanged failed", other=""))
 _ERROR, _WARNING = Label("level", fixed="error"), Label("level", fixed="warning")
 _LOG = ("Log messages, by level", "crawler_log_messages")
@@ -200,16 +200,17 @@ FIGURES = (
     ),
     Figure("store/records", "Responses that every sink has, or the spool"),
     Figure("store/bytes", "Bytes of these responses"),
-    Figure("sink/pages", "Pages and other records that a sink has written", _SINK),
-    Figure("sink/bytes", "Bytes that a sink has written", _SINK),
-    Figure("sink/batches", "Batches that a sink has written", _SINK),
-    Figure("sink/failed_writes", "Failed writes of a sink; they are repeated", _SINK),
+    Figure("sink/pages", "Pages and other records that a sink has written", SINK),
+    Figure("sink/bytes", "Bytes that a sink has written", SINK),
+    Figure("sink/batches", "Batches that a sink has written", SINK),
+    Figure("sink/failed_writes", "Failed writes of a sink; they are repeated", SINK),
     Figure(
-        *("sink/write_ms", "Time that a sink spent writing", _SINK),
+        *("sink/write_ms", "Time that a sink spent writing", SINK),
         metric="crawler_sink_write_seconds",
         scale=1000,
     ),
     Figure("spool/pages", "Pages that were spooled because a sink was away"),
+    Figure("spool/refused", "Spooled pages that a sink refused; they are kept in files"),
     # --- the log ----------------------------------------------------------------------------------
     Figure("errors", _LOG[0], _ERROR, "log_count/ERROR", _LOG[1]),
     Figure("warnings", _LOG[0], _WARNING, "log_count/WARNING", _LOG[1]),

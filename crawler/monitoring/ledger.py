@@ -22,6 +22,8 @@ from crawler.servers.redis.errors import executed
 
 # Three beats.
 _SILENT_S = 6.0
+# Five beats: a process that is silent for longer counts as dead.
+_LIVE_S = 10.0
 _MINUTE_S = 60
 KEPT_S = 2 * 60 * _MINUTE_S
 MINUTES_MAX = KEPT_S // _MINUTE_S
@@ -45,6 +47,11 @@ class Fleet:
     minutes: list[Minute] = field(default_factory=list)
     # Name -> what the process reported, and for how many seconds it has been silent (`silent_s`).
     instances: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def live(self) -> list[dict[str, Any]]:
+        """What the processes reported that still beat."""
+        return [about for about in self.instances.values() if about["silent_s"] <= _LIVE_S]
 
     def sum(self, minutes: int) -> dict[str, int]:
         """Return the figures of the last so many minutes."""

@@ -22,7 +22,7 @@ from scrapy import logformatter
 
 from crawler import settings as ours
 from crawler.errors import ConfigurationError, NotStored
-from crawler.util.secrets import Mask, url_passwords
+from crawler.util.secrets import Mask, url_passwords, without_secrets
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -33,7 +33,7 @@ _ENGINE = logging.getLogger("scrapy.core.engine")
 # Characters of a message and of a traceback: programs that read the log limit its lines.
 MESSAGE_MAX = 8000
 _CUT = " … (cut)"
-_SERVERS = ("REDIS_URL", "MONGO_URI")
+_SERVERS = ("REDIS_URL", "MONGO_URI", "SINKS")
 # Attribute of a record with numbers for programs: logger.info(…, extra={"figures": {…}}).
 FIGURES = "figures"
 # Loggers and beginnings of Scrapy's listings. The same loggers have lines that are wanted.
@@ -134,9 +134,9 @@ def is_json() -> bool:
 
 
 def line(text: str, *, level: int = logging.INFO, figures: dict[str, Any] | None = None) -> str:
-    """Return a text for standard error: with LOG_JSON as a line of the log, else as it is."""
+    """Return a text for standard error, with LOG_JSON as a line of the log; secrets are hidden."""
     if not is_json():
-        return text
+        return without_secrets(text)
     assert _installed is not None
     record = logger.makeRecord(
         *(logger.name, level, __file__, 0, text, (), None),
@@ -222,9 +222,8 @@ def _handler(settings: BaseSettings) -> logging.Handler:
 
 
 def _formatter(settings: BaseSettings) -> logging.Formatter:
-    urls = [settings[name] for name in _SERVERS] + str(settings["SINKS"] or "").split()
-    servers = [password for url in urls for password in url_passwords(url)]
-    mask = Mask([settings["ADMIN_TOKEN"], *servers])
+    servers = " ".join(str(settings[name] or "") for name in _SERVERS)
+    mask = Mask([settings["ADMIN_TOKEN"], *url_passwords(servers)])
     # Projects with the add-on take the environment's from our settings; their own come first.
     if settings.getbool("LOG_JSON", ours.LOG_JSON):
         return JsonFormatter(mask)

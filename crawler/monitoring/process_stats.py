@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from crawler.monitoring.figures import count_figures
 from crawler.monitoring.histogram import FETCH_S, LAG_S, PARSE_S, REDIS_S, Histogram
+from crawler.monitoring.sinks import SinksState, sinks_state
 from crawler.storage.storage import STORE_STATE, Storage
 from crawler.util.per_crawler import shared
 
@@ -51,6 +52,8 @@ class ProcessStats:
         self._lag_max_s = 0.0
         self._redis_last_s: float | None = None
         self._pages_rate, self._bytes_rate = RecentRate(), RecentRate()
+        # By the name of a sink, and what is counted.
+        self._sink_rates: defaultdict[tuple[str, str], RecentRate] = defaultdict(RecentRate)
 
     @classmethod
     def of(cls, crawler: Crawler) -> ProcessStats:
@@ -104,6 +107,20 @@ class ProcessStats:
             "loop_lag_ms": round(lag_s * 1000, 1),
             "redis_ms": None if redis_s is None else round(redis_s * 1000, 2),
             "store": self.store_state,
-            **(self.storage.report() if self.storage is not None else {}),
+            **self._sink_reports(now_s),
             **self.extra,
         }
+
+    def sinks(self) -> SinksState:
+        """Return the state of the sinks of this process, without rates."""
+        reports = [self.storage.report()] if self.storage is not None else []
+        return sinks_state(reports, self.figures())
+
+    def _sink_reports(self, now_s: float) -> dict[str, Any]:
+        """Return what the sinks of this process report, with their rates."""
+        report = self.storage.report() if self.storage is not None else {}
+        for sink in report.get("sinks", ()):
+            for counted in ("pages", "bytes"):
+                rate = self._sink_rates[sink["name"], counted].add(now_s, sink[counted])
+                sink[f"{counted}_per_s"] = round(rate or 0.0, 2)
+        return report

@@ -20,10 +20,11 @@ from prometheus_client.metrics_core import (
 )
 
 from crawler.frontier import CrawlControl, Sizes
-from crawler.monitoring.figures import FIGURES, Figure, by_word
+from crawler.monitoring.figures import FIGURES, SINK, Figure, by_word
 from crawler.monitoring.histogram import FLEET_BOUNDS_S, Histogram
 from crawler.monitoring.ledger import Fleet, read
 from crawler.monitoring.process_stats import ProcessStats
+from crawler.monitoring.sinks import INACTIVE, OK, SinksState, sinks_state
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway
 from crawler.storage.storage import STORE_WORKS
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _REDIS_UP = "Whether Redis answered; if not, fleet metrics are missing"
 _RATES = ("pages_per_s", "bytes_per_s")
-# Five heartbeats.
-_SILENT_S = 10.0
 # Those of Scrapy's own stats that say something about a crawl of ours.
 SCRAPY_STATS = (
     "downloader/exception_count downloader/request_bytes downloader/request_count "
@@ -116,15 +115,15 @@ def add_crawl(
     sheet.gauge("crawler_redis_memory_bytes", used, memory_bytes)
     used = "Used share of maxmemory, on the fullest node; 0 without a limit"
     sheet.gauge("crawler_redis_memory_ratio", used, memory_ratio)
-    _add_figures(sheet, fleet.totals, "fleet")
-    workers = list(fleet.instances.values())
-    live = [worker for worker in workers if worker["silent_s"] <= _SILENT_S]
+    live = fleet.live
+    sinks = sinks_state(live, fleet.totals)
+    _add_figures(sheet, fleet.totals, "fleet", sinks)
     sheet.gauge(
         "crawler_active_workers", "Processes with a heartbeat in the last ten seconds", len(live)
     )
     sheet.gauge(
         *("crawler_silent_workers", "Registered processes that send no heartbeats"),
-        len(workers) - len(live),
+        len(fleet.instances) - len(live),
     )
     _add_state(
         *(sheet, "fleet"),
@@ -132,6 +131,7 @@ def add_crawl(
         held=sum(worker.get("held") or 0 for worker in live),
         stuck=sum(worker.get("store", "off") not in STORE_WORKS for worker in live),
     )
+    _add_sinks(sheet, "fleet", sinks)
     meaning = "Hosts by state"
     for state, count in hosts.items():
         sheet.gauge("crawler_active_hosts", meaning, count, state=state)
@@ -173,7 +173,9 @@ def _add_sizes(sheet: Sheet, sizes: Sizes) -> None:
 def add_worker(sheet: Sheet, crawler: Crawler) -> None:
     """Add all that this process knows of itself."""
     process_stats, engine = ProcessStats.of(crawler), crawler.engine
-    _add_figures(sheet, process_stats.figures(), "worker")
+    sinks = process_stats.sinks()
+    _add_figures(sheet, process_stats.figures(), "worker", sinks)
+    _add_sinks(sheet, "worker", sinks)
     stuck = process_stats.store_state not in STORE_WORKS
     scheduler: Any = engine.scheduler if engine is not None else None
     held = scheduler.leases.held if scheduler is not None else 0
@@ -222,11 +224,41 @@ def _add_state(sheet: Sheet, scope: str, *, per_s: Sequence[float], held: int, s
         sheet.gauge(name, meaning, value, scope=scope)
 
 
-def _add_figures(sheet: Sheet, figures: Mapping[str, int], scope: str) -> None:
+def _add_sinks(sheet: Sheet, scope: str, found: SinksState) -> None:
+    """Add how the sinks are that a process, or any that beats, writes to."""
+    for sink in found.sinks:
+        if sink.state == INACTIVE:
+            continue
+        for name, meaning, value in (
+            ("crawler_sink_up", "Whether all processes can write to a sink", sink.state == OK),
+            (
+                "crawler_sink_waiting_pages",
+                "Pages in memory that a sink does not have yet",
+                sink.waiting,
+            ),
+            (
+                "crawler_sink_lag_seconds",
+                "Time that the oldest of these pages has waited",
+                sink.lag_s,
+            ),
+        ):
+            sheet.gauge(name, meaning, value, scope=scope, sink=sink.name)
+    spool = found.spool
+    sheet.gauge(
+        "crawler_spooled_pages",
+        "Pages on disk until their sinks are back",
+        spool.pages,
+        scope=scope,
+    )
+    sheet.gauge("crawler_spooled_bytes", "Size of these pages on disk", spool.bytes, scope=scope)
+
+
+def _add_figures(sheet: Sheet, figures: Mapping[str, int], scope: str, sinks: SinksState) -> None:
     """Add what a process or the fleet counted; 0 before the first, so that rates exist."""
+    names = [sink.name for sink in sinks.sinks]
     for row in FIGURES:
         if row.metric:
-            for labels, count in _samples(row, figures):
+            for labels, count in _samples(row, figures, names):
                 sheet.counter(row.metric, row.help, count / row.scale, scope=scope, **labels)
     for kind, meaning in (
         ("fetch", "Time from sending a request to the last byte of its response"),
@@ -236,10 +268,13 @@ def _add_figures(sheet: Sheet, figures: Mapping[str, int], scope: str) -> None:
         sheet.histogram(f"crawler_{kind}_latency_seconds", meaning, histogram, scope=scope)
 
 
-def _samples(row: Figure, figures: Mapping[str, int]) -> Iterator[tuple[dict[str, str], int]]:
+def _samples(
+    row: Figure, figures: Mapping[str, int], sinks: Sequence[str]
+) -> Iterator[tuple[dict[str, str], int]]:
     label = row.label
     if label is not None and label.known is not None:
-        for word, count in (dict.fromkeys(label.always, 0) | by_word(figures, row.name)).items():
+        always = sinks if label is SINK else label.always
+        for word, count in (dict.fromkeys(always, 0) | by_word(figures, row.name)).items():
             yield {label.name: word}, count
     else:
         labels = {} if label is None else {label.name: label.fixed}

@@ -1,12 +1,14 @@
 """The fleet's figures as one JSON object, and the last minute of a process as one line. No I/O."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from crawler.frontier import Sizes
 from crawler.monitoring.figures import by_word, success_rate
 from crawler.monitoring.histogram import FLEET_BOUNDS_S, Histogram
 from crawler.monitoring.ledger import Fleet
+from crawler.monitoring.sinks import SinksState, sinks_state
 from crawler.util.format import by_reason, plural, rate, share, size
 
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -30,7 +32,8 @@ _OF_A_MINUTE = ("pages", "failed", "not_modified", "retries", "bytes", "links_ne
 
 
 def report(fleet: Fleet) -> dict[str, Any]:
-    """Return totals, the last hour, each minute of it, and the workers with their rates."""
+    """Return totals, the last hour, each minute of it, workers with their rates, and sinks."""
+    sinks = sinks_state(fleet.live, fleet.totals)
     workers = [{"name": name, **about} for name, about in sorted(fleet.instances.items())]
     hour = fleet.sum(60)
     minutes = [(minute, _report_figures(minute.figures)) for minute in fleet.minutes]
@@ -48,6 +51,8 @@ def report(fleet: Fleet) -> dict[str, Any]:
             name: round(sum(worker.get(name) or 0.0 for worker in workers), 2)
             for name in ("pages_per_s", "bytes_per_s")
         },
+        "sinks": [asdict(sink) for sink in sinks.sinks],
+        "spool": asdict(sinks.spool),
     }
 
 
@@ -98,7 +103,13 @@ def _latencies_ms(found: Mapping[str, int]) -> dict[str, dict[str, float | None]
 
 
 def minute_figures(
-    counted: Mapping[str, int], seconds: float, *, held: int, store: str, sizes: Sizes | None
+    counted: Mapping[str, int],
+    seconds: float,
+    *,
+    held: int,
+    store: str,
+    sinks: SinksState,
+    sizes: Sizes | None,
 ) -> dict[str, Any]:
     """Return the figures of a process's last minute, for a structured log."""
     failed = by_word(counted, "failed")
@@ -117,6 +128,8 @@ def minute_figures(
         "held": held,
         "store": store,
     }
+    if sinks.outage:
+        figures["outage"] = sinks.outage
     if sizes is not None:
         names = ("pages", "waiting", "retries", "dead", "hosts")
         figures["crawl"] = {name: getattr(sizes, name) for name in names}
@@ -139,8 +152,9 @@ def minute_line(figures: Mapping[str, Any]) -> str:
     ]
     if fetch["p50"] is not None:
         parts.append(f"fetches p50 {fetch['p50']:,.0f} ms, p95 {fetch['p95']:,.0f} ms")
-    if figures["store"] not in ("ok", "off"):
-        parts.append(f"store {figures['store']}")
+    outage = figures.get("outage", "")
+    if outage or figures["store"] not in ("ok", "off"):
+        parts.append(f"store {figures['store']}" + (f" ({outage})" if outage else ""))
     line = f"last {figures['seconds']:.0f} s: " + ", ".join(parts)
     crawl = figures.get("crawl")
     if crawl is None:

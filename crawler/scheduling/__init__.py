@@ -3,7 +3,7 @@
     lease_pool     leases of this process: claim, fetch, settle; `put_off` and `settle_after`; when
                    the crawl is over
     heartbeat      keeps this process known to the fleet, and takes over from dead ones
-    intake         URLs from outside the frontier: pushed to Redis, or spilled to MongoDB
+    intake         URLs from outside the frontier: pushed to Redis, or spilled
     request_codec  requests ↔ entries
     page_maker     pages of visits, from responses and failures
     outcome        retries of fetches that failed, their policy, dead letters

@@ -69,7 +69,7 @@ class Intake:
         return await self._take_pushed() + await self._take_spilled()
 
     def take_in_soon(self) -> None:
-        """Take in URLs in the background: the heartbeat must not wait for a MongoDB that hangs."""
+        """Take in URLs in the background: the heartbeat must not wait for a server that hangs."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._take_in_quietly())
 

@@ -23,6 +23,7 @@ import os
 import struct
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from socket import gethostname
@@ -210,7 +211,7 @@ class DiskLog:
             dead = [owner for owner in owners - self._locks.keys() if self._lock(owner)]
             found: list[Segment] = []
             for owner in dead:
-                segments = [_scanned(path) for path in self.folder.glob(f"{owner}-*.log")]
+                segments = [_scan(path) for path in self.folder.glob(f"{owner}-*.log")]
                 if segments:
                     found += segments
                 else:
@@ -437,7 +438,7 @@ def _folder_id(folder: Path) -> str:
     return made
 
 
-def _scanned(path: Path) -> Segment:
+def _scan(path: Path) -> Segment:
     """Make the segment of a file, by its headers only."""
     segment = Segment(path, size_bytes=path.stat().st_size)
     with path.open("rb") as file:
@@ -448,6 +449,16 @@ def _scanned(path: Path) -> Segment:
             segment.count += found[1]
             file.seek(found[0], os.SEEK_CUR)
     return segment
+
+
+def scan_below(folder: Path, pattern: str = _SEGMENTS) -> list[Segment]:
+    """Return the segments of all owners and logs in a folder, or other files of records."""
+    found = []
+    for path in folder.rglob(pattern):
+        # Another process may delete it meanwhile.
+        with suppress(FileNotFoundError):
+            found.append(_scan(path))
+    return found
 
 
 def _size(folder: Path) -> int:

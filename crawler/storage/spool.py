@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ import zstandard
 from crawler.errors import ConfigurationError
 from crawler.items import Page
 from crawler.storage.commit import GroupCommit
-from crawler.storage.disk_log import LogFull, SharedLog, append_record
+from crawler.storage.disk_log import LogFull, SharedLog, append_record, scan_below
 
 if TYPE_CHECKING:
     from crawler.frontier.on_disk import OnDisk
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Kind of its logs in the registry.
+_KIND = "spool"
+# Files with pages that a sink refused; a process has one of them.
+_REFUSED = "refused-*.pages"
 # A page, and the names of the sinks that lack it.
 Spooled = tuple[Page, list[str]]
 
@@ -43,7 +47,7 @@ class Spool:
     """Spool of one crawl in a folder that all processes of the machine share."""
 
     def __init__(self, folder: Path, *, max_bytes: int, is_closing: Callable[[], bool]) -> None:
-        self._log = SharedLog("spool", folder, max_bytes=max_bytes, is_closing=is_closing)
+        self._log = SharedLog(_KIND, folder, max_bytes=max_bytes, is_closing=is_closing)
         self._is_full = False
         self._commit: GroupCommit[Spooled] = GroupCommit(
             self._append, batch_max=_BATCH_MAX, batch_max_bytes=_BATCH_MAX_BYTES
@@ -116,7 +120,7 @@ class Spool:
 
     async def set_aside(self, page: Page, sink: str) -> Path:
         """Keep a page that a sink refuses in a file that is not drained; return its path."""
-        path = self._log.folder / f"refused-{self._log.owner}.pages"
+        path = self._log.folder / _REFUSED.replace("*", self._log.owner)
         payload = await asyncio.to_thread(_packed, [(page, [sink])])
         await asyncio.to_thread(append_record, path, payload, 1)
         return path
@@ -125,6 +129,31 @@ class Spool:
         payload = await asyncio.to_thread(_packed, batch)
         await self._log.append(payload, len(batch))
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolSize:
+    """What is in a folder of spools: pages to write, their bytes, pages that sinks refused."""
+
+    pages: int
+    size_bytes: int
+    refused: int
+
+
+def measure(folder: Path) -> SpoolSize:
+    """Count what all crawls have in SPOOL_DIR, by the headers of its files only. Blocking."""
+    segments, refused = scan_below(folder), scan_below(folder, _REFUSED)
+    return SpoolSize(
+        sum(segment.count for segment in segments),
+        sum(segment.size_bytes for segment in segments),
+        sum(segment.count for segment in refused),
+    )
+
+
+async def spool_places(registry: OnDisk) -> list[str]:
+    """Return where pages of a crawl are spooled, also by processes that have ended."""
+    found = await registry.places()
+    return sorted({place for name, place in found.items() if name.startswith(f"{_KIND}:")})
 
 
 def _packed(batch: Sequence[Spooled]) -> bytes:

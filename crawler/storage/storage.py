@@ -29,6 +29,7 @@ from crawler.servers.redis.errors import RedisAway
 from crawler.storage.commit import GroupCommit, RetryingWriter
 from crawler.storage.spool import Spool, Spooled
 from crawler.util.breaker import CLOSED, OPEN
+from crawler.util.secrets import without_secrets
 from crawler.util.tasks import end, within
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ logger = logging.getLogger(__name__)
 # Stat with the state of the store: "ok", "away", or "spooling"; "off" in crawls without sinks.
 STORE_STATE = "store/state"
 STORE_WORKS = frozenset({"ok", "off", "spooling"})
+# Stat with the number of pages that a process left in its spool when it ended.
+SPOOL_LEFT = "spool/left"
 # Larger pages are prepared in a thread; this many bytes take about 0.5 ms.
 _INLINE_BYTES = 150_000
 # Between two looks at whether the crawl ends, or the spool has room.
@@ -51,6 +54,11 @@ _POLL_S = 0.5
 _CLOSE_S = 10.0
 # After an error that nobody expected while the spool is drained, and after one of the settings.
 _FAILED_S, _MISTAKE_S = 5.0, 60.0
+
+
+def _explained(error: Exception) -> str:
+    """Describe an error of a sink in brackets; its text may have the sink's address."""
+    return f"({without_secrets(str(error)) or type(error).__name__})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,7 @@ class SinkWriter:
         self.name = name
         self.sink = sink
         self.state = CLOSED
-        self.health = sink.health() or ServerHealth(f"The sink {name}", str)
+        self.health = sink.health() or ServerHealth(f"The sink {name}", _explained)
         self._stats = stats
         self._is_patient = is_patient
         self._on_change = on_change
@@ -217,7 +225,8 @@ class Storage:
             try:
                 await writer.sink.open()
             except OSError as error:
-                raise ServerAway(f"The sink {writer.name} cannot be opened: {error}.") from error
+                why = _explained(error)
+                raise ServerAway(f"The sink {writer.name} cannot be opened {why}.") from error
         if self.spool is not None:
             await self.spool.open(registry)
             if self.spool.pages:
@@ -235,6 +244,8 @@ class Storage:
         for writer in self.writers:
             await writer.close()
         if self.spool is not None:
+            # A spool that is closed has no pages: others may take them over.
+            self._stats.set_value(SPOOL_LEFT, self.spool.pages)
             await self.spool.close()
 
     # --- pages -----------------------------------------------------------------------------------

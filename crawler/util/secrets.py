@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Iterable
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 _HIDDEN = "***"
 # Shorter texts are no secrets, and are part of ordinary words.
 _SECRET_CHARS = 6
 _SHOWN_CHARS = 200
+# The password of a URL, of whatever kind.
+_PASSWORD = re.compile(r"(://[^\s:/@?#]*:)([^\s/]+)@")
 _PATTERNS = (
-    # The password of a URL, of whatever kind.
-    (re.compile(r"(://[^\s:/@?#]*:)[^\s/]+@"), rf"\1{_HIDDEN}@"),
+    (_PASSWORD, rf"\1{_HIDDEN}@"),
     # Authorization: Bearer …, b'Authorization': [b'Basic …'], as headers are printed.
     (
         re.compile(
@@ -58,10 +59,7 @@ class Mask:
         return without_secrets(text)
 
 
-def url_passwords(url: str | None) -> list[str]:
-    """Return the password in a server's URL, as written and percent-decoded."""
-    try:
-        password = urlsplit(url or "").password
-    except ValueError:
-        return []
-    return [password, unquote(password)] if password else []
+def url_passwords(text: str | None) -> list[str]:
+    """Return the passwords of the URLs in a text, as written and percent-decoded."""
+    found = [password for _, password in _PASSWORD.findall(text or "")]
+    return [*found, *map(unquote, found)]

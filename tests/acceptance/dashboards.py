@@ -1,14 +1,20 @@
 """Dashboards to look at: the process that serves one, and a page of the browser on it."""
 
+import asyncio
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from crawler.frontier import Frontier
+from crawler.servers.redis.connection import connect
 from tests.acceptance.crawls import ROOT, environment
 from tests.support.browser import PATIENCE_MS
 
@@ -59,6 +65,31 @@ class Served:
     @property
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
+
+
+@contextmanager
+def beating(redis_url: str, about: Mapping[str, Any]) -> Iterator[None]:
+    """Let a process of the crawl `web` report this of itself, again and again."""
+    ready, ended = threading.Event(), threading.Event()
+
+    async def beat() -> None:
+        redis = await connect(redis_url)
+        frontier, described = Frontier(redis, "web"), {"machine": "m", "pid": 7, **about}
+        await frontier.open(described)
+        ready.set()
+        while not await asyncio.to_thread(ended.wait, 1.0):
+            await frontier.beat([0], about=described)
+        await redis.aclose()
+
+    # In a thread: playwright has a loop of its own.
+    thread = threading.Thread(target=lambda: asyncio.run(beat()))
+    thread.start()
+    try:
+        assert ready.wait(60)
+        yield
+    finally:
+        ended.set()
+        thread.join(60)
 
 
 class Dashboard:

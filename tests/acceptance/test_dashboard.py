@@ -10,7 +10,7 @@ import pytest
 from demo.process import DemoServer
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
-from tests.acceptance.dashboards import TOKEN, Dashboard, Served
+from tests.acceptance.dashboards import TOKEN, Dashboard, Served, beating
 from tests.acceptance.failing_site import FAILED, PAGES, serving
 
 PHONE = {"width": 390, "height": 844}
@@ -67,6 +67,8 @@ def _journey(dashboard: Dashboard, artefacts: Path) -> None:
     first = dashboard.wait_for_tile("Pages crawled", 5)
     dashboard.wait_for_tile("Pages crawled", first + 5)
     dashboard.wait_for_text("#worker-rows tr", "ok")
+    dashboard.wait_for_text("#sink-rows tr:has-text('mongo')", "ok")
+    assert page.locator("#spooled").is_hidden()
     dashboard.wait_for_text("#codes .bar", "200")
     page.locator("#rate-chart rect.area").first.wait_for(state="attached")
     page.locator("#latency-chart path.line").first.wait_for(state="attached")
@@ -150,13 +152,59 @@ def port() -> int:
         return found
 
 
+def _admin(redis_url: str, folder: Path, crawl: str, port: int = 0) -> list[str]:
+    settings = {"REDIS_URL": redis_url, "CRAWL_DIR": folder, "ADMIN_TOKEN": TOKEN}
+    options = [word for item in settings.items() for word in ("-s", f"{item[0]}={item[1]}")]
+    return ["admin", "--port", str(port), "--crawl", crawl, *options]
+
+
+def test_sinks_that_are_away_and_what_is_spooled_are_shown(
+    tmp_path: Path, redis_url: str, browser: Any, artefacts: Path
+) -> None:
+    sink = {"waiting": 0, "lag_s": 0.0, "pages_per_s": 12.3, "bytes_per_s": 456_000.0}
+    away = {"waiting": 64, "lag_s": 75.0, "pages_per_s": 0.0, "bytes_per_s": 0.0}
+    about = {
+        "store": "spooling",
+        "sinks": [
+            {"name": "mongo", "state": "ok", **sink},
+            {"name": "Files", "state": "away", **away},
+        ],
+        "spooled_pages": 1234,
+        "spooled_bytes": 5_600_000,
+    }
+    command = _admin(redis_url, tmp_path / "crawl", "web")
+    with beating(redis_url, about), Served(tmp_path / "admin.log", *command) as url:
+        dashboard = Dashboard(browser, url, viewport={"width": 1280, "height": 800})
+        page = dashboard.page
+        dashboard.sign_in()
+        dashboard.wait_for_text("#sink-rows tr:has-text('mongo')", "ok")
+        dashboard.wait_for_text("#sink-rows tr:has-text('mongo')", "456 kB")
+        dashboard.wait_for_text("#sink-rows tr:has-text('Files')", "away")
+        dashboard.wait_for_text("#sink-rows tr:has-text('Files')", "1 min")
+        dashboard.wait_for_text("#spooled", "spooled: 1,234 pages, 5.6 MB")
+        dashboard.wait_for_text("#storage", "spooling")
+        page.screenshot(path=artefacts / "dashboard-sinks.png", full_page=True)
+        page.set_viewport_size(PHONE)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        page.locator("#sinks-title").scroll_into_view_if_needed()
+        page.screenshot(path=artefacts / "dashboard-sinks-phone.png")
+    assert dashboard.complaints == []
+
+
+def test_without_sinks_the_dashboard_says_who_takes_the_pages(
+    tmp_path: Path, redis_url: str, browser: Any
+) -> None:
+    command = _admin(redis_url, tmp_path / "crawl", "web")
+    with beating(redis_url, {}), Served(tmp_path / "admin.log", *command) as url:
+        dashboard = Dashboard(browser, url)
+        dashboard.sign_in()
+        dashboard.wait_for_text("#sink-rows", "feeds or your own pipelines take the pages")
+
+
 def test_trouble_is_told_and_passes_by_itself(
     tmp_path: Path, redis_url: str, browser: Any, artefacts: Path, port: int
 ) -> None:
-    settings = {"REDIS_URL": redis_url, "CRAWL_DIR": tmp_path / "crawl", "ADMIN_TOKEN": TOKEN}
-    command = ["admin", "--port", str(port), "--crawl", "nothing"]
-    for name, value in settings.items():
-        command += ["-s", f"{name}={value}"]
+    command = _admin(redis_url, tmp_path / "crawl", "nothing", port)
     with Served(tmp_path / "first.log", *command) as url:
         dashboard = Dashboard(browser, url)
         page = dashboard.page

@@ -6,6 +6,7 @@ import { $, setText, toast } from "./dom.js";
 import { Hosts } from "./hosts.js";
 import { Overview } from "./overview.js";
 import { Seeds } from "./seeds.js";
+import { noSinks, showSinks } from "./sinks.js";
 import { noWorkers, showWorkers } from "./workers.js";
 
 const SLOW_MS = 5000;
@@ -76,9 +77,11 @@ function start() {
       setText($("state"), "unknown");
       parts.overview.nothing("No figures");
       noWorkers("No figures");
+      noSinks("No figures");
     },
   });
   noWorkers("Loading …");
+  noSinks("Loading …");
   look();
   timer = setInterval(look, SLOW_MS);
 }
@@ -107,6 +110,7 @@ function showStatus(status) {
 function showVitals(vitals) {
   silent = new Map(vitals.workers.map((worker) => [worker.name, worker.silent_s]));
   parts.overview.figures(vitals);
+  showSinks(vitals);
 }
 
 function stateOf(status) {

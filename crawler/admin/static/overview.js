@@ -3,6 +3,7 @@
 import { Chart } from "./chart.js";
 import { $, h, setText } from "./dom.js";
 import { bytes, count, ms, NONE, percent, rate, words } from "./format.js";
+import { stateBadge } from "./sinks.js";
 import { SILENT_S } from "./workers.js";
 
 const TILES = [
@@ -91,8 +92,6 @@ export class Overview {
     const sum = (counts) => counts && Object.values(counts).reduce((all, n) => all + n, 0);
     const { robots, store, dns, duplicates } = totals;
     const known = (counts, name) => (counts ? (counts[name] ?? 0) : null);
-    const size = known(store, "bytes");
-    const compressed = known(store, "compressed_bytes");
     facts($("content"), [
       ["Links found", count(totals.links_found)],
       ["New URLs", count(totals.links_new)],
@@ -113,8 +112,7 @@ export class Overview {
       ["State", storeBadge(this.stores)],
       ["Pages stored", count(known(store, "pages"))],
       ["Records written", count(known(store, "records"))],
-      ["Content", bytes(size)],
-      ["Compression", compressed ? `${(size / compressed).toFixed(1)}×` : NONE],
+      ["Content", bytes(known(store, "bytes"))],
       ["Redis memory", this.memory === undefined ? NONE : this.memory ? percent(this.memory) : "no limit set"],
     ]);
   }
@@ -168,9 +166,12 @@ const codeKind = (code) => ({ 2: "s2", 3: "s5", 4: "s3", 5: "s4" })[code[0]] ?? 
 
 export function storeBadge(stores) {
   const bad = stores.filter((state) => !["ok", "off"].includes(state));
-  if (bad.length) return h("span", { class: "badge bad" }, bad.length === stores.length ? bad[0] : `${bad[0]} for ${bad.length} of ${stores.length}`);
-  if (!stores.length) return h("span", { class: "badge" }, "no worker");
-  return stores.includes("ok") ? h("span", { class: "badge good" }, "works") : h("span", { class: "badge" }, "off");
+  // Where pages wait, fetching pauses: that is worse than a spool.
+  const worst = bad.includes("away") ? "away" : bad[0];
+  const those = bad.filter((state) => state === worst).length;
+  if (bad.length) return stateBadge(worst, those === stores.length ? worst : `${worst} for ${those} of ${stores.length}`);
+  if (!stores.length) return stateBadge("", "no worker");
+  return stores.includes("ok") ? stateBadge("ok", "works") : stateBadge("off");
 }
 
 function bars(place, entries, nothing = "Nothing yet") {

@@ -2,6 +2,7 @@
 
 import { $, h, replaceRows } from "./dom.js";
 import { count, ms, rate, span } from "./format.js";
+import { stateBadge } from "./sinks.js";
 
 const SHARDS_SHOWN = 8;
 const COLUMNS = 10;
@@ -14,8 +15,6 @@ export function showWorkers(status, silent) {
   const number = (text) => h("td", { class: "number" }, text);
   const rows = status.workers.map((worker) => {
     const { about } = worker;
-    const store = about.store ?? "off";
-    const kind = store === "ok" ? "good" : store === "off" ? "" : "bad";
     return h(
       "tr",
       {},
@@ -27,7 +26,7 @@ export function showWorkers(status, silent) {
       h("td", {}, shards(worker.shards)),
       number(ms(about.loop_lag_ms)),
       number(ms(about.redis_ms)),
-      h("td", {}, h("span", { class: `badge ${kind}` }, store)),
+      h("td", {}, stateBadge(about.store ?? "off")),
       number(about.started_at ? span(now - about.started_at) : "–"),
     );
   });

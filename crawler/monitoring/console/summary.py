@@ -71,6 +71,8 @@ class Summary:
     hosts_cut: bool = False
     # False if only feeds and users' own pipelines have the pages.
     has_store: bool = True
+    # Folder of the spool; empty without one.
+    spool_at: str = ""
 
     @property
     def finished(self) -> bool:
@@ -163,6 +165,7 @@ class Summary:
             "whole_crawl": crawl,
             "frontier_at": self.frontier_at,
             "pages_at": self.pages_at,
+            "spool_at": self.spool_at or None,
             "commands": asdict(self.commands),
         }
 
@@ -233,6 +236,11 @@ def _closing_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if no_page := why_no_page(summary.run):
         yield "no page, because", no_page
     yield "pages lie in", summary.pages_at
+    if summary.run.spooled:
+        pages = plural(summary.run.spooled, "page")
+        them = "it" if summary.run.spooled == 1 else "them"
+        where = f"{pages} in {summary.spool_at}"
+        yield "still spooled", f"{where}; the next run on this machine writes {them} to the sinks"
     yield "frontier lies in", summary.frontier_at
     if summary.commands.look:
         yield "look at a page", summary.commands.look
@@ -267,6 +275,12 @@ def pages_at(settings: BaseSettings) -> str:
         database if sink.name == MONGO else without_secrets(f"{sink.name} {sink.target}").strip()
         for sink in sinks
     )
+
+
+def spool_at(settings: BaseSettings, crawl: str) -> str:
+    """Return the folder of a crawl's spool; empty if SPOOL_DIR is not set."""
+    folder = settings["SPOOL_DIR"]
+    return str(PurePath(folder, crawl)) if folder else ""
 
 
 def scrapy_program(prefix: str, folder: str, environment: Mapping[str, str]) -> str:

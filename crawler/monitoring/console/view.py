@@ -19,6 +19,7 @@ from rich.text import Text
 
 from crawler.frontier import Sizes
 from crawler.monitoring.figures import by_word, success_rate
+from crawler.storage.storage import SPOOL_LEFT
 from crawler.util.format import by_reason, duration, plural, rate, share, size
 
 RUNNING = "running"
@@ -37,9 +38,11 @@ class RunFigures:
     pages: int = 0
     not_modified: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
-    # Pages whose content was written to the store, and those that are not to be kept (noindex …).
+    # Pages whose content every sink or the spool has, and those that are not kept (noindex …).
     stored: int = 0
     not_kept: int | None = 0
+    # Pages that are left in the spool at the end.
+    spooled: int = 0
     # Items that are no pages: those of spiders other than the web spider.
     items: int = 0
     duplicates_exact: int = 0
@@ -76,6 +79,7 @@ class RunFigures:
             failed=by_word(numbers, "failed"),
             stored=stats.get("store/pages", 0),
             not_kept=stats.get("store/not_kept", 0),
+            spooled=stats.get(SPOOL_LEFT, 0),
             duplicates_exact=stats.get("duplicates/exact", 0),
             duplicates_near=stats.get("duplicates/near", 0),
             robots_denied=stats.get("robots/denied", 0),
@@ -150,6 +154,8 @@ class Snapshot:
     processes: int = 0
     # Address of the dashboard; empty while there is none.
     dashboard: str = ""
+    # Sinks that are away and what is spooled, in a few words; empty if nothing is.
+    outage: str = ""
     # Processes of a fleet; empty for a process that shows itself.
     rows: Sequence[ProcessRow] = ()
     stopping: bool = False
@@ -167,12 +173,14 @@ def live_view(snapshot: Snapshot) -> RenderableType:
         _run_table(run, "All processes" if snapshot.rows else "This process"),
         waiting if crawl is None else _crawl_table(crawl, snapshot.processes),
     )
-    paused = " · [yellow]paused[/]" if crawl is not None and crawl.paused else ""
+    states = ["paused"] if crawl is not None and crawl.paused else []
+    states += [snapshot.outage] if snapshot.outage else []
+    shown = "".join(f" · [yellow]{escape(state)}[/]" for state in states)
     dashboard = f"{escape(snapshot.dashboard)} · " if snapshot.dashboard else ""
     hint = "fetches in flight finish" if snapshot.stopping else "Ctrl-C stops and keeps everything"
     return Panel(
         Group(both, "", _processes_table(snapshot.rows)) if snapshot.rows else both,
-        title=f"[bold]{escape(snapshot.name)}[/] · {duration(run.elapsed_s)}{paused}",
+        title=f"[bold]{escape(snapshot.name)}[/] · {duration(run.elapsed_s)}{shown}",
         subtitle=f"[dim]{dashboard}{hint}[/]",
         title_align="left",
         subtitle_align="right",
@@ -194,6 +202,7 @@ def plain_line(snapshot: Snapshot) -> str:
         f"{run.robots_denied:,} denied by robots.txt",
         f"{sum(run.retries.values()):,} retries",
         f"{sum(run.failed.values()):,} failed",
+        *([snapshot.outage] if snapshot.outage else []),
     ]
     who = "this process"
     if snapshot.rows:

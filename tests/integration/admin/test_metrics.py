@@ -58,6 +58,19 @@ async def test_vitals_have_as_many_minutes_as_are_asked_for(redis_client: Any) -
         assert (await client.get("/vitals", params={"minutes": 121})).status_code == 422
 
 
+async def test_vitals_have_the_state_of_each_sink(redis_client: Any) -> None:
+    sink = {"name": "mongo", "state": "away", "waiting": 2, "lag_s": 3.5}
+    about = {"sinks": [sink], "spooled_pages": 4, "spooled_bytes": 500}
+    await Frontier(redis_client, "crawl").open(about)
+    await Ledger(redis_client, "crawl").add({"sink/pages/mongo": 9}, now_s=1e9)
+    async with client_of(CrawlContext("crawl", redis_client)) as client:
+        found = (await client.get("/vitals")).json()
+    [told] = found["sinks"]
+    assert (told["name"], told["state"], told["pages"]) == ("mongo", "away", 9)
+    assert (told["waiting"], told["lag_s"]) == (2, 3.5)
+    assert found["spool"] == {"pages": 4, "bytes": 500, "places": []}
+
+
 def test_each_process_of_a_machine_has_its_own_port_of_the_range() -> None:
     first = listen("127.0.0.1", 0)
     port = first.getsockname()[1]

@@ -1,7 +1,7 @@
 """`scrapy doctor` on real servers: good ones, wrong ones, none."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from scrapy.utils.project import get_project_settings
 
 from crawler.commands.doctor import FAILURE, OK, WARNING, Finding, findings
 from crawler.servers.connections import Servers
+from crawler.storage import Sink, SinkReport
 from tests.acceptance.crawls import scrapy
 from tests.support.dns_server import DnsServer
 
@@ -91,6 +92,49 @@ async def test_a_name_without_an_address_is_a_warning(
     found = await examine(tmp_path, REDIS_URL=redis_url, SINKS="none", DNS_SERVERS=[dns.address])
     assert found["DNS"].level == WARNING
     assert "--name" in found["DNS"].advice
+
+
+class Chatty(Sink):
+    """Sink that shows its address in all that it says."""
+
+    async def open(self) -> None:
+        raise OSError(f"nobody at {self.target}")
+
+    async def write(self, batch: Sequence[Any]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Confused(Chatty):
+    async def open(self) -> None:
+        raise ValueError(f"{self.target}: the password is pa55word")
+
+
+class Proud(Chatty):
+    async def check(self) -> SinkReport:
+        return SinkReport(f"at {self.target}", {f"{self.target} is slow": f"Leave {self.target}."})
+
+
+async def test_sinks_of_others_are_told_without_their_passwords(
+    tmp_path: Path, redis_url: str, dns: DnsServer
+) -> None:
+    sinks = [f"{kind.__module__}.{kind.__name__}" for kind in (Chatty, Confused, Proud)]
+    found = await examine(
+        tmp_path,
+        REDIS_URL=redis_url,
+        SINKS=[f"{path}://me:pa55word@h.test/" for path in sinks],
+        SPOOL_DIR=tmp_path / "spool",
+        DNS_SERVERS=[dns.address],
+    )
+    assert found["Chatty"].level == found["Confused"].level == FAILURE
+    assert found["Chatty"].text == f"nobody at {sinks[0]}://me:***@h.test/"
+    assert found["Confused"].text.startswith("ValueError: ")
+    assert found["Proud"].level == WARNING
+    assert "pa55word" not in str(found)
+    assert found["spool"].level != FAILURE
+    # No server of ours is used.
+    assert "disk" not in found
+    assert not (tmp_path / "spool").exists()
 
 
 def test_the_command_says_all_that_is_wrong_and_exits_with_1(tmp_path: Path) -> None:

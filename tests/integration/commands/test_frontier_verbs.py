@@ -15,6 +15,8 @@ from scrapy.exceptions import UsageError
 from crawler.commands import frontier
 from crawler.commands.frontier import Command
 from crawler.frontier import CrawlControl, Entry, Frontier
+from crawler.frontier.on_disk import OnDisk
+from crawler.monitoring.ledger import Ledger
 from crawler.servers.embedded import EmbeddedServers
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
@@ -134,6 +136,34 @@ def test_status_lists_the_processes(verbs: Verbs) -> None:
     assert "4711" in out.splitlines()[-1]
     [worker] = found["workers"].values()
     assert worker["machine"] == "m"
+
+
+def test_status_tells_the_state_of_each_sink(verbs: Verbs) -> None:
+    sink = {"name": "mongo", "state": "away", "waiting": 12, "lag_s": 65.0, "pages_per_s": 1.5}
+    about = {"sinks": [sink], "spooled_pages": 3, "spooled_bytes": 4500}
+
+    async def ask(frontier: Frontier) -> Any:
+        await frontier.beat([0], about=about)
+        redis = await connect(verbs.redis_url)
+        figures = {"sink/pages/mongo": 1234, "sink/bytes/mongo": 5_600_000}
+        await Ledger(redis, "web").add(figures, now_s=1e9)
+        await OnDisk(redis, "web").register("spool:x", "machine:/spool/web (id)")
+        await OnDisk(redis, "web").register("spill:x", "machine:/spill/web (id)")
+        await redis.aclose()
+        return await asyncio.to_thread(lambda: (verbs("status"), verbs.json("status")))
+
+    (_, out, _), found = verbs.frontier(ask)
+    *_, titles, row, spooled, place = out.splitlines()
+    assert titles.split()[:4] == ["sink", "state", "pages", "pages/s"]
+    assert row.split() == ["mongo", "away", "1,234", "1.5", "5.6", "MB", "12", "1:05", "0"]
+    assert spooled == "spooled: 3 pages, 4.5 kB"
+    assert place == "spooled in machine:/spool/web (id)"
+    assert (found["sinks"][0]["pages"], found["sinks"][0]["state"]) == (1234, "away")
+    assert found["spool"] == {
+        "pages": 3,
+        "bytes": 4500,
+        "places": ["machine:/spool/web (id)"],
+    }
 
 
 def test_pause_and_resume(verbs: Verbs) -> None:

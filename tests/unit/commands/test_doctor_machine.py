@@ -1,12 +1,15 @@
 """Checks of the machine: what is enough, and what to change."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from crawler.commands import doctor
 from crawler.commands.doctor import FAILURE, OK, WARNING
+from crawler.items import Page
+from crawler.storage.spool import Spool
 from crawler.urls.canonical import suffix_list_date
 from crawler.util.file_limit import Connections
 
@@ -61,6 +64,44 @@ def test_a_disk_has_room(
     monkeypatch.setattr("shutil.disk_usage", usage)
     assert doctor.disk(tmp_path / "not" / "there" / "yet").level == level
     assert asked == [tmp_path]
+
+
+@pytest.mark.parametrize(("free_bytes", "level"), [(999, WARNING), (1000, OK)])
+def test_a_spool_has_room_and_leaves_nothing_behind(
+    free_bytes: int, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free_bytes))
+    found = doctor.spool(tmp_path / "not" / "there" / "yet", 1000)
+    assert found.level == level
+    assert bool(found.advice) == (level != OK)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spool_that_cannot_be_written_to_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        found = doctor.spool(folder, 1000)
+        assert found.level == FAILURE
+        assert "SPOOL_DIR" in found.advice
+
+
+def page(url: str) -> Page:
+    return Page(url=url, final_url=url, status=200, crawled_at=datetime.now(UTC))
+
+
+async def test_pages_in_a_spool_are_told(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "web", max_bytes=10**6, is_closing=lambda: False)
+    await spool.open(None)
+    assert await spool.put(page("http://a.test/1"), ["mongo"])
+    assert await spool.put(page("http://a.test/2"), ["mongo"])
+    found = doctor.spool(tmp_path, 1)
+    assert found.level == OK
+    assert "; 2 pages, " in found.text
+    await spool.set_aside(page("http://a.test/3"), "mongo")
+    found = doctor.spool(tmp_path, 1)
+    assert found.level == WARNING
+    assert "1 page in it that a sink refused" in found.text
+    await spool.close()
 
 
 def test_a_user_agent_without_contact_is_no_start_where_one_is_required() -> None:

@@ -122,19 +122,23 @@ def test_secrets_of_the_settings_are_hidden_in_all_lines(tmp_path: Path) -> None
                 "LOG_JSON": is_json,
                 "ADMIN_TOKEN": "a-very-long-token",
                 "REDIS_URL": "redis://:pa55word@localhost/0",
+                "SINKS": ["mongo", "my_project.sinks.X://me:of-the-sink@host/"],
             }
         )
         logs.install(settings)
         logger.info("it is a-very-long-token at redis://:pa55word@localhost/0")
         logger.warning("b'Authorization': [b'Bearer a-very-long-token'] and pa55word")
+        logger.warning("no of-the-sink at my_project.sinks.X://me:of-the-sink@host/")
         logger.debug("for debugging")
         logs.uninstall()
         text = file.read_text()
         assert "a-very-long-token" not in text
         assert "pa55word" not in text
-        assert len(text.splitlines()) == 2
+        assert "of-the-sink" not in text
+        assert len(text.splitlines()) == 3
         if is_json:
-            assert [json.loads(line)["level"] for line in text.splitlines()] == ["INFO", "WARNING"]
+            levels = [json.loads(line)["level"] for line in text.splitlines()]
+            assert levels == ["INFO", "WARNING", "WARNING"]
         else:
             assert "[crawler.test] INFO: it is *** at redis://:***@localhost/0" in text
 

@@ -14,6 +14,7 @@ from crawler.monitoring.histogram import FETCH_S, Histogram
 from crawler.monitoring.logs import FIGURES
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.monitoring.report import minute_figures, minute_line
+from crawler.monitoring.sinks import SinksState, sinks_state
 from tests.support.schedulers import WritingScheduler, crawler_with
 
 
@@ -44,7 +45,7 @@ def test_the_line_has_the_vital_figures() -> None:
         "robots/denied": 2,
         **histogram.figures("fetch"),
     }
-    figures = minute_figures(counted, 60.0, held=7, store="away", sizes=sizes())
+    figures = minute_figures(counted, 60.0, held=7, store="away", sinks=SinksState(), sizes=sizes())
     line = minute_line(figures)
     assert line.startswith(
         "last 60 s: 120 pages (2.0/s), success 65.0%, failed 70 (status_404 70), "
@@ -58,9 +59,22 @@ def test_the_line_has_the_vital_figures() -> None:
 
 
 def test_without_redis_and_without_fetches_there_is_a_line_too() -> None:
-    line = minute_line(minute_figures({}, 60.0, held=0, store="off", sizes=None))
+    figures = minute_figures({}, 60.0, held=0, store="off", sinks=SinksState(), sizes=None)
+    line = minute_line(figures)
     assert line.startswith("last 60 s: 0 pages (0.0/s), success –, failed 0, 0 items, 0 B")
     assert "crawl" not in line
+    assert "store" not in line
+
+
+def test_what_is_away_or_spooled_is_told_only_then() -> None:
+    sinks = sinks_state([{"sinks": [{"name": "mongo", "state": "away"}], "spooled_pages": 2}], {})
+    figures = minute_figures({}, 60.0, held=0, store="spooling", sinks=sinks, sizes=None)
+    assert "store spooling (mongo away, 2 pages spooled, 0 B)" in minute_line(figures)
+    assert figures["outage"] == "mongo away, 2 pages spooled, 0 B"
+    sinks = sinks_state([{"sinks": [{"name": "mongo", "state": "ok"}]}], {})
+    figures = minute_figures({}, 60.0, held=0, store="ok", sinks=sinks, sizes=None)
+    assert "store" not in minute_line(figures)
+    assert "outage" not in figures
 
 
 async def test_the_log_gets_one_line_an_interval(

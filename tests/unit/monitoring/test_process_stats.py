@@ -1,5 +1,6 @@
 """What one process says of itself."""
 
+from types import SimpleNamespace
 from typing import Any
 
 from crawler.monitoring.process_stats import ProcessStats, RecentRate
@@ -32,6 +33,18 @@ def test_the_state_of_the_store_and_what_others_add_are_told() -> None:
     about = process_stats.about(1.0)
     assert (about["store"], about["admin_port"], about["redis_ms"]) == ("away", 6080, 2.1)
     assert ProcessStats({}).about(1.0)["store"] == "off"
+
+
+def test_each_sink_is_told_with_its_rates() -> None:
+    process_stats, sink = ProcessStats({}), {"name": "mongo", "pages": 10, "bytes": 500}
+    report = {"sinks": [sink], "spooled_pages": 3}
+    storage: Any = SimpleNamespace(report=lambda: report | {"sinks": [dict(sink)]})
+    process_stats.storage = storage
+    assert process_stats.about(100.0)["sinks"][0]["pages_per_s"] == 0.0
+    sink |= {"pages": 30, "bytes": 2500}
+    about = process_stats.about(102.0)
+    assert about["sinks"] == [sink | {"pages_per_s": 10.0, "bytes_per_s": 1000.0}]
+    assert about["spooled_pages"] == 3
 
 
 def test_figures_are_the_stats_and_the_durations() -> None:

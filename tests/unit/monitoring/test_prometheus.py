@@ -42,13 +42,26 @@ STATS: dict[str, Any] = {
     "my/stat": 5,
     "my/other": 6,
 }
-INSTANCES = {
-    "a": {"silent_s": 1.0, "pages_per_s": 2.0, "held": 3, "store": "ok"},
-    "b": {"silent_s": 2.0, "pages_per_s": 1.5, "held": 4, "store": "away"},
-    "c": {"silent_s": 25.0, "pages_per_s": 9.0, "held": 9, "store": "ok"},
-}
 
-FLEET = Fleet(totals={"pages": 500, "failed/dns": 3, "fetch/0.1": 9}, instances=INSTANCES)
+
+def stored(state: str, *, waiting: int, lag_s: float, spooled: int = 0) -> dict[str, Any]:
+    sinks = [
+        {"name": "mongo", "state": "ok", "waiting": 1, "lag_s": 0.1},
+        {"name": "Files", "state": state, "waiting": waiting, "lag_s": lag_s},
+    ]
+    return {"sinks": sinks, "spooled_pages": spooled, "spooled_bytes": spooled * 1000}
+
+
+INSTANCES = {
+    "a": {"silent_s": 1.0, "pages_per_s": 2.0, "held": 3, "store": "ok"}
+    | stored("ok", waiting=2, lag_s=0.5),
+    "b": {"silent_s": 2.0, "pages_per_s": 1.5, "held": 4, "store": "away"}
+    | stored("away", waiting=40, lag_s=7.5, spooled=9),
+    "c": {"silent_s": 25.0, "pages_per_s": 9.0, "held": 9, "store": "ok"}
+    | stored("away", waiting=99, lag_s=99.0, spooled=99),
+}
+TOTALS = {"pages": 500, "failed/dns": 3, "fetch/0.1": 9, "sink/pages/mongo": 490}
+FLEET = Fleet(totals=TOTALS, instances=INSTANCES)
 
 
 def sizes(**changes: int) -> Sizes:
@@ -66,6 +79,8 @@ def worker(stats: dict[str, Any] | None = None, *names: str) -> Crawler:
     )
     assert crawler.stats is not None
     crawler.stats.set_stats(dict(stats or {}))
+    storage: Any = SimpleNamespace(report=lambda: stored("ok", waiting=3, lag_s=0.2))
+    ProcessStats.of(crawler).storage = storage
     return crawler
 
 
@@ -147,6 +162,28 @@ def test_only_processes_that_beat_count(everything: str) -> None:
     assert value(everything, "crawler_pages_per_second", scope="fleet") == 3.5
     assert value(everything, "crawler_leases_held", scope="fleet") == 7
     assert value(everything, "crawler_store_breaker_open", scope="fleet") == 1
+
+
+def test_each_sink_has_its_state(everything: str) -> None:
+    def of(metric: str, scope: str, sink: str) -> float:
+        return value(everything, f"crawler_sink_{metric}", scope=scope, sink=sink)
+
+    assert (of("up", "fleet", "mongo"), of("up", "fleet", "Files")) == (1, 0)
+    assert of("waiting_pages", "fleet", "Files") == 42
+    assert of("lag_seconds", "fleet", "Files") == 7.5
+    assert (of("up", "worker", "Files"), of("waiting_pages", "worker", "Files")) == (1, 3)
+    assert of("pages_total", "fleet", "mongo") == 490
+    # Also before the first write.
+    assert of("failed_writes_total", "worker", "Files") == 0
+    assert value(everything, "crawler_spooled_pages", scope="fleet") == 9
+    assert value(everything, "crawler_spooled_bytes", scope="fleet") == 9000
+    assert value(everything, "crawler_spooled_pages", scope="worker") == 0
+
+
+def test_a_sink_that_no_process_writes_to_is_neither_up_nor_down() -> None:
+    found = text(None, Fleet(totals={"sink/pages/mongo": 7}))
+    assert value(found, "crawler_sink_pages_total", scope="fleet", sink="mongo") == 7
+    assert "crawler_sink_up" not in found
 
 
 def test_durations_are_histograms(everything: str) -> None:

@@ -57,10 +57,29 @@ def test_latencies_are_those_of_all_processes_in_each_minute() -> None:
 def test_rates_of_the_workers_are_added_up() -> None:
     fleet = Fleet(
         instances={
-            "b": {"pages_per_s": 2.5, "bytes_per_s": 100.0},
+            "b": {"pages_per_s": 2.5, "bytes_per_s": 100.0, "silent_s": 0.0},
             "a": {"pages_per_s": 4.0, "silent_s": 1.0},
         }
     )
     found = report(fleet)
     assert found["rates"] == {"pages_per_s": 6.5, "bytes_per_s": 100.0}
     assert [worker["name"] for worker in found["workers"]] == ["a", "b"]
+
+
+def test_each_sink_of_live_processes_is_told() -> None:
+    sink = {"name": "mongo", "state": "away", "waiting": 3, "lag_s": 1.5}
+    about = {"sinks": [sink], "spooled_pages": 7, "spooled_bytes": 900}
+    fleet = Fleet(
+        totals={"sink/pages/mongo": 40, "sink/bytes/mongo": 5000},
+        instances={
+            "a": about | {"silent_s": 1.0},
+            "dead": about | {"silent_s": 20.0},
+        },
+    )
+    found = report(fleet)
+    [told] = found["sinks"]
+    assert (told["name"], told["state"]) == ("mongo", "away")
+    assert (told["pages"], told["bytes"]) == (40, 5000)
+    assert (told["waiting"], told["lag_s"]) == (3, 1.5)
+    assert found["spool"] == {"pages": 7, "bytes": 900}
+    assert (report(Fleet())["sinks"], report(Fleet())["spool"]["pages"]) == ([], 0)

@@ -50,6 +50,19 @@ def test_a_secret_that_is_known_is_hidden_wherever_it_is() -> None:
     assert mask("about") == "about"
 
 
+@pytest.mark.parametrize(
+    "sinks",
+    [
+        "mongo my_project.sinks.X://me:pa55word@h.test/x",
+        "my_project.sinks.X:http://me:pa55word@h.test/x",
+        "['mongo', 'my_project.sinks.X://me:pa55word@h.test']",
+    ],
+)
+def test_sinks_with_a_password_have_it(sinks: str) -> None:
+    assert set(url_passwords(sinks)) == {"pa55word"}
+    assert "pa55word" not in without_secrets(sinks)
+
+
 def test_an_address_that_is_none_has_no_secrets() -> None:
     assert url_passwords("http://[") == []
     assert url_passwords(None) == []

@@ -50,8 +50,11 @@ def test_a_password_is_never_shown() -> None:
     assert "secret" not in look(MONGO_URI=uri)
     assert "secret" not in pages_at(settings(MONGO_URI=uri))
     assert "secret" not in frontier_at(settings(REDIS_URL="redis://:secret@r:6379/0"), "web")
-    argv = ["/bin/scrapy", "web", "-s", f"MONGO_URI={uri}"]
-    assert "secret" not in commands(settings(), argv=argv).resume
+    sinks = "my_project.sinks.X://me:secret@h.test/ mongo"
+    assert pages_at(settings(SINKS=sinks)).startswith("X my_project.sinks.X://me:***@h.test/, ")
+    for given in (f"MONGO_URI={uri}", f"SINKS={sinks}"):
+        argv = ["/bin/scrapy", "web", "-s", given]
+        assert "secret" not in commands(settings(), argv=argv).resume
 
 
 def dashboard(crawl: str = "web", **changes: Any) -> str:

@@ -11,6 +11,7 @@ from crawler.extensions.progress import write_summary
 from crawler.monitoring.console.summary import summary_text
 from crawler.monitoring.console.view import RunFigures
 from crawler.scheduling.lease_pool import BAD_SEEDS, NO_SEEDS
+from crawler.storage.storage import SPOOL_LEFT
 from tests.unit.monitoring.console.snapshots import EMPTY, SIZES, summary
 
 
@@ -37,6 +38,16 @@ def test_without_a_store_nothing_is_said_to_be_stored() -> None:
     text = summary_text(summary(has_store=False)).plain
     assert "pages crawled     2,066 (66.8 MB read)" in text
     assert "pages stored" not in text
+
+
+def test_pages_that_are_still_spooled_are_told() -> None:
+    run = RunFigures.from_stats({"pages/crawled": 9, SPOOL_LEFT: 3}, elapsed_s=1.0)
+    found = summary(run=run, spool_at="spool/web", reason="shutdown", sizes=SIZES)
+    text = summary_text(found).plain
+    assert "still spooled     3 pages in spool/web; the next run on this machine" in text
+    assert found.to_json()["this_run"]["spooled"] == 3
+    assert found.to_json()["spool_at"] == "spool/web"
+    assert "spooled" not in summary_text(summary(spool_at="spool/web")).plain
 
 
 def test_what_was_visited_again_is_told() -> None:

@@ -71,6 +71,14 @@ def test_a_paused_crawl_says_so() -> None:
     assert "paused" in drawn(replace(SNAPSHOT, crawl=replace(SIZES, paused=1)))[0]
 
 
+def test_sinks_that_are_away_and_spooled_pages_are_told() -> None:
+    outage = replace(SNAPSHOT, outage="mongo away, 12 pages spooled, 1.2 MB")
+    lines = drawn(outage)
+    assert "web · 1:23 · mongo away, 12 pages spooled, 1.2 MB" in lines[0]
+    assert [len(line) for line in lines] == [len(line) for line in drawn(SNAPSHOT)]
+    assert ", 34 failed, mongo away, 12 pages spooled, 1.2 MB; whole crawl: " in plain_line(outage)
+
+
 def test_the_plain_line_labels_both_kinds_of_figures() -> None:
     line = plain_line(SNAPSHOT)
     assert "\n" not in line
