@@ -24,10 +24,11 @@ import struct
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from socket import gethostname
 from threading import RLock
+from time import time
 from typing import TYPE_CHECKING, BinaryIO
 from zlib import crc32
 
@@ -62,6 +63,8 @@ class Segment:
     path: Path
     count: int = 0
     size_bytes: int = 0
+    # When it was begun, or last written to by a process that died; Unix time.
+    since_s: float = field(default_factory=time)
 
     @property
     def owner(self) -> str:
@@ -171,6 +174,11 @@ class DiskLog:
         """Bytes in the segments of this process."""
         return sum(segment.size_bytes for segment in self._segments)
 
+    @property
+    def age_s(self) -> float:
+        """Age of the oldest segment in seconds; 0 without any."""
+        return time() - self._segments[0].since_s if self._segments else 0.0
+
     def oldest(self) -> Segment | None:
         """Return the oldest segment, which gets no more records from now on."""
         with self._state:
@@ -216,7 +224,7 @@ class DiskLog:
                     found += segments
                 else:
                     self._unlock(owner)
-            found.sort(key=lambda segment: (segment.path.stat().st_mtime, segment.path.name))
+            found.sort(key=lambda segment: (segment.since_s, segment.path.name))
             # In place: the last one may be written to.
             self._segments[:0] = found
             return dead
@@ -296,6 +304,11 @@ class SharedLog:
     @property
     def size_bytes(self) -> int:
         return self._log.size_bytes
+
+    @property
+    def age_s(self) -> float:
+        """Age of the oldest segment in seconds; 0 without any."""
+        return self._log.age_s
 
     async def append(self, payload: bytes, count: int) -> None:
         """Append a record with so many things in it; LogFull if there is no room.
@@ -440,7 +453,8 @@ def _folder_id(folder: Path) -> str:
 
 def _scan(path: Path) -> Segment:
     """Make the segment of a file, by its headers only."""
-    segment = Segment(path, size_bytes=path.stat().st_size)
+    status = path.stat()
+    segment = Segment(path, size_bytes=status.st_size, since_s=status.st_mtime)
     with path.open("rb") as file:
         while len(header := file.read(_HEADER_BYTES)) == _HEADER_BYTES:
             found = _read_header(header)

@@ -83,6 +83,15 @@ class Spool:
         return self._log.size_bytes
 
     @property
+    def lag_s(self) -> float:
+        """Seconds that the oldest page has waited."""
+        return self._log.age_s
+
+    @property
+    def folder(self) -> Path:
+        return self._log.folder
+
+    @property
     def is_full(self) -> bool:
         """Whether the last page could not be kept."""
         return self._is_full

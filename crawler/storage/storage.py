@@ -260,6 +260,9 @@ class Storage:
             assert self.spool is not None
             if await self.spool.put(page, lacking):
                 self._stats.inc_value("spool/pages")
+                if not self._lagging:
+                    names = ", ".join(lacking)
+                    logger.warning("Pages for %s are kept in %s now", names, self.spool.folder)
                 self._lagging.update(lacking)
                 self._drain_soon()
                 break
@@ -459,8 +462,12 @@ class Storage:
     def report(self) -> dict[str, Any]:
         """Return the state of each sink and of the spool, for beats and the dashboard."""
         spool = self.spool
+        sinks = [writer.report() for writer in self.writers]
+        for sink in sinks:
+            if spool is not None and sink["name"] in self._lagging:
+                sink["lag_s"] = round(max(sink["lag_s"], spool.lag_s), 1)
         return {
-            "sinks": [writer.report() for writer in self.writers],
+            "sinks": sinks,
             "spooled_pages": spool.pages if spool is not None else 0,
             "spooled_bytes": spool.size_bytes if spool is not None else 0,
         }

@@ -228,6 +228,10 @@ async def test_pages_for_a_sink_that_is_away_are_stored_by_the_spool(
     assert storage.spooled == 50
     assert True not in stores.pauses
     assert stores.stats.get_value(STORE_STATE) == "spooling"
+    there_report, away_report = storage.report()["sinks"]
+    assert (there_report["state"], away_report["state"]) == ("ok", "away")
+    assert there_report["lag_s"] == 0
+    assert storage.report()["spooled_pages"] == 50
     # The other sink does not wait.
     assert set(there.pages) == urls(*range(50))
     away.error = None
