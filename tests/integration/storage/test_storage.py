@@ -199,7 +199,7 @@ async def test_a_sink_that_cannot_be_opened_is_named(stores: Stores) -> None:
         async def open(self) -> None:
             raise PermissionError("not yours")
 
-    with pytest.raises(ServerAway, match="The sink broken cannot be opened: not yours"):
+    with pytest.raises(ServerAway, match="The sink broken cannot be opened .not yours."):
         await stores.open(broken=Broken())
 
 
