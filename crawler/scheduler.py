@@ -125,6 +125,7 @@ class Scheduler(BaseScheduler):
         self.known_starts = KnownStarts(self.crawl, anew, self.count)
         self.control: CrawlControl
         self._intake: Intake
+        self._on_disk: OnDisk
         self._heartbeat: Heartbeat | None = None
         self._beats = 0
         self._forgotten = 0
@@ -289,6 +290,7 @@ class Scheduler(BaseScheduler):
         crawler, spider, settings = self._crawler, self._spider, self._crawler.settings
         servers = Servers.of(crawler)
         redis = await servers.redis()
+        self._on_disk = OnDisk(redis, self.crawl)
         tuning = frontier_tuning(settings, beat_s=self._pulse.beat_s)
         self.frontier = await make_frontier(redis, self.crawl, crawler, tuning)
         spill = spill_of(
@@ -373,8 +375,11 @@ class Scheduler(BaseScheduler):
 
     async def _elsewhere(self) -> list[str]:
         """Return where other processes have URLs or pages of this crawl on their disks."""
-        places = await self._intake.elsewhere()
-        return places + (await self.storage.elsewhere() if self.storage is not None else [])
+        here = await self._intake.refresh()
+        if self.storage is not None:
+            here |= await self.storage.refresh()
+        places = await self._on_disk.places()
+        return [place for name, place in places.items() if name not in here]
 
     def _data_lost(self, lost_s: float) -> None:
         logger.error(

@@ -48,6 +48,8 @@ _DISK_WARNING_BYTES = 10 << 30
 _MEMORY_FULL = 0.8
 _ROUND_TRIP_MS = 20.0
 _CLOCK_S = 5.0
+# Time limit for a sink to answer.
+_SINK_S = 30.0
 # Some ten suffixes are added a month.
 _SUFFIXES_OLD = timedelta(days=270)
 
@@ -372,7 +374,10 @@ async def _sink(named: NamedSink, settings: BaseSettings, servers: Servers) -> l
     # The texts of a sink may have its address.
     mask = Mask(url_passwords(named.target))
     try:
-        report = await named.load().from_context(context).check()
+        async with asyncio.timeout(_SINK_S):
+            report = await named.load().from_context(context).check()
+    except TimeoutError:
+        return [failure(named.name, f"it did not answer within {_SINK_S:g} s")]
     except (CrawlerError, OSError) as error:
         return [failure(named.name, mask(str(error)))]
     except Exception as error:  # noqa: BLE001 - of a class that is not ours

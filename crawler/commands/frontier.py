@@ -324,6 +324,7 @@ async def delete_crawl(crawl: str, servers: Servers, settings: BaseSettings) -> 
     if spill is not None:
         # A new crawl of the same name would begin with them.
         await spill.clear()
+        await spill.close()
     return deleted
 
 

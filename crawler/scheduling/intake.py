@@ -79,9 +79,12 @@ class Intake:
             await end(self._task)
         await self._spill.close()
 
-    async def elsewhere(self) -> list[str]:
-        """Return where spilled URLs wait that this process cannot read."""
-        return await self._spill.elsewhere() if await self._may_wait_there() else []
+    async def refresh(self) -> set[str]:
+        """Take over URLs that dead processes spilled here; return the names of all here."""
+        if not await self._may_wait_there():
+            return set()
+        await self._spill.refresh()
+        return self._spill.names
 
     async def _take_in_quietly(self) -> None:
         try:

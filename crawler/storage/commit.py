@@ -154,8 +154,9 @@ Send = Callable[[], Coroutine[Any, Any, Result]]
 class RetryingWriter:
     """Writer that repeats failed writes. `what` names what waits for them, for the log.
 
-    `is_away` tells the errors that pass from all others. `on_failure` is called for each failed
-    write; `on_change` gets the state of the breaker whenever that or the server's may have changed.
+    `is_away` tells the errors that pass from all others. `at_end` says what becomes of what is not
+    written when the crawl ends, for the log. `on_failure` is called for each failed write;
+    `on_change` gets the state of the breaker whenever that or the server's may have changed.
     """
 
     def __init__(
@@ -166,6 +167,7 @@ class RetryingWriter:
         is_away: Callable[[Exception], bool],
         is_closing: Callable[[], bool],
         timeout_s: float,
+        at_end: str = "pages that are not stored go back to the frontier",
         on_failure: Callable[[], None] = lambda: None,
         on_change: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -175,6 +177,7 @@ class RetryingWriter:
         self._is_closing = is_closing
         # A write that takes longer has failed, however many messages it consists of.
         self._timeout_s = timeout_s
+        self._at_end = at_end
         self._on_failure = on_failure
         self._on_change = on_change
         # Few attempts count: each takes seconds to fail, and what is fetched meanwhile waits.
@@ -246,9 +249,5 @@ class RetryingWriter:
             self._give_up_at = monotonic() + _GIVE_UP_S
         elif monotonic() > self._give_up_at:
             self._given_up = True
-            logger.error(
-                "%s does not answer and the crawl ends: pages that are not stored go back to the "
-                "frontier",
-                server,
-            )
+            logger.error("%s does not answer and the crawl ends: %s", server, self._at_end)
             raise NotStored(f"{server} does not answer.")

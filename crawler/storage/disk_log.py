@@ -25,6 +25,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 from socket import gethostname
 from threading import RLock
@@ -87,7 +88,7 @@ class DiskLog:
         self._state = RLock()
         # Own segments and those of dead owners, the oldest first. The last may be written to.
         self._segments: list[Segment] = []
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
         self._serial = 0
         # Lock files by owner: this one's, and those of dead owners.
         self._locks: dict[str, BinaryIO] = {}
@@ -124,12 +125,12 @@ class DiskLog:
             assert self._file is not None
             at = self._file.tell()
             try:
-                self._file.write(record)
-                self._file.flush()
+                _write_all(self._file, record)
                 os.fsync(self._file.fileno())
             except OSError as error:
-                # Half a record would hide those after it.
-                self._file.truncate(at)
+                # Half a record would hide those after it: none come after it.
+                with suppress(OSError):
+                    self._file.truncate(at)
                 self._end_segment()
                 raise LogFull(f"{self.folder} cannot be written to ({error.strerror}).") from error
             segment.count += count
@@ -146,7 +147,7 @@ class DiskLog:
         self._check_room(more_bytes)
         self._serial += 1
         segment = Segment(self.folder / f"{self.owner}-{self._serial:06}.log")
-        self._file = segment.path.open("xb")
+        self._file = segment.path.open("xb", buffering=0)
         _sync_folder(self.folder)
         self._segments.append(segment)
         return segment
@@ -326,9 +327,10 @@ class SharedLog:
                 self._is_registered = True
         await asyncio.to_thread(self._log.append, payload, count)
 
-    def oldest(self) -> Segment | None:
+    async def oldest(self) -> Segment | None:
         """Return the oldest segment, which gets no more records from now on."""
-        return self._log.oldest()
+        # In a thread: it waits for a record that is being synced.
+        return await asyncio.to_thread(self._log.oldest)
 
     async def read(self, segment: Segment) -> list[bytes]:
         """Return the payloads of a segment."""
@@ -339,28 +341,28 @@ class SharedLog:
         if await asyncio.to_thread(self._log.remove, segment):
             await self._unregister(segment.owner)
 
-    async def elsewhere(self) -> list[str]:
-        """Return where other processes have such logs; RedisAway if Redis does not answer.
+    @property
+    def names(self) -> set[str]:
+        """Names in the registry of the logs that this process has."""
+        return {self._name(owner) for owner in self._log.owners}
 
-        Takes over the logs of processes on this machine that died since.
+    async def refresh(self) -> None:
+        """Take over the logs of processes on this machine that died, and correct the registry.
+
+        RedisAway if Redis does not answer.
         """
         await asyncio.to_thread(self._log.adopt)
         if self._registry is None:
-            return []
+            return
         for owner in self._log.owners_with_records:
             # Redis may have lost it.
             await self._registry.register(self._name(owner), self._place)
-        places = []
         for name, place in (await self._registry.places()).items():
             kind, _, owner = name.partition(":")
-            if kind != self._kind or owner in self._log.owners:
-                continue
-            if place == self._place and not self._log.has(owner):
-                # It died before its first record, or could not tell Redis of its end.
+            is_here = kind == self._kind and place == self._place
+            # It died before its first record, or could not tell Redis of its end.
+            if is_here and not await asyncio.to_thread(self._log.has, owner):
                 await self._registry.remove(name)
-            else:
-                places.append(place)
-        return places
 
     async def _unregister(self, owner: str) -> None:
         if owner == self.owner:
@@ -370,7 +372,7 @@ class SharedLog:
         try:
             await self._registry.remove(self._name(owner))
         except RedisAway as error:
-            # `elsewhere` finds out that nothing is there.
+            # `refresh` finds out that nothing is there.
             logger.debug("The log of %s stays registered: %s", owner, error)
 
     def _name(self, owner: str) -> str:
@@ -414,6 +416,12 @@ def append_record(path: Path, payload: bytes, count: int) -> None:
         file.write(_record(payload, count))
         file.flush()
         os.fsync(file.fileno())
+
+
+def _write_all(file: FileIO, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
 
 
 def _record(payload: bytes, count: int) -> bytes:

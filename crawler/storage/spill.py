@@ -47,8 +47,12 @@ class Spill(Protocol):
     async def drop(self, entries: Sequence[Entry]) -> None:
         """Delete URLs that the frontier has now."""
 
-    async def elsewhere(self) -> list[str]:
-        """Return where URLs wait that this process cannot read."""
+    @property
+    def names(self) -> set[str]:
+        """Names in the registry of files that this process reads."""
+
+    async def refresh(self) -> None:
+        """Take over the files of processes on this machine that died."""
 
     def is_away(self, error: Exception) -> bool:
         """Return whether an error passes by itself."""
@@ -108,9 +112,13 @@ class FileSpill:
             segment, self._segment = self._segment, None
             await self._log.remove(segment)
 
-    async def elsewhere(self) -> list[str]:
+    @property
+    def names(self) -> set[str]:
+        return self._log.names
+
+    async def refresh(self) -> None:
         await self._open()
-        return await self._log.elsewhere()
+        await self._log.refresh()
 
     def is_away(self, error: Exception) -> bool:
         return isinstance(error, OSError)
@@ -134,7 +142,7 @@ class FileSpill:
             if self._segment is not None:
                 segment, self._segment = self._segment, None
                 await self._log.remove(segment)
-            self._segment = self._log.oldest()
+            self._segment = await self._log.oldest()
             if self._segment is None:
                 return
             for payload in await self._log.read(self._segment):

@@ -96,9 +96,14 @@ class Spool:
         """Whether the last page could not be kept."""
         return self._is_full
 
-    async def elsewhere(self) -> list[str]:
-        """Return where other processes have spools; take over those of dead processes here."""
-        return await self._log.elsewhere()
+    @property
+    def names(self) -> set[str]:
+        """Names in the registry of what this process drains."""
+        return self._log.names
+
+    async def refresh(self) -> None:
+        """Take over the spools of processes on this machine that died."""
+        await self._log.refresh()
 
     async def put(self, page: Page, lacking: list[str]) -> bool:
         """Keep a page; return False if there is no room for it, or it cannot be kept."""
@@ -121,7 +126,7 @@ class Spool:
 
         A batch counts as dealt with when the next one is asked for.
         """
-        while (segment := self._log.oldest()) is not None:
+        while (segment := await self._log.oldest()) is not None:
             for payload in await self._log.read(segment):
                 yield await asyncio.to_thread(_unpacked, payload)
             await self._log.remove(segment)

@@ -82,9 +82,13 @@ class SinkWriter:
         *,
         is_closing: Callable[[], bool],
         is_patient: Callable[[], bool],
+        at_end: str,
         on_change: Callable[[], None],
     ) -> None:
-        """An impatient writer does not wait for a sink that is away: `put` raises SinkAway."""
+        """An impatient writer does not wait for a sink that is away: `put` raises SinkAway.
+
+        `at_end` says what becomes of pages that the sink lacks when the crawl ends.
+        """
         self.name = name
         self.sink = sink
         self.state = CLOSED
@@ -97,6 +101,7 @@ class SinkWriter:
             is_away=sink.is_away,
             is_closing=is_closing,
             timeout_s=sink.timeout_s,
+            at_end=at_end,
             on_failure=self._failed,
             on_change=self._changed,
         )
@@ -196,6 +201,11 @@ class Storage:
                 *(name, sink, stats, limits),
                 is_closing=is_closing,
                 is_patient=self._is_patient,
+                at_end=(
+                    "pages that are not stored go back to the frontier"
+                    if spool is None
+                    else f"what is spooled stays in {spool.folder}"
+                ),
                 on_change=self._update,
             )
             for name, sink in sinks.items()
@@ -341,14 +351,14 @@ class Storage:
 
     # --- the spool -------------------------------------------------------------------------------
 
-    async def elsewhere(self) -> list[str]:
-        """Return the places of spools of other processes; drain what dead ones left here."""
+    async def refresh(self) -> set[str]:
+        """Drain what processes on this machine spooled that died; return the names of all here."""
         if self.spool is None:
-            return []
-        places = await self.spool.elsewhere()
+            return set()
+        await self.spool.refresh()
         if self.spool.pages:
             self._drain_soon()
-        return places
+        return self.spool.names
 
     def adopt_soon(self) -> None:
         """Drain what processes on this machine spooled that died, in the background."""
@@ -357,7 +367,7 @@ class Storage:
 
     async def _adopt(self) -> None:
         try:
-            await self.elsewhere()
+            await self.refresh()
         except (OSError, *RedisAway) as error:
             logger.debug("The spools of other processes were not looked for: %s", error)
 

@@ -74,8 +74,12 @@ class MongoSpill:
         ids = [self._id(entry) for entry in entries]
         await (await self._collection()).delete_many({"_id": {"$in": ids}})
 
-    async def elsewhere(self) -> list[str]:
-        return []
+    @property
+    def names(self) -> set[str]:
+        return set()
+
+    async def refresh(self) -> None:
+        """Take over nothing: the fleet shares the collection."""
 
     def is_away(self, error: Exception) -> bool:
         if isinstance(error, PyMongoError):

@@ -196,27 +196,33 @@ async def test_without_mongodb_what_is_refused_waits_in_files(
     assert await intake(frontier, spill).take_in() == 4
     assert [lease.entry for lease in await claim(frontier, now_ms=T0 + 9)] == low
     assert await intake(frontier, spill).take_in() == 0
-    assert spill._log.oldest() is None
+    assert await spill._log.oldest() is None
     assert await on_disks(frontier) == []
 
 
 async def test_urls_of_a_dead_process_are_taken_in_by_another_and_known_elsewhere(
     file_spill: FileSpills, frontier: Frontier, tmp_path: Path
 ) -> None:
+    registry = OnDisk(frontier._redis, CRAWL)
     dead = file_spill(tmp_path / "here")
     await dead.put(entries(2))
     other_machine = file_spill(tmp_path / "there")
-    assert [str(tmp_path / "here") in place for place in await other_machine.elsewhere()] == [True]
+    await other_machine.refresh()
+    ((name, place),) = (await registry.places()).items()
+    assert str(tmp_path / "here") in place
+    assert name not in other_machine.names
     successor = file_spill(tmp_path / "here")
     # The first process is alive, and has its files.
     assert await successor.some(10) == []
-    assert len(await successor.elsewhere()) == 1
+    await successor.refresh()
+    assert name not in successor.names
     # Its end: the system gives its locks up.
     dead._log._log._locks[dead._log.owner].close()
-    assert await successor.elsewhere() == []
+    await successor.refresh()
+    assert name in successor.names
     assert await successor.some(10) == entries(2)
     await successor.drop(entries(2))
-    assert await other_machine.elsewhere() == []
+    assert await registry.places() == {}
 
 
 async def test_a_url_is_written_to_files_once(
