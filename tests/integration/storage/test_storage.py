@@ -235,7 +235,8 @@ async def test_pages_for_a_sink_that_is_away_are_stored_by_the_spool(
     # The other sink does not wait.
     assert set(there.pages) == urls(*range(50))
     away.error = None
-    await until(lambda: storage.spooled == 0)
+    await until(lambda: stores.stats.get_value(STORE_STATE) == "ok")
+    assert storage.spooled == 0
     assert set(away.pages) == urls(*range(50))
     assert len(there.writes) == 50
     assert await done(put(storage, 51)) == [None]
