@@ -25,11 +25,12 @@ def parent_hash(entry: Entry) -> str:
 
 def plain_item(item: Any) -> dict[str, Any]:
     """Return an item of any kind as a dict of values that every sink can store."""
-    found: dict[str, Any] = _plain(ItemAdapter(item).asdict())
+    found: dict[str, Any] = plain(ItemAdapter(item).asdict())
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value as one that every sink can store; what is of an unknown type as text."""
     match value:
         case None | bool() | float() | str() | bytes():
             return value
@@ -39,9 +40,9 @@ def _plain(value: Any) -> Any:
         case datetime():
             return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         case Mapping():
-            return {str(key): _plain(part) for key, part in value.items()}
+            return {str(key): plain(part) for key, part in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [_plain(part) for part in value]
+            return [plain(part) for part in value]
     return str(value)
 
 
@@ -61,6 +62,8 @@ class _Transient:
     written: Mapping[str, str] = MappingProxyType({})
     # Lease by which the page was fetched.
     lease: Lease | None = None
+    # False if the place that keeps contents has no room for its own: no page is its duplicate.
+    is_kept: bool = True
     # Items of a spider whose items are no pages, as dicts.
     items: Sequence[dict[str, Any]] = ()
     # Where each sink of bodies keeps this page, by the name of the sink.

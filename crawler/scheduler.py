@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
@@ -68,6 +67,7 @@ from crawler.servers.redis.settings import (
     warn_of_redis_spider,
     warn_of_start_requests,
 )
+from crawler.storage.disk_log import crawl_folder
 from crawler.storage.mongo.spill import MongoSpill
 from crawler.storage.sinks import uses_mongo
 from crawler.storage.spill import FileSpill, Spill
@@ -375,11 +375,13 @@ class Scheduler(BaseScheduler):
 
     async def _elsewhere(self) -> list[str]:
         """Return where other processes have URLs or pages of this crawl on their disks."""
-        here = await self._intake.refresh()
+        await self._intake.refresh()
+        own = self._intake.names
         if self.storage is not None:
-            here |= await self.storage.refresh()
+            await self.storage.refresh()
+            own |= self.storage.names
         places = await self._on_disk.places()
-        return [place for name, place in places.items() if name not in here]
+        return [place for name, place in places.items() if name not in own]
 
     def _data_lost(self, lost_s: float) -> None:
         logger.error(
@@ -609,7 +611,7 @@ def spill_of(
         database = value(settings, "MONGO_DATABASE")
         return MongoSpill(servers.mongo, database, crawl, servers.mongo_health)
     return FileSpill(
-        Path(value(settings, "CRAWL_DIR"), "spill", quote(crawl, safe="")),
+        crawl_folder(Path(value(settings, "CRAWL_DIR"), "spill"), crawl),
         OnDisk(redis, crawl),
         max_bytes=value(settings, "SPILL_MAX_BYTES"),
         is_closing=is_closing,

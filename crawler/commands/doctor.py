@@ -1,6 +1,7 @@
 """`scrapy doctor`: check servers, files, disk and settings; each finding says what to change.
 
-The checks change nothing. Exit 0: a crawl can start; 1: it cannot.
+The checks change nothing, but for what a sink of your own does when it is opened. Exit 0: a crawl
+can start; 1: it cannot.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Command(ScrapyCommand):
     def long_desc(self) -> str:
         return (
             "Check Redis (version, persistence, eviction, memory), sinks, the spool, DNS, "
-            "file limits, disk, user agent and settings. Nothing is changed."
+            "file limits, disk, user agent and settings. Nothing is changed; sinks are opened and "
+            "closed."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -410,8 +412,8 @@ def spool(folder: Path, max_bytes: int) -> Finding:
         return warning(
             "spool",
             f"{text}; {refused} in it that a sink refused",
-            "The log of that crawl says why. Delete the files refused-*.pages when you have dealt "
-            "with their URLs.",
+            "The log of that crawl says why. Correct the cause, change the ending of the files "
+            "refused_*.pages to .log, and start a process.",
         )
     if free_bytes < max_bytes - found.size_bytes:
         advice = "Free some, lower SPOOL_MAX_BYTES, or set SPOOL_DIR to a folder on a larger disk."

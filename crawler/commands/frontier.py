@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
@@ -39,14 +40,17 @@ from crawler.discovery.traps import PageLinks, TrapRules, Traps
 from crawler.errors import ConfigurationError, NotFound
 from crawler.frontier import CrawlControl, meta
 from crawler.frontier.control import SORTS, STATES
+from crawler.frontier.on_disk import OnDisk
 from crawler.scheduler import spill_of
 from crawler.scheduling import options
 from crawler.scheduling.options import CrawlOptions
 from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.settings import redis_url
+from crawler.storage.disk_log import crawl_folder
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.reader import PageReader, Wanted
+from crawler.storage.sinks import uses_mongo
 from crawler.urls import Rejected, Spelling, Urls, written_url
 from crawler.util import format as formats
 
@@ -255,6 +259,10 @@ async def _delete(verb: VerbContext) -> None:
         )
         verb.show({"crawl": crawl, "keys_deleted": deleted}, text)
         return
+    if not uses_mongo(verb.settings) and not verb.settings["MONGO_URI"]:
+        raise ConfigurationError(
+            "--pages deletes pages from MongoDB, and neither SINKS nor MONGO_URI names one."
+        )
     wanted = Wanted(crawl=crawl)
     # First, as MongoDB may be away, or of another version.
     database = (await verb.servers.mongo())[verb.settings["MONGO_DATABASE"]]
@@ -265,6 +273,9 @@ async def _delete(verb: VerbContext) -> None:
     confirm_deletion(crawl, urls, pages=count, yes=verb.arguments.yes)
     deleted = await delete_crawl(crawl, verb.servers, verb.settings)
     pages = await delete_pages(reader, wanted, count)
+    if verb.settings["SPOOL_DIR"]:
+        spool = crawl_folder(verb.settings["SPOOL_DIR"], crawl)
+        await asyncio.to_thread(shutil.rmtree, spool, ignore_errors=True)
     text = f"The crawl {crawl!r} is deleted: {deleted:,} keys and {formats.plural(pages, 'page')}."
     verb.show({"crawl": crawl, "keys_deleted": deleted, "pages_deleted": pages}, text)
 
@@ -312,6 +323,7 @@ async def delete_crawl(crawl: str, servers: Servers, settings: BaseSettings) -> 
     control = await CrawlControl.open(redis, crawl)
     # URLs are spilled only after some were refused. Connect before anything is deleted: the server
     # that has them may be away.
+    places = await OnDisk(redis, crawl).places()
     refused = (await control.frontier.sizes()).refused
     spill = spill_of(crawl, servers, settings, redis) if refused else None
     if spill is not None:
@@ -325,6 +337,12 @@ async def delete_crawl(crawl: str, servers: Servers, settings: BaseSettings) -> 
         # A new crawl of the same name would begin with them.
         await spill.clear()
         await spill.close()
+    if places:
+        print(
+            "Processes of the crawl left pages or URLs on disks; a new crawl of its name begins "
+            f"with those that are still there: {', '.join(sorted(set(places.values())))}",
+            file=sys.stderr,
+        )
     return deleted
 
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 # Items of one response that its record has.
 _ITEMS_MAX = 1000
+# Hashing takes about 0.5 ms for so many bytes: larger bodies are hashed in a thread.
+_HASH_INLINE_BYTES = 500_000
 
 
 def _request_of(response: Response) -> Request:
@@ -202,8 +204,11 @@ class Leases:
     def _item_scraped(self, item: Any, response: Response | Failure | None) -> None:
         account = self._account_of(response)
         if account is not None:
-            if self._is_recorded(account) and len(account.items) < _ITEMS_MAX:
-                account.items.append(plain_item(item))
+            if self._is_recorded(account):
+                if len(account.items) < _ITEMS_MAX:
+                    account.items.append(plain_item(item))
+                else:
+                    self._scheduler.count("store/items_left_out")
             self._item_finished(response)
 
     def _item_finished(self, response: Response | Failure | None) -> None:
@@ -275,14 +280,9 @@ class Leases:
 
     def _record(self, account: _Account, done: Callable[[], None]) -> None:
         """Give the response and its items to the sinks, and settle its lease when they have it."""
-        record = self._scheduler.failures.record
-        assert record is not None
-        page = PageMaker.of(self._crawler).page_of(account.response)
-        page.content_hash = sha256(page.body).hexdigest() if page.stored and page.body else ""
-        page.items = account.items
         # Parsing it killed no process.
         self._scheduler.leases.parsed(account.lease)
-        recorded, waits = record(page), account.recorded
+        recorded, waits = asyncio.ensure_future(self._record_page(account)), account.recorded
         if waits is not None:
             recorded.add_done_callback(lambda _: waits.set())
 
@@ -290,9 +290,19 @@ class Leases:
             if error is None:
                 done()
             else:
-                decision = self._scheduler.failures.decide(
-                    account.lease, f"item_error_{type(error).__name__}"
-                )
+                reason = f"item_error_{type(error).__name__}"
+                decision = self._scheduler.failures.decide(account.lease, reason)
                 self._scheduler.failures.fail(account.lease, decision)
 
         self._scheduler.leases.settle_after(account.lease, recorded, settle)
+
+    async def _record_page(self, account: _Account) -> None:
+        record = self._scheduler.failures.record
+        assert record is not None
+        page = PageMaker.of(self._crawler).page_of(account.response)
+        if page.stored and page.body:
+            is_small = len(page.body) < _HASH_INLINE_BYTES
+            digest = sha256(page.body) if is_small else await asyncio.to_thread(sha256, page.body)
+            page.content_hash = digest.hexdigest()
+        page.items = account.items
+        await record(page)

@@ -126,7 +126,7 @@ class Duplicates:
             # Not modified, or an error: the stored content stays valid.
             return
         # Only stored pages are originals; this one may have been too big to store.
-        is_original = item.stored and not item.duplicate_of
+        is_original = item.stored and item.is_kept and not item.duplicate_of
         now = Content.parse(item.content_hash, item.simhash) if is_original else None
         before = Content.parse(*item.earlier) if item.earlier is not None else None
         self._index.remember(int(item.url_hash, 16), now, before)

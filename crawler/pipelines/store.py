@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
 
 from scrapy.exceptions import NotConfigured
 
@@ -23,6 +21,7 @@ from crawler.pipelines.feeds import has_pipelines_of_others
 from crawler.scheduler import Scheduler
 from crawler.scheduling.engine import Engine
 from crawler.servers.connections import Servers
+from crawler.storage.disk_log import crawl_folder
 from crawler.storage.sink import SinkContext
 from crawler.storage.sinks import named_sinks
 from crawler.storage.spool import Spool
@@ -111,7 +110,7 @@ class Store:
         if not folder:
             return None
         return Spool(
-            Path(folder, quote(self._crawl, safe="")),
+            crawl_folder(folder, self._crawl),
             max_bytes=config.value(settings, "SPOOL_MAX_BYTES"),
             is_closing=self._is_closing,
         )

@@ -57,6 +57,7 @@ class Intake:
         self._ask_spill_at = 0.0
         self._count = count
         self._warned = False
+        self._taking = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -79,11 +80,14 @@ class Intake:
             await end(self._task)
         await self._spill.close()
 
-    async def refresh(self) -> set[str]:
-        """Take over URLs that dead processes spilled here; return the names of all here."""
-        if not await self._may_wait_there():
-            return set()
-        await self._spill.refresh()
+    async def refresh(self) -> None:
+        """Take over URLs that processes on this machine spilled that died."""
+        if await self._may_wait_there():
+            await self._spill.refresh()
+
+    @property
+    def names(self) -> set[str]:
+        """Names in the registry of files that this process reads."""
         return self._spill.names
 
     async def _take_in_quietly(self) -> None:
@@ -103,10 +107,14 @@ class Intake:
         self._count("frontier/refused", added.refused)
         refused = [entry for i, entry in enumerate(entries) if added.is_refused(i)]
         decoded = [decode(e) if isinstance(e, bytes) else e for e in refused]
+        await self._writer.write(partial(self._spill_or_leave_out, decoded))
+        return added
+
+    async def _spill_or_leave_out(self, entries: Sequence[Entry]) -> None:
         try:
-            await self._writer.write(partial(self._spill.put, decoded))
+            await self._spill.put(entries)
         except LogFull as error:
-            self._count("frontier/left_out", len(decoded))
+            self._count("frontier/left_out", len(entries))
             if not self._warned:
                 self._warned = True
                 logger.warning(
@@ -114,7 +122,6 @@ class Intake:
                     "left out, and counted as frontier/left_out. %s",
                     error,
                 )
-        return added
 
     async def _take_pushed(self) -> int:
         if not self._reader.may_force:
@@ -152,6 +159,11 @@ class Intake:
         waits = await self._may_wait_there()
         if not waits or monotonic() < self._ask_spill_at:
             return waits
+        # The heartbeat and the check for the end may come at the same time.
+        async with self._taking:
+            return await self._take_some_spilled(waits)
+
+    async def _take_some_spilled(self, waits: int) -> int:
         spill = self._spill
         try:
             # For the whole operation: claims wait for it.
@@ -172,7 +184,8 @@ class Intake:
             # Claims wait for the answer, so do not ask again soon.
             self._ask_spill_at = monotonic() + _ASK_AGAIN_S
             return waits
-        return len(taken)
+        # Without room for any, the crawl is not over.
+        return len(taken) or waits
 
     async def _may_wait_there(self) -> int:
         """Return 0 if surely nothing is spilled, since nothing was ever refused."""

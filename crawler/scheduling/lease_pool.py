@@ -596,7 +596,7 @@ class Completion:
         if self._places:
             logger.warning(
                 "The crawl is not over: other processes have pages or URLs of it on their disks. "
-                "Start one there, with the same settings: %s",
+                "If none runs there any more, start one with the same settings: %s",
                 ", ".join(self._places),
             )
             return

@@ -199,7 +199,9 @@ class RetryingWriter:
             try:
                 result = await self._attempt(send)
             except Exception as error:
-                if not (isinstance(error, TimeoutError) or self._is_away(error)):
+                if not (isinstance(error, (TimeoutError, SinkAway)) or self._is_away(error)):
+                    # It answered.
+                    self._worked()
                     raise
                 self._is_failing = True
                 self._health.failed(self._what, error)
@@ -208,14 +210,17 @@ class RetryingWriter:
                 self._on_change(self._breaker.state)
                 await self._wait(self._breaker.retry_at, is_patient=is_patient)
             else:
-                self._breaker.worked()
-                self._health.worked(self._what)
-                if self._is_failing:
-                    self._is_failing = False
-                    self._on_change(self._breaker.state)
-                # The end of a crawl may have more to write than fits into its time.
-                self._give_up_at = None
+                self._worked()
                 return result
+
+    def _worked(self) -> None:
+        self._breaker.worked()
+        self._health.worked(self._what)
+        if self._is_failing:
+            self._is_failing = False
+            self._on_change(self._breaker.state)
+        # The end of a crawl may have more to write than fits into its time.
+        self._give_up_at = None
 
     async def _attempt(self, send: Send[Result]) -> Result:
         task = asyncio.get_running_loop().create_task(send())

@@ -5,13 +5,13 @@
                its processes has records, on whichever machine
 
 Each process is an owner with a lock file of its own (`<owner>.lock`, held by flock until it ends)
-and appends to segments (`<owner>-<number>.log`) that only it writes. A record is durable when
-`append` returns. A segment is deleted when all its records are dealt with: until then a crash
-brings all of them back. `adopt` takes over the segments of owners that died.
+and appends to segments (`<owner>-<number>-<tag>.log`) that only it writes. All records of a segment
+have one tag, a short text for the caller. A record is durable when `append` returns. A segment is
+deleted when all its records are dealt with: until then a crash brings all of them back. `adopt`
+takes over the segments of owners that died.
 
 A record is a header (mark, length, number of things in it, checksums) and a payload. A record that
 was cut off by a crash is the last of its segment, and was never acknowledged.
-
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from socket import gethostname
 from threading import RLock
 from time import time
 from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import quote
 from zlib import crc32
 
 from xxhash import xxh3_64_intdigest
@@ -69,7 +70,11 @@ class Segment:
 
     @property
     def owner(self) -> str:
-        return self.path.name.partition("-")[0]
+        return self.path.stem.split("-", 2)[0]
+
+    @property
+    def tag(self) -> str:
+        return self.path.stem.split("-", 2)[2]
 
 
 class DiskLog:
@@ -117,40 +122,43 @@ class DiskLog:
             self._segments.clear()
             self.owner = ""
 
-    def append(self, payload: bytes, count: int) -> None:
+    def append(self, payload: bytes, count: int, tag: str = "") -> None:
         """Append a record with so many things in it; raises LogFull if there is no room."""
+        record = _record(payload, count)
         with self._state:
-            record = _record(payload, count)
-            segment = self._writable(len(record))
-            assert self._file is not None
-            at = self._file.tell()
+            if not self.owner:
+                raise LogFull(f"The log in {self.folder} is closed.")
             try:
-                _write_all(self._file, record)
-                os.fsync(self._file.fileno())
+                segment, file = self._writable(len(record), tag)
+                _append_synced(file, record)
             except OSError as error:
-                # Half a record would hide those after it: none come after it.
-                with suppress(OSError):
-                    self._file.truncate(at)
+                # Half a record may be at its end, and would hide those after it.
                 self._end_segment()
                 raise LogFull(f"{self.folder} cannot be written to ({error.strerror}).") from error
             segment.count += count
             segment.size_bytes += len(record)
             self._folder_bytes += len(record)
 
-    def _writable(self, more_bytes: int) -> Segment:
+    def _writable(self, more_bytes: int, tag: str) -> tuple[Segment, FileIO]:
         last = self._segments[-1] if self._file is not None else None
-        if last is not None and last.size_bytes + more_bytes <= self._segment_bytes:
+        if (
+            last is not None
+            and last.tag == tag
+            and last.size_bytes + more_bytes <= self._segment_bytes
+        ):
             self._check_room(more_bytes)
-            return last
+            assert self._file is not None
+            return last, self._file
         self._end_segment()
         self._folder_bytes = _size(self.folder)
         self._check_room(more_bytes)
         self._serial += 1
-        segment = Segment(self.folder / f"{self.owner}-{self._serial:06}.log")
-        self._file = segment.path.open("xb", buffering=0)
-        _sync_folder(self.folder)
+        segment = Segment(self.folder / f"{self.owner}-{self._serial:06}-{tag}.log")
+        file = segment.path.open("xb", buffering=0)
         self._segments.append(segment)
-        return segment
+        self._file = file
+        _sync_folder(self.folder)
+        return segment, file
 
     def _check_room(self, more_bytes: int) -> None:
         if self._folder_bytes + more_bytes > self._max_bytes:
@@ -210,6 +218,11 @@ class DiskLog:
         """Those of them that have segments."""
         return {segment.owner for segment in self._segments}
 
+    @property
+    def tags(self) -> set[str]:
+        """Tags of all segments of this process."""
+        return {segment.tag for segment in self._segments}
+
     # --- dead owners -----------------------------------------------------------------------------
 
     def adopt(self) -> list[str]:
@@ -242,6 +255,10 @@ class DiskLog:
         except BlockingIOError:
             file.close()
             return False
+        if not _is_same_file(file, path):
+            # Whoever had it before has deleted it meanwhile: the lock would be on no file.
+            file.close()
+            return False
         self._locks[owner] = file
         return True
 
@@ -254,6 +271,11 @@ class DiskLog:
 
 # Between two attempts to register while Redis is away.
 _REGISTER_AGAIN_S = 1.0
+
+
+def crawl_folder(parent: str | Path, crawl: str) -> Path:
+    """Return the folder for the logs of a crawl, whatever its name is."""
+    return Path(parent, quote(crawl, safe=""))
 
 
 class SharedLog:
@@ -276,6 +298,8 @@ class SharedLog:
         self._is_closing = is_closing
         self._registry: OnDisk | None = None
         self._is_registered = False
+        # Held while the files and the registry change together.
+        self._changing = asyncio.Lock()
 
     async def open(self, registry: OnDisk | None) -> None:
         """Take over the logs of dead processes; OSError if the folder cannot be used."""
@@ -284,10 +308,11 @@ class SharedLog:
 
     async def close(self) -> None:
         """Leave what is there to other processes."""
-        owner, is_empty = self._log.owner, not self._log.count
-        await asyncio.to_thread(self._log.close)
-        if is_empty and self._is_registered:
-            await self._unregister(owner)
+        async with self._changing:
+            owner, is_empty = self._log.owner, not self._log.count
+            await asyncio.to_thread(self._log.close)
+            if is_empty:
+                await self._unregister(owner)
 
     @property
     def folder(self) -> Path:
@@ -311,21 +336,32 @@ class SharedLog:
         """Age of the oldest segment in seconds; 0 without any."""
         return self._log.age_s
 
-    async def append(self, payload: bytes, count: int) -> None:
+    @property
+    def tags(self) -> set[str]:
+        """Tags of all segments."""
+        return self._log.tags
+
+    @property
+    def names(self) -> set[str]:
+        """Names in the registry of the logs that this process has."""
+        return {self._name(owner) for owner in self._log.owners}
+
+    async def append(self, payload: bytes, count: int, tag: str = "") -> None:
         """Append a record with so many things in it; LogFull if there is no room.
 
         NotStored if the crawl ends before Redis knows of the log.
         """
-        while self._registry is not None and not self._is_registered:
-            try:
-                await self._registry.register(self._name(self.owner), self._place)
-            except RedisAway as error:
-                if self._is_closing():
-                    raise NotStored("Redis does not answer.") from error
-                await asyncio.sleep(_REGISTER_AGAIN_S)
-            else:
-                self._is_registered = True
-        await asyncio.to_thread(self._log.append, payload, count)
+        async with self._changing:
+            while self._registry is not None and not self._is_registered:
+                try:
+                    await self._registry.register(self._name(self.owner), self._place)
+                except RedisAway as error:
+                    if self._is_closing():
+                        raise NotStored("Redis does not answer.") from error
+                    await asyncio.sleep(_REGISTER_AGAIN_S)
+                else:
+                    self._is_registered = True
+            await asyncio.to_thread(self._log.append, payload, count, tag)
 
     async def oldest(self) -> Segment | None:
         """Return the oldest segment, which gets no more records from now on."""
@@ -338,31 +374,29 @@ class SharedLog:
 
     async def remove(self, segment: Segment) -> None:
         """Delete a segment whose records are dealt with."""
-        if await asyncio.to_thread(self._log.remove, segment):
-            await self._unregister(segment.owner)
-
-    @property
-    def names(self) -> set[str]:
-        """Names in the registry of the logs that this process has."""
-        return {self._name(owner) for owner in self._log.owners}
+        async with self._changing:
+            if await asyncio.to_thread(self._log.remove, segment):
+                await self._unregister(segment.owner)
 
     async def refresh(self) -> None:
         """Take over the logs of processes on this machine that died, and correct the registry.
 
         RedisAway if Redis does not answer.
         """
-        await asyncio.to_thread(self._log.adopt)
-        if self._registry is None:
-            return
-        for owner in self._log.owners_with_records:
-            # Redis may have lost it.
-            await self._registry.register(self._name(owner), self._place)
-        for name, place in (await self._registry.places()).items():
-            kind, _, owner = name.partition(":")
-            is_here = kind == self._kind and place == self._place
-            # It died before its first record, or could not tell Redis of its end.
-            if is_here and not await asyncio.to_thread(self._log.has, owner):
-                await self._registry.remove(name)
+        async with self._changing:
+            await asyncio.to_thread(self._log.adopt)
+            if self._registry is None:
+                return
+            for owner in self._log.owners_with_records:
+                # Redis may have lost it.
+                await self._registry.register(self._name(owner), self._place)
+            for name, place in (await self._registry.places()).items():
+                kind, _, owner = name.partition(":")
+                # The machine may have another name by now.
+                is_here = kind == self._kind and place.endswith(f"({self._log.id})")
+                # It died before its first record, or could not tell Redis of its end.
+                if is_here and not await asyncio.to_thread(self._log.has, owner):
+                    await self._registry.remove(name)
 
     async def _unregister(self, owner: str) -> None:
         if owner == self.owner:
@@ -387,7 +421,7 @@ class SharedLog:
 def records(segment: Segment) -> Iterator[bytes]:
     """Yield the payloads of a segment.
 
-    What a crash cut off is left out. Damage by the disk is logged, and the file is copied.
+    What a crash cut off is left out. Damage by the disk is logged, and the file is kept.
     """
     left = segment.path.stat().st_size
     with segment.path.open("rb") as file:
@@ -406,22 +440,36 @@ def records(segment: Segment) -> Iterator[bytes]:
             left -= length
             if xxh3_64_intdigest(payload) == checksum:
                 yield payload
-            elif left:
+            else:
                 _report_damage(segment, length)
 
 
 def append_record(path: Path, payload: bytes, count: int) -> None:
     """Append a record to a file that is no segment."""
-    with path.open("ab") as file:
-        file.write(_record(payload, count))
-        file.flush()
+    with path.open("ab", buffering=0) as file:
+        _append_synced(file, _record(payload, count))
+    _sync_folder(path.parent)
+
+
+def _append_synced(file: FileIO, data: bytes) -> None:
+    """Append to a file; if that fails, it is as it was before, if possible."""
+    at = os.fstat(file.fileno()).st_size
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[file.write(left) :]
         os.fsync(file.fileno())
+    except OSError:
+        with suppress(OSError):
+            file.truncate(at)
+        raise
 
 
-def _write_all(file: FileIO, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[file.write(left) :]
+def _is_same_file(file: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _record(payload: bytes, count: int) -> bytes:
@@ -440,9 +488,11 @@ def _read_header(header: bytes) -> tuple[int, int, int] | None:
 
 def _report_damage(segment: Segment, size_bytes: int) -> None:
     kept = segment.path.with_suffix(".damaged")
-    kept.write_bytes(segment.path.read_bytes())
+    # A second name of the same file takes no room.
+    with suppress(OSError):
+        os.link(segment.path, kept)
     logger.error(
-        "%s is damaged: %d bytes cannot be read, and what was in them is lost. A copy is %s",
+        "%s is damaged: %d bytes cannot be read, and what was in them is lost. It is kept as %s",
         *(segment.path, size_bytes, kept.name),
     )
 
@@ -484,13 +534,12 @@ def scan_below(folder: Path, pattern: str = _SEGMENTS) -> list[Segment]:
 
 
 def _size(folder: Path) -> int:
+    """Count the bytes of all files in a folder."""
     total = 0
-    for path in folder.glob(_SEGMENTS):
+    for path in folder.iterdir():
         # Another process may delete it meanwhile.
-        try:
+        with suppress(FileNotFoundError):
             total += path.stat().st_size
-        except FileNotFoundError:
-            continue
     return total
 
 

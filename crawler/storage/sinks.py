@@ -23,6 +23,8 @@ NONE = "none"
 MONGO = "mongo"
 # By the name or the scheme in SINKS. Loaded when used, as each may need packages of its own.
 _BUILT_IN = {MONGO: "crawler.storage.mongo.sink.MongoSink"}
+# A name of its own before a sink, as in first=myproject.sinks.Files:a/.
+_NAME = re.compile(r"([A-Za-z][\w.+]{0,29})=")
 _CLASS_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 
@@ -56,7 +58,7 @@ def named_sinks(settings: BaseSettings) -> list[NamedSink]:
     if settings[_FORMER] is not None:
         raise ConfigurationError(
             f"{_FORMER} is {settings[_FORMER]!r}, and SINKS has taken its place: use SINKS=mongo, "
-            "SINKS=none with a feed, or any of the sinks in docs/pages.md."
+            "SINKS=none with a feed, or any of the sinks in docs/sinks.md."
         )
     words = _words(settings)
     if words == [NONE]:
@@ -64,11 +66,12 @@ def named_sinks(settings: BaseSettings) -> list[NamedSink]:
     found: dict[str, NamedSink] = {}
     for word in words:
         sink = _named(word)
-        name, number = sink.name, 1
-        while name in found:
-            number += 1
-            name = f"{sink.name}-{number}"
-        found[name] = NamedSink(name, sink.path, sink.target)
+        if sink.name in found:
+            raise ConfigurationError(
+                f"SINKS has two sinks with the name {sink.name}; give each its own, as "
+                f"first={sink.path}:… second={sink.path}:…"
+            )
+        found[sink.name] = sink
     return list(found.values())
 
 
@@ -91,12 +94,15 @@ def _words(settings: BaseSettings) -> list[str]:
 
 
 def _named(word: str) -> NamedSink:
+    given = _NAME.match(word)
+    word = word[given.end() :] if given else word
     head, _, rest = word.partition(":")
     target = word if rest.startswith("//") else rest
     if head in _BUILT_IN:
-        return NamedSink(head, _BUILT_IN[head], target)
+        return NamedSink(given[1] if given else head, _BUILT_IN[head], target)
     if _CLASS_PATH.fullmatch(head):
-        return NamedSink(head.rpartition(".")[2], head, target)
+        name = given[1] if given else head.rpartition(".")[2]
+        return NamedSink(name, head, target)
     if head == NONE:
         raise ConfigurationError("SINKS has none and others; use none alone, or leave it out.")
     known = [*_BUILT_IN, NONE]

@@ -101,8 +101,13 @@ class FileSpill:
 
     async def some(self, limit: int) -> list[Entry]:
         await self._open()
-        if not self._left:
-            await self._next_segment()
+        while not self._left and (segment := await self._log.oldest()) is not None:
+            found = await asyncio.to_thread(_entries, await self._log.read(segment))
+            if found:
+                # Together: without URLs, a segment is dealt with.
+                self._segment, self._left = segment, found
+            else:
+                await self._log.remove(segment)
         return list(self._left.values())[:limit]
 
     async def drop(self, entries: Sequence[Entry]) -> None:
@@ -110,6 +115,8 @@ class FileSpill:
             self._left.pop(entry.id, None)
         if not self._left and self._segment is not None:
             segment, self._segment = self._segment, None
+            # What is spilled again must be written again.
+            self._known.clear()
             await self._log.remove(segment)
 
     @property
@@ -136,20 +143,16 @@ class FileSpill:
                 await self._log.open(self._registry)
                 self._is_open = True
 
-    async def _next_segment(self) -> None:
-        """Read the oldest segment that has URLs; those without are removed."""
-        while not self._left:
-            if self._segment is not None:
-                segment, self._segment = self._segment, None
-                await self._log.remove(segment)
-            self._segment = await self._log.oldest()
-            if self._segment is None:
-                return
-            for payload in await self._log.read(self._segment):
-                for data in msgpack.unpackb(payload):
-                    try:
-                        entry = decode(data)
-                    except DamagedEntry as error:
-                        logger.error("A spilled URL cannot be read (%s): %r", error, data)
-                    else:
-                        self._left[entry.id] = entry
+
+def _entries(payloads: Sequence[bytes]) -> dict[int, Entry]:
+    """Decode the URLs of a segment; what is damaged is logged and left out."""
+    found = {}
+    for payload in payloads:
+        for data in msgpack.unpackb(payload):
+            try:
+                entry = decode(data)
+            except DamagedEntry as error:
+                logger.error("A spilled URL cannot be read (%s): %r", error, data)
+            else:
+                found[entry.id] = entry
+    return found

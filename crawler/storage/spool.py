@@ -2,7 +2,7 @@
 
 A page in the spool counts as durable: its lease is settled. So an outage costs neither memory nor
 refetches, and losing the disk is the price. Pages are spooled in batches, each one record of a log
-(disk_log.py): a compressed list of pages, each with the names of the sinks that lack it.
+(disk_log.py): a compressed list of pages. The tag of a segment names the sinks that lack its pages.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgpack
 import zstandard
 
 from crawler.errors import ConfigurationError
-from crawler.items import Page
+from crawler.items import Page, plain
 from crawler.storage.commit import GroupCommit
 from crawler.storage.disk_log import LogFull, SharedLog, append_record, scan_below
 
@@ -30,10 +30,12 @@ logger = logging.getLogger(__name__)
 
 # Kind of its logs in the registry.
 _KIND = "spool"
-# Files with pages that a sink refused; a process has one of them.
-_REFUSED = "refused-*.pages"
+# Files with pages that a sink refused. With the ending .log they are segments.
+_REFUSED = "refused_*.pages"
+# Between the names of sinks in a tag.
+_AND = ","
 # A page, and the names of the sinks that lack it.
-Spooled = tuple[Page, list[str]]
+Spooled = tuple[Page, tuple[str, ...]]
 
 _FIELDS = tuple(field.name for field in fields(Page))
 # Attributes of a page that are no fields, and that sinks read.
@@ -105,43 +107,51 @@ class Spool:
         """Take over the spools of processes on this machine that died."""
         await self._log.refresh()
 
-    async def put(self, page: Page, lacking: list[str]) -> bool:
-        """Keep a page; return False if there is no room for it, or it cannot be kept."""
+    @property
+    def sinks(self) -> set[str]:
+        """Names of the sinks that lack pages of this spool."""
+        return {name for tag in self._log.tags for name in tag.split(_AND)}
+
+    async def put(self, page: Page, lacking: Sequence[str]) -> bool:
+        """Keep a page; return False if there is no room for it."""
         try:
-            await self._commit.put((page, lacking), page.size_bytes)
+            await self._commit.put((page, tuple(lacking)), page.size_bytes)
         except LogFull as error:
             if not self._is_full:
                 logger.warning("The spool is full, so fetching pauses: %s", error)
             self._is_full = True
             return False
-        except (TypeError, ValueError, OverflowError) as error:
-            logger.error("%s cannot be spooled, so fetching pauses: %s", page.url, error)
-            self._is_full = True
-            return False
         self._is_full = False
         return True
 
-    async def batches(self) -> AsyncIterator[list[Spooled]]:
-        """Yield the oldest pages, batch by batch, and delete them segment by segment.
+    async def batches(self) -> AsyncIterator[tuple[list[Page], set[str]]]:
+        """Yield the oldest pages with the names of the sinks that lack them, batch by batch.
 
-        A batch counts as dealt with when the next one is asked for.
+        They are deleted segment by segment. A batch counts as dealt with when the next one is
+        asked for.
         """
         while (segment := await self._log.oldest()) is not None:
+            lacking = set(segment.tag.split(_AND))
             for payload in await self._log.read(segment):
-                yield await asyncio.to_thread(_unpacked, payload)
+                yield await asyncio.to_thread(_unpacked, payload), lacking
             await self._log.remove(segment)
             self._is_full = False
 
     async def set_aside(self, page: Page, sink: str) -> Path:
         """Keep a page that a sink refuses in a file that is not drained; return its path."""
-        path = self._log.folder / _REFUSED.replace("*", self._log.owner)
-        payload = await asyncio.to_thread(_packed, [(page, [sink])])
+        name = _REFUSED.replace("*", f"{self._log.owner}-000001-{sink}")
+        path = self._log.folder / name
+        payload = await asyncio.to_thread(_packed, [page])
         await asyncio.to_thread(append_record, path, payload, 1)
         return path
 
     async def _append(self, batch: Sequence[Spooled]) -> Results | None:
-        payload = await asyncio.to_thread(_packed, batch)
-        await self._log.append(payload, len(batch))
+        by_sinks: dict[tuple[str, ...], list[Page]] = {}
+        for page, lacking in batch:
+            by_sinks.setdefault(lacking, []).append(page)
+        for lacking, pages in by_sinks.items():
+            payload = await asyncio.to_thread(_packed, pages)
+            await self._log.append(payload, len(pages), _AND.join(lacking))
         return None
 
 
@@ -170,31 +180,24 @@ async def spool_places(registry: OnDisk) -> list[str]:
     return sorted({place for name, place in found.items() if name.startswith(f"{_KIND}:")})
 
 
-def _packed(batch: Sequence[Spooled]) -> bytes:
-    data = [
-        [lacking, {name: getattr(page, name) for name in (*_FIELDS, *_MORE)}]
-        for page, lacking in batch
-    ]
-    packed = msgpack.packb(data, datetime=True, default=_plain)
+def _packed(pages: Sequence[Page]) -> bytes:
+    data = [{name: getattr(page, name) for name in (*_FIELDS, *_MORE)} for page in pages]
+    packed = msgpack.packb(data, datetime=True, default=plain, unicode_errors="surrogatepass")
     return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(packed)
 
 
-def _plain(value: Any) -> Any:
-    """Turn mappings that msgpack does not know into dicts."""
-    if hasattr(value, "keys"):
-        return dict(value)
-    raise TypeError(f"a {type(value).__name__} cannot be packed")
-
-
-def _unpacked(payload: bytes) -> list[Spooled]:
+def _unpacked(payload: bytes) -> list[Page]:
     data = msgpack.unpackb(
-        zstandard.ZstdDecompressor().decompress(payload), timestamp=3, strict_map_key=False
+        zstandard.ZstdDecompressor().decompress(payload),
+        timestamp=3,
+        strict_map_key=False,
+        unicode_errors="surrogatepass",
     )
-    batch = []
-    for lacking, values in data:
+    pages = []
+    for values in data:
         # An earlier version may have had other fields.
         page = Page(**{name: values[name] for name in _FIELDS if name in values})
         for name in _MORE:
             setattr(page, name, values[name])
-        batch.append((page, lacking))
-    return batch
+        pages.append(page)
+    return pages

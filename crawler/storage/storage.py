@@ -27,7 +27,7 @@ from crawler.errors import ConfigurationError, NotStored, ServerAway, SinkAway
 from crawler.servers.health import PAGES, ServerHealth
 from crawler.servers.redis.errors import RedisAway
 from crawler.storage.commit import GroupCommit, RetryingWriter
-from crawler.storage.spool import Spool, Spooled
+from crawler.storage.spool import Spool
 from crawler.util.breaker import CLOSED, OPEN
 from crawler.util.secrets import without_secrets
 from crawler.util.tasks import end, within
@@ -96,6 +96,8 @@ class SinkWriter:
         self._stats = stats
         self._is_patient = is_patient
         self._on_change = on_change
+        self._is_open = False
+        self._sending = asyncio.Lock()
         self._writer = RetryingWriter(
             *(PAGES, self.health),
             is_away=sink.is_away,
@@ -116,20 +118,22 @@ class SinkWriter:
         """Write a page soon; the future is done when it is durable."""
         if len(page.body) + len(page.text) > _INLINE_BYTES:
             return asyncio.ensure_future(self._put_large(page))
-        item = self.sink.prepare(page)
-        return self._commit.put(item, item.size_bytes)
+        return self._put(page, self.sink.prepare(page))
 
     async def _put_large(self, page: Page) -> Place | None:
-        item = await asyncio.to_thread(self.sink.prepare, page)
-        return await self._commit.put(item, item.size_bytes)
+        return await self._put(page, await asyncio.to_thread(self.sink.prepare, page))
+
+    def _put(self, page: Page, item: Any) -> asyncio.Future[Place | None]:
+        return self._commit.put(item, getattr(item, "size_bytes", page.size_bytes))
 
     async def write(self, items: Sequence[Any], *, is_patient: bool) -> Results | None:
         """Write a batch of prepared pages, and count it."""
         started_s = monotonic()
-        send = partial(self.sink.write, items)
-        results = await self._writer.write(send, is_patient=is_patient)
+        results = await self._writer.write(partial(self._send, items), is_patient=is_patient)
         refused = {i for i, result in (results or {}).items() if isinstance(result, Exception)}
-        written = [item.size_bytes for i, item in enumerate(items) if i not in refused]
+        written = [
+            getattr(item, "size_bytes", 0) for i, item in enumerate(items) if i not in refused
+        ]
         count, name = self._stats.inc_value, self.name
         count(f"sink/pages/{name}", len(written))
         count(f"sink/bytes/{name}", sum(written))
@@ -140,12 +144,32 @@ class SinkWriter:
     async def _write(self, items: Sequence[Any]) -> Results | None:
         return await self.write(items, is_patient=self._is_patient())
 
+    async def _send(self, items: Sequence[Any]) -> Results | None:
+        # One batch at a time, also while spooled pages are written.
+        async with self._sending:
+            results = await self.sink.write(items)
+        for result in (results or {}).values():
+            if isinstance(result, SinkAway):
+                raise result
+        return results
+
+    async def open(self) -> None:
+        """Open the sink; ServerAway or ConfigurationError if it cannot be used."""
+        try:
+            await self.sink.open()
+        except OSError as error:
+            why = _explained(error)
+            raise ServerAway(f"The sink {self.name} cannot be opened {why}.") from error
+        self._is_open = True
+
     async def drain(self) -> None:
         """Write everything that waits."""
         await self._commit.drain()
 
     async def close(self) -> None:
         """Close the sink, in bounded time: its server may be away."""
+        if not self._is_open:
+            return
         try:
             if not await within(_CLOSE_S, self.sink.close()):
                 logger.warning("The sink %s did not close within %g s", self.name, _CLOSE_S)
@@ -220,6 +244,8 @@ class Storage:
         self._is_paused = False
         self._stats = stats
         self._is_closing = is_closing
+        # Of each page that is being stored, done when that has ended.
+        self._running: set[asyncio.Future[None]] = set()
         # Names of the sinks that lack pages of the spool.
         self._lagging: set[str] = set()
         self._draining: asyncio.Task[None] | None = None
@@ -231,23 +257,20 @@ class Storage:
 
     async def open(self, registry: OnDisk | None = None) -> None:
         """Open all sinks; ServerAway or ConfigurationError if one of them cannot be used."""
-        for writer in self.writers:
-            try:
-                await writer.sink.open()
-            except OSError as error:
-                why = _explained(error)
-                raise ServerAway(f"The sink {writer.name} cannot be opened {why}.") from error
         if self.spool is not None:
             await self.spool.open(registry)
-            if self.spool.pages:
-                self._lagging = set(self._by_name)
-                self._drain_soon()
+            self._check_spool()
+        for writer in self.writers:
+            await writer.open()
+        self._drain_soon()
         self._update()
 
     async def close(self) -> None:
         """Write everything that waits in memory. What is spooled stays there for the next run."""
-        for writer in self.writers:
-            await writer.drain()
+        while self._running:
+            for writer in self.writers:
+                await writer.drain()
+            await asyncio.wait(self._running, timeout=_POLL_S)
         for task in (self._adopting, self._draining):
             if task is not None:
                 await end(task)
@@ -266,19 +289,24 @@ class Storage:
         Raises NotStored if the crawl ends first, and the error of a sink that refuses the page.
         """
         stored: set[str] = set()
-        while lacking := await self._write(page, stored):
-            assert self.spool is not None
-            if await self.spool.put(page, lacking):
-                self._stats.inc_value("spool/pages")
-                if not self._lagging:
-                    names = ", ".join(lacking)
-                    logger.warning("Pages for %s are kept in %s now", names, self.spool.folder)
-                self._lagging.update(lacking)
-                self._drain_soon()
-                break
-            self._update()
-            if self._lagging:
-                await self._wait_for_room()
+        running: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._running.add(running)
+        try:
+            while lacking := await self._write(page, stored):
+                assert self.spool is not None
+                if await self.spool.put(page, lacking):
+                    self._stats.inc_value("spool/pages")
+                    if not self._lagging:
+                        names = ", ".join(lacking)
+                        logger.warning("Pages for %s are kept in %s now", names, self.spool.folder)
+                    self._drain_soon()
+                    break
+                self._update()
+                if self._lagging:
+                    await self._wait_for_room()
+        finally:
+            self._running.discard(running)
+            running.set_result(None)
         self._count(page)
 
     async def _write(self, page: Page, stored: set[str]) -> list[str]:
@@ -351,14 +379,16 @@ class Storage:
 
     # --- the spool -------------------------------------------------------------------------------
 
-    async def refresh(self) -> set[str]:
-        """Drain what processes on this machine spooled that died; return the names of all here."""
-        if self.spool is None:
-            return set()
-        await self.spool.refresh()
-        if self.spool.pages:
+    async def refresh(self) -> None:
+        """Drain what processes on this machine spooled that died."""
+        if self.spool is not None:
+            await self.spool.refresh()
             self._drain_soon()
-        return self.spool.names
+
+    @property
+    def names(self) -> set[str]:
+        """Names in the registry of what this process drains."""
+        return self.spool.names if self.spool is not None else set()
 
     def adopt_soon(self) -> None:
         """Drain what processes on this machine spooled that died, in the background."""
@@ -376,7 +406,20 @@ class Storage:
         """Number of pages in the spool of this process."""
         return self.spool.pages if self.spool is not None else 0
 
+    def _check_spool(self) -> None:
+        """Raise ConfigurationError if pages wait for a sink that is not there."""
+        assert self.spool is not None
+        if unknown := self.spool.sinks - self._by_name.keys():
+            raise ConfigurationError(
+                f"{self.spool.folder} has pages for the sink {', '.join(sorted(unknown))}, which "
+                "SINKS does not name: name it until they are written, or delete them there."
+            )
+
     def _drain_soon(self) -> None:
+        """Write what is spooled; until then, later pages for the same sinks are spooled, too."""
+        if self.spool is None or not self.spool.pages:
+            return
+        self._lagging |= self.spool.sinks
         if self._draining is None or self._draining.done():
             self._draining = asyncio.get_running_loop().create_task(self._drain_forever())
         self._update()
@@ -386,8 +429,9 @@ class Storage:
         assert self.spool is not None
         while True:
             try:
-                async for batch in self.spool.batches():
-                    await self._write_spooled(batch)
+                async for pages, lacking in self.spool.batches():
+                    self._check_spool()
+                    await self._write_spooled(pages, lacking)
                     self._changed.set()
             except NotStored:
                 # The crawl ends; the next run goes on.
@@ -408,18 +452,12 @@ class Storage:
         self._changed.set()
         self._update()
 
-    async def _write_spooled(self, batch: Sequence[Spooled]) -> None:
+    async def _write_spooled(self, pages: Sequence[Page], lacking: set[str]) -> None:
         """Write pages to the sinks that lack them, as long as it takes."""
-        unknown = {name for _, lacking in batch for name in lacking} - self._by_name.keys()
-        if unknown:
-            raise ConfigurationError(
-                f"Pages in the spool are for the sink {', '.join(sorted(unknown))}, which SINKS "
-                "does not name: they stay there until it does."
-            )
         for stage in self._stages:
             for writer in stage:
-                pages = [page for page, lacking in batch if writer.name in lacking]
-                await self._write_patiently(writer, pages)
+                if writer.name in lacking:
+                    await self._write_patiently(writer, pages)
 
     async def _write_patiently(self, writer: SinkWriter, pages: Sequence[Page]) -> None:
         items, chosen = [], []

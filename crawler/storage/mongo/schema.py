@@ -52,9 +52,11 @@ _ID = {"_id": "pages"}
 # For people who ask by URL. Hashed: 20 to 40 bytes a page, where the URLs take 50 to 60.
 _BY_URL = IndexModel([("url", HASHED)])
 _BY_PRIORITY = IndexModel([("priority", ASCENDING), ("next_crawl", ASCENDING)])
+# With the crawl, the identity of a document.
+_HASH = {METADATA: "url_hash", CONTENT: "page_id"}
 _IDENTITY = {
-    METADATA: IndexModel([("crawl", ASCENDING), ("url_hash", ASCENDING)], unique=True),
-    CONTENT: IndexModel([("crawl", ASCENDING), ("page_id", ASCENDING)], unique=True),
+    name: IndexModel([("crawl", ASCENDING), (key, ASCENDING)], unique=True)
+    for name, key in _HASH.items()
 }
 _INDEXES = {
     METADATA: [
@@ -73,6 +75,8 @@ _INDEXES = {
 # Unique indexes of version 1: with them, only one crawl could store a URL.
 _OLD_INDEXES = {METADATA: "url_hash_1", CONTENT: "page_id_1"}
 _INDEX_NOT_FOUND = 27
+# Crawl of a document that has none; None finds missing fields.
+_NAMELESS = {"$in": [None, ""]}
 
 
 async def prepare(database: AsyncDatabase[Document], crawl: str) -> None:
@@ -81,6 +85,11 @@ async def prepare(database: AsyncDatabase[Document], crawl: str) -> None:
     Raises ConfigurationError for a database of a newer version.
     """
     found = await _read(database)
+    if found is None and await database[METADATA].find_one({"crawl": _NAMELESS}, {"_id": True}):
+        # Pages without a schema, as after a restore of some collections.
+        found = {**_ID, "version": 1}
+        with suppress(DuplicateKeyError):
+            await database[_SCHEMA].insert_one(found)
     if found is None:
         await make_indexes(database)
         await _drop_old_indexes(database)
@@ -159,8 +168,6 @@ async def _drop_old_indexes(database: AsyncDatabase[Document]) -> None:
 
 # Documents that get their crawl's name together, and seconds that this may take.
 _BATCH, _BATCH_S = 1000, 300.0
-# Crawl of a document that has none; None finds missing fields.
-_NAMELESS = {"$in": [None, ""]}
 # A lock that is not renewed for this long is free: its process has died.
 _LOCK_S, _RENEW_S, _POLL_S = 15.0, 4.0, 1.0
 _LOG_S = 5.0
@@ -298,11 +305,22 @@ class Migration:
         with pymongo.timeout(LONG_S):
             for name, indexes in new.items():
                 await self._database[name].create_indexes(indexes)
-                # By the index: those that a process of version 1 wrote meanwhile.
-                await self._database[name].update_many(
-                    {"crawl": _NAMELESS}, {"$set": {"crawl": self.crawl}}
-                )
+                await self._name_stragglers(name)
         await _drop_old_indexes(self._database)
+
+    async def _name_stragglers(self, name: str) -> None:
+        """Name documents that a process of version 1 wrote meanwhile, some of them again."""
+        collection, key = self._database[name], _HASH[name]
+        found = collection.find({"crawl": _NAMELESS}, {key: True, "crawled_at": True})
+        async for document in found:
+            twin = {"crawl": self.crawl, key: document[key]}
+            await collection.delete_one({**twin, "crawled_at": {"$lt": document["crawled_at"]}})
+            try:
+                named = {"$set": {"crawl": self.crawl}}
+                await collection.update_one({"_id": document["_id"]}, named)
+            except DuplicateKeyError:
+                # The one that has the name is newer.
+                await collection.delete_one({"_id": document["_id"]})
 
 
 # When a lock that is taken or renewed now expires, by the server's clock.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
@@ -265,6 +266,8 @@ def write_concern(values: dict[str, Any]) -> WriteConcern:
 
 
 TOO_BIG = "too_big_to_store"
+# Flag of a page whose items take more than a document may have.
+ITEMS_TOO_BIG = "items_too_big"
 VERSIONS_KEPT = 20
 # Fields that are stored elsewhere (body, text), in part (links), or not at all.
 _NOT_METADATA = frozenset({"body", "text", "links", "stored", "parent_url"})
@@ -311,6 +314,8 @@ class Documents:
 
     def set_parent_url(self, url: str | None) -> None:
         """Complete the metadata with the URL of the parent; None if it is not stored."""
+        # A copy: other sinks have the page, too.
+        self.page = copy(self.page)
         self.page.parent_url = url
         self.lacks_parent_url = False
         # Appended to the encoded document, which takes a hundredth of the time to encode it again.
@@ -414,6 +419,9 @@ def documents_of(page: Page, codec: str, compress: Compress) -> Documents:
         )
         if len(content) > _DOCUMENT_MAX_BYTES:
             content, compressed_bytes = None, 0
+            page.is_kept = False
+            # A copy: other sinks may have room for it.
+            page = copy(page)
             page.stored, page.reason = False, TOO_BIG
     document = _page_fields(page, compressed_bytes)
     document["first_seen"] = page.crawled_at
@@ -422,6 +430,10 @@ def documents_of(page: Page, codec: str, compress: Compress) -> Documents:
     if not lacks_parent_url:
         document["parent_url"] = page.parent_url
     metadata = bson.encode(document)
+    if len(metadata) > _DOCUMENT_MAX_BYTES and document.pop("items", None):
+        # The pipelines of their spider have them.
+        document["flags"] = [*page.flags, ITEMS_TOO_BIG]
+        metadata = bson.encode(document)
     if len(metadata) > _DOCUMENT_MAX_BYTES:
         raise CrawlerError(
             f"What is known of {page.url} takes {len(metadata):,} bytes without its body, and "

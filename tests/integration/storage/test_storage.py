@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
-from crawler.errors import ConfigurationError, NotStored, ServerAway
+from crawler.errors import ConfigurationError, NotStored, ServerAway, SinkAway
 from crawler.frontier.on_disk import OnDisk
 from crawler.items import Page
 from crawler.servers.redis.connection import Client
-from crawler.storage.sink import Sink
+from crawler.storage.sink import Results, Sink
 from crawler.storage.spool import Spool
 from crawler.storage.storage import STORE_STATE, BatchLimits, Storage
 from tests.support.sinks import MemorySink, page
@@ -314,16 +315,36 @@ async def test_a_spool_without_any_room_is_as_good_as_none(stores: Stores, tmp_p
     assert stores.stats.get_value(STORE_STATE) == "ok"
 
 
-async def test_a_page_that_cannot_be_spooled_waits_for_its_sink(
-    stores: Stores, tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_a_page_with_odd_values_is_spooled_with_plain_ones(
+    stores: Stores, tmp_path: Path
 ) -> None:
     sink = MemorySink()
     sink.error = AWAY
     storage = await stores.open(tmp_path, sink=sink)
-    odd = asyncio.create_task(storage.put(page(1, extra={"what": object()})))
-    await until(lambda: "cannot be spooled" in caplog.text)
+    naive = page(1).crawled_at.replace(tzinfo=None)
+    odd = {"set": {1}, "price": Decimal("1.5"), "at": naive, "text": "\ud800"}
+    async with asyncio.timeout(60):
+        await storage.put(page(1, extra=odd))
     sink.error = None
-    assert await done([odd]) == [None]
+    await until(lambda: storage.spooled == 0)
+    (found,) = sink.pages.values()
+    plain = {"set": [1], "price": "1.5", "at": page(1).crawled_at, "text": "\ud800"}
+    assert found.extra == plain
+
+
+async def test_a_page_that_cannot_be_spooled_fails_alone_and_pauses_nothing(
+    stores: Stores, tmp_path: Path
+) -> None:
+    sink = MemorySink()
+    sink.error = AWAY
+    storage = await stores.open(tmp_path, sink=sink)
+    endless: dict[str, Any] = {}
+    endless["again"] = endless
+    tasks = [asyncio.create_task(storage.put(page(1, extra=endless))), *put(storage, 2)]
+    odd, other = await done(tasks)
+    assert isinstance(odd, ValueError)
+    assert other is None
+    assert True not in stores.pauses
 
 
 async def test_what_a_dead_process_spooled_is_written_by_the_next_one(
@@ -338,8 +359,10 @@ async def test_what_a_dead_process_spooled_is_written_by_the_next_one(
     # Not over for any process, on whichever machine.
     ((name, place),) = (await registry.places()).items()
     assert str(tmp_path) in place
-    assert name in await first.refresh()
-    assert name not in await elsewhere.refresh()
+    await first.refresh()
+    await elsewhere.refresh()
+    assert name in first.names
+    assert name not in elsewhere.names
     await stores.crash(first)
     sink.error = None
     later = MemorySink()
@@ -358,7 +381,8 @@ async def test_what_a_process_spooled_that_dies_later_is_found_too(
     first = await stores.open(tmp_path, registry=registry, sink=sink)
     second = await stores.open(tmp_path, registry=registry, sink=later)
     assert await done(put(first, 1)) == [None]
-    assert not await second.refresh() & (await registry.places()).keys()
+    await second.refresh()
+    assert not second.names & (await registry.places()).keys()
     await stores.crash(first)
     second.adopt_soon()
     await until(lambda: set(later.pages) == urls(1) and not second.spooled)
@@ -409,7 +433,7 @@ async def test_a_spooled_page_that_its_sink_refuses_is_set_aside(
     assert set(sink.pages) == urls(1, 3)
     assert "did not take http://a.test/2, which was spooled" in caplog.text
     assert stores.stats.get_value("spool/refused") == 1
-    assert f"It is kept in {tmp_path}/refused-" in caplog.text
+    assert f"It is kept in {tmp_path}/refused_" in caplog.text
 
 
 async def test_bodies_that_wait_in_the_spool_keep_their_records_there(
@@ -427,17 +451,112 @@ async def test_bodies_that_wait_in_the_spool_keep_their_records_there(
     assert set(records.pages) == urls(1, 2)
 
 
-async def test_pages_of_a_sink_that_is_no_longer_named_stay_in_the_spool(
-    stores: Stores, tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_a_crawl_does_not_start_without_a_sink_that_lacks_spooled_pages(
+    stores: Stores, tmp_path: Path
 ) -> None:
     sink = MemorySink()
     sink.error = AWAY
-    storage = await stores.open(tmp_path, gone=sink)
+    storage = await stores.open(tmp_path, gone=sink, other=MemorySink())
     assert await done(put(storage, 1)) == [None]
     await stores.crash(storage)
-    other = await stores.open(tmp_path, other=MemorySink())
-    await until(lambda: "for the sink gone, which SINKS does not name" in caplog.text)
-    assert other.spooled == 1
+    with pytest.raises(ConfigurationError, match=r"pages for the sink gone, which SINKS does not"):
+        await stores.open(tmp_path, other=MemorySink())
+
+
+async def test_only_a_sink_that_lacks_spooled_pages_lags_after_a_restart(
+    stores: Stores, tmp_path: Path
+) -> None:
+    sink = MemorySink()
+    sink.error = AWAY
+    first = await stores.open(tmp_path, away=sink, there=MemorySink())
+    assert await done(put(first, 1)) == [None]
+    await stores.crash(first)
+    there = MemorySink()
+    second = await stores.open(tmp_path, away=sink, there=there)
+    assert await done(put(second, 2)) == [None]
+    assert set(there.pages) == urls(2)
+    sink.error = None
+    await until(lambda: second.spooled == 0)
+    assert set(sink.pages) == urls(1, 2)
+
+
+class StrictSink(MemorySink):
+    """Notices if it is written to by two at a time, or after it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_busy = False
+
+    async def write(self, pages: Sequence[Page]) -> Results | None:
+        assert self.is_open
+        assert not self.is_busy
+        self.is_busy = True
+        try:
+            await asyncio.sleep(0.001)
+            return await super().write(pages)
+        finally:
+            self.is_busy = False
+
+
+async def test_a_sink_gets_one_batch_at_a_time_also_after_a_spool_was_taken_over(
+    stores: Stores, tmp_path: Path
+) -> None:
+    away, strict = MemorySink(), StrictSink()
+    away.error = AWAY
+    first = await stores.open(tmp_path, sink=away)
+    second = await stores.open(tmp_path, sink=strict)
+    assert await done(put(first, *range(300))) == [None] * 300
+    await stores.crash(first)
+    tasks = put(second, *range(300, 600))
+    second.adopt_soon()
+    assert await done(tasks) == [None] * 300
+    await until(lambda: set(strict.pages) == urls(*range(600)))
+
+
+async def test_what_is_being_stored_is_stored_before_sinks_are_closed(stores: Stores) -> None:
+    records, bodies = StrictSink(), MemorySink(bodies=True)
+    bodies.is_free.clear()
+    storage = await stores.open(records=records, bodies=bodies)
+    tasks = put(storage, 1, 2)
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(storage.close())
+    await asyncio.sleep(0)
+    bodies.is_free.set()
+    assert await done([*tasks, closing]) == [None] * 3
+    assert set(records.pages) == urls(1, 2)
+
+
+async def test_a_sink_may_say_itself_that_it_is_away(stores: Stores) -> None:
+    class Moody(MemorySink):
+        moods: ClassVar[list[Any]] = [SinkAway("not now"), {0: SinkAway("not this one now")}, None]
+
+        def is_away(self, error: Exception) -> bool:
+            return False
+
+        async def write(self, pages: Sequence[Page]) -> Results | None:
+            mood = self.moods.pop(0) if self.moods else None
+            if isinstance(mood, Exception):
+                raise mood
+            return mood or await super().write(pages)
+
+    sink = Moody()
+    storage = await stores.open(sink=sink)
+    assert await done(put(storage, 1)) == [None]
+    assert set(sink.pages) == urls(1)
+
+
+async def test_what_a_sink_prepares_need_not_have_a_size(stores: Stores) -> None:
+    class Rows(MemorySink):
+        def prepare(self, page: Page) -> Any:
+            return {"url": page.url}
+
+        async def write(self, rows: Sequence[dict[str, str]]) -> None:
+            self.writes += [row["url"] for row in rows]
+
+    sink = Rows()
+    storage = await stores.open(sink=sink)
+    assert await done(put(storage, 1)) == [None]
+    assert set(sink.writes) == urls(1)
 
 
 async def test_a_folder_that_cannot_be_used_is_named(stores: Stores, tmp_path: Path) -> None:
@@ -452,7 +571,7 @@ def test_a_page_has_the_fields_that_the_spool_packs() -> None:
     from crawler.items import _Transient
     from crawler.storage.spool import _MORE
 
-    process_only = {"blocks", "earlier", "written", "lease"}
+    process_only = {"blocks", "earlier", "written", "lease", "is_kept"}
     named = {name for name in vars(_Transient) if not name.startswith("_")}
     assert named == {*_MORE} | process_only
     assert Page.__dataclass_fields__.keys() >= {"crawl", "url_hash"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -124,7 +125,7 @@ def test_a_process_that_is_killed_leaves_what_was_acknowledged(
     assert drained(log) == [b"safe"]
 
 
-@pytest.mark.parametrize("at", [0, 30, 45, 50, 70])
+@pytest.mark.parametrize("at", [0, 30, 45, 50, 70, 100, 131])
 def test_damage_by_the_disk_is_told_and_a_copy_is_kept(
     log_in: LogIn, tmp_path: Path, at: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -140,6 +141,63 @@ def test_damage_by_the_disk_is_told_and_a_copy_is_kept(
     assert set(found) < {b"a" * 20, b"b" * 20, b"c" * 20}
     assert f"{segment.path} is damaged" in caplog.text
     assert segment.path.with_suffix(".damaged").read_bytes() == data
+
+
+def test_records_of_another_tag_are_in_another_segment(log_in: LogIn, tmp_path: Path) -> None:
+    log = log_in(tmp_path)
+    for tag in ("a", "a", "b,c-2", "a"):
+        log.append(b"x", 1, tag)
+    assert log.tags == {"a", "b,c-2"}
+    log.close()
+    other = log_in(tmp_path)
+    assert other.tags == {"a", "b,c-2"}
+    assert len(drained(other)) == 4
+
+
+def test_a_log_that_is_closed_takes_nothing(log_in: LogIn, tmp_path: Path) -> None:
+    log = log_in(tmp_path)
+    log.close()
+    with pytest.raises(LogFull, match="closed"):
+        log.append(b"x", 1)
+
+
+def test_a_folder_that_takes_no_file_is_full(
+    log_in: LogIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_in(tmp_path)
+    for name in ("_sync_folder", "_append_synced"):
+        with monkeypatch.context() as broken:
+
+            def fail(*_: object) -> None:
+                raise OSError(28, "No space left on device")
+
+            broken.setattr(f"crawler.storage.disk_log.{name}", fail)
+            with pytest.raises(LogFull, match="No space left"):
+                log.append(b"lost", 1)
+        log.append(b"kept", 1)
+    assert [payload for payload in drained(log) if payload == b"kept"] == [b"kept"] * 2
+    assert log.count == 0
+
+
+def test_a_lock_on_a_file_that_was_deleted_is_none(
+    log_in: LogIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+    stolen: list[DiskLog] = []
+
+    def steal_first(file: object, how: int) -> None:
+        """Let another process take the new lock file for one of a dead process, and delete it."""
+        if not stolen:
+            stolen.append(DiskLog(tmp_path, max_bytes=10**6))
+            stolen[0].open()
+        flock(file, how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("crawler.storage.disk_log.fcntl.flock", steal_first)
+    log = log_in(tmp_path)
+    log.append(b"mine", 1)
+    assert stolen[0].adopt() == []
+    assert drained(log) == [b"mine"]
+    stolen[0].close()
 
 
 @pytest.mark.parametrize("cut", [1, 5, 15, 19, 25, 43])

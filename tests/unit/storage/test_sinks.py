@@ -42,9 +42,16 @@ def test_what_follows_the_name_is_the_target(word: str, target: str) -> None:
     assert (sink.target, sink.load()) == (target, MemorySink)
 
 
-def test_two_sinks_of_one_kind_have_names_of_their_own() -> None:
-    names = [sink.name for sink in read(f"{MEMORY}:a {MEMORY}:b {MEMORY}:c")]
-    assert names == ["MemorySink", "MemorySink-2", "MemorySink-3"]
+def test_two_sinks_of_one_kind_need_names_of_their_own() -> None:
+    with pytest.raises(ConfigurationError, match=r"two sinks with the name MemorySink.*first="):
+        read(f"{MEMORY}:a {MEMORY}:b")
+    found = read(f"a={MEMORY}:x?y=z {MEMORY}:b m=mongo")
+    assert [(sink.name, sink.target) for sink in found] == [
+        ("a", "x?y=z"),
+        ("MemorySink", "b"),
+        ("m", ""),
+    ]
+    assert uses_mongo(Settings({"SINKS": "m=mongo"}))
 
 
 def test_none_is_no_sink() -> None:
