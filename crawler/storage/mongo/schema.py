@@ -284,7 +284,8 @@ class Migration:
 
     async def _name_batch(self, name: str, after: Any, batch: _Batch) -> None:
         ids = {"$lte": batch.last} | ({} if after is None else {"$gt": after})
-        with pymongo.timeout(_BATCH_S):
+        # With the new indexes, after a resume: stragglers are named one by one, later.
+        with suppress(DuplicateKeyError), pymongo.timeout(_BATCH_S):
             await self._database[name].update_many(
                 {"_id": ids, "crawl": _NAMELESS}, {"$set": {"crawl": self.crawl}}
             )

@@ -1,6 +1,7 @@
 """Pages of version 1 get the name of their crawl, whatever interrupts it, once."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -238,3 +239,32 @@ async def test_a_crawl_of_the_same_site_then_has_pages_of_its_own(
     assert await reader.crawls() == ["old"]
     for collection in (schema.METADATA, schema.CONTENT):
         assert await database[collection].count_documents({}) == PAGES
+
+
+async def test_pages_without_a_schema_are_of_an_earlier_version(
+    database: Database, old: None, is_whole: Any
+) -> None:
+    # As after a restore of some collections.
+    await database["pages_schema"].drop()
+    await schema.prepare(database, "web")
+    is_whole("web")
+
+
+async def test_a_page_that_an_older_program_stores_again_meanwhile_is_one_page(
+    database: Database, old: None
+) -> None:
+    metadata = database[schema.METADATA]
+    newer, older = await metadata.find({}).limit(2).to_list()
+    await schema.prepare(database, "web")
+    for twin, days in ((newer, 1), (older, -1)):
+        del twin["_id"]
+        twin["crawled_at"] += timedelta(days=days)
+        await metadata.insert_one(twin)
+    # Killed at its end: it goes on where it was.
+    await database["pages_schema"].update_one({}, {"$set": {"migration": {"crawl": "web"}}})
+    await schema.prepare(database, "web")
+    assert await metadata.count_documents({}) == PAGES
+    assert await metadata.count_documents({"crawl": "web"}) == PAGES
+    found = {page["url_hash"]: page["crawled_at"] async for page in metadata.find({})}
+    assert found[newer["url_hash"]] == newer["crawled_at"]
+    assert found[older["url_hash"]] > older["crawled_at"]
