@@ -50,6 +50,8 @@ SPOOL_LEFT = "spool/left"
 _INLINE_BYTES = 150_000
 # Between two looks at whether the crawl ends, or the spool has room.
 _POLL_S = 0.5
+# Between two looks at whether the last pages are stored.
+_CLOSE_POLL_S = 0.02
 # Time limit for closing a sink.
 _CLOSE_S = 10.0
 # After an error that nobody expected while the spool is drained, and after one of the settings.
@@ -244,8 +246,8 @@ class Storage:
         self._is_paused = False
         self._stats = stats
         self._is_closing = is_closing
-        # Of each page that is being stored, done when that has ended.
-        self._running: set[asyncio.Future[None]] = set()
+        # Number of pages that are being stored.
+        self._running = 0
         # Names of the sinks that lack pages of the spool.
         self._lagging: set[str] = set()
         self._draining: asyncio.Task[None] | None = None
@@ -270,7 +272,7 @@ class Storage:
         while self._running:
             for writer in self.writers:
                 await writer.drain()
-            await asyncio.wait(self._running, timeout=_POLL_S)
+            await asyncio.sleep(_CLOSE_POLL_S)
         for task in (self._adopting, self._draining):
             if task is not None:
                 await end(task)
@@ -289,8 +291,7 @@ class Storage:
         Raises NotStored if the crawl ends first, and the error of a sink that refuses the page.
         """
         stored: set[str] = set()
-        running: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._running.add(running)
+        self._running += 1
         try:
             while lacking := await self._write(page, stored):
                 assert self.spool is not None
@@ -305,8 +306,7 @@ class Storage:
                 if self._lagging:
                     await self._wait_for_room()
         finally:
-            self._running.discard(running)
-            running.set_result(None)
+            self._running -= 1
         self._count(page)
 
     async def _write(self, page: Page, stored: set[str]) -> list[str]:
