@@ -128,6 +128,7 @@ class Scheduler(BaseScheduler):
         self._on_disk: OnDisk
         self._heartbeat: Heartbeat | None = None
         self._beats = 0
+        self._waits_for_sinks = False
         self._forgotten = 0
 
     @classmethod
@@ -347,7 +348,9 @@ class Scheduler(BaseScheduler):
             await self.leases.close()
             await self._heartbeat.close()
             if not self.leases.has_claimed:
-                self.known_starts.warn_if_all()
+                has_drained = self.storage is not None and self.storage.has_drained
+                if self.leases.completion.reason == "finished" and not has_drained:
+                    self.known_starts.warn_if_all()
                 # Before Scrapy overwrites them, when the spider is closed.
                 keep_files(self._crawler)
 
@@ -371,7 +374,15 @@ class Scheduler(BaseScheduler):
     async def _take_in(self) -> int:
         """Take in what waits outside the frontier, and count the pages that are spooled."""
         taken = await self._intake.take_in()
-        return taken + (self.storage.spooled if self.storage is not None else 0)
+        spooled = self.storage.spooled if self.storage is not None else 0
+        if spooled and not taken and not self._waits_for_sinks:
+            self._waits_for_sinks = True
+            logger.info(
+                "Nothing else is left to crawl: %d spooled pages wait for their sinks. Stop this "
+                "process, and the next one goes on with them",
+                spooled,
+            )
+        return taken + spooled
 
     async def _elsewhere(self) -> list[str]:
         """Return where other processes have URLs or pages of this crawl on their disks."""

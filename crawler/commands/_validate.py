@@ -15,7 +15,7 @@ from crawler.politeness.host_delays import host_rules
 from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.servers.connections import redis_limit_s
 from crawler.servers.redis.settings import redis_url, start_urls_key
-from crawler.storage.sinks import named_sinks
+from crawler.storage.sinks import FORMER, named_sinks
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -45,7 +45,7 @@ def check(settings: BaseSettings) -> None:
 
 def _warn_of_typos(settings: BaseSettings) -> None:
     """Warn of settings on the command line that nobody reads but that resemble one that is read."""
-    known = {*NAMES, *(name for name in dir(default_settings) if name.isupper())}
+    known = {*NAMES, FORMER, *(name for name in dir(default_settings) if name.isupper())}
     for name in settings:
         if name in known or settings.getpriority(name) != SETTINGS_PRIORITIES["cmdline"]:
             continue

@@ -34,7 +34,7 @@ from crawler.servers.redis.checks import NEEDED, Needed, ServerFacts, compresses
 from crawler.servers.redis.connection import masked
 from crawler.servers.redis.errors import RedisAway
 from crawler.servers.redis.settings import redis_url
-from crawler.storage.sink import SinkContext
+from crawler.storage.sink import SinkReport
 from crawler.storage.sinks import NamedSink, named_sinks, uses_mongo
 from crawler.storage.spool import measure
 from crawler.urls.canonical import suffix_list_date
@@ -372,12 +372,14 @@ async def _sinks(settings: BaseSettings, servers: Servers) -> list[Finding]:
 
 
 async def _sink(named: NamedSink, settings: BaseSettings, servers: Servers) -> list[Finding]:
-    context = SinkContext(settings["CRAWL"] or "web", named.target, settings, servers)
     # The texts of a sink may have its address.
     mask = Mask(url_passwords(named.target))
     try:
         async with asyncio.timeout(_SINK_S):
-            report = await named.load().from_context(context).check()
+            sink = named.make(settings["CRAWL"] or "web", settings, servers)
+            report = await sink.check()
+            if not isinstance(report, SinkReport):
+                raise TypeError("check() returns no SinkReport")
     except TimeoutError:
         return [failure(named.name, f"it did not answer within {_SINK_S:g} s")]
     except (CrawlerError, OSError) as error:

@@ -519,6 +519,8 @@ def _migrate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _migrate(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    if not arguments.crawl:
+        raise ConfigurationError("--crawl is empty; give the name of the crawl.")
     crawl = crawl_name(settings, "", arguments.crawl)
 
     async def migrate(pages: PageReader, _arguments: argparse.Namespace) -> None:

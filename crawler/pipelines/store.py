@@ -22,7 +22,6 @@ from crawler.scheduler import Scheduler
 from crawler.scheduling.engine import Engine
 from crawler.servers.connections import Servers
 from crawler.storage.disk_log import crawl_folder
-from crawler.storage.sink import SinkContext
 from crawler.storage.sinks import named_sinks
 from crawler.storage.spool import Spool
 from crawler.storage.storage import BatchLimits, Storage
@@ -47,10 +46,11 @@ class Store:
         self._closing = False
         # None in crawls with a scheduler of Scrapy's.
         self._scheduler: Scheduler | None = None
-        sinks = {}
-        for named in named_sinks(settings):
-            context = SinkContext(self._crawl, named.target, settings, Servers.of(crawler))
-            sinks[named.name] = named.load().from_context(context)
+        servers = Servers.of(crawler)
+        sinks = {
+            named.name: named.make(self._crawl, settings, servers)
+            for named in named_sinks(settings)
+        }
         self._storage = Storage(
             *(sinks, crawler.stats, config.fill(BatchLimits, settings)),
             is_closing=self._is_closing,

@@ -428,6 +428,7 @@ def records(segment: Segment) -> Iterator[bytes]:
         while header := file.read(_HEADER_BYTES):
             left -= len(header)
             if len(header) < _HEADER_BYTES:
+                _report_cut(segment, len(header))
                 return
             found = _read_header(header)
             if found is None:
@@ -435,6 +436,7 @@ def records(segment: Segment) -> Iterator[bytes]:
                 return
             length, _, checksum = found
             if length > left:
+                _report_cut(segment, len(header) + left)
                 return
             payload = file.read(length)
             left -= length
@@ -442,6 +444,14 @@ def records(segment: Segment) -> Iterator[bytes]:
                 yield payload
             else:
                 _report_damage(segment, length)
+
+
+def _report_cut(segment: Segment, size_bytes: int) -> None:
+    logger.warning(
+        "%s ends in the middle of a record (%d bytes). A process that was killed while it wrote "
+        "leaves this, and loses nothing by it; if the file was cut, what was in the rest is lost",
+        *(segment.path, size_bytes),
+    )
 
 
 def append_record(path: Path, payload: bytes, count: int) -> None:

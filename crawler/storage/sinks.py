@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,15 +11,17 @@ from typing import TYPE_CHECKING
 from scrapy.utils.misc import load_object
 
 from crawler import config
-from crawler.errors import ConfigurationError
-from crawler.storage.sink import Sink
-from crawler.util.secrets import without_secrets
+from crawler.errors import ConfigurationError, CrawlerError
+from crawler.storage.sink import Sink, SinkContext
+from crawler.util.secrets import Mask, url_passwords, without_secrets
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from crawler.servers.connections import Servers
+
 # The name of SINKS in earlier versions.
-_FORMER = "PAGES_STORE"
+FORMER = "PAGES_STORE"
 NONE = "none"
 MONGO = "mongo"
 # By the name or the scheme in SINKS. Loaded when used, as each may need packages of its own.
@@ -42,9 +45,10 @@ class NamedSink:
         """Load the class; ConfigurationError if there is none, or it is no sink."""
         try:
             found = load_object(self.path)
-        except (ImportError, NameError, ValueError) as error:
+        except Exception as error:  # the module is not ours: it may raise anything
             raise ConfigurationError(
-                f"SINKS names {self.path}, which cannot be loaded ({error}); correct its path."
+                f"SINKS names {self.path}, which cannot be loaded ({_explained(error)}); correct "
+                "its path or its module."
             ) from error
         if not (isinstance(found, type) and issubclass(found, Sink)):
             raise ConfigurationError(
@@ -52,12 +56,30 @@ class NamedSink:
             )
         return found
 
+    def make(self, crawl: str, settings: BaseSettings, servers: Servers) -> Sink:
+        """Make the sink of a crawl; ConfigurationError if that fails."""
+        kind = self.load()
+        try:
+            return kind.from_context(SinkContext(crawl, self.target, settings, servers))
+        except CrawlerError:
+            raise
+        except Exception as error:  # the class is not ours: it may raise anything
+            mask = Mask(url_passwords(self.target))
+            raise ConfigurationError(
+                f"The sink {self.name} cannot be made ({mask(_explained(error))}); correct "
+                f"{self.path}."
+            ) from error
+
+
+def _explained(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
 
 def named_sinks(settings: BaseSettings) -> list[NamedSink]:
     """Read SINKS; an empty list for "none", ConfigurationError for what is unknown."""
-    if settings[_FORMER] is not None:
+    if settings[FORMER] is not None:
         raise ConfigurationError(
-            f"{_FORMER} is {settings[_FORMER]!r}, and SINKS has taken its place: use SINKS=mongo, "
+            f"{FORMER} is {settings[FORMER]!r}, and SINKS has taken its place: use SINKS=mongo, "
             "SINKS=none with a feed, or any of the sinks in docs/sinks.md."
         )
     words = _words(settings)
@@ -82,15 +104,31 @@ def uses_mongo(settings: BaseSettings) -> bool:
 
 def shown_sinks(settings: BaseSettings) -> str:
     """Return SINKS for people, without credentials."""
-    return without_secrets(" ".join(_words(settings)))
+    text = " ".join(_words(settings))
+    return Mask(url_passwords(text))(text)
 
 
 def _words(settings: BaseSettings) -> list[str]:
     given = config.value(settings, "SINKS")
-    words = given.split() if isinstance(given, str) else [str(each) for each in given or ()]
+    if isinstance(given, str):
+        words = _listed(given) if given.lstrip().startswith("[") else given.split()
+    elif isinstance(given, (list, tuple)) or given is None:
+        words = [str(each) for each in given or ()]
+    else:
+        raise ConfigurationError("SINKS is neither a text nor a list of texts; use SINKS=mongo.")
     if not words:
         raise ConfigurationError("SINKS is empty; use mongo, or none if a feed takes the pages.")
     return words
+
+
+def _listed(text: str) -> list[str]:
+    try:
+        return [str(word) for word in json.loads(text)]
+    except ValueError as error:
+        raise ConfigurationError(
+            f"SINKS is {without_secrets(text)!r}, which is no list in JSON; separate sinks by "
+            "blanks."
+        ) from error
 
 
 def _named(word: str) -> NamedSink:
@@ -108,12 +146,13 @@ def _named(word: str) -> NamedSink:
     known = [*_BUILT_IN, NONE]
     meant = get_close_matches(head, known, n=1)
     if head == "mongodb":
-        hint = "Use the name mongo, and give the address as MONGO_URI."
+        hint = "Use the name mongo, and give the address as MONGO_URI. "
     elif "," in head:
-        hint = "Separate sinks by blanks."
+        hint = "Separate sinks by blanks. "
     else:
-        hint = f"Did you mean {meant[0]}?" if meant else ""
+        hint = f"Did you mean {meant[0]}? " if meant else ""
+    shown = Mask(url_passwords(word))(word)
+    others = f"There are {', '.join(known)}, and classes of your own by their path"
     raise ConfigurationError(
-        f"SINKS has {without_secrets(word)!r}, which is no sink. {hint} There are "
-        f"{', '.join(known)}, and classes of your own by their path, as myproject.sinks.Files."
+        f"SINKS has {shown!r}, which is no sink. {hint}{others}, as myproject.sinks.Files."
     )

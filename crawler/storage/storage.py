@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,13 +23,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from crawler import config
-from crawler.errors import ConfigurationError, NotStored, ServerAway, SinkAway
+from crawler.errors import ConfigurationError, CrawlerError, NotStored, ServerAway, SinkAway
 from crawler.servers.health import PAGES, ServerHealth
 from crawler.servers.redis.errors import RedisAway
 from crawler.storage.commit import GroupCommit, RetryingWriter
 from crawler.storage.spool import Spool
 from crawler.util.breaker import CLOSED, OPEN
-from crawler.util.secrets import without_secrets
+from crawler.util.secrets import Mask, url_passwords
 from crawler.util.tasks import end, within
 
 if TYPE_CHECKING:
@@ -52,15 +52,12 @@ _INLINE_BYTES = 150_000
 _POLL_S = 0.5
 # Between two looks at whether the last pages are stored.
 _CLOSE_POLL_S = 0.02
+# Between two lines about a sink that takes long to open.
+_OPEN_LOG_S = 10.0
 # Time limit for closing a sink.
 _CLOSE_S = 10.0
 # After an error that nobody expected while the spool is drained, and after one of the settings.
 _FAILED_S, _MISTAKE_S = 5.0, 60.0
-
-
-def _explained(error: Exception) -> str:
-    """Describe an error of a sink in brackets; its text may have the sink's address."""
-    return f"({without_secrets(str(error)) or type(error).__name__})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,9 @@ class SinkWriter:
         self.name = name
         self.sink = sink
         self.state = CLOSED
-        self.health = sink.health() or ServerHealth(f"The sink {name}", _explained)
+        # Errors may have the sink's address in their texts.
+        self._mask = Mask(url_passwords(getattr(sink, "target", "")))
+        self.health = sink.health() or ServerHealth(f"The sink {name}", self._explained)
         self._stats = stats
         self._is_patient = is_patient
         self._on_change = on_change
@@ -150,19 +149,37 @@ class SinkWriter:
         # One batch at a time, also while spooled pages are written.
         async with self._sending:
             results = await self.sink.write(items)
-        for result in (results or {}).values():
+        if results is not None and not isinstance(results, Mapping):
+            raise TypeError(f"write() of the sink {self.name} returns {results!r:.100}, no dict")
+        for position, result in (results or {}).items():
             if isinstance(result, SinkAway):
                 raise result
+            if position not in range(len(items)) or not isinstance(result, (Exception, Mapping)):
+                raise TypeError(
+                    f"write() of the sink {self.name} returns {position!r:.50}: {result!r:.100}, "
+                    "no position in the batch with an exception or a place"
+                )
         return results
 
     async def open(self) -> None:
         """Open the sink; ServerAway or ConfigurationError if it cannot be used."""
+        opening = asyncio.ensure_future(self.sink.open())
+        while not (await asyncio.wait({opening}, timeout=_OPEN_LOG_S))[0]:
+            logger.info("The sink %s is being opened", self.name)
         try:
-            await self.sink.open()
-        except OSError as error:
-            why = _explained(error)
-            raise ServerAway(f"The sink {self.name} cannot be opened {why}.") from error
+            opening.result()
+        except CrawlerError:
+            raise
+        except Exception as error:
+            text = f"The sink {self.name} cannot be opened {self._explained(error)}."
+            is_away = isinstance(error, OSError) or self.sink.is_away(error)
+            raise (ServerAway(text) if is_away else ConfigurationError(text)) from error
         self._is_open = True
+
+    def _explained(self, error: Exception) -> str:
+        """Describe an error of the sink in brackets."""
+        text = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        return f"({self._mask(text).strip() or type(error).__name__})"
 
     async def drain(self) -> None:
         """Write everything that waits."""
@@ -250,6 +267,8 @@ class Storage:
         self._running = 0
         # Names of the sinks that lack pages of the spool.
         self._lagging: set[str] = set()
+        # Whether spooled pages were written.
+        self.has_drained = False
         self._draining: asyncio.Task[None] | None = None
         self._adopting: asyncio.Task[None] | None = None
         # Set when the spool has room again, or is empty.
@@ -447,6 +466,7 @@ class Storage:
             if not self.spool.pages:
                 break
         if self._lagging:
+            self.has_drained = True
             logger.info("All spooled pages are written")
         self._lagging.clear()
         self._changed.set()

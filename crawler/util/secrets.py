@@ -25,7 +25,7 @@ _PATTERNS = (
     # token=…, 'ADMIN_TOKEN': '…', as settings and queries have them.
     (
         re.compile(
-            r"(?i)((?:\b|_)(?:token|password|passwd|secret|api[_-]?key|access[_-]?key)"
+            r"(?i)((?:\b|_)(?:token|password|passwd|secret|signature|sig|api[_-]?key|access[_-]?key)"
             r"(?:=|['\"]\s*[:=]\s*)(?:b?['\"])?)[^\s'\",&})]+"
         ),
         rf"\1{_HIDDEN}",
@@ -59,7 +59,12 @@ class Mask:
         return without_secrets(text)
 
 
+# The password of an address without a scheme: user:password@host.
+_BARE_PASSWORD = re.compile(r"(?:^|[\s:=/])[\w.%+-]+:([^\s:/@]+)@")
+
+
 def url_passwords(text: str | None) -> list[str]:
-    """Return the passwords of the URLs in a text, as written and percent-decoded."""
+    """Return the passwords of the addresses in a text, as written and percent-decoded."""
     found = [password for _, password in _PASSWORD.findall(text or "")]
+    found += _BARE_PASSWORD.findall(text or "")
     return [*found, *map(unquote, found)]

@@ -22,9 +22,9 @@ from crawler.monitoring.console.view import RunFigures
 from crawler.scheduling.lease_pool import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.servers.redis.connection import masked
 from crawler.servers.redis.settings import redis_url
-from crawler.storage.sinks import MONGO, named_sinks, uses_mongo
+from crawler.storage.sinks import MONGO, NamedSink, named_sinks, uses_mongo
 from crawler.util.format import by_reason, duration, plural, rate, share, size
-from crawler.util.secrets import without_secrets
+from crawler.util.secrets import Mask, url_passwords, without_secrets
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -223,9 +223,9 @@ def _crawl_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "URLs", f"{sizes.added:,} found, {sizes.done:,} {done}, {sizes.dead:,} given up"
     if sizes.recrawls:
         yield "to visit again", f"{sizes.recrawls:,}"
-    dropped = sizes.dropped_excluded + sizes.dropped_purged + sizes.dropped_budget + sizes.refused
+    dropped = sizes.dropped_excluded + sizes.dropped_purged + sizes.dropped_budget
     if dropped:
-        yield "dropped", f"{dropped:,} (excluded, purged, over a budget, or no room)"
+        yield "dropped", f"{dropped:,} (excluded, purged, or over a budget)"
     if sizes.unfinished:
         left = f"{sizes.waiting:,} waiting, {sizes.retries:,} to retry"
         yield "left", f"{left}, {sizes.leased:,} in other processes"
@@ -272,7 +272,7 @@ def pages_at(settings: BaseSettings) -> str:
         masked(mongo) if mongo else f"the embedded MongoDB in {settings['CRAWL_DIR']}"
     )
     return ", ".join(
-        database if sink.name == MONGO else without_secrets(f"{sink.name} {sink.target}").strip()
+        database if sink.name == MONGO else f"{sink.name} {_shown_target(sink)}".strip()
         for sink in sinks
     )
 
@@ -281,6 +281,10 @@ def spool_at(settings: BaseSettings, crawl: str) -> str:
     """Return the folder of a crawl's spool; empty if SPOOL_DIR is not set."""
     folder = settings["SPOOL_DIR"]
     return str(PurePath(folder, crawl)) if folder else ""
+
+
+def _shown_target(sink: NamedSink) -> str:
+    return Mask(url_passwords(sink.target))(sink.target)
 
 
 def scrapy_program(prefix: str, folder: str, environment: Mapping[str, str]) -> str:

@@ -151,6 +151,7 @@ class MongoSink(Sink):
             version = str((await client.server_info())["version"])
             started_s = perf_counter()
             stats = await client[self._database].command("dbStats")
+            is_old = await schema.is_old(client[self._database])
             spent_ms = (perf_counter() - started_s) * 1000
         except PyMongoError as error:
             raise start_error(error, explain(error)) from error
@@ -165,6 +166,11 @@ class MongoSink(Sink):
         if total and used / total > _DISK_SHARE:
             problem = f"its disk has {size(int(used))} of {size(int(total))} used"
             warnings[problem] = "Give it a larger disk before it is full: fetching stops then."
+        if is_old:
+            warnings["its pages are of an earlier version"] = (
+                "The next crawl gives all of them its name. To choose another: "
+                "scrapy pages migrate --crawl NAME"
+            )
         return SinkReport(text, warnings)
 
     async def write(self, batch: Sequence[Documents]) -> Faults:

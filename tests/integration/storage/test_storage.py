@@ -204,6 +204,34 @@ async def test_a_sink_that_cannot_be_opened_is_named(stores: Stores) -> None:
         await stores.open(broken=Broken())
 
 
+async def test_an_unexpected_error_of_open_is_a_mistake_and_only_what_is_open_is_closed(
+    stores: Stores,
+) -> None:
+    class Broken(MemorySink):
+        async def open(self) -> None:
+            raise KeyError("table")
+
+        async def close(self) -> None:
+            raise AssertionError("it was never opened")
+
+    with pytest.raises(ConfigurationError, match=r"broken cannot be opened \(KeyError: 'table'\)"):
+        await stores.open(broken=Broken())
+
+
+@pytest.mark.parametrize("answer", [True, [None], {9: {"file": "x"}}, {"a": {}}, {0: "x"}])
+async def test_an_answer_of_write_that_says_nothing_is_an_error(
+    stores: Stores, answer: Any
+) -> None:
+    class Odd(MemorySink):
+        async def write(self, pages: Sequence[Page]) -> Results | None:
+            return answer  # type: ignore[no-any-return]
+
+    storage = await stores.open(odd=Odd())
+    (error,) = await done(put(storage, 1))
+    assert isinstance(error, TypeError)
+    assert "write() of the sink odd returns" in str(error)
+
+
 async def test_urls_without_a_page_and_pages_that_are_not_kept_are_counted(stores: Stores) -> None:
     storage = await stores.open(sink=MemorySink())
     for number, fields in enumerate(

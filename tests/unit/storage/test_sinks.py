@@ -1,5 +1,6 @@
 """SINKS: names, URLs and class paths, and a line for each mistake."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ def test_the_default_is_mongodb() -> None:
     assert sink.load() is MongoSink
 
 
-@pytest.mark.parametrize("given", [f"mongo {MEMORY}", ["mongo", MEMORY]])
+@pytest.mark.parametrize("given", [f"mongo {MEMORY}", ["mongo", MEMORY], f'["mongo", "{MEMORY}"]'])
 def test_several_sinks_are_a_text_or_a_list(given: Any) -> None:
     assert [sink.name for sink in read(given)] == ["mongo", "MemorySink"]
 
@@ -67,6 +68,9 @@ def test_none_is_no_sink() -> None:
         ("mongo,mongo", "Separate sinks by blanks"),
         ("mongodb://me:secret@host/", r"mongodb://me:\*\*\*@host/.* MONGO_URI"),
         ("mongo none", "use none alone"),
+        ("['mongo'", "no list in JSON"),
+        ({"mongo": 1}, "neither a text nor a list"),
+        ("wrc:me:secret@host/", "'wrc:me:\\*\\*\\*@host/'"),
         ("", "SINKS is empty"),
         ([], "SINKS is empty"),
     ],
@@ -90,6 +94,37 @@ def test_a_class_that_is_no_sink_is_one_clear_line(path: str, told: str) -> None
     (sink,) = read(path)
     with pytest.raises(ConfigurationError, match=f"SINKS names {path}.*{told}"):
         sink.load()
+
+
+class Picky(MemorySink):
+    def __init__(self, target: str) -> None:
+        raise ValueError(f"{target} is not wanted")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("class Broken(", "SyntaxError"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("import no_such_module", "ModuleNotFoundError"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "broken_sinks.py").write_text(text)
+    (sink,) = read("broken_sinks.Files")
+    with pytest.raises(ConfigurationError, match=f"broken_sinks.Files.*cannot be loaded .{told}"):
+        sink.load()
+
+
+@pytest.mark.parametrize("path", [f"{__name__}.Picky", "crawler.storage.Sink"])
+def test_a_sink_that_cannot_be_made_is_one_clear_line(path: str) -> None:
+    (sink,) = read(f"{path}:me:secret@host")
+    with pytest.raises(ConfigurationError, match="cannot be made") as raised:
+        sink.make("web", Settings(), None)  # type: ignore[arg-type]
+    assert "secret" not in str(raised.value)
 
 
 def test_the_former_name_is_refused_and_the_new_one_told() -> None:
