@@ -181,7 +181,8 @@ async def test_an_idle_process_does_not_wait_for_ever_for_urls_that_mongodb_keep
         mongo_proxy.speak()
         await found.keep([low], added)
         assert await spill.some(10) == [low]
-        assert await found.take_in() == 0
+        # The frontier has no room for it yet.
+        assert await found.take_in() == 1
     assert (health.trouble, caplog.text.count("MongoDB is back after")) == ("", 1)
 
 
