@@ -12,7 +12,8 @@ the leases of these pages are settled. Batches, repeated writes, the breaker, co
 are around every sink (storage/storage.py), not in it.
 
 A process may die between `write` and the settlement of a lease. The page is then fetched and
-written again, so a sink replaces what it has with the same `crawl` and `url_hash`.
+written again, so a sink replaces what it has with the same `crawl` and `url_hash`. docs/sinks.md
+has more, and an example.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ class Sink(ABC):
     def prepare(self, page: Page) -> Any:
         """Return what `write` gets of a page: by default the page itself.
 
-        It runs in the event loop, or in a thread for large pages, and raises for a page that can
-        never be written. The result has `size_bytes`, by which batches are bounded.
+        It runs in the event loop, or in threads for large pages, and raises for a page that can
+        never be written. If the result has `size_bytes`, batches are bounded by it.
         """
         return page
 

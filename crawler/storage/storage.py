@@ -30,7 +30,7 @@ from crawler.storage.commit import GroupCommit, RetryingWriter
 from crawler.storage.spool import Spool
 from crawler.util.breaker import CLOSED, OPEN
 from crawler.util.secrets import Mask, url_passwords
-from crawler.util.tasks import end, within
+from crawler.util.tasks import abandon, end, within
 
 if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
@@ -163,10 +163,10 @@ class SinkWriter:
 
     async def open(self) -> None:
         """Open the sink; ServerAway or ConfigurationError if it cannot be used."""
-        opening = asyncio.ensure_future(self.sink.open())
-        while not (await asyncio.wait({opening}, timeout=_OPEN_LOG_S))[0]:
-            logger.info("The sink %s is being opened", self.name)
+        opening = asyncio.get_running_loop().create_task(self.sink.open())
         try:
+            while not (await asyncio.wait({opening}, timeout=_OPEN_LOG_S))[0]:
+                logger.info("The sink %s is being opened", self.name)
             opening.result()
         except CrawlerError:
             raise
@@ -174,6 +174,9 @@ class SinkWriter:
             text = f"The sink {self.name} cannot be opened {self._explained(error)}."
             is_away = isinstance(error, OSError) or self.sink.is_away(error)
             raise (ServerAway(text) if is_away else ConfigurationError(text)) from error
+        finally:
+            # Ctrl-C ends a start that takes long.
+            abandon(opening)
         self._is_open = True
 
     def _explained(self, error: Exception) -> str:
