@@ -33,7 +33,7 @@ def fleet(tmp_path: Path, redis_url: str, mongo: PrivateMongo) -> Iterator[Fleet
     with DemoServer(WEB, log, arguments=("--latency=0.1",)) as web:
         crawls = Crawls(tmp_path, redis_url, mongo.uri)
         # An error of an item would be the end of its page.
-        with Fleet(crawls, web, RETRY_TIMES=0, LEASE_TTL=3) as fleet:
+        with Fleet(crawls, web, RETRY_TIMES=0, LEASE_TTL=3, MONGO_TIMEOUT=2) as fleet:
             yield fleet
 
 
