@@ -448,9 +448,12 @@ def _find_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _find(pages: PageReader, arguments: argparse.Namespace) -> None:
     found = 0
+    # The crawl's name is in each line only where it tells pages apart.
+    names_crawl = arguments.crawl is None and not arguments.json and len(await pages.crawls()) > 1
     async for page in pages.find(_wanted(arguments), arguments.limit):
         found += 1
-        print(as_json(page) if arguments.json else _line(page))
+        line = as_json(page) if arguments.json else _line(page)
+        print(f"{line}  [{page.get('crawl', '')}]" if names_crawl else line)
     if not found:
         await _check_crawl(pages, arguments.crawl)
         raise NotFound("No stored page is like that.")

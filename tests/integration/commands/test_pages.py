@@ -465,6 +465,10 @@ def test_pages_are_listed_exported_and_counted_by_crawl(crawls: Run) -> None:
         return sorted(json.loads(line)["url"] for line in done.stdout.splitlines())
 
     assert urls(crawls("find", "--crawl", "news", "--json")) == [URL, COPY]
+    # Lines say whose page it is, unless all are of one crawl.
+    everything = crawls("find").stdout.decode()
+    assert "[news]" in everything
+    assert "[news]" not in crawls("find", "--crawl", "news").stdout.decode()
     assert urls(crawls("export", "-o", "-", "--crawl", "news")) == [URL]
     both = [json.loads(line) for line in crawls("export", "-o", "-").stdout.splitlines()]
     texts = {(page["crawl"], page["url"]): page["text"] for page in both}
@@ -583,6 +587,8 @@ def test_pages_of_an_earlier_version_are_migrated_by_hand(
             "do not say which crawl they are of: start their crawl, or give them its name with "
             "`scrapy pages migrate --crawl NAME`.\n"
         )
+    nameless = pages("migrate", "--crawl", "")
+    assert (nameless.returncode, b"--crawl is empty" in nameless.stderr) == (2, True)
     done = pages("migrate", "--crawl", "shop")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == b"All stored pages are of the crawl 'shop' now.\n"
