@@ -439,7 +439,8 @@ class Storage:
 
     def _drain_soon(self) -> None:
         """Write what is spooled; until then, later pages for the same sinks are spooled, too."""
-        if self.spool is None or not self.spool.pages:
+        # Not by the number of pages: a file without a whole one must go, too.
+        if self.spool is None or not self.spool.sinks:
             return
         self._lagging |= self.spool.sinks
         if self._draining is None or self._draining.done():

@@ -417,6 +417,26 @@ async def test_what_a_process_spooled_that_dies_later_is_found_too(
     assert await registry.places() == {}
 
 
+async def test_a_file_without_a_whole_page_holds_up_no_crawl(
+    stores: Stores, tmp_path: Path, redis_client: Client
+) -> None:
+    registry = OnDisk(redis_client, "web")
+    sink = MemorySink()
+    sink.error = AWAY
+    first = await stores.open(tmp_path, registry=registry, sink=sink)
+    assert await done(put(first, 1)) == [None]
+    # Its process died while it wrote the first record.
+    assert first.spool is not None
+    (segment,) = first.spool._log._log._segments
+    await asyncio.to_thread(segment.path.write_bytes, b"LOG")
+    await stores.crash(first)
+    second = await stores.open(tmp_path, registry=registry, sink=MemorySink())
+    await second.refresh()
+    async with asyncio.timeout(30):
+        while await registry.places():  # noqa: ASYNC110 - Redis tells nobody
+            await asyncio.sleep(0.01)
+
+
 async def test_a_crash_while_the_spool_is_drained_repeats_and_loses_nothing(
     stores: Stores, tmp_path: Path
 ) -> None:
