@@ -101,10 +101,10 @@ $(VENV)/bin/python:
 	}
 	$(PYTHON) -m venv "$(VENV)"
 
-$(CRAWL_INSTALLED): requirements.txt requirements-embedded.txt | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-embedded.txt
+$(CRAWL_INSTALLED): requirements.txt requirements-embedded.txt requirements-warc.txt | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -r ,$(filter %.txt,$^))
 	@touch $@
 
-$(DEV_INSTALLED): requirements-dev.txt $(CRAWL_INSTALLED)
+$(DEV_INSTALLED): requirements-dev.txt requirements-s3.txt requirements-parquet.txt $(CRAWL_INSTALLED)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
