@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from itemadapter import ItemAdapter
 
@@ -51,6 +51,25 @@ def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
+class Exchange(NamedTuple):
+    """Request and response as they went over the wire, for sinks that archive them."""
+
+    # Head and body of the request.
+    request: bytes
+    # Head of the response with the empty line at its end, as it came.
+    head: bytes
+    # Body without chunking, before Content-Encoding is undone.
+    body: bytes
+    # When the fetch began; Unix time.
+    began_s: float
+    # IP address of the server, or of the proxy.
+    address: str
+    # As in WARC-Protocol: "http/1.1", "tls/1.3".
+    protocols: tuple[str, ...]
+    # Why the body is not whole, as in WARC-Truncated: "length", "disconnect", "unspecified".
+    truncated: str
+
+
 class _Transient:
     """Attributes of a page between spider and pipelines; no fields, so no feed writes them."""
 
@@ -68,6 +87,8 @@ class _Transient:
     items: Sequence[dict[str, Any]] = ()
     # Where each sink of bodies keeps this page, by the name of the sink.
     places: Mapping[str, Mapping[str, str | int]] = MappingProxyType({})
+    # Its bytes on the wire, if a sink archives them and our own client fetched the page.
+    exchange: Exchange | None = None
 
 
 @dataclass(slots=True, repr=False)

@@ -229,14 +229,29 @@ ACCEPT_TYPES = [
 ]
 
 # --- Pages --------------------------------------------------------------------------------------
-# Where pages are stored, separated by blanks: "mongo", or the path of a class of your own, with its
-# argument after a colon ("myproject.sinks.Files:pages/", see docs/sinks.md). A page is done when
-# all of them have it. "none" if a feed (-O pages.jsonl) or your own pipeline takes the pages.
+# Where pages are stored, separated by blanks: "mongo", "warc:FOLDER" (docs/archives.md), or the
+# path of a class of your own, with its argument after a colon ("myproject.sinks.Files:pages/", see
+# docs/sinks.md). A page is done when all of them have it. "none" if a feed (-O pages.jsonl) or your
+# own pipeline takes the pages.
 SINKS: str | list[str] = "mongo"
 # Folder in which pages are kept while a sink is away, and the maximum bytes of it. None: fetching
 # pauses instead. Losing this disk loses the pages in it.
 SPOOL_DIR: str | None = None
 SPOOL_MAX_BYTES = 10_000_000_000
+# WARC files: their compression, "gzip", "zstd" or "none", and its level (gzip 1 to 9, of which 1 to
+# 3 take a third of the time; zstd 1 to 19).
+WARC_CODEC = "gzip"
+WARC_LEVEL = 2
+# Bytes and seconds after which a WARC file is complete, and the next one is begun.
+WARC_MAX_BYTES = 1_000_000_000
+WARC_MAX_AGE = 21_600.0
+# Whether a record with the outlinks, depth and fetch time of each page is written too.
+WARC_METADATA = False
+# Name and address of whoever runs the crawl, for the first record of each file.
+WARC_OPERATOR = ""
+# Where complete WARC files and their indexes are uploaded, after which they are deleted here:
+# "s3://bucket/prefix", "gs://…", "az://…" or "file:///…". None: they stay.
+WARC_UPLOAD: str | None = None
 # Compression of bodies in MongoDB: "zstd", "zlib" or "none".
 PAGES_CODEC = "zstd"
 # Names of the response headers that a page keeps. None: all, up to 100 headers and 16 KB. []: only

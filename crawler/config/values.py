@@ -201,5 +201,10 @@ _RULES: dict[str, _Rule] = {
     "TRAP_CALENDAR_YEARS": _numbers(2),
     "URL_FOLD": _Rule(lambda found: {*found} <= {*FOLDS}, f"use any of {', '.join(FOLDS)}"),
     "URL_SEEN": _one_of("intset", "bloom"),
+    "WARC_CODEC": _one_of("gzip", "zstd", "none"),
+    "WARC_LEVEL": _ONE_OR_MORE,
+    "WARC_MAX_AGE": _ABOVE_ZERO,
+    "WARC_MAX_BYTES": _ONE_OR_MORE,
+    "WARC_OPERATOR": _Rule(lambda found: str(found or "").isprintable(), "give one line of text"),
     "USER_AGENT": _Rule(lambda found: str(found or "").isprintable(), "give one line of text"),
 }

@@ -130,7 +130,7 @@ class DiskLog:
                 raise LogFull(f"The log in {self.folder} is closed.")
             try:
                 segment, file = self._writable(len(record), tag)
-                _append_synced(file, record)
+                append_synced(file, record)
             except OSError as error:
                 # Half a record may be at its end, and would hide those after it.
                 self._end_segment()
@@ -157,7 +157,7 @@ class DiskLog:
         file = segment.path.open("xb", buffering=0)
         self._segments.append(segment)
         self._file = file
-        _sync_folder(self.folder)
+        sync_folder(self.folder)
         return segment, file
 
     def _check_room(self, more_bytes: int) -> None:
@@ -255,7 +255,7 @@ class DiskLog:
         except BlockingIOError:
             file.close()
             return False
-        if not _is_same_file(file, path):
+        if not is_same_file(file, path):
             # Whoever had it before has deleted it meanwhile: the lock would be on no file.
             file.close()
             return False
@@ -457,11 +457,11 @@ def _report_cut(segment: Segment, size_bytes: int) -> None:
 def append_record(path: Path, payload: bytes, count: int) -> None:
     """Append a record to a file that is no segment."""
     with path.open("ab", buffering=0) as file:
-        _append_synced(file, _record(payload, count))
-    _sync_folder(path.parent)
+        append_synced(file, _record(payload, count))
+    sync_folder(path.parent)
 
 
-def _append_synced(file: FileIO, data: bytes) -> None:
+def append_synced(file: FileIO, data: bytes) -> None:
     """Append to a file; if that fails, it is as it was before, if possible."""
     at = os.fstat(file.fileno()).st_size
     try:
@@ -475,7 +475,7 @@ def _append_synced(file: FileIO, data: bytes) -> None:
         raise
 
 
-def _is_same_file(file: BinaryIO, path: Path) -> bool:
+def is_same_file(file: BinaryIO, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -553,7 +553,7 @@ def _size(folder: Path) -> int:
     return total
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the names of new files durable."""
     number = os.open(folder, os.O_RDONLY)
     try:

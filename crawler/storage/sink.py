@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 Place = Mapping[str, str | int]
 # Position in a batch → why that page was refused, or where it lies. All others are stored.
 Results = Mapping[int, Exception | Place]
+# What is repaired → how often it was found.
+Repairs = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,9 @@ class Sink(ABC):
 
     # Whether pages are written here first, and the sinks of records get the place of each.
     keeps_bodies: ClassVar[bool] = False
+    # Whether pages come with their bytes on the wire (`page.exchange`), and responses that are no
+    # pages come too: robots.txt, sitemaps and redirects.
+    archives: ClassVar[bool] = False
 
     def __init__(self, target: str = "") -> None:
         self.target = target
@@ -109,6 +114,15 @@ class Sink(ABC):
     def timeout_s(self) -> float:
         """Seconds after which a write counts as failed."""
         return 60.0
+
+    @property
+    def close_timeout_s(self) -> float:
+        """Seconds that `close` may take."""
+        return 10.0
+
+    async def repair(self, *, dry_run: bool) -> Repairs:
+        """Mend what crashes left behind, or only find it; for `scrapy pages repair`."""
+        return {}
 
     async def check(self) -> SinkReport:
         """Describe the sink for `scrapy doctor`; raise CrawlerError if it cannot be used."""

@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 FORMER = "PAGES_STORE"
 NONE = "none"
 MONGO = "mongo"
+WARC = "warc"
 # By the name or the scheme in SINKS. Loaded when used, as each may need packages of its own.
-_BUILT_IN = {MONGO: "crawler.storage.mongo.sink.MongoSink"}
+_BUILT_IN = {
+    MONGO: "crawler.storage.mongo.sink.MongoSink",
+    WARC: "crawler.storage.warc.sink.WarcSink",
+}
 # A name of its own before a sink, as in first=myproject.sinks.Files:a/.
 _NAME = re.compile(r"([A-Za-z][\w.+]{0,29})=")
 _CLASS_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
@@ -100,6 +104,11 @@ def named_sinks(settings: BaseSettings) -> list[NamedSink]:
 def uses_mongo(settings: BaseSettings) -> bool:
     """Return whether pages go to MongoDB."""
     return any(sink.path == _BUILT_IN[MONGO] for sink in named_sinks(settings))
+
+
+def has_archive(settings: BaseSettings) -> bool:
+    """Return whether a sink archives the bytes on the wire."""
+    return any(sink.load().archives for sink in named_sinks(settings))
 
 
 def shown_sinks(settings: BaseSettings) -> str:

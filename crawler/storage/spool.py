@@ -18,7 +18,7 @@ import msgpack
 import zstandard
 
 from crawler.errors import ConfigurationError
-from crawler.items import Page, plain
+from crawler.items import Exchange, Page, plain
 from crawler.storage.commit import GroupCommit
 from crawler.storage.disk_log import LogFull, SharedLog, append_record, scan_below
 
@@ -39,7 +39,7 @@ Spooled = tuple[Page, tuple[str, ...]]
 
 _FIELDS = tuple(field.name for field in fields(Page))
 # Attributes of a page that are no fields, and that sinks read.
-_MORE = ("items", "places")
+_MORE = ("items", "places", "exchange")
 _BATCH_MAX, _BATCH_MAX_BYTES = 200, 16_000_000
 # As for bodies in MongoDB, see mongo/sink.py.
 _ZSTD_LEVEL = 3
@@ -198,6 +198,8 @@ def _unpacked(payload: bytes) -> list[Page]:
         # An earlier version may have had other fields.
         page = Page(**{name: values[name] for name in _FIELDS if name in values})
         for name in _MORE:
-            setattr(page, name, values[name])
+            setattr(page, name, values.get(name))
+        if page.exchange is not None:
+            page.exchange = Exchange(*page.exchange)
         pages.append(page)
     return pages

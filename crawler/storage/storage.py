@@ -54,8 +54,6 @@ _POLL_S = 0.5
 _CLOSE_POLL_S = 0.02
 # Between two lines about a sink that takes long to open.
 _OPEN_LOG_S = 10.0
-# Time limit for closing a sink.
-_CLOSE_S = 10.0
 # After an error that nobody expected while the spool is drained, and after one of the settings.
 _FAILED_S, _MISTAKE_S = 5.0, 60.0
 
@@ -193,8 +191,9 @@ class SinkWriter:
         if not self._is_open:
             return
         try:
-            if not await within(_CLOSE_S, self.sink.close()):
-                logger.warning("The sink %s did not close within %g s", self.name, _CLOSE_S)
+            limit_s = self.sink.close_timeout_s
+            if not await within(limit_s, self.sink.close()):
+                logger.warning("The sink %s did not close within %g s", self.name, limit_s)
         except Exception:
             logger.exception("The sink %s did not close", self.name)
 
@@ -260,6 +259,12 @@ class Storage:
         others = [writer for writer in self.writers if not writer.sink.keeps_bodies]
         # Written one after the other; the sinks of a stage at the same time.
         self._stages = [stage for stage in (bodies, others) if stage]
+        # Stages of responses that are no pages.
+        self._archives = [
+            chosen
+            for stage in self._stages
+            if (chosen := [writer for writer in stage if writer.sink.archives])
+        ]
         self._by_name = {writer.name: writer for writer in self.writers}
         self.spool = spool
         self.pause: Callable[[bool], None] = lambda _: None
@@ -312,10 +317,24 @@ class Storage:
 
         Raises NotStored if the crawl ends first, and the error of a sink that refuses the page.
         """
+        await self._store(page, self._stages)
+        self._count(page)
+
+    @property
+    def archives(self) -> bool:
+        """Whether a sink wants responses that are no pages, too."""
+        return bool(self._archives)
+
+    async def archive(self, page: Page) -> None:
+        """Store a response that is no page in the sinks that archive; otherwise as `put`."""
+        await self._store(page, self._archives)
+        self._stats.inc_value("store/archived")
+
+    async def _store(self, page: Page, stages: Sequence[Sequence[SinkWriter]]) -> None:
         stored: set[str] = set()
         self._running += 1
         try:
-            while lacking := await self._write(page, stored):
+            while lacking := await self._write(page, stages, stored):
                 assert self.spool is not None
                 if await self.spool.put(page, lacking):
                     self._stats.inc_value("spool/pages")
@@ -329,15 +348,16 @@ class Storage:
                     await self._wait_for_room()
         finally:
             self._running -= 1
-        self._count(page)
 
-    async def _write(self, page: Page, stored: set[str]) -> list[str]:
+    async def _write(
+        self, page: Page, stages: Sequence[Sequence[SinkWriter]], stored: set[str]
+    ) -> list[str]:
         """Write a page to the sinks that do not have it; return the names of those that lack it."""
-        for stage in self._stages:
-            lacking = await self._write_stage(stage, page, stored)
-            if lacking:
+        for stage in stages:
+            if await self._write_stage(stage, page, stored):
                 # Sinks of records need the places in which the bodies are.
-                return [writer.name for writer in self.writers if writer.name not in stored]
+                wanted = [writer.name for each in stages for writer in each]
+                return [name for name in wanted if name not in stored]
         return []
 
     async def _write_stage(

@@ -165,7 +165,7 @@ def test_a_folder_that_takes_no_file_is_full(
     log_in: LogIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = log_in(tmp_path)
-    for name in ("_sync_folder", "_append_synced"):
+    for name in ("sync_folder", "append_synced"):
         with monkeypatch.context() as broken:
 
             def fail(*_: object) -> None:

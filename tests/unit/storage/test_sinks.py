@@ -64,7 +64,7 @@ def test_none_is_no_sink() -> None:
     ("given", "told"),
     [
         ("mogno", r"SINKS has 'mogno', which is no sink\. Did you mean mongo\?"),
-        ("warc:archive/", r"SINKS has 'warc:archive/', .* There are mongo, none"),
+        ("wacr:archive/", r"SINKS has 'wacr:archive/', .* Did you mean warc\?"),
         ("mongo,mongo", "Separate sinks by blanks"),
         ("mongodb://me:secret@host/", r"mongodb://me:\*\*\*@host/.* MONGO_URI"),
         ("mongo none", "use none alone"),

@@ -1,0 +1,417 @@
+"""Write the WARC files of a process, and mend what processes left that died. Blocking.
+
+    <name>.warc.gz.open   is being written by a process, which holds a lock on it
+    <name>.cdxj.open      its index, a line for each page that is durable, in the order of writing
+    <name>.warc.gz        is complete
+    <name>.cdxj           its index, sorted
+
+The records of a batch are synced before the lines of their index are, and those before the pages
+count as stored. So whatever follows the last whole line in both files is cut off by a repair: its
+pages are fetched again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from io import BytesIO, FileIO
+from pathlib import Path
+from socket import gethostname
+from typing import TYPE_CHECKING, Any, BinaryIO
+from urllib.parse import quote
+
+import zstandard
+
+from crawler.storage.disk_log import append_synced, is_same_file, sync_folder
+from crawler.storage.sink import Place
+from crawler.storage.warc.index import Line, line_of, whole_lines, write_sorted
+from crawler.storage.warc.records import CODECS, EXTRA, Capture, RecordMaker, Records
+from crawler.util.extras import optional
+
+if TYPE_CHECKING:
+    from fastwarc.warc import WarcRecord
+
+logger = logging.getLogger(__name__)
+
+OPEN = ".open"
+INDEX = ".cdxj"
+WARC = ".warc"
+_READ_BYTES = 1 << 20
+# Types of records that an index has.
+CAPTURES = frozenset({"response", "revisit", "resource"})
+_LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d{1,15})", re.IGNORECASE | re.MULTILINE)
+_NAME = re.compile(rf"(?P<stem>.+){re.escape(WARC)}(?P<packed>\.gz|\.zst|)(?P<open>\.open|)")
+
+
+@dataclass(frozen=True, slots=True)
+class WarcName:
+    """Name of a WARC file, complete or not."""
+
+    stem: str
+    # ".gz", ".zst" or nothing.
+    packed: str
+    is_open: bool
+
+    @property
+    def file(self) -> str:
+        """Name of the file when it is complete."""
+        return f"{self.stem}{WARC}{self.packed}"
+
+    @property
+    def index(self) -> str:
+        """Name of its index when it is complete."""
+        return f"{self.stem}{INDEX}"
+
+    @classmethod
+    def of(cls, name: str) -> WarcName | None:
+        """Read a name; None for other files."""
+        found = _NAME.fullmatch(name)
+        return cls(found["stem"], found["packed"], bool(found["open"])) if found else None
+
+
+def warc_names(folder: Path) -> list[WarcName]:
+    """List the WARC files of a folder, the oldest names first."""
+    found = [WarcName.of(path.name) for path in sorted(folder.iterdir())]
+    return [name for name in found if name is not None]
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[FileIO | None]:
+    """Lock a file during the block, which gets it; None if it is locked, or is gone."""
+    try:
+        file = path.open("r+b", buffering=0)
+    except FileNotFoundError:
+        yield None
+        return
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+        else:
+            # Its process may have completed or uploaded it meanwhile.
+            yield file if is_same_file(file, path) else None
+
+
+@dataclass(slots=True)
+class _Writing:
+    """File that is being written, and its index."""
+
+    name: WarcName
+    file: FileIO
+    index: FileIO
+    began_s: float
+    size_bytes: int = 0
+
+
+class WarcFiles:
+    """Files of one process in a folder. Only one thread at a time may call a method."""
+
+    def __init__(
+        self,
+        folder: Path,
+        crawl: str,
+        maker: RecordMaker,
+        *,
+        codec: str,
+        info: Mapping[str, str],
+        max_bytes: int,
+        max_age_s: float,
+    ) -> None:
+        """`info` are the fields of the record at the begin of each file."""
+        self.folder = folder
+        self._crawl = quote(crawl, safe="")
+        self._maker = maker
+        self._packed = CODECS[codec]
+        self._info = info
+        self._max_bytes = max_bytes
+        self._max_age_s = max_age_s
+        self._serial = 0
+        self._current: _Writing | None = None
+
+    def append(self, batch: Sequence[Records], now_s: float) -> list[Place]:
+        """Append the records of pages; return where each lies, when all of them are durable."""
+        writing = self._current or self._begin(now_s)
+        places: list[Place] = []
+        lines, at = [], writing.size_bytes
+        for records in batch:
+            at += len(records.data)
+            place: Place = {
+                "file": writing.name.file,
+                "offset": at - records.length,
+                "length": records.length,
+            }
+            places.append(place)
+            lines.append(_line(records.capture, records.digest, records.mime, place).encoded())
+        try:
+            append_synced(writing.file, b"".join(records.data for records in batch))
+            append_synced(writing.index, b"".join(lines))
+        except OSError:
+            # The file goes on after what is whole. If that cannot be cut off, a repair does it.
+            try:
+                writing.file.truncate(writing.size_bytes)
+            except OSError:
+                self._abandon()
+            raise
+        writing.size_bytes = at
+        return places
+
+    def is_due(self, now_s: float) -> bool:
+        """Return whether the current file is large or old enough to be completed."""
+        writing = self._current
+        return writing is not None and (
+            writing.size_bytes >= self._max_bytes or now_s - writing.began_s >= self._max_age_s
+        )
+
+    def rotate(self) -> Callable[[], WarcName | None]:
+        """Let the next batch begin a new file; return the function that completes this one.
+
+        That one takes a while, and may run in another thread. It returns None if there is no file.
+        """
+        writing, self._current = self._current, None
+        return lambda: None if writing is None else self._complete(writing)
+
+    def _begin(self, now_s: float) -> _Writing:
+        at = datetime.fromtimestamp(now_s, UTC)
+        process = re.sub(r"[^\w.]", "_", f"{gethostname()}.{os.getpid()}", flags=re.ASCII)
+        self._serial += 1
+        stem = f"{self._crawl}-{at:%Y%m%d%H%M%S}-{process}-{self._serial:05}"
+        name = WarcName(stem, self._packed, is_open=True)
+        path = self.folder / f"{name.file}{OPEN}"
+        file = path.open("xb", buffering=0)
+        index = None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            index = (self.folder / f"{name.index}{OPEN}").open("xb", buffering=0)
+            info = self._maker.info(name.file, self._info, at)
+            append_synced(file, info)
+            sync_folder(self.folder)
+        except BaseException:
+            file.close()
+            if index is not None:
+                index.close()
+            raise
+        self._current = _Writing(name, file, index, now_s, len(info))
+        return self._current
+
+    def _abandon(self) -> None:
+        writing, self._current = self._current, None
+        if writing is not None:
+            writing.index.close()
+            writing.file.close()
+
+    def _complete(self, writing: _Writing) -> WarcName:
+        with writing.file, writing.index:
+            _complete(self.folder, writing.name)
+        return writing.name
+
+
+def _complete(folder: Path, name: WarcName) -> None:
+    """Sort the index of a whole file, and give both their final names. The file is locked."""
+    unsorted = folder / f"{name.index}{OPEN}"
+    with unsorted.open("rb") as lines:
+        write_sorted(lines, folder / name.index)
+    (folder / f"{name.file}{OPEN}").rename(folder / name.file)
+    unsorted.unlink()
+    sync_folder(folder)
+
+
+def _line(capture: Capture, digest: str, mime: str, place: Place) -> Line:
+    return line_of(
+        capture.uri,
+        capture.date,
+        mime=mime,
+        status=capture.status,
+        digest=digest,
+        length=place["length"],
+        offset=place["offset"],
+        filename=place["file"],
+        crawl=capture.crawl,
+        urlhash=capture.url_hash,
+        visit=capture.visit,
+    )
+
+
+# --- repair ---------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class FolderRepair:
+    """What a repair found in a folder, and mended unless it was a dry run."""
+
+    # Files that a process left open, and the bytes of pages in them that are fetched again.
+    closed: list[WarcName] = field(default_factory=list)
+    cut_bytes: int = 0
+    # Complete files that had no index.
+    indexed: list[WarcName] = field(default_factory=list)
+
+
+def repair(folder: Path, *, dry_run: bool = False) -> FolderRepair:
+    """Complete what processes left open that died, and make indexes that are missing."""
+    found = FolderRepair()
+    for name in warc_names(folder):
+        path = folder / f"{name.file}{OPEN if name.is_open else ''}"
+        if not name.is_open and (folder / name.index).exists():
+            continue
+        with locked(path) as file:
+            if file is None:
+                continue
+            if name.is_open:
+                _repair_open(folder, name, file, found, dry_run=dry_run)
+            else:
+                found.indexed.append(name)
+                if not dry_run:
+                    lines = (line.encoded() for line in scan(path, name))
+                    write_sorted(lines, folder / name.index)
+    for path in folder.glob(f"*{INDEX}{OPEN}"):
+        # Its process died when the file had its final name, or before it was begun.
+        stem = path.name.removesuffix(f"{INDEX}{OPEN}")
+        if not dry_run and not any(folder.glob(f"{_escaped(stem)}{WARC}*{OPEN}")):
+            path.unlink(missing_ok=True)
+    return found
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([*?[])", r"[\1]", text)
+
+
+def _repair_open(
+    folder: Path, name: WarcName, file: FileIO, found: FolderRepair, *, dry_run: bool
+) -> None:
+    path, index = folder / f"{name.file}{OPEN}", folder / f"{name.index}{OPEN}"
+    size = os.fstat(file.fileno()).st_size
+    if index.exists():
+        lines = whole_lines(index.read_bytes())
+    else:
+        # Somebody deleted it: all records that are whole count.
+        lines = [line.encoded() for line in scan(path, name)]
+    good = [line for line in lines if (read := Line.decoded(line)).offset + read.length <= size]
+    if len(good) < len(lines):
+        logger.error(
+            "%s has lost %d pages that were stored in it: its disk did not keep what it confirmed",
+            *(path, len(lines) - len(good)),
+        )
+    end = max((line.offset + line.length for line in map(Line.decoded, good)), default=0)
+    found.closed.append(name)
+    found.cut_bytes += size - end
+    if dry_run:
+        return
+    if not good:
+        path.unlink()
+        index.unlink(missing_ok=True)
+        return
+    file.truncate(end)
+    os.fsync(file.fileno())
+    with index.open("wb") as rewritten:
+        rewritten.writelines(good)
+    _complete(folder, name)
+
+
+def scan(path: Path, name: WarcName) -> Iterator[Line]:
+    """Read a file without an index; yield the line of each capture that is whole."""
+    with path.open("rb") as file:
+        for start, end, content in members(file, name.packed):
+            line = _captured(read_record(content), name, start, end)
+            if line is not None:
+                yield line
+
+
+def _captured(record: WarcRecord, name: WarcName, start: int, end: int) -> Line | None:
+    """Return the line of a record; None if it is no capture."""
+    headers, kind = record.headers, record.record_type.name
+    if kind not in CAPTURES or not headers.get("WARC-Target-URI"):
+        return None
+    return line_of(
+        headers["WARC-Target-URI"],
+        headers["WARC-Date"],
+        mime="warc/revisit" if kind == "revisit" else record.http_content_type,
+        status=record.http_headers.status_code if record.is_http else None,
+        digest=headers.get("WARC-Payload-Digest"),
+        length=end - start,
+        offset=start,
+        filename=name.file,
+        crawl=headers.get("WARC-Crawl"),
+        urlhash=headers.get("WARC-URL-Hash"),
+        visit=headers.get("WARC-Visit"),
+    )
+
+
+def read_record(data: bytes, *, parse_http: bool = True) -> WarcRecord:
+    """Read one record that is decompressed; ValueError if there is none."""
+    warc = optional("fastwarc.warc", extra=EXTRA, what="An archive")
+    for record in warc.ArchiveIterator(BytesIO(data), parse_http=parse_http, strict_mode=False):
+        found: WarcRecord = record
+        # Its content is in a buffer that the iterator owns.
+        found.freeze()
+        return found
+    raise ValueError("there is no WARC record")
+
+
+def members(file: BinaryIO, packed: str) -> Iterator[tuple[int, int, bytes]]:
+    """Yield start, end and content of each record that is whole, up to one that is not."""
+    start, rest = 0, b""
+    while True:
+        member = _Member(packed)
+        data, rest = rest, b""
+        while (data or (data := file.read(_READ_BYTES))) and not member.feed(data):
+            data = b""
+        if not member.is_whole:
+            return
+        rest = member.rest
+        end = file.tell() - len(rest)
+        yield start, end, member.content
+        start = end
+
+
+class _Member:
+    """Record of a file that is read piece by piece."""
+
+    def __init__(self, packed: str) -> None:
+        self.is_whole = False
+        # Bytes that follow the record.
+        self.rest = b""
+        self._parts: list[bytes] = []
+        self._packed = packed
+        self._unpack: Any = None
+        if packed == ".gz":
+            self._unpack = zlib.decompressobj(31)
+        elif packed == ".zst":
+            self._unpack = zstandard.ZstdDecompressor().decompressobj()
+
+    @property
+    def content(self) -> bytes:
+        return b"".join(self._parts)
+
+    def feed(self, data: bytes) -> bool:
+        """Take more bytes; return whether the record has ended, or is damaged."""
+        if self._unpack is None:
+            return self._feed_plain(data)
+        try:
+            self._parts.append(self._unpack.decompress(data))
+        except (zlib.error, zstandard.ZstdError):
+            return True
+        self.is_whole, self.rest = self._unpack.eof, self._unpack.unused_data
+        return self.is_whole
+
+    def _feed_plain(self, data: bytes) -> bool:
+        self._parts = [self.content + data]
+        (content,) = self._parts
+        head, end, _ = content.partition(b"\r\n\r\n")
+        if not end:
+            return False
+        length = _LENGTH.search(head)
+        if length is None:
+            return True
+        size = len(head) + 4 + int(length[1]) + 4
+        if len(content) >= size:
+            self._parts, self.rest = [content[:size]], content[size:]
+            self.is_whole = self._parts[0].endswith(b"\r\n\r\n")
+            return True
+        return False

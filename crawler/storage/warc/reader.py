@@ -1,0 +1,310 @@
+"""Read archives: list their files, find and read captures, verify everything, merge the indexes.
+
+An archive is in a folder, in an object store, or in both while files are uploaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Protocol
+
+from crawler.errors import CrawlerError, NotFound
+from crawler.storage.warc.files import CAPTURES, OPEN, WarcName, members, read_record
+from crawler.storage.warc.index import Line, find, merged, surt, whole_lines, write_sorted
+
+if TYPE_CHECKING:
+    from fastwarc.warc import WarcRecord
+
+    from crawler.servers.objects import ObjectStore
+
+# Damaged places of a file that are listed.
+_SHOWN = 10
+# Captures with the same payload refer to one another at most this often.
+_CHAIN_MAX = 3
+
+
+class Source(Protocol):
+    """Place that has files of an archive."""
+
+    # For people.
+    where: str
+
+    async def names(self) -> list[tuple[str, int]]:
+        """List all files with their sizes."""
+
+    async def read(self, name: str, start: int, length: int) -> bytes:
+        """Read a part of a file."""
+
+    async def copy(self, name: str, folder: Path) -> Path:
+        """Return a file of this name on this machine, which may be a copy in the folder."""
+
+
+class FolderSource:
+    """Folder with an archive."""
+
+    def __init__(self, folder: Path) -> None:
+        self.where = str(folder)
+        self._folder = folder
+
+    async def names(self) -> list[tuple[str, int]]:
+        if not self._folder.is_dir():
+            return []
+        return sorted((path.name, path.stat().st_size) for path in self._folder.iterdir())
+
+    async def read(self, name: str, start: int, length: int) -> bytes:
+        with (self._folder / name).open("rb") as file:
+            file.seek(start)
+            return file.read(length)
+
+    async def copy(self, name: str, folder: Path) -> Path:
+        return self._folder / name
+
+
+class StoreSource:
+    """Object store with an archive."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self.where = store.url
+        self._store = store
+
+    async def names(self) -> list[tuple[str, int]]:
+        return sorted([each async for each in self._store.list()])
+
+    async def read(self, name: str, start: int, length: int) -> bytes:
+        return await self._store.get_range(name, start, length)
+
+    async def copy(self, name: str, folder: Path) -> Path:
+        path = folder / name
+        await self._store.download(name, path)
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFile:
+    """WARC file of an archive, and its index."""
+
+    name: WarcName
+    size_bytes: int
+    # None: there is no index.
+    index_bytes: int | None
+    source: Source
+
+    @property
+    def stored_name(self) -> str:
+        return f"{self.name.file}{OPEN if self.name.is_open else ''}"
+
+    @property
+    def index_name(self) -> str:
+        return f"{self.name.index}{OPEN if self.name.is_open else ''}"
+
+
+@dataclass(slots=True)
+class Verified:
+    """What a check of files found."""
+
+    files: int = 0
+    size_bytes: int = 0
+    records: int = 0
+    # Captures, and those of them that the merged index has.
+    captures: int = 0
+    indexed: int = 0
+    damage: list[str] = field(default_factory=list)
+
+
+class Archive:
+    """Archive in one or more places."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = sources
+
+    @property
+    def where(self) -> str:
+        return " and ".join(source.where for source in self._sources)
+
+    async def files(self) -> list[ArchiveFile]:
+        """List the files; one that is being uploaded counts once."""
+        found: dict[str, ArchiveFile] = {}
+        for source in self._sources:
+            sizes = dict(await source.names())
+            for stored, size in sizes.items():
+                name = WarcName.of(stored)
+                if name is None or name.file in found:
+                    continue
+                file = ArchiveFile(name, size, None, source)
+                index = sizes.get(file.index_name)
+                found[name.file] = ArchiveFile(name, size, index, source)
+        return [found[name] for name in sorted(found)]
+
+    async def find(self, urls: Sequence[str], url_hash: str = "") -> list[Line]:
+        """Find the captures of a URL in any of these spellings, the latest last.
+
+        If there is none, those of the page with this hash: it may have been fetched by another
+        spelling.
+        """
+        files = await self.files()
+        found = [line for key in {surt(url) for url in urls} async for line in _find(files, key)]
+        if not found and url_hash:
+            for file in files:
+                found += [
+                    line async for line in _lines(file) if line.fields.get("urlhash") == url_hash
+                ]
+        found.sort(key=lambda line: line.timestamp)
+        return sorted(
+            {line.visit: line for line in found}.values(), key=lambda line: line.timestamp
+        )
+
+    async def read(self, line: Line) -> bytes:
+        """Read the record of a capture, as it is in its file; NotFound if the file is gone."""
+        wanted = line.fields["filename"]
+        for file in await self.files():
+            if file.name.file == wanted:
+                return await file.source.read(file.stored_name, line.offset, line.length)
+        raise NotFound(f"{wanted}, in which {line.fields['url']} is, is not in {self.where}.")
+
+    async def body(self, line: Line) -> bytes:
+        """Read the unpacked body of a capture, or of the one that it refers to."""
+        for _ in range(_CHAIN_MAX):
+            record = unpacked(await self.read(line), line.fields["filename"])
+            if record.record_type.name != "revisit":
+                return _body(record)
+            uri = record.headers.get("WARC-Refers-To-Target-URI") or line.fields["url"]
+            date = record.headers.get("WARC-Refers-To-Date") or ""
+            digest = record.headers.get("WARC-Payload-Digest")
+            before = [
+                each
+                for each in await self.find([uri])
+                if each.fields.get("mime") != "warc/revisit"
+                and (digest is None or each.fields.get("digest") == digest)
+            ]
+            if not before:
+                break
+            at = "".join(filter(str.isdigit, date))
+            line = next((each for each in before if each.timestamp == at), before[-1])
+        raise NotFound(f"The capture that {line.fields['url']} refers to is not in {self.where}.")
+
+    @asynccontextmanager
+    async def indexes(self) -> AsyncIterator[Iterator[bytes]]:
+        """Merge the indexes of all files: the block gets their lines, in order."""
+        async with AsyncExitStack() as stack:
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="cdxj-")))
+            paths = []
+            for file in await self.files():
+                if file.index_bytes is None:
+                    raise CrawlerError(
+                        f"{file.stored_name} has no index; scrapy pages repair makes it."
+                    )
+                path = await file.source.copy(file.index_name, folder)
+                if file.name.is_open:
+                    path, unsorted = folder / file.name.index, path
+                    await asyncio.to_thread(_sort, unsorted, path)
+                paths.append(path)
+            yield merged(paths)
+
+    async def verify(self) -> AsyncIterator[tuple[ArchiveFile, Verified]]:
+        """Read all records of all files; yields each file when it is checked, with the total."""
+        total = Verified()
+        for file in await self.files():
+            with TemporaryDirectory(prefix="warc-") as name:
+                folder = Path(name)
+                path = await file.source.copy(file.stored_name, folder)
+                index = None
+                if file.index_bytes is not None:
+                    index = await file.source.copy(file.index_name, folder)
+                found = await asyncio.to_thread(_verify, file, path, index)
+            total.files += 1
+            total.size_bytes += file.size_bytes
+            total.records += found.records
+            total.captures += found.captures
+            total.damage += [f"{file.stored_name}: {text}" for text in found.damage]
+            yield file, total
+        if not any("no index" in text for text in total.damage):
+            async with self.indexes() as lines:
+                total.indexed = await asyncio.to_thread(lambda: sum(1 for _ in lines))
+
+
+def unpacked(data: bytes, filename: str) -> WarcRecord:
+    """Read the record in these bytes of a file; CrawlerError if they are damaged."""
+    name = WarcName.of(filename)
+    for _, _, content in members(BytesIO(data), name.packed if name is not None else ""):
+        return read_record(content)
+    raise CrawlerError(f"A record in {filename} is damaged; scrapy archive verify lists them all.")
+
+
+def _body(record: WarcRecord) -> bytes:
+    if record.is_http:
+        record.parse_http(auto_decode="content", strict_mode=False)
+    return record.reader.read()
+
+
+def _sort(unsorted: Path, path: Path) -> None:
+    write_sorted(whole_lines(unsorted.read_bytes()), path)
+
+
+async def _find(files: Sequence[ArchiveFile], key: str) -> AsyncIterator[Line]:
+    for file in files:
+        if file.index_bytes is None:
+            continue
+        if file.name.is_open:
+            async for line in _lines(file):
+                if line.key == key:
+                    yield line
+            continue
+
+        async def read(start: int, length: int, file: ArchiveFile = file) -> bytes:
+            return await file.source.read(file.index_name, start, length)
+
+        for line in await find(read, file.index_bytes, key):
+            yield line
+
+
+async def _lines(file: ArchiveFile) -> AsyncIterator[Line]:
+    """Yield all lines of an index."""
+    with TemporaryDirectory(prefix="cdxj-") as folder:
+        if file.index_bytes is None:
+            return
+        path = await file.source.copy(file.index_name, Path(folder))
+        with path.open("rb") as lines:
+            for line in lines:
+                if line.endswith(b"\n"):
+                    yield Line.decoded(line)
+
+
+def _verify(file: ArchiveFile, path: Path, index: Path | None) -> Verified:
+    """Check all records of a file, and that its index has the place of each capture."""
+    found, end, places = Verified(), 0, {}
+    with path.open("rb") as opened:
+        for start, end, content in members(opened, file.name.packed):
+            found.records += 1
+            try:
+                record = read_record(content)
+            except ValueError as error:
+                found.damage.append(f"the record at {start} cannot be read ({error})")
+                continue
+            headers = record.headers
+            if record.record_type.name in CAPTURES:
+                found.captures += 1
+                places[start] = end - start, headers.get("WARC-Target-URI")
+            if headers.get("WARC-Block-Digest") and not record.verify_block_digest():
+                found.damage.append(f"the record at {start} is damaged: its digest is another one")
+    lines = _whole(index) if index is not None else []
+    if index is None:
+        found.damage.append("it has no index; scrapy pages repair makes it")
+    for line in lines:
+        if places.get(line.offset) != (line.length, line.fields["url"]):
+            found.damage.append(f"the index has {line.fields['url']} at {line.offset}: not there")
+    # What a process is writing now need not be whole.
+    if end < file.size_bytes and not file.name.is_open:
+        found.damage.append(f"the last {file.size_bytes - end} bytes are no whole record")
+    if len(found.damage) > _SHOWN:
+        found.damage[_SHOWN:] = [f"{len(found.damage) - _SHOWN} more like these"]
+    return found
+
+
+def _whole(index: Path) -> list[Line]:
+    return [Line.decoded(line) for line in whole_lines(index.read_bytes())]

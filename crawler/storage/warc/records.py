@@ -1,0 +1,311 @@
+"""Make the WARC records of a page: response or revisit, request, metadata. No I/O.
+
+The block of a response is its head as it came, and its body without chunking and with its
+Content-Encoding. As in other archives, the header Transfer-Encoding is renamed then. Records are
+written by FastWARC and compressed each on its own, so that one can be read by its offset.
+
+Headers of our own, in every record of a page: WARC-Crawl, WARC-URL-Hash and WARC-Visit (the time of
+discovery and the number of the visit) tell which visit of which page a capture is of.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from base64 import b32encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha1
+from http import HTTPStatus
+from threading import local
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import zstandard
+
+from crawler.items import NOT_MODIFIED, Page
+from crawler.util.extras import optional
+
+if TYPE_CHECKING:
+    from fastwarc.warc import WarcRecord
+
+CODECS = {"gzip": ".gz", "zstd": ".zst", "none": ""}
+EXTRA = "warc"
+# Up to this level gzip is done by ISA-L, in a third of zlib's time.
+_ISAL_MAX = 3
+_HTTP = "application/http;msgtype="
+_FIELDS = "application/warc-fields"
+_PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
+_IDENTICAL, _UNMODIFIED = f"{_PROFILE}identical-payload-digest", f"{_PROFILE}server-not-modified"
+_TRANSFER = re.compile(
+    rb"^(Transfer-Encoding)([ \t]*:[ \t]*)([^\r\n]*)", re.IGNORECASE | re.MULTILINE
+)
+# What crawlers that undo a transfer coding call it (Nutch, StormCrawler, Common Crawl).
+_RENAMED = rb"X-Crawler-\1\2\3"
+_NO_CODING = frozenset({b"", b"identity", b"chunked"})
+# Headers of a request that may have credentials.
+_SECRETS = re.compile(
+    rb"^(?:Authorization|Proxy-Authorization|Cookie)[ \t]*:[^\n]*\n", re.IGNORECASE | re.MULTILINE
+)
+_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
+# Headers that are not true of a body that was unpacked.
+_OF_TRANSFER = frozenset({"content-encoding", "transfer-encoding", "content-length"})
+# Shorter bodies are cheaper to repeat than to refer to.
+_REVISIT_MIN_BYTES = 256
+
+
+class Original(NamedTuple):
+    """Capture that has the same payload."""
+
+    uri: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Response to archive."""
+
+    uri: str
+    crawl: str
+    url_hash: str
+    visit: str
+    at: datetime
+    status: int
+    content_type: str
+    head: bytes
+    body: bytes
+    # Empty if it is not known.
+    request: bytes = b""
+    address: str = ""
+    protocols: Sequence[str] = ()
+    truncated: str = ""
+    is_not_modified: bool = False
+    # Lines of a metadata record; none: there is no such record.
+    metadata: Sequence[tuple[str, str]] = ()
+
+    @property
+    def date(self) -> str:
+        return f"{self.at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records of a page, ready to be appended to a file; the capture itself is the last one."""
+
+    data: bytes
+    # Bytes of the last record.
+    length: int
+    capture: Capture
+    digest: str
+    mime: str
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.data)
+
+
+def capture_of(page: Page, *, metadata: bool = False) -> Capture | None:
+    """Return what is archived of a page; None without a response, or if it asks not to be kept."""
+    exchange = page.exchange
+    if page.reason == "noindex" or (exchange is None and not page.status):
+        return None
+    at, status = page.crawled_at, page.status
+    if exchange is not None:
+        head, body = archived_head(exchange.head), exchange.body
+        at = datetime.fromtimestamp(exchange.began_s, UTC)
+        status = status or _status_of(head)
+        wire: dict[str, Any] = {
+            "request": _SECRETS.sub(b"", exchange.request),
+            "address": exchange.address,
+            "protocols": exchange.protocols,
+            "truncated": exchange.truncated,
+        }
+    else:
+        head, body = rebuilt_head(status, page.headers, len(page.body)), page.body
+        is_partial = "truncated" in page.flags or page.reason == "type_not_accepted"
+        wire = {"truncated": "unspecified" if is_partial else ""}
+    found = int(page.discovered_at.timestamp()) if page.discovered_at is not None else 0
+    return Capture(
+        uri=page.final_url,
+        crawl=page.crawl,
+        url_hash=page.url_hash,
+        visit=f"{found}-{page.visits}",
+        at=at,
+        status=status,
+        content_type=page.content_type if _TYPE.fullmatch(page.content_type) else "",
+        head=head,
+        body=body,
+        is_not_modified=NOT_MODIFIED in page.flags,
+        metadata=_metadata(page) if metadata else (),
+        **wire,
+    )
+
+
+def archived_head(head: bytes) -> bytes:
+    """Return the head of a body that has no transfer coding any more."""
+    codings = _TRANSFER.findall(head)
+    if not codings:
+        return head
+    head = _TRANSFER.sub(_RENAMED, head)
+    names = [name.strip().lower() for _, _, value in codings for name in value.split(b",")]
+    packed = [name for name in names if name not in _NO_CODING]
+    if packed:
+        # Only the chunks are undone.
+        end = head.rstrip(b"\r\n")
+        head = b"%b\r\nContent-Encoding: %b\r\n\r\n" % (end, b", ".join(packed))
+    return head
+
+
+def rebuilt_head(status: int, headers: Mapping[str, str], body_bytes: int) -> bytes:
+    """Make the head of a page whose own is not known, for its unpacked body."""
+    try:
+        reason = HTTPStatus(status).phrase
+    except ValueError:
+        reason = ""
+    lines = [f"HTTP/1.1 {status} {reason}"]
+    for name, values in headers.items():
+        if name not in _OF_TRANSFER:
+            lines += [f"{name.title()}: {value}" for value in values.split("\n")]
+    lines += [f"Content-Length: {body_bytes}", "", ""]
+    return "\r\n".join(lines).encode("latin-1", "replace")
+
+
+def _status_of(head: bytes) -> int:
+    found = re.search(rb"HTTP\S*[ \t]+([1-9][0-9]{2})", head)
+    return int(found[1]) if found else 0
+
+
+def _metadata(page: Page) -> list[tuple[str, str]]:
+    lines = [("depth", str(page.depth)), ("fetchTimeMs", str(page.fetch_ms))]
+    if page.parent_url:
+        lines.append(("via", page.parent_url))
+    return [*lines, *(("outlink", f"{link} L a/@href") for link in page.links)]
+
+
+Compress = Callable[[bytes], bytes]
+
+
+def compressor(codec: str, level: int) -> Compress:
+    """Make a function that compresses a record; it serves one thread at a time."""
+    if codec == "none":
+        return bytes
+    if codec == "zstd":
+        return zstandard.ZstdCompressor(level=level).compress
+    if level <= _ISAL_MAX:
+        isal = optional("isal.igzip_lib", extra=EXTRA, what="SINKS=warc")
+        return lambda data: bytes(isal.compress(data, level, isal.COMP_GZIP))
+    return lambda data: zlib.compress(data, level, wbits=31)
+
+
+class RecordMaker:
+    """Maker of compressed records. `what` is the setting or option that needs the extra."""
+
+    def __init__(self, codec: str, level: int, *, what: str) -> None:
+        self._warc = optional("fastwarc.warc", extra=EXTRA, what=what)
+        compressor(codec, level)
+        self._codec, self._level = codec, level
+        self._threads = local()
+
+    def info(self, filename: str, fields: Mapping[str, str], at: datetime) -> bytes:
+        """Make the record that a file begins with."""
+        record = self._warc.WarcRecord()
+        record.init_headers(self._warc.warcinfo)
+        record.headers.set("WARC-Date", f"{at:%Y-%m-%dT%H:%M:%SZ}")
+        record.headers.append("WARC-Filename", filename)
+        return self._packed(record, _FIELDS, _lines(fields.items()))
+
+    def records(self, capture: Capture, known: Mapping[str, Original]) -> Records:
+        """Make the records of a capture; `known` has the captures of payloads, by their digest."""
+        warc, body = self._warc, capture.body
+        digest = _digest(body)
+        original = known.get(digest) if len(body) >= _REVISIT_MIN_BYTES else None
+        is_revisit = capture.is_not_modified or (original is not None and not capture.truncated)
+        last = self._record(warc.revisit if is_revisit else warc.response, capture)
+        headers, block = last.headers, capture.head
+        if not is_revisit:
+            block += body
+            headers.append("WARC-Payload-Digest", digest)
+            if capture.content_type:
+                headers.append("WARC-Identified-Payload-Type", capture.content_type)
+            if capture.truncated:
+                headers.append("WARC-Truncated", capture.truncated)
+        elif capture.is_not_modified:
+            headers.append("WARC-Profile", _UNMODIFIED)
+            headers.append("WARC-Refers-To-Target-URI", capture.uri)
+        else:
+            assert original is not None
+            headers.append("WARC-Profile", _IDENTICAL)
+            headers.append("WARC-Payload-Digest", digest)
+            headers.append("WARC-Refers-To-Target-URI", original.uri)
+            headers.append("WARC-Refers-To-Date", original.date)
+        for protocol in capture.protocols:
+            headers.append("WARC-Protocol", protocol)
+        if capture.address:
+            headers.append("WARC-IP-Address", capture.address)
+        before = []
+        if capture.request:
+            sent = self._record(warc.request, capture)
+            sent.headers.append("WARC-Concurrent-To", str(last.record_id))
+            before.append(self._packed(sent, f"{_HTTP}request", capture.request))
+        if capture.metadata:
+            about = self._record(warc.metadata, capture)
+            about.headers.append("WARC-Refers-To", str(last.record_id))
+            before.append(self._packed(about, _FIELDS, _lines(capture.metadata)))
+        packed = self._packed(last, f"{_HTTP}response", block)
+        return Records(
+            data=b"".join((*before, packed)),
+            length=len(packed),
+            capture=capture,
+            digest="" if capture.is_not_modified else digest,
+            mime="warc/revisit" if is_revisit else capture.content_type,
+        )
+
+    def _record(self, kind: Any, capture: Capture) -> WarcRecord:
+        record: WarcRecord = self._warc.WarcRecord()
+        record.init_headers(kind)
+        headers = record.headers
+        headers.set("WARC-Date", capture.date)
+        headers.append("WARC-Target-URI", capture.uri)
+        headers.append("WARC-Crawl", capture.crawl)
+        headers.append("WARC-URL-Hash", capture.url_hash)
+        headers.append("WARC-Visit", capture.visit)
+        return record
+
+    def _packed(self, record: WarcRecord, content_type: str, block: bytes) -> bytes:
+        record.headers.append("Content-Type", content_type)
+        record.headers.append("WARC-Block-Digest", _digest(block))
+        record.set_bytes_content(block)
+        written = _Buffer()
+        record.write(written)
+        compress: Compress | None = getattr(self._threads, "compress", None)
+        if compress is None:
+            compress = self._threads.compress = compressor(self._codec, self._level)
+        return compress(b"".join(written.parts))
+
+
+class _Buffer:
+    """File in memory; BytesIO would copy once more."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self.parts.append(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _lines(fields: Any) -> bytes:
+    """Format the fields of a warcinfo or metadata record; none may contain another line."""
+    text = "".join(f"{name}: {' '.join(value.split())}\r\n" for name, value in fields)
+    return text.encode("utf-8", "replace")
+
+
+def _digest(data: bytes) -> str:
+    # Not for security: what other archives use, and readers compare.
+    return "sha1:" + b32encode(sha1(data, usedforsecurity=False).digest()).decode("ascii")

@@ -1,0 +1,253 @@
+"""Sink that writes WARC files: SINKS="warc:archive/"; finished ones go to WARC_UPLOAD, if set.
+
+A batch of pages is durable when their records and the lines of their index are synced, see
+files.py. What processes left open that died is completed at the start, and every minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from crawler import config
+from crawler.errors import ConfigurationError
+from crawler.items import Page
+from crawler.storage.sink import Repairs, Results, Sink, SinkContext, SinkReport
+from crawler.storage.warc.files import FolderRepair, WarcFiles, WarcName, repair, warc_names
+from crawler.storage.warc.records import CODECS, Original, RecordMaker, Records, capture_of
+from crawler.storage.warc.upload import Uploads
+from crawler.util.format import plural, size
+from crawler.util.tasks import end
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+FOLDER = "archive"
+# Between two looks at whether the current file is old, or a process has died.
+_LOOK_S = 60.0
+# Payloads that a process knows the captures of, so that it need not store them again: about 20 MB.
+_KNOWN_MAX = 50_000
+# Time limit for completing the last file; with uploads it is longer.
+_CLOSE_S, _CLOSE_UPLOADING_S = 60.0, 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class WarcSettings:
+    """Settings of WARC files."""
+
+    codec: str = config.setting("WARC_CODEC")
+    level: int = config.setting("WARC_LEVEL")
+    max_bytes: int = config.setting("WARC_MAX_BYTES")
+    max_age_s: float = config.setting("WARC_MAX_AGE")
+    metadata: bool = config.setting("WARC_METADATA")
+    operator: str = config.setting("WARC_OPERATOR")
+
+    def __post_init__(self) -> None:
+        most = {"gzip": 9, "zstd": 19}.get(self.codec, self.level)
+        if not 1 <= self.level <= most:
+            raise ConfigurationError(
+                f"WARC_LEVEL is {self.level}; give 1 to {most}, the levels of {self.codec}."
+            )
+
+
+class WarcSink(Sink):
+    """Sink of WARC files in a folder that the processes of a machine may share."""
+
+    keeps_bodies = True
+    archives = True
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        crawl: str,
+        settings: WarcSettings,
+        info: Mapping[str, str],
+        uploads: Uploads | None = None,
+    ) -> None:
+        """`info` are the fields of the record at the begin of each file."""
+        super().__init__(target)
+        self.folder = Path(target or FOLDER)
+        self._settings = settings
+        self._maker = RecordMaker(settings.codec, settings.level, what="SINKS=warc")
+        self._files = WarcFiles(
+            *(self.folder, crawl, self._maker),
+            codec=settings.codec,
+            info=info,
+            max_bytes=settings.max_bytes,
+            max_age_s=settings.max_age_s,
+        )
+        self._uploads = uploads
+        # By the digest of a payload; the one that was used longest ago first.
+        self._known: OrderedDict[str, Original] = OrderedDict()
+        self._writing = asyncio.Lock()
+        self._completing: set[asyncio.Task[None]] = set()
+        self._looking: asyncio.Task[None] | None = None
+
+    @classmethod
+    def from_context(cls, context: SinkContext) -> Self:
+        settings = context.settings
+        own = config.fill(WarcSettings, settings)
+        if "://" in context.target:
+            raise ConfigurationError(
+                f"SINKS has warc:{context.target.partition(':')[0]}://…; WARC files are written to "
+                "a folder first. Use warc:archive/, and WARC_UPLOAD for an object store."
+            )
+        uploads = Uploads.from_settings(settings, Path(context.target or FOLDER))
+        info = warcinfo(context.crawl, own.operator, settings)
+        return cls(context.target, crawl=context.crawl, settings=own, info=info, uploads=uploads)
+
+    async def open(self) -> None:
+        try:
+            await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
+            await self._repair()
+        except OSError as error:
+            raise ConfigurationError(
+                f"SINKS: warc:{self.folder} cannot be used ({error.strerror}); name another folder."
+            ) from error
+        if self._uploads is not None:
+            await self._uploads.open()
+        self._looking = asyncio.get_running_loop().create_task(self._look_forever())
+
+    async def close(self) -> None:
+        if self._looking is not None:
+            await end(self._looking)
+        self._rotate()
+        while self._completing:
+            await asyncio.wait(self._completing)
+        if self._uploads is not None:
+            await self._uploads.finish()
+
+    def prepare(self, page: Page) -> Records | None:
+        capture = capture_of(page, metadata=self._settings.metadata)
+        return None if capture is None else self._maker.records(capture, self._known)
+
+    async def write(self, batch: Sequence[Records | None]) -> Results:
+        chosen = [i for i, records in enumerate(batch) if records is not None]
+        written = [records for records in batch if records is not None]
+        if not written:
+            return {}
+        # A write that was given up on may still be running in its thread.
+        async with self._writing:
+            if self._files.is_due(time.time()):
+                self._rotate()
+            append = partial(self._files.append, written, time.time())
+            places = await asyncio.shield(asyncio.to_thread(append))
+        for records in written:
+            self._remember(records)
+        return dict(zip(chosen, places, strict=True))
+
+    @property
+    def close_timeout_s(self) -> float:
+        return _CLOSE_S if self._uploads is None else _CLOSE_UPLOADING_S
+
+    async def repair(self, *, dry_run: bool) -> Repairs:
+        if not self.folder.is_dir():
+            return {}
+        found = await asyncio.to_thread(repair, self.folder, dry_run=dry_run)
+        return {
+            "WARC files left open": len(found.closed),
+            "bytes of torn WARC records": found.cut_bytes,
+            "WARC files without an index": len(found.indexed),
+        }
+
+    async def check(self) -> SinkReport:
+        folder = self.folder
+        try:
+            await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+            names = await asyncio.to_thread(warc_names, folder)
+        except OSError as error:
+            raise ConfigurationError(f"{folder}: {error.strerror}; name another folder.") from error
+        text = f"{plural(len(names), 'WARC file')} in {folder.absolute()}"
+        if self._uploads is not None:
+            await self._uploads.open()
+            text += f", uploaded to {self._uploads.url}"
+        return SinkReport(text, {})
+
+    def _remember(self, records: Records) -> None:
+        """Know the capture of a payload, so that others with the same payload refer to it."""
+        capture = records.capture
+        if capture.is_not_modified or capture.truncated or not capture.body:
+            return
+        self._known.setdefault(records.digest, Original(capture.uri, capture.date))
+        self._known.move_to_end(records.digest)
+        if len(self._known) > _KNOWN_MAX:
+            self._known.popitem(last=False)
+
+    def _rotate(self) -> None:
+        """Complete the current file in the background."""
+        complete = self._files.rotate()
+        task = asyncio.get_running_loop().create_task(self._complete(complete))
+        self._completing.add(task)
+        task.add_done_callback(self._completing.discard)
+
+    async def _complete(self, complete: Callable[[], WarcName | None]) -> None:
+        try:
+            name = await asyncio.to_thread(complete)
+        except OSError as error:
+            logger.error(
+                "A file in %s stays open (%s); the next start or scrapy pages repair completes it",
+                *(self.folder, error.strerror),
+            )
+            return
+        if name is not None:
+            logger.info("%s is complete", self.folder / name.file)
+            if self._uploads is not None:
+                self._uploads.soon()
+
+    async def _look_forever(self) -> None:
+        while True:
+            await asyncio.sleep(min(_LOOK_S, self._settings.max_age_s))
+            async with self._writing:
+                if self._files.is_due(time.time()):
+                    self._rotate()
+            with suppress(OSError):
+                await self._repair()
+            if self._uploads is not None:
+                self._uploads.soon()
+
+    async def _repair(self) -> None:
+        found: FolderRepair = await asyncio.to_thread(repair, self.folder)
+        if found.closed:
+            logger.info(
+                "%s in %s that a process left open when it died: completed, without %s of pages "
+                "that are fetched again",
+                *(plural(len(found.closed), "WARC file"), self.folder, size(found.cut_bytes)),
+            )
+
+
+def warcinfo(crawl: str, operator: str, settings: BaseSettings) -> dict[str, str]:
+    """Return the fields of the record at the begin of each file."""
+    try:
+        release = version("mercator-crawler")
+    except PackageNotFoundError:
+        # It runs from a clone.
+        release = "0"
+    obeys = settings.getwithbase("DOWNLOADER_MIDDLEWARES").get(
+        "crawler.middlewares.robots.Robots"
+    ) is not None or settings.getbool("ROBOTSTXT_OBEY")
+    fields = {
+        "software": f"mercator-crawler/{release} scrapy/{version('scrapy')}",
+        "format": "WARC File Format 1.1",
+        "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+        "operator": operator,
+        "http-header-user-agent": str(settings["USER_AGENT"] or ""),
+        "robots": "obey" if obeys else "ignore",
+        "isPartOf": crawl,
+        "description": f"Pages of the crawl {crawl}",
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+__all__ = ["CODECS", "FOLDER", "WarcSettings", "WarcSink"]

@@ -1,0 +1,108 @@
+"""Upload complete WARC files and their indexes to an object store, and remove them then.
+
+Any process with the same folder uploads what is complete in it, also what others left. A file is
+locked meanwhile, so two processes do not upload the same one. After a crash a file that is not in
+the store with its whole size is uploaded again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawler import config
+from crawler.errors import CrawlerError
+from crawler.servers.objects import ObjectStore
+from crawler.storage.warc.files import WarcName, locked, warc_names
+from crawler.util.format import plural
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+SETTING = "WARC_UPLOAD"
+
+
+class Uploads:
+    """Uploads of one folder to a store."""
+
+    def __init__(self, store: ObjectStore, folder: Path) -> None:
+        self._store = store
+        self._folder = folder
+        self._running: asyncio.Task[int] | None = None
+        # Something was completed while an upload was running.
+        self._is_more = False
+        self._has_failed = False
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings, folder: Path) -> Uploads | None:
+        """Make the uploads of WARC_UPLOAD; None if it is not set."""
+        url = config.value(settings, SETTING)
+        return cls(ObjectStore.from_url(url, what=SETTING), folder) if url else None
+
+    @property
+    def url(self) -> str:
+        return self._store.url
+
+    async def open(self) -> None:
+        """Check that the store takes objects; SinkAway or ConfigurationError if not."""
+        await self._store.check()
+
+    def soon(self) -> None:
+        """Upload what is complete, in the background."""
+        self._is_more = True
+        if self._running is None or self._running.done():
+            self._running = asyncio.get_running_loop().create_task(self.run())
+
+    async def finish(self) -> None:
+        """Upload what is complete. What fails stays in the folder for the next start."""
+        if self._running is not None:
+            await self._running
+        left = await self.run()
+        if left:
+            logger.warning(
+                "%s in %s could not be uploaded: the next start uploads them, or scrapy archive "
+                "upload",
+                *(plural(left, "file is", "files are"), self._folder),
+            )
+
+    async def run(self) -> int:
+        """Upload everything that is complete; return the number of files that are left."""
+        self._is_more = True
+        left = 0
+        while self._is_more:
+            self._is_more, left = False, 0
+            for name in await asyncio.to_thread(self._complete_ones):
+                try:
+                    await self._upload(name)
+                except (CrawlerError, OSError) as error:
+                    left += 1
+                    if not self._has_failed:
+                        logger.warning("%s is not uploaded yet: %s", name.file, error)
+                    self._has_failed = True
+                else:
+                    self._has_failed = False
+        return left
+
+    def _complete_ones(self) -> list[WarcName]:
+        return [
+            name
+            for name in warc_names(self._folder)
+            if not name.is_open and (self._folder / name.index).exists()
+        ]
+
+    async def _upload(self, name: WarcName) -> None:
+        with locked(self._folder / name.file) as file:
+            if file is None:
+                return
+            # The index last: it says that the file is there.
+            paths = [self._folder / name.file, self._folder / name.index]
+            for path in paths:
+                if await self._store.size(path.name) != path.stat().st_size:
+                    await self._store.upload(path.name, path)
+            for path in paths:
+                path.unlink()
+        logger.info("%s is in %s", name.file, self._store.url)
