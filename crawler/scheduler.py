@@ -74,7 +74,7 @@ from crawler.storage.spill import FileSpill, Spill
 from crawler.urls import Rejected, Urls
 from crawler.util import file_limit
 from crawler.util.per_crawler import shared
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import EXCHANGE, LEASE
 from crawler.util.secrets import shown, without_secrets
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
     from twisted.internet.defer import Deferred
 
+    from crawler.items import Exchange, Page
     from crawler.servers.health import ServerHealth
     from crawler.storage.storage import Storage
 
@@ -114,6 +115,8 @@ class Scheduler(BaseScheduler):
         self.health = redis_health(value(settings, "REDIS_GIVE_UP"))
         # Where pages go; set by the pipeline that stores them.
         self.storage: Storage | None = None
+        # Stores a response that is no page, if a sink archives them; set by the same pipeline.
+        self.archive: Callable[[Page], asyncio.Future[None]] | None = None
         self._engine = Engine(crawler, file_limit.prepare(settings).fetches)
         self.adder: UrlAdder
         self.recrawls = Recrawls(recrawl_tuning(settings))
@@ -203,7 +206,7 @@ class Scheduler(BaseScheduler):
             if request.meta.get("is_start_request"):
                 self.known_starts.sent(request, sent)
         if lease is not None:
-            self._settle_replaced(lease, sent)
+            self._settle_replaced(lease, sent, request.meta.get(EXCHANGE))
         elif entry is not None:
             # A spider may add requests when it is told that it is idle.
             self.leases.completion.not_yet()
@@ -223,8 +226,13 @@ class Scheduler(BaseScheduler):
             self.count(f"redirects/refused/{reason}")
         return None if reason else entry
 
-    def _settle_replaced(self, lease: Lease, sent: asyncio.Future[Added] | None) -> None:
-        """Settle the leased URL when Redis has its replacement; None: it has it."""
+    def _settle_replaced(
+        self, lease: Lease, sent: asyncio.Future[Added] | None, exchange: Exchange | None
+    ) -> None:
+        """Settle the leased URL when Redis has its replacement, and archives have its response.
+
+        If `sent` is None, Redis has the replacement already.
+        """
 
         def settle(error: BaseException | None) -> None:
             if error is None:
@@ -232,10 +240,17 @@ class Scheduler(BaseScheduler):
             else:
                 self.leases.fail(lease, Bury(f"unsendable: {error}"[:200]))
 
-        if sent is None:
+        safe: list[asyncio.Future[Any]] = [] if sent is None else [sent]
+        if exchange is not None and self.archive is not None:
+            page = PageMaker.of(self._crawler).page_of_replaced(lease, exchange)
+            self.recrawls.fill_in(page, lease, None)
+            safe.append(self.archive(page))
+        if not safe:
             settle(None)
         else:
-            self.leases.settle_after(lease, sent, settle)
+            self.leases.settle_after(
+                lease, safe[0] if len(safe) == 1 else asyncio.gather(*safe), settle
+            )
 
     # --- for other components ------------------------------------------------------------------
 

@@ -421,6 +421,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._address: IPv4Address | IPv6Address | None = None
         self._certificate: bytes | None = None
+        # The version of TLS, as "TLSv1.3"; empty without.
+        self._tls = ""
         self._parser: ResponseParser | None = None
         # Bytes that came before the first request was sent.
         self._early = b""
@@ -432,6 +434,7 @@ class Connection(asyncio.Protocol):
         The connection is closed if this fails or is cancelled.
         """
         receiver.address, receiver.certificate = self._address, self._certificate
+        receiver.sent, receiver.tls = request, self._tls
         early = self._early
         parser = await self._send(request, receiver, only_head=only_head)
         self.listens_s = parser.listens_s
@@ -502,7 +505,8 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._address = ip_address(peer[0].partition("%")[0]) if peer else None
         tls: SSLObject | None = transport.get_extra_info("ssl_object")
-        self._certificate = tls.getpeercert(binary_form=True) if tls else None
+        if tls is not None:
+            self._certificate, self._tls = tls.getpeercert(binary_form=True), tls.version() or ""
 
     def data_received(self, data: bytes) -> None:
         if self._parser is not None:
@@ -529,7 +533,7 @@ class _TunnelStatus:
 
     value = 0
 
-    def head(self, status: int, version: str, headers: Headers) -> bool:
+    def head(self, status: int, version: str, headers: Headers, raw: bytes) -> bool:
         self.value = status
         return False
 

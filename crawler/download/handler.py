@@ -14,7 +14,7 @@ from crawler.download.address_guard import RefusedAddress
 from crawler.download.client import HttpClient
 from crawler.download.decompress import is_whole
 from crawler.download.errors import PrivateAddress
-from crawler.download.receiver import DownloadLimits, Receiver
+from crawler.download.receiver import DATALOSS, DownloadLimits, Receiver
 from crawler.download.request_writer import write
 from crawler.download.response_parser import Truncated
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
-
-# Scrapy's flag of a response whose body is not whole. A second flag adds the cause.
-DATALOSS = "dataloss"
 
 
 class DownloadHandler(BaseDownloadHandler):

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self
 
 from pydispatch.dispatcher import getAllReceivers  # type: ignore[import-untyped]
@@ -21,7 +21,9 @@ from scrapy.utils._download_handlers import check_stop_download, get_warnsize_ms
 
 from crawler import config
 from crawler.download.errors import TooBig
-from crawler.util.request_meta import LEASE
+from crawler.items import Exchange
+from crawler.storage.sinks import has_archive
+from crawler.util.request_meta import ARCHIVED, EXCHANGE, LEASE
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+# Scrapy's flag of a response whose body is not whole. A second flag adds the cause.
+DATALOSS = "dataloss"
 # Flag of a response whose type is not one of ACCEPT_TYPES. It has headers only.
 TYPE_NOT_ACCEPTED = "type_not_accepted"
 # Responses without a body; their Content-Length is that of the page.
@@ -51,6 +55,8 @@ class DownloadLimits:
     max_bytes: int
     warn_bytes: int
     types: AcceptedTypes
+    # Whether a sink archives what goes over the wire.
+    keeps_exchanges: bool = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -60,6 +66,7 @@ class DownloadLimits:
             max_bytes=settings.getint("DOWNLOAD_MAXSIZE"),
             warn_bytes=settings.getint("DOWNLOAD_WARNSIZE"),
             types=AcceptedTypes(config.value(settings, "ACCEPT_TYPES")),
+            keeps_exchanges=has_archive(settings),
         )
 
     def count(self, name: str) -> None:
@@ -93,6 +100,12 @@ class Receiver:
         self._parts: list[bytes] = []
         self._size = 0
         self._is_heard = False
+        # For sinks that archive it: the request as it was sent, the version of TLS, the raw head.
+        self.sent = b""
+        self.tls = ""
+        self._keeps_exchange = limits.keeps_exchanges and (LEASE in meta or ARCHIVED in meta)
+        self._raw_head = b""
+        self._is_cut = False
 
     @property
     def content(self) -> bytes:
@@ -102,8 +115,10 @@ class Receiver:
             return parts[0]
         return b"".join((self._gathered, *parts))
 
-    def head(self, status: int, version: str, headers: Headers) -> bool:
+    def head(self, status: int, version: str, headers: Headers, raw: bytes) -> bool:
         request, crawler = self._request, self._limits.crawler
+        if self._keeps_exchange:
+            self._raw_head = raw
         request.meta["download_latency"] = monotonic() - self._started
         self.status, self.version, self.headers = status, version, headers
         if (codings := dict.get(headers, _TRANSFER)) and codings != [b"chunked"]:
@@ -141,12 +156,15 @@ class Receiver:
             if self.stop is not None:
                 return False
         if self._cut and self._size >= self._cut:
+            self._is_cut = True
             return False
         self._check_size(self._size, expected=False)
         return True
 
     def response(self) -> Response:
         """Make Scrapy's response; raises StopDownload if a handler of a signal wants an error."""
+        if self._keeps_exchange:
+            self._request.meta[EXCHANGE] = self._exchange()
         response = make_response(
             # Without the fragment, as in Scrapy's own handlers.
             self._request.url.partition("#")[0],
@@ -164,6 +182,28 @@ class Receiver:
                 self.stop.response = response
                 raise self.stop
         return response
+
+    def _exchange(self) -> Exchange:
+        if DATALOSS in self.flags:
+            truncated = "disconnect"
+        elif self._is_cut:
+            truncated = "length"
+        else:
+            is_partial = self.stop is not None or TYPE_NOT_ACCEPTED in self.flags
+            truncated = "unspecified" if is_partial else ""
+        protocols = [f"http/{self.version}"] if self.version else []
+        if self.tls:
+            protocols.append(self.tls.lower().replace("v", "/"))
+        return Exchange(
+            request=self.sent,
+            head=self._raw_head,
+            body=self.content,
+            # The wall clock, for people; the other one cannot be set back.
+            began_s=time() - (monotonic() - self._started),
+            address=str(self.address or ""),
+            protocols=tuple(protocols),
+            truncated=truncated,
+        )
 
     def _check_size(self, size: int, *, expected: bool) -> None:
         """Raise TooBig, or log a warning, if a body of `size` bytes is too big."""

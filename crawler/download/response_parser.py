@@ -62,8 +62,8 @@ class NoAnswer(DownloadFailedError):
 class ResponseReceiver(Protocol):
     """Receiver of a response; its methods return whether more is wanted, or raise."""
 
-    def head(self, status: int, version: str, headers: Headers) -> bool:
-        """Receive the head."""
+    def head(self, status: int, version: str, headers: Headers, raw: bytes) -> bool:
+        """Receive the head; `raw` are its bytes as they came."""
 
     def body(self, data: bytes) -> bool:
         """Receive the next part of the body."""
@@ -88,6 +88,10 @@ class ResponseParser:
         # Bytes of the head so far, and how many of them the parser has read.
         self._raw = b""
         self._read = 0
+        # Where the head begins after interim responses, and the bytes of a head before it was
+        # mended.
+        self._begin = 0
+        self._unmended = b""
         self._parser = self._new_parser()
         self._fields: dict[bytes, list[bytes]] = {}
         self._count = self._head_bytes = self._between = 0
@@ -166,7 +170,7 @@ class ResponseParser:
         if self._status:
             # The parser may have refused to read on, as before another protocol (101).
             self._refusal, self._raw = "", b""
-            self._begin_body(raw[self._read :])
+            self._begin_body(self._head(raw), raw[self._read :])
         elif self._refusal:
             self._mend()
         elif self._between > MAX_BETWEEN_BYTES or size > MAX_HEAD_BYTES + MAX_BETWEEN_BYTES:
@@ -198,10 +202,18 @@ class ResponseParser:
             return
         self._stop_waiting()
         if data is not None:
+            self._unmended, self._begin = self._raw, 0
             self._raw, self._refusal, self._is_mended = data, "", True
             self._fields, self._count, self._between, self._read = {}, 0, 0, 0
             self._parser = self._new_parser()
             self._parse()
+
+    def _head(self, raw: bytes) -> bytes:
+        """Return the bytes of the head as they came; `raw` are those that were parsed."""
+        if not self._unmended:
+            return raw[self._begin : self._read]
+        # Only the head was mended: what follows it is the same.
+        return self._unmended[: len(self._unmended) - (len(raw) - self._read)]
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header. Called by the parser."""
@@ -227,6 +239,7 @@ class ResponseParser:
         if status < 200 and status != _SWITCHING:
             # An interim response (1xx): the final one follows.
             self._fields, self._count, self._head_bytes = {}, 0, 0
+            self._begin = self._read
             return
         self._status = status
         # A server that writes one head wrong may be wrong about the end of the body.
@@ -239,7 +252,7 @@ class ResponseParser:
 
     # --- the body --------------------------------------------------------------------------------
 
-    def _begin_body(self, data: bytes) -> None:
+    def _begin_body(self, head: bytes, data: bytes) -> None:
         """Pass the head on, and take the bytes that came with it."""
         status, fields = self._status, self._fields
         if promise := fields.get(b"Keep-Alive"):
@@ -254,7 +267,7 @@ class ResponseParser:
         headers = Headers()
         dict.update(headers, fields)
         try:
-            wants = self._receiver.head(status, self._parser.get_http_version(), headers)
+            wants = self._receiver.head(status, self._parser.get_http_version(), headers, head)
         except Exception as error:  # noqa: BLE001 - the fetch raises it
             self._end(error)
             return

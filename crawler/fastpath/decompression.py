@@ -16,8 +16,7 @@ from scrapy.utils._compression import _check_max_size, _DecompressionMaxSizeExce
 
 from crawler.download.decompress import HasTail, NotPacked, Unpacking, before_tail, unpacking
 from crawler.download.errors import TooBigUnpacked
-from crawler.download.handler import DATALOSS
-from crawler.download.receiver import make_response
+from crawler.download.receiver import DATALOSS, make_response
 
 logger = logging.getLogger(__name__)
 

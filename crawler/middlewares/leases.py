@@ -275,8 +275,10 @@ class Leases:
 
     def _is_recorded(self, account: _Account) -> bool:
         """Tell whether sinks get the response itself: its callback gave no page."""
-        is_page = account.lease.entry.kind is Kind.PAGE
-        return is_page and not account.has_page and self._scheduler.failures.record is not None
+        scheduler = self._scheduler
+        if account.lease.entry.kind is Kind.PAGE:
+            return not account.has_page and scheduler.failures.record is not None
+        return scheduler.archive is not None
 
     def _record(self, account: _Account, done: Callable[[], None]) -> None:
         """Give the response and its items to the sinks, and settle its lease when they have it."""
@@ -297,9 +299,15 @@ class Leases:
         self._scheduler.leases.settle_after(account.lease, recorded, settle)
 
     async def _record_page(self, account: _Account) -> None:
-        record = self._scheduler.failures.record
-        assert record is not None
+        scheduler = self._scheduler
         page = PageMaker.of(self._crawler).page_of(account.response)
+        if account.lease.entry.kind is not Kind.PAGE:
+            assert scheduler.archive is not None
+            scheduler.recrawls.fill_in(page, account.lease, None)
+            await scheduler.archive(page)
+            return
+        record = scheduler.failures.record
+        assert record is not None
         if page.stored and page.body:
             is_small = len(page.body) < _HASH_INLINE_BYTES
             digest = sha256(page.body) if is_small else await asyncio.to_thread(sha256, page.body)

@@ -7,6 +7,7 @@ if this process dies meanwhile, the next one that gets the URL sends it again.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Self
 
 from scrapy import Request, signals
@@ -16,11 +17,13 @@ from crawler.config.values import value
 from crawler.download.errors import Forbidden
 from crawler.robots.gate import Denied, PutOff, RobotsGate, check_user_agent
 from crawler.scheduler import Scheduler
+from crawler.scheduling.page_maker import PageMaker
 from crawler.servers.connections import Servers
 from crawler.util.request_meta import CRAWL_DELAY, LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
 
     from crawler.frontier import Lease
     from crawler.scheduling.lease_pool import LeasePool
@@ -48,7 +51,7 @@ class Robots:
 
     def open(self, redis: Client) -> None:
         """Make the gate, with its cache in this Redis."""
-        self.gate = RobotsGate.from_crawler(self._crawler, redis, self._may_fetch)
+        self.gate = RobotsGate.from_crawler(self._crawler, redis, self._may_fetch, self._archive)
 
     @property
     def _leases(self) -> LeasePool:
@@ -57,6 +60,11 @@ class Robots:
 
     def _may_fetch(self, lease: Lease) -> bool:
         return self._leases.may_fetch(lease)
+
+    def _archive(self, response: Response) -> asyncio.Future[None] | None:
+        engine = self._crawler.engine
+        archive = getattr(getattr(engine, "scheduler", None), "archive", None)
+        return None if archive is None else archive(PageMaker.of(self._crawler).page_of(response))
 
     async def process_request(self, request: Request) -> Request | None:
         if request.meta.get("dont_obey_robotstxt"):

@@ -2,7 +2,8 @@
 
 URLs that ended without a page (no response, forbidden by robots.txt …) are stored the same way: the
 scheduler's failures call `record` before their leases are settled. So are the responses of spiders
-whose items are no pages: the leases middleware records them.
+whose items are no pages: the leases middleware records them. Sinks that archive also get responses
+that are no pages: robots.txt, sitemaps and redirects.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.exceptions import NotConfigured
 
 from crawler import config
+from crawler.errors import NotStored
 from crawler.frontier.on_disk import OnDisk
 from crawler.items import Page
 from crawler.monitoring.process_stats import ProcessStats
@@ -81,6 +83,8 @@ class Store:
         ProcessStats.of(self._crawler).storage = self._storage
         if self._scheduler is not None:
             self._scheduler.failures.record = self.record
+            if self._storage.archives:
+                self._scheduler.archive = self.archive
             self._scheduler.storage = self._storage
 
     async def close_spider(self) -> None:
@@ -98,11 +102,32 @@ class Store:
         """Store what became of a URL; the future is done when it is durable."""
         return asyncio.ensure_future(self._put(page))
 
+    def archive(self, page: Page) -> asyncio.Future[None]:
+        """Store a response that is no page in sinks that archive; the future as of `record`.
+
+        A sink that refuses it is logged, and costs its URL nothing.
+        """
+
+        async def archive() -> None:
+            try:
+                await self._storage.archive(self._named(page))
+            except NotStored:
+                raise
+            except Exception:  # noqa: BLE001 - logged by the storage
+                assert self._crawler.stats is not None
+                self._crawler.stats.inc_value("store/not_archived")
+
+        return asyncio.ensure_future(archive())
+
     async def _put(self, page: Page) -> None:
+        await self._storage.put(self._named(page))
+
+    def _named(self, page: Page) -> Page:
+        """Name the crawl and the process in a page."""
         page.crawl = self._crawl
         if self._scheduler is not None:
             page.worker = self._scheduler.frontier.owner
-        await self._storage.put(page)
+        return page
 
     def _make_spool(self) -> Spool | None:
         settings = self._crawler.settings

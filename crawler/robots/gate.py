@@ -66,7 +66,7 @@ from crawler.urls import DEFAULT, Rejected, authority_of, written_url
 from crawler.urls.canonical import leads_nowhere
 from crawler.util.backoff import Backoff
 from crawler.util.file_limit import OutOfSockets
-from crawler.util.request_meta import MAY_FETCH
+from crawler.util.request_meta import ARCHIVED, MAY_FETCH
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -129,14 +129,18 @@ class RobotsGate:
 
     @classmethod
     def from_crawler(
-        cls, crawler: Crawler, redis: Client, may_fetch: Callable[[Lease], bool]
+        cls,
+        crawler: Crawler,
+        redis: Client,
+        may_fetch: Callable[[Lease], bool],
+        archive: Archive = lambda _response: None,
     ) -> Self:
         """Make the gate of a crawl."""
         settings = crawler.settings
         assert crawler.stats is not None
         return cls(
             fill(RobotsCache, settings, redis=redis, user_agent=robots_name(settings)),
-            RobotsFetcher(crawler),
+            RobotsFetcher(crawler, archive),
             HostDelays.of(crawler),
             IpClock.of(crawler),
             may_fetch,
@@ -319,12 +323,18 @@ class RobotsAnswer:
     error: str = ""
 
 
-class RobotsFetcher:
-    """Fetcher of robots.txt files."""
+Archive = Callable[[Response], asyncio.Future[None] | None]
+# Limit of the time that a robots.txt waits for a sink that archives it; within that of its lock.
+_ARCHIVE_S = 5.0
 
-    def __init__(self, crawler: Crawler) -> None:
+
+class RobotsFetcher:
+    """Fetcher of robots.txt files. `archive` begins to store a response, if a sink wants it."""
+
+    def __init__(self, crawler: Crawler, archive: Archive = lambda _response: None) -> None:
         settings = crawler.settings
         self._crawler = crawler
+        self._archive = archive
         # Limited even where pages have no limit (0): all URLs of the host wait for the file.
         self._timeout_s = min(_TIMEOUT_S, settings.getfloat("DOWNLOAD_TIMEOUT") or _TIMEOUT_S)
         # Whether Scrapy's downloader delays requests to a host.
@@ -356,12 +366,14 @@ class RobotsFetcher:
                     "dont_obey_robotstxt": True,
                     "download_timeout": self._timeout_s,
                     "download_cut": MAX_BYTES + 1,
+                    ARCHIVED: True,
                 },
             )
             if hop:
                 await before_redirect()
             try:
                 response = await self._download(request)
+                await self._archived(response)
             except Exception as error:
                 if hop == 0 and isinstance(error, DownloadCancelledError | OutOfSockets):
                     # The host was not contacted.
@@ -375,6 +387,14 @@ class RobotsFetcher:
                 break
             url = target
         return RobotsAnswer(response.status, response.body, response.headers)
+
+    async def _archived(self, response: Response) -> None:
+        """Have a response archived before its rules count. A sink that is away gets it later."""
+        stored = self._archive(response)
+        if stored is not None:
+            await asyncio.wait({stored}, timeout=_ARCHIVE_S)
+            # Its error is logged; only NotStored, at the end of the crawl, is not.
+            stored.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _download(self, request: Request) -> Response:
         """Send a request through all middlewares, but not through the engine.

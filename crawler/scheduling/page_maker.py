@@ -11,9 +11,9 @@ from crawler.discovery.parents import ParentUrls
 from crawler.download.errors import Forbidden
 from crawler.download.receiver import TYPE_NOT_ACCEPTED
 from crawler.download.response_parser import Truncated
-from crawler.items import Page, parent_hash
+from crawler.items import Exchange, Page, parent_hash
 from crawler.util.per_crawler import shared
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import EXCHANGE, LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -82,7 +82,10 @@ class PageMaker:
             size_bytes=len(body),
             body=body,
         )
-        if lease is not None:
+        page.exchange = meta.get(EXCHANGE)
+        if lease is None:
+            page.discovered_at = page.crawled_at
+        else:
             page.lease = lease
             page.error_count = lease.entry.attempts
             history = lease.entry.tail.get("history")
@@ -94,6 +97,18 @@ class PageMaker:
                 page.last_error = page.reason
         elif TYPE_NOT_ACCEPTED in response.flags:
             page.stored, page.reason = False, TYPE_NOT_ACCEPTED
+        return page
+
+    def page_of_replaced(self, lease: Lease, exchange: Exchange) -> Page:
+        """Return the page of a response that led to another request, as a redirect, to archive."""
+        page = Page(
+            **self._known(lease.entry),
+            final_url=lease.entry.written_url,
+            status=0,
+            crawled_at=datetime.now(UTC),
+            depth=lease.entry.depth,
+        )
+        page.exchange = exchange
         return page
 
     def page_without_response(self, lease: Lease, reason: str) -> Page:

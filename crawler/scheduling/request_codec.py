@@ -19,7 +19,7 @@ from crawler.discovery.priority import clamp, front_queue, score
 from crawler.errors import CrawlerError
 from crawler.frontier.entry import MAX_DEPTH, Entry, Kind
 from crawler.urls import DEFAULT, SITEMAP, Rejected, Urls, with_fragment
-from crawler.util.request_meta import LEASE, MAY_FETCH
+from crawler.util.request_meta import EXCHANGE, LEASE, MAY_FETCH
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -36,6 +36,7 @@ _LOCAL_META = frozenset(
     {
         LEASE,
         MAY_FETCH,
+        EXCHANGE,
         "depth",
         "download_slot",
         "download_latency",

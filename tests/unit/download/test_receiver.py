@@ -14,7 +14,7 @@ from tests.support.crawlers import project_crawler
 def receiver() -> Receiver:
     limits = DownloadLimits.from_crawler(project_crawler())
     receiver = Receiver(Request("http://h.test/"), limits)
-    receiver.head(200, "1.1", Headers())
+    receiver.head(200, "1.1", Headers(), b"")
     return receiver
 
 
