@@ -17,14 +17,15 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from io import BytesIO, FileIO
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import quote
 
 import zstandard
@@ -32,7 +33,7 @@ import zstandard
 from crawler.storage.disk_log import append_synced, is_same_file, sync_folder
 from crawler.storage.sink import Place
 from crawler.storage.warc.index import Line, line_of, whole_lines, write_sorted
-from crawler.storage.warc.records import CODECS, EXTRA, Capture, RecordMaker, Records
+from crawler.storage.warc.records import CODECS, EXTRA, REVISIT, Capture, RecordMaker, Records
 from crawler.util.extras import optional
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ logger = logging.getLogger(__name__)
 OPEN = ".open"
 INDEX = ".cdxj"
 WARC = ".warc"
-_READ_BYTES = 1 << 20
+# Small, as what follows a record in a piece is copied once for each record in it.
+_READ_BYTES = 64 * 1024
 # Types of records that an index has.
 CAPTURES = frozenset({"response", "revisit", "resource"})
 _LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d{1,15})", re.IGNORECASE | re.MULTILINE)
@@ -108,11 +110,13 @@ class _Writing:
     file: FileIO
     index: FileIO
     began_s: float
-    size_bytes: int = 0
+    # Of what is durable.
+    size_bytes: int
+    index_bytes: int = 0
 
 
 class WarcFiles:
-    """Files of one process in a folder. Only one thread at a time may call a method."""
+    """Files of one process in a folder. All methods are called in one thread."""
 
     def __init__(
         self,
@@ -157,26 +161,28 @@ class WarcFiles:
             # The file goes on after what is whole. If that cannot be cut off, a repair does it.
             try:
                 writing.file.truncate(writing.size_bytes)
+                writing.index.truncate(writing.index_bytes)
             except OSError:
                 self._abandon()
             raise
         writing.size_bytes = at
+        writing.index_bytes += sum(map(len, lines))
         return places
 
-    def is_due(self, now_s: float) -> bool:
-        """Return whether the current file is large or old enough to be completed."""
-        writing = self._current
-        return writing is not None and (
-            writing.size_bytes >= self._max_bytes or now_s - writing.began_s >= self._max_age_s
-        )
+    def rotate(self, now_s: float, *, at_end: bool = False) -> Callable[[], WarcName] | None:
+        """Let the next batch begin a new file if this one is large or old, or at the end.
 
-    def rotate(self) -> Callable[[], WarcName | None]:
-        """Let the next batch begin a new file; return the function that completes this one.
-
-        That one takes a while, and may run in another thread. It returns None if there is no file.
+        Returns the function that completes this one, or None. It takes a while, and may be called
+        in another thread.
         """
-        writing, self._current = self._current, None
-        return lambda: None if writing is None else self._complete(writing)
+        writing = self._current
+        if writing is None:
+            return None
+        is_old = now_s - writing.began_s >= self._max_age_s
+        if not (at_end or is_old or writing.size_bytes >= self._max_bytes):
+            return None
+        self._current = None
+        return partial(self._complete, writing)
 
     def _begin(self, now_s: float) -> _Writing:
         at = datetime.fromtimestamp(now_s, UTC)
@@ -184,20 +190,19 @@ class WarcFiles:
         self._serial += 1
         stem = f"{self._crawl}-{at:%Y%m%d%H%M%S}-{process}-{self._serial:05}"
         name = WarcName(stem, self._packed, is_open=True)
-        path = self.folder / f"{name.file}{OPEN}"
-        file = path.open("xb", buffering=0)
-        index = None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            index = (self.folder / f"{name.index}{OPEN}").open("xb", buffering=0)
-            info = self._maker.info(name.file, self._info, at)
-            append_synced(file, info)
-            sync_folder(self.folder)
-        except BaseException:
-            file.close()
-            if index is not None:
-                index.close()
-            raise
+        paths = self.folder / f"{name.file}{OPEN}", self.folder / f"{name.index}{OPEN}"
+        with ExitStack() as stack:
+            file, index = (stack.enter_context(_created(path)) for path in paths)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                info = self._maker.info(name.file, self._info, at)
+                append_synced(file, info)
+                sync_folder(self.folder)
+            except OSError:
+                for path in paths:
+                    path.unlink(missing_ok=True)
+                raise
+            stack.pop_all()
         self._current = _Writing(name, file, index, now_s, len(info))
         return self._current
 
@@ -209,18 +214,27 @@ class WarcFiles:
 
     def _complete(self, writing: _Writing) -> WarcName:
         with writing.file, writing.index:
-            _complete(self.folder, writing.name)
+            unsorted = self.folder / f"{writing.name.index}{OPEN}"
+            _complete(self.folder, writing.name, whole_lines(unsorted))
         return writing.name
 
 
-def _complete(folder: Path, name: WarcName) -> None:
-    """Sort the index of a whole file, and give both their final names. The file is locked."""
-    unsorted = folder / f"{name.index}{OPEN}"
-    with unsorted.open("rb") as lines:
-        write_sorted(lines, folder / name.index)
+def _created(path: Path) -> FileIO:
+    """Create a file that is only appended to, also after its end was cut off."""
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_APPEND, 0o644)
+
+    return cast("FileIO", path.open("xb", buffering=0, opener=opener))  # type: ignore[call-overload]
+
+
+def _complete(folder: Path, name: WarcName, lines: Iterable[bytes]) -> None:
+    """Write the index of a whole file, and give both their final names. The file is locked."""
+    write_sorted(lines, folder / name.index)
     (folder / f"{name.file}{OPEN}").rename(folder / name.file)
-    unsorted.unlink()
     sync_folder(folder)
+    # A repair may have been faster.
+    (folder / f"{name.index}{OPEN}").unlink(missing_ok=True)
 
 
 def _line(capture: Capture, digest: str, mime: str, place: Place) -> Line:
@@ -287,31 +301,33 @@ def _repair_open(
 ) -> None:
     path, index = folder / f"{name.file}{OPEN}", folder / f"{name.index}{OPEN}"
     size = os.fstat(file.fileno()).st_size
-    if index.exists():
-        lines = whole_lines(index.read_bytes())
-    else:
-        # Somebody deleted it: all records that are whole count.
-        lines = [line.encoded() for line in scan(path, name)]
-    good = [line for line in lines if (read := Line.decoded(line)).offset + read.length <= size]
-    if len(good) < len(lines):
+
+    def stored() -> Iterator[Line]:
+        if index.exists():
+            yield from map(Line.decoded, whole_lines(index))
+        else:
+            # Somebody deleted it: all records that are whole count.
+            yield from scan(path, name)
+
+    ends = [line.offset + line.length for line in stored()]
+    end = max((each for each in ends if each <= size), default=0)
+    if lost := sum(each > size for each in ends):
         logger.error(
             "%s has lost %d pages that were stored in it: its disk did not keep what it confirmed",
-            *(path, len(lines) - len(good)),
+            *(path, lost),
         )
-    end = max((line.offset + line.length for line in map(Line.decoded, good)), default=0)
     found.closed.append(name)
     found.cut_bytes += size - end
     if dry_run:
         return
-    if not good:
+    if not end:
         path.unlink()
         index.unlink(missing_ok=True)
         return
     file.truncate(end)
     os.fsync(file.fileno())
-    with index.open("wb") as rewritten:
-        rewritten.writelines(good)
-    _complete(folder, name)
+    kept = (line.encoded() for line in stored() if line.offset + line.length <= end)
+    _complete(folder, name, kept)
 
 
 def scan(path: Path, name: WarcName) -> Iterator[Line]:
@@ -331,7 +347,7 @@ def _captured(record: WarcRecord, name: WarcName, start: int, end: int) -> Line 
     return line_of(
         headers["WARC-Target-URI"],
         headers["WARC-Date"],
-        mime="warc/revisit" if kind == "revisit" else record.http_content_type,
+        mime=REVISIT if kind == "revisit" else record.http_content_type,
         status=record.http_headers.status_code if record.is_http else None,
         digest=headers.get("WARC-Payload-Digest"),
         length=end - start,

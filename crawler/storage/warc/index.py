@@ -76,15 +76,22 @@ def surt(url: str) -> str:
 
 def line_of(url: str, date: str, **fields: Any) -> Line:
     """Make a line; `date` is that of the record, as 2026-11-18T04:25:00Z."""
-    timestamp = "".join(filter(str.isdigit, date))[:14]
+    timestamp = timestamp_of(date)
     values = {name: str(value) for name, value in fields.items() if value}
     return Line(surt(url), timestamp, {"url": url, **values, "offset": str(fields["offset"])})
 
 
-def whole_lines(data: bytes) -> list[bytes]:
-    """Return the lines of an index that is being written; a cut one at the end is left out."""
-    lines = data.splitlines(keepends=True)
-    return lines[:-1] if lines and not lines[-1].endswith(b"\n") else lines
+def timestamp_of(date: str) -> str:
+    """Return the date of a record as indexes have it: 20261118042500."""
+    return "".join(filter(str.isdigit, date))[:14]
+
+
+def whole_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of an index that is being written; a cut one at the end is left out."""
+    with path.open("rb") as lines:
+        for line in lines:
+            if line.endswith(b"\n"):
+                yield line
 
 
 def distinct(lines: Iterable[bytes]) -> Iterator[bytes]:

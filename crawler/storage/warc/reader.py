@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from crawler.errors import CrawlerError, NotFound
 from crawler.storage.warc.files import CAPTURES, OPEN, WarcName, members, read_record
-from crawler.storage.warc.index import Line, find, merged, surt, whole_lines, write_sorted
+from crawler.storage.warc.index import (
+    Line,
+    find,
+    merged,
+    surt,
+    timestamp_of,
+    whole_lines,
+    write_sorted,
+)
+from crawler.storage.warc.records import REVISIT
 
 if TYPE_CHECKING:
     from fastwarc.warc import WarcRecord
@@ -25,8 +34,6 @@ if TYPE_CHECKING:
 
 # Damaged places of a file that are listed.
 _SHOWN = 10
-# Captures with the same payload refer to one another at most this often.
-_CHAIN_MAX = 3
 
 
 class Source(Protocol):
@@ -147,17 +154,23 @@ class Archive:
         If there is none, those of the page with this hash: it may have been fetched by another
         spelling.
         """
-        files = await self.files()
-        found = [line for key in {surt(url) for url in urls} async for line in _find(files, key)]
+        found = await self._find_all(urls)
         if not found and url_hash:
-            for file in files:
+            for file in await self.files():
                 found += [
                     line async for line in _lines(file) if line.fields.get("urlhash") == url_hash
                 ]
-        found.sort(key=lambda line: line.timestamp)
+            found.sort(key=lambda line: line.timestamp)
+        # Of the captures of one visit, the latest.
         return sorted(
             {line.visit: line for line in found}.values(), key=lambda line: line.timestamp
         )
+
+    async def _find_all(self, urls: Sequence[str]) -> list[Line]:
+        """Find all captures of a URL in order, also those that a later one of a visit replaced."""
+        files = await self.files()
+        found = [line for key in {surt(url) for url in urls} async for line in _find(files, key)]
+        return sorted(found, key=lambda line: line.timestamp)
 
     async def read(self, line: Line) -> bytes:
         """Read the record of a capture, as it is in its file; NotFound if the file is gone."""
@@ -169,24 +182,31 @@ class Archive:
 
     async def body(self, line: Line) -> bytes:
         """Read the unpacked body of a capture, or of the one that it refers to."""
-        for _ in range(_CHAIN_MAX):
-            record = unpacked(await self.read(line), line.fields["filename"])
-            if record.record_type.name != "revisit":
-                return _body(record)
-            uri = record.headers.get("WARC-Refers-To-Target-URI") or line.fields["url"]
-            date = record.headers.get("WARC-Refers-To-Date") or ""
-            digest = record.headers.get("WARC-Payload-Digest")
-            before = [
-                each
-                for each in await self.find([uri])
-                if each.fields.get("mime") != "warc/revisit"
-                and (digest is None or each.fields.get("digest") == digest)
-            ]
-            if not before:
-                break
-            at = "".join(filter(str.isdigit, date))
-            line = next((each for each in before if each.timestamp == at), before[-1])
-        raise NotFound(f"The capture that {line.fields['url']} refers to is not in {self.where}.")
+        record = unpacked(await self.read(line), line.fields["filename"])
+        if record.record_type.name == "revisit":
+            original = await self._original(record, line)
+            record = unpacked(await self.read(original), original.fields["filename"])
+        return _body(record)
+
+    async def _original(self, revisit: WarcRecord, line: Line) -> Line:
+        """Find the capture with the body of a revisit: the same payload, not later if possible."""
+        headers = revisit.headers
+        uri = headers.get("WARC-Refers-To-Target-URI") or line.fields["url"]
+        digest = headers.get("WARC-Payload-Digest")
+        date = headers.get("WARC-Refers-To-Date")
+        until = timestamp_of(date) if date else line.timestamp
+        found = [
+            each
+            for each in await self._find_all([uri])
+            if each.fields.get("mime") != REVISIT
+            and (digest is None or each.fields.get("digest") == digest)
+        ]
+        if not found:
+            raise NotFound(
+                f"{line.fields['url']} was not modified or has the body of {uri}, and that is not "
+                f"in {self.where}."
+            )
+        return next((each for each in reversed(found) if each.timestamp <= until), found[0])
 
     @asynccontextmanager
     async def indexes(self) -> AsyncIterator[Iterator[bytes]]:
@@ -243,7 +263,7 @@ def _body(record: WarcRecord) -> bytes:
 
 
 def _sort(unsorted: Path, path: Path) -> None:
-    write_sorted(whole_lines(unsorted.read_bytes()), path)
+    write_sorted(whole_lines(unsorted), path)
 
 
 async def _find(files: Sequence[ArchiveFile], key: str) -> AsyncIterator[Line]:
@@ -269,10 +289,8 @@ async def _lines(file: ArchiveFile) -> AsyncIterator[Line]:
         if file.index_bytes is None:
             return
         path = await file.source.copy(file.index_name, Path(folder))
-        with path.open("rb") as lines:
-            for line in lines:
-                if line.endswith(b"\n"):
-                    yield Line.decoded(line)
+        for line in whole_lines(path):
+            yield Line.decoded(line)
 
 
 def _verify(file: ArchiveFile, path: Path, index: Path | None) -> Verified:
@@ -292,10 +310,9 @@ def _verify(file: ArchiveFile, path: Path, index: Path | None) -> Verified:
                 places[start] = end - start, headers.get("WARC-Target-URI")
             if headers.get("WARC-Block-Digest") and not record.verify_block_digest():
                 found.damage.append(f"the record at {start} is damaged: its digest is another one")
-    lines = _whole(index) if index is not None else []
     if index is None:
         found.damage.append("it has no index; scrapy pages repair makes it")
-    for line in lines:
+    for line in map(Line.decoded, whole_lines(index)) if index is not None else ():
         if places.get(line.offset) != (line.length, line.fields["url"]):
             found.damage.append(f"the index has {line.fields['url']} at {line.offset}: not there")
     # What a process is writing now need not be whole.
@@ -304,7 +321,3 @@ def _verify(file: ArchiveFile, path: Path, index: Path | None) -> Verified:
     if len(found.damage) > _SHOWN:
         found.damage[_SHOWN:] = [f"{len(found.damage) - _SHOWN} more like these"]
     return found
-
-
-def _whole(index: Path) -> list[Line]:
-    return [Line.decoded(line) for line in whole_lines(index.read_bytes())]

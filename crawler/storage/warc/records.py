@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 CODECS = {"gzip": ".gz", "zstd": ".zst", "none": ""}
 EXTRA = "warc"
+# Type of revisits in indexes.
+REVISIT = "warc/revisit"
 # Up to this level gzip is done by ISA-L, in a third of zlib's time.
 _ISAL_MAX = 3
 _HTTP = "application/http;msgtype="
@@ -48,6 +50,7 @@ _SECRETS = re.compile(
     rb"^(?:Authorization|Proxy-Authorization|Cookie)[ \t]*:[^\n]*\n", re.IGNORECASE | re.MULTILINE
 )
 _TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
+_TYPE_HEADER = re.compile(rb"^Content-Type[ \t]*:[ \t]*([^;\s]+)", re.IGNORECASE | re.MULTILINE)
 # Headers that are not true of a body that was unpacked.
 _OF_TRANSFER = frozenset({"content-encoding", "transfer-encoding", "content-length"})
 # Shorter bodies are cheaper to repeat than to refer to.
@@ -132,7 +135,7 @@ def capture_of(page: Page, *, metadata: bool = False) -> Capture | None:
         visit=f"{found}-{page.visits}",
         at=at,
         status=status,
-        content_type=page.content_type if _TYPE.fullmatch(page.content_type) else "",
+        content_type=_type_of(page.content_type, head),
         head=head,
         body=body,
         is_not_modified=NOT_MODIFIED in page.flags,
@@ -168,6 +171,13 @@ def rebuilt_head(status: int, headers: Mapping[str, str], body_bytes: int) -> by
             lines += [f"{name.title()}: {value}" for value in values.split("\n")]
     lines += [f"Content-Length: {body_bytes}", "", ""]
     return "\r\n".join(lines).encode("latin-1", "replace")
+
+
+def _type_of(content_type: str, head: bytes) -> str:
+    """Return the media type of a page, or that in its head; empty if it is none."""
+    found = _TYPE_HEADER.search(head) if not content_type else None
+    text = found[1].decode("latin-1").lower() if found else content_type
+    return text if _TYPE.fullmatch(text) else ""
 
 
 def _status_of(head: bytes) -> int:
@@ -257,7 +267,7 @@ class RecordMaker:
             length=len(packed),
             capture=capture,
             digest="" if capture.is_not_modified else digest,
-            mime="warc/revisit" if is_revisit else capture.content_type,
+            mime=REVISIT if is_revisit else capture.content_type,
         )
 
     def _record(self, kind: Any, capture: Capture) -> WarcRecord:

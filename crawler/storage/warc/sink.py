@@ -11,12 +11,13 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from crawler import config
 from crawler.errors import ConfigurationError
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 FOLDER = "archive"
 # Between two looks at whether the current file is old, or a process has died.
@@ -91,7 +94,8 @@ class WarcSink(Sink):
         self._uploads = uploads
         # By the digest of a payload; the one that was used longest ago first.
         self._known: OrderedDict[str, Original] = OrderedDict()
-        self._writing = asyncio.Lock()
+        # One thread: a write that was given up on ends before the next one begins.
+        self._thread = ThreadPoolExecutor(1, "warc")
         self._completing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
 
@@ -123,7 +127,8 @@ class WarcSink(Sink):
     async def close(self) -> None:
         if self._looking is not None:
             await end(self._looking)
-        self._rotate()
+        await self._rotate(at_end=True)
+        self._thread.shutdown(wait=False)
         while self._completing:
             await asyncio.wait(self._completing)
         if self._uploads is not None:
@@ -138,12 +143,8 @@ class WarcSink(Sink):
         written = [records for records in batch if records is not None]
         if not written:
             return {}
-        # A write that was given up on may still be running in its thread.
-        async with self._writing:
-            if self._files.is_due(time.time()):
-                self._rotate()
-            append = partial(self._files.append, written, time.time())
-            places = await asyncio.shield(asyncio.to_thread(append))
+        await self._rotate()
+        places = await self._in_thread(partial(self._files.append, written, time.time()))
         for records in written:
             self._remember(records)
         return dict(zip(chosen, places, strict=True))
@@ -185,14 +186,19 @@ class WarcSink(Sink):
         if len(self._known) > _KNOWN_MAX:
             self._known.popitem(last=False)
 
-    def _rotate(self) -> None:
-        """Complete the current file in the background."""
-        complete = self._files.rotate()
-        task = asyncio.get_running_loop().create_task(self._complete(complete))
-        self._completing.add(task)
-        task.add_done_callback(self._completing.discard)
+    async def _in_thread(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    async def _complete(self, complete: Callable[[], WarcName | None]) -> None:
+    async def _rotate(self, *, at_end: bool = False) -> None:
+        """Complete the current file in the background, if it is large or old, or at the end."""
+        rotate = partial(self._files.rotate, time.time(), at_end=at_end)
+        complete = await self._in_thread(rotate)
+        if complete is not None:
+            task = asyncio.get_running_loop().create_task(self._complete(complete))
+            self._completing.add(task)
+            task.add_done_callback(self._completing.discard)
+
+    async def _complete(self, complete: Callable[[], WarcName]) -> None:
         try:
             name = await asyncio.to_thread(complete)
         except OSError as error:
@@ -201,17 +207,14 @@ class WarcSink(Sink):
                 *(self.folder, error.strerror),
             )
             return
-        if name is not None:
-            logger.info("%s is complete", self.folder / name.file)
-            if self._uploads is not None:
-                self._uploads.soon()
+        logger.info("%s is complete", self.folder / name.file)
+        if self._uploads is not None:
+            self._uploads.soon()
 
     async def _look_forever(self) -> None:
         while True:
             await asyncio.sleep(min(_LOOK_S, self._settings.max_age_s))
-            async with self._writing:
-                if self._files.is_due(time.time()):
-                    self._rotate()
+            await self._rotate()
             with suppress(OSError):
                 await self._repair()
             if self._uploads is not None:
