@@ -32,6 +32,7 @@ from crawler.monitoring.ledger import Fleet, read
 from crawler.monitoring.report import report
 from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
+from crawler.storage.documents import as_json
 from crawler.storage.mongo.reader import PageReader
 from crawler.storage.sinks import uses_mongo
 from crawler.storage.spool import spool_places
@@ -626,9 +627,4 @@ class StoredPages:
         if page is None:
             return None, "It is not stored."
         kept = {name: value for name, value in page.items() if name not in _CONTENT}
-        return json.loads(json.dumps(kept, default=json_default)), ""
-
-
-def json_default(value: object) -> str:
-    """Convert a value that JSON has no type for; the `default` of json.dumps."""
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+        return json.loads(as_json(kept)), ""

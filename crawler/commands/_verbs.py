@@ -8,7 +8,6 @@ command class for a command.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import re
@@ -24,13 +23,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from scrapy.exceptions import UsageError
 
-from crawler.admin.queries import json_default
 from crawler.commands import _validate
 from crawler.commands._settings import completed
 from crawler.errors import CrawlerError, ExitCode, ServerAway
 from crawler.monitoring import logs
 from crawler.servers.mongo import explain, start_error
 from crawler.servers.redis.errors import RedisAway
+from crawler.storage.documents import as_json
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings, Settings
@@ -150,11 +149,6 @@ def add_json_option(parser: argparse.ArgumentParser, text: str = "print JSON") -
 
 # Control characters, except line ends and tabs: a terminal would obey them.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def as_json(value: Any, *, indent: int | None = None) -> str:
-    """Format a value as JSON; dates in ISO 8601."""
-    return json.dumps(value, indent=indent, ensure_ascii=False, default=json_default)
 
 
 def print_json(value: Any) -> None:

@@ -26,7 +26,6 @@ from crawler.commands._verbs import (
     Verb,
     VerbCommand,
     add_json_option,
-    as_json,
     confirmed,
     fields,
     harmless,
@@ -39,6 +38,7 @@ from crawler.commands._verbs import (
 from crawler.config.values import crawl_name, url_rules
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.servers.connections import Servers
+from crawler.storage.documents import as_json
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.reader import (
     MISSING,

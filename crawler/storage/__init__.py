@@ -7,6 +7,8 @@
     spool     pages on disk while a sink is away
     spill     URLs that the frontier has no room for
     disk_log  records in files that the processes of a machine share
+    documents the fields of a page, as MongoDB, object stores and exports have them
+    objects   one object for each page in an object store
     mongo/    the sink for MongoDB, its documents and their readers
 
 The pipeline (pipelines/store.py) gives pages to `storage.Storage`. Folders: SPOOL_DIR/<crawl>,

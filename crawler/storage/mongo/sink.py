@@ -10,9 +10,8 @@ import logging
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
-from operator import attrgetter
 from threading import local
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
@@ -30,6 +29,7 @@ from crawler.errors import ConfigurationError, CrawlerError
 from crawler.items import NOT_MODIFIED, Page
 from crawler.servers.mongo import DUPLICATE_KEY, code_may_pass, explain, may_pass, start_error
 from crawler.servers.redis.connection import masked
+from crawler.storage.documents import OPTIONAL, page_fields
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.schema import CONTENT, METADATA
 from crawler.storage.sink import Sink, SinkContext, SinkReport
@@ -275,23 +275,16 @@ TOO_BIG = "too_big_to_store"
 # Flag of a page whose items take more than a document may have.
 ITEMS_TOO_BIG = "items_too_big"
 VERSIONS_KEPT = 20
-# Fields that are stored elsewhere (body, text), in part (links), or not at all.
-_NOT_METADATA = frozenset({"body", "text", "links", "stored", "parent_url"})
-_METADATA = tuple(field.name for field in fields(Page) if field.name not in _NOT_METADATA)
-_metadata_of = attrgetter(*_METADATA)
 # Fields that a visit without a page changes; the others stay as the last page had them.
 _VISIT = (
     *("final_url", "status", "reason", "crawled_at", "fetch_ms", "redirects", "redirect_statuses"),
     *("flags", "worker", "error_count", "last_error", "robots_allowed", "visits", "changes"),
     *("next_crawl", "recrawl_interval_s", "is_active"),
 )
-# Fields that a document has only if the page has some, and what they become when it has none.
-_OPTIONAL: dict[str, list[Any] | dict[str, Any]] = {"items": [], "places": {}}
 # Fields whose known value a visit that does not know it leaves as it is.
 _LASTING = ("parent_url", "discovered_at")
 # Of those, the fields that "not modified" leaves as they were.
 _OF_PAGE = frozenset({"status", "reason", "final_url", "redirects", "redirect_statuses"})
-_LINKS_KEPT = 1000
 # Far more than people read; with it, all but the largest bodies fit into a document.
 _TEXT_KEPT = 1_000_000
 # MongoDB's limit is 16 MB, less a few bytes for what an update puts around a document.
@@ -390,7 +383,7 @@ class Documents:
             first, second = (known, f"${name}") if page.is_success else (f"${name}", known)
             found[name] = {"$ifNull": [first, second, None]}
         if page.is_success:
-            for name, empty in _OPTIONAL.items():
+            for name, empty in OPTIONAL.items():
                 if not getattr(page, name):
                     found[name] = {"$cond": [{"$ifNull": [f"${name}", False]}, empty, "$$REMOVE"]}
         if NOT_MODIFIED in page.flags:
@@ -449,18 +442,9 @@ def documents_of(page: Page, codec: str, compress: Compress) -> Documents:
 
 
 def _page_fields(page: Page, compressed_bytes: int) -> dict[str, Any]:
-    document = dict(zip(_METADATA, _metadata_of(page), strict=True))
-    host = host_of(page.url)
-    document["host"] = host
-    document["domain"] = registered_domain(host)
-    document["is_active"] = page.is_active
-    document["links_count"] = len(page.links)
-    document["links"] = page.links[:_LINKS_KEPT]
+    document = page_fields(page)
     ratio = round(len(page.body) / compressed_bytes, 2) if compressed_bytes else None
     document["compression_ratio"] = ratio
-    for name in _OPTIONAL:
-        if found := getattr(page, name):
-            document[name] = found
     return document
 
 

@@ -1,0 +1,48 @@
+"""The document of a page, as MongoDB, object stores and exports have it. Pure.
+
+docs/pages.md describes its fields. In JSON, dates are ISO 8601.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
+
+from crawler.items import Page
+from crawler.urls import host_of, registered_domain
+
+# Fields that are stored elsewhere (body, text), in part (links), or not at all.
+_NOT_METADATA = frozenset({"body", "text", "links", "stored", "parent_url"})
+_METADATA = tuple(field.name for field in fields(Page) if field.name not in _NOT_METADATA)
+_metadata_of = attrgetter(*_METADATA)
+_LINKS_KEPT = 1000
+# Fields that a document has only if the page has some, and what they become when it has none.
+OPTIONAL: dict[str, list[Any] | dict[str, Any]] = {"items": [], "places": {}}
+
+
+def page_fields(page: Page) -> dict[str, Any]:
+    """Return the metadata of a page, as far as one visit tells it; all but `parent_url`."""
+    document = dict(zip(_METADATA, _metadata_of(page), strict=True))
+    host = host_of(page.url)
+    document["host"] = host
+    document["domain"] = registered_domain(host)
+    document["is_active"] = page.is_active
+    document["links_count"] = len(page.links)
+    document["links"] = page.links[:_LINKS_KEPT]
+    for name in OPTIONAL:
+        if found := getattr(page, name):
+            document[name] = found
+    return document
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """Format a value as JSON; dates in ISO 8601."""
+    return json.dumps(value, indent=indent, ensure_ascii=False, default=_json_default)
+
+
+def _json_default(value: object) -> str:
+    """Convert a value that JSON has no type for."""
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,0 +1,87 @@
+"""One object for each page in an object store: its name, its content, and the sink.
+
+    {crawl}/{domain}/{YYYY}/{MM}/{DD}/{url_hash}.json.gz
+
+The day is that of the visit in UTC. An object is gzip with the document of docs/pages.md in JSON,
+with `text` and the body. The body comes back byte for byte: it is text in `body` if the charset of
+the page turns that into the same bytes again, and `body_base64` otherwise.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from crawler.storage.documents import as_json
+
+# A page of 24 KB takes 0.8 ms; at level 6 it takes 1.4 ms, and 5% less room.
+_LEVEL = 3
+# Python's codecs whose time grows with the square of the length, or that are for host names.
+_NO_CHARSETS = frozenset({"punycode", "idna"})
+
+
+def object_name(crawl: str, domain: str, at: datetime, url_hash: str) -> str:
+    """Return the name of the object of a page that was crawled at this time."""
+    day = f"{at.astimezone(UTC):%Y/%m/%d}"
+    return f"{_folder(crawl)}/{_folder(domain)}/{day}/{quote(url_hash, safe='')}.json.gz"
+
+
+def _folder(text: str) -> str:
+    """Quote a text so that it is the name of one folder, and neither "." nor ".."."""
+    quoted = quote(text, safe="") or "-"
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
+
+
+def pack(document: Mapping[str, Any]) -> bytes:
+    """Return the object of a page; its `body` is bytes, or is left out."""
+    document = dict(document)
+    body = document.pop("body", None)
+    if body is not None:
+        text = _as_text(body, document.get("charset"))
+        if text is None:
+            document["body_base64"] = b64encode(body).decode("ascii")
+        else:
+            document["body"] = text
+    # Without the time of packing, the same page gives the same bytes.
+    return gzip.compress(as_json(document).encode(), _LEVEL, mtime=0)
+
+
+def unpack(data: bytes) -> dict[str, Any]:
+    """Return the document of an object: `body` is bytes, dates are texts; ValueError if it is none.
+
+    Without a `body` it was packed without one.
+    """
+    try:
+        document = json.loads(gzip.decompress(data))
+        if "body_base64" in document:
+            document["body"] = b64decode(document.pop("body_base64"), validate=True)
+        elif "body" in document:
+            charset = _charset(document.get("charset"))
+            document["body"] = str.encode(document["body"], charset)
+    except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
+        raise ValueError(f"this is no object of a page ({error})") from error
+    if not isinstance(document, dict):
+        raise ValueError("this is no object of a page (its JSON is no object)")  # noqa: TRY004
+    return document
+
+
+def _as_text(body: bytes, charset: str | None) -> str | None:
+    """Decode a body; None if the text would not give the same bytes again."""
+    name = _charset(charset)
+    try:
+        text = body.decode(name)
+        # JSON is UTF-8, which has no halves of surrogate pairs.
+        text.encode()
+        return text if text.encode(name) == body else None
+    except (LookupError, ValueError):
+        return None
+
+
+def _charset(name: str | None) -> str:
+    return "utf-8" if not name or name in _NO_CHARSETS else name
