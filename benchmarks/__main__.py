@@ -12,7 +12,17 @@ from benchmarks.command import parser
 from benchmarks.figures import Figure, table
 from benchmarks.machine import footer, short_commit
 
-BENCHMARKS = ("frontier", "fetch", "links", "priority", "recrawl", "content", "store", "crawl")
+BENCHMARKS = (
+    "frontier",
+    "fetch",
+    "links",
+    "priority",
+    "recrawl",
+    "content",
+    "store",
+    "archive",
+    "crawl",
+)
 RESULTS = Path(__file__).parent / "results"
 
 
