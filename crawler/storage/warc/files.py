@@ -25,7 +25,7 @@ from functools import partial
 from io import BytesIO, FileIO
 from pathlib import Path
 from socket import gethostname
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
 import zstandard
@@ -225,7 +225,7 @@ def _created(path: Path) -> FileIO:
     def opener(name: str, flags: int) -> int:
         return os.open(name, flags | os.O_APPEND, 0o644)
 
-    return cast("FileIO", path.open("xb", buffering=0, opener=opener))  # type: ignore[call-overload]
+    return FileIO(path, "xb", opener=opener)
 
 
 def _complete(folder: Path, name: WarcName, lines: Iterable[bytes]) -> None:
