@@ -103,7 +103,12 @@ def named_sinks(settings: BaseSettings) -> list[NamedSink]:
 
 def uses_mongo(settings: BaseSettings) -> bool:
     """Return whether pages go to MongoDB."""
-    return any(sink.path == _BUILT_IN[MONGO] for sink in named_sinks(settings))
+    return bool(targets(settings, MONGO))
+
+
+def targets(settings: BaseSettings, name: str) -> list[str]:
+    """Return the targets of the sinks of a built-in kind."""
+    return [sink.target for sink in named_sinks(settings) if sink.path == _BUILT_IN[name]]
 
 
 def has_archive(settings: BaseSettings) -> bool:

@@ -334,14 +334,15 @@ def scan(path: Path, name: WarcName) -> Iterator[Line]:
     """Read a file without an index; yield the line of each capture that is whole."""
     with path.open("rb") as file:
         for start, end, content in members(file, name.packed):
-            line = _captured(read_record(content), name, start, end)
+            record = read_record(content)
+            line = _captured(record, name, start, end) if record is not None else None
             if line is not None:
                 yield line
 
 
 def _captured(record: WarcRecord, name: WarcName, start: int, end: int) -> Line | None:
     """Return the line of a record; None if it is no capture."""
-    headers, kind = record.headers, record.record_type.name
+    headers, kind = record.headers, record.headers["WARC-Type"]
     if kind not in CAPTURES or not headers.get("WARC-Target-URI"):
         return None
     return line_of(
@@ -359,20 +360,21 @@ def _captured(record: WarcRecord, name: WarcName, start: int, end: int) -> Line 
     )
 
 
-def read_record(data: bytes, *, parse_http: bool = True) -> WarcRecord:
-    """Read one record that is decompressed; ValueError if there is none."""
+def read_record(data: bytes, *, parse_http: bool = True) -> WarcRecord | None:
+    """Read one record that is decompressed; None if there is none."""
     warc = optional("fastwarc.warc", extra=EXTRA, what="An archive")
     for record in warc.ArchiveIterator(BytesIO(data), parse_http=parse_http, strict_mode=False):
         found: WarcRecord = record
         # Its content is in a buffer that the iterator owns.
         found.freeze()
         return found
-    raise ValueError("there is no WARC record")
+    return None
 
 
-def members(file: BinaryIO, packed: str) -> Iterator[tuple[int, int, bytes]]:
+def members(file: BinaryIO, packed: str, start: int = 0) -> Iterator[tuple[int, int, bytes]]:
     """Yield start, end and content of each record that is whole, up to one that is not."""
-    start, rest = 0, b""
+    file.seek(start)
+    rest = b""
     while True:
         member = _Member(packed)
         data, rest = rest, b""

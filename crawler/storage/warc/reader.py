@@ -6,6 +6,7 @@ An archive is in a folder, in an object store, or in both while files are upload
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -183,7 +184,7 @@ class Archive:
     async def body(self, line: Line) -> bytes:
         """Read the unpacked body of a capture, or of the one that it refers to."""
         record = unpacked(await self.read(line), line.fields["filename"])
-        if record.record_type.name == "revisit":
+        if record.headers["WARC-Type"] == "revisit":
             original = await self._original(record, line)
             record = unpacked(await self.read(original), original.fields["filename"])
         return _body(record)
@@ -226,9 +227,8 @@ class Archive:
                 paths.append(path)
             yield merged(paths)
 
-    async def verify(self) -> AsyncIterator[tuple[ArchiveFile, Verified]]:
-        """Read all records of all files; yields each file when it is checked, with the total."""
-        total = Verified()
+    async def verify(self, total: Verified) -> AsyncIterator[ArchiveFile]:
+        """Read all records of all files; yields each file when it is checked, and adds it up."""
         for file in await self.files():
             with TemporaryDirectory(prefix="warc-") as name:
                 folder = Path(name)
@@ -242,17 +242,19 @@ class Archive:
             total.records += found.records
             total.captures += found.captures
             total.damage += [f"{file.stored_name}: {text}" for text in found.damage]
-            yield file, total
+            yield file
         if not any("no index" in text for text in total.damage):
             async with self.indexes() as lines:
                 total.indexed = await asyncio.to_thread(lambda: sum(1 for _ in lines))
 
 
-def unpacked(data: bytes, filename: str) -> WarcRecord:
+def unpacked(data: bytes, filename: str, *, parse_http: bool = True) -> WarcRecord:
     """Read the record in these bytes of a file; CrawlerError if they are damaged."""
     name = WarcName.of(filename)
     for _, _, content in members(BytesIO(data), name.packed if name is not None else ""):
-        return read_record(content)
+        record = read_record(content, parse_http=parse_http)
+        if record is not None:
+            return record
     raise CrawlerError(f"A record in {filename} is damaged; scrapy archive verify lists them all.")
 
 
@@ -295,29 +297,36 @@ async def _lines(file: ArchiveFile) -> AsyncIterator[Line]:
 
 def _verify(file: ArchiveFile, path: Path, index: Path | None) -> Verified:
     """Check all records of a file, and that its index has the place of each capture."""
-    found, end, places = Verified(), 0, {}
-    with path.open("rb") as opened:
-        for start, end, content in members(opened, file.name.packed):
-            found.records += 1
-            try:
-                record = read_record(content)
-            except ValueError as error:
-                found.damage.append(f"the record at {start} cannot be read ({error})")
-                continue
-            headers = record.headers
-            if record.record_type.name in CAPTURES:
-                found.captures += 1
-                places[start] = end - start, headers.get("WARC-Target-URI")
-            if headers.get("WARC-Block-Digest") and not record.verify_block_digest():
-                found.damage.append(f"the record at {start} is damaged: its digest is another one")
+    found, places = Verified(), {}
+    lines = [] if index is None else [Line.decoded(line) for line in whole_lines(index)]
     if index is None:
         found.damage.append("it has no index; scrapy pages repair makes it")
-    for line in map(Line.decoded, whole_lines(index)) if index is not None else ():
+    known = sorted(line.offset for line in lines)
+    at: int | None = 0
+    with path.open("rb") as opened:
+        while at is not None:
+            for start, end, content in members(opened, file.name.packed, at):
+                at = end
+                found.records += 1
+                record = read_record(content, parse_http=False)
+                if record is None or not _has_digest(record):
+                    found.damage.append(f"the record at {start} is damaged")
+                elif record.headers["WARC-Type"] in CAPTURES:
+                    found.captures += 1
+                    places[start] = end - start, record.headers.get("WARC-Target-URI")
+            # What a process is writing now need not be whole.
+            if at < file.size_bytes and (known[-1:] > [at] or not file.name.is_open):
+                found.damage.append(f"the record at {at} is damaged")
+            after = bisect_right(known, at)
+            at = known[after] if after < len(known) and at < file.size_bytes else None
+    for line in lines:
         if places.get(line.offset) != (line.length, line.fields["url"]):
-            found.damage.append(f"the index has {line.fields['url']} at {line.offset}: not there")
-    # What a process is writing now need not be whole.
-    if end < file.size_bytes and not file.name.is_open:
-        found.damage.append(f"the last {file.size_bytes - end} bytes are no whole record")
+            found.damage.append(f"the capture of {line.fields['url']} at {line.offset} is gone")
     if len(found.damage) > _SHOWN:
         found.damage[_SHOWN:] = [f"{len(found.damage) - _SHOWN} more like these"]
     return found
+
+
+def _has_digest(record: WarcRecord) -> bool:
+    """Return whether the block of a record has the digest that its headers promise, if any."""
+    return not record.headers.get("WARC-Block-Digest") or bool(record.verify_block_digest())
