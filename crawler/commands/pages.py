@@ -50,6 +50,7 @@ from crawler.storage.mongo.reader import (
     delete,
     overview,
 )
+from crawler.storage.sinks import named_sinks, uses_mongo
 from crawler.urls import Urls
 from crawler.util.format import plural, size
 
@@ -368,30 +369,58 @@ def _repair_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
 
 
-async def _repair(pages: PageReader, arguments: argparse.Namespace) -> None:
+def _repair(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    found: dict[str, int] = {}
+
+    async def repair_mongo(pages: PageReader, arguments: argparse.Namespace) -> None:
+        found.update(await _repair_mongo(pages, arguments))
+
+    if uses_mongo(settings) or settings["MONGO_URI"]:
+        on_pages(repair_mongo)(settings, arguments)
+    found |= asyncio.run(_repair_sinks(settings, dry_run=arguments.dry_run))
+    if arguments.json:
+        print_json({**found, "mended": not arguments.dry_run})
+    else:
+        done = {} if arguments.dry_run else _REPAIRED
+        texts = {name.replace("_", " "): name for name in found}
+        width = max(map(len, texts), default=0)
+        for text, name in texts.items():
+            print(f"{text:<{width}}  {found[name]:,}{done.get(name, '')}")
+        if found.get(WITHOUT_CONTENT) and not arguments.dry_run:
+            print(f"scrapy pages find --reason {MISSING} lists the latter", file=sys.stderr)
+    if arguments.dry_run and any(found.values()):
+        raise NotFound("There is something to mend; without --dry-run it is.")
+
+
+WITHOUT_CONTENT = "metadata_without_content"
+_REPAIRED = {"content_without_metadata": ": deleted", WITHOUT_CONTENT: f": marked as {MISSING}"}
+
+
+async def _repair_mongo(pages: PageReader, arguments: argparse.Namespace) -> dict[str, int]:
     crawl, before = arguments.crawl, datetime.now(UTC) - arguments.older
     await _check_crawl(pages, crawl)
     repair = Repair(pages.database, before=before, dry_run=arguments.dry_run, crawl=crawl)
     with progress_bar("documents", await repair.count()) as advance:
         async for looked_at in repair.run():
             advance(looked_at)
-    found = repair.found
-    if arguments.json:
-        counts = {
-            "content_without_metadata": found.without_metadata,
-            "metadata_without_content": found.without_content,
-            "mended": not arguments.dry_run,
-        }
-        print_json(counts)
-    else:
-        done = "" if arguments.dry_run else ": deleted"
-        print(f"content without metadata  {found.without_metadata:,}{done}")
-        done = "" if arguments.dry_run else f": marked as {MISSING}"
-        print(f"metadata without content  {found.without_content:,}{done}")
-        if found.without_content and not arguments.dry_run:
-            print(f"scrapy pages find --reason {MISSING} lists the latter", file=sys.stderr)
-    if arguments.dry_run and found.total:
-        raise NotFound(f"{plural(found.total, 'document')} to mend; without --dry-run they are.")
+    return {
+        "content_without_metadata": repair.found.without_metadata,
+        WITHOUT_CONTENT: repair.found.without_content,
+    }
+
+
+async def _repair_sinks(settings: BaseSettings, *, dry_run: bool) -> dict[str, int]:
+    """Repair the sinks that are no databases, such as folders of WARC files."""
+    found: dict[str, int] = {}
+    servers = Servers.from_settings(settings)
+    try:
+        for named in named_sinks(settings):
+            sink = named.make(crawl_name(settings, "web"), settings, servers)
+            for name, count in (await sink.repair(dry_run=dry_run)).items():
+                found[name] = found.get(name, 0) + count
+    finally:
+        await servers.close()
+    return found
 
 
 # --- stats ----------------------------------------------------------------------------------------
@@ -567,9 +596,9 @@ VERBS = {
     ),
     "stats": Verb("count the stored pages", _stats_arguments, on_pages(_stats)),
     "repair": Verb(
-        "mend metadata without content, and content without metadata",
+        "mend what crashes left: documents that are not whole, WARC files that are open",
         _repair_arguments,
-        on_pages(_repair),
+        _repair,
     ),
     "delete": Verb("delete pages", _delete_arguments, on_pages(_delete)),
     "migrate": Verb(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Place = Mapping[str, str | int]
 # Position in a batch → why that page was refused, or where it lies. All others are stored.
 Results = Mapping[int, Exception | Place]
-# What is repaired → how often it was found.
+# What is repaired, as "files_left_open" → how often it was found.
 Repairs = Mapping[str, int]
 
 

@@ -6,7 +6,7 @@ An archive is in a folder, in an object store, or in both while files are upload
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -314,11 +314,11 @@ def _verify(file: ArchiveFile, path: Path, index: Path | None) -> Verified:
                 elif record.headers["WARC-Type"] in CAPTURES:
                     found.captures += 1
                     places[start] = end - start, record.headers.get("WARC-Target-URI")
+            later = known[bisect_left(known, at) :]
             # What a process is writing now need not be whole.
-            if at < file.size_bytes and (known[-1:] > [at] or not file.name.is_open):
+            if at < file.size_bytes and (later or not file.name.is_open):
                 found.damage.append(f"the record at {at} is damaged")
-            after = bisect_right(known, at)
-            at = known[after] if after < len(known) and at < file.size_bytes else None
+            at = next((offset for offset in later if offset > at), None)
     for line in lines:
         if places.get(line.offset) != (line.length, line.fields["url"]):
             found.damage.append(f"the capture of {line.fields['url']} at {line.offset} is gone")

@@ -158,9 +158,9 @@ class WarcSink(Sink):
             return {}
         found = await asyncio.to_thread(repair, self.folder, dry_run=dry_run)
         return {
-            "WARC files left open": len(found.closed),
-            "bytes of torn WARC records": found.cut_bytes,
-            "WARC files without an index": len(found.indexed),
+            "warc_files_left_open": len(found.closed),
+            "bytes_of_torn_warc_records": found.cut_bytes,
+            "warc_files_without_index": len(found.indexed),
         }
 
     async def check(self) -> SinkReport:
