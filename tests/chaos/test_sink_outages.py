@@ -85,8 +85,7 @@ class Scene:
 
     def taken_back(self) -> int:
         """Leases of dead processes that went to others: the most that may be fetched again."""
-        found = [re.findall(r"Took over (\d+) leases", process.log) for process in self.processes]
-        return sum(int(number) for numbers in found for number in numbers)
+        return sum(process.taken_back() for process in self.processes)
 
     def check_frontier(self) -> None:
         left = sizes(self.redis_url)
