@@ -14,6 +14,7 @@ from crawler import settings as ours
 from crawler.config.components import path_of, undecided
 from crawler.extensions.fastpath import FastPath
 from crawler.extensions.monitoring import Monitoring
+from crawler.extensions.tiers import Tiers
 from crawler.pipelines.feeds import Feeds
 from crawler.pipelines.store import Store
 from crawler.servers.connections import Servers
@@ -94,3 +95,4 @@ class FrontierAddon:
         settings.setdefault_in_component_priority_dict("EXTENSIONS", FastPath, -10)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Servers, 0)
         settings.setdefault_in_component_priority_dict("EXTENSIONS", Monitoring, 100)
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", Tiers, 700)

@@ -254,6 +254,17 @@ WARC_OPERATOR = ""
 WARC_UPLOAD: str | None = None
 # Compression of bodies in MongoDB: "zstd", "zlib" or "none".
 PAGES_CODEC = "zstd"
+# How long content stays in MongoDB: ages since its visit at which it moves to PAGES_TIER_URL, gets
+# the class PAGES_TIER_COLD_CLASS there, and is deleted, as "7d/180d/5y". Units are s, m, h, d, w
+# and y; "-" means never. Metadata stays. It happens by `scrapy pages tier`, and every hour while a
+# crawl with recrawls runs. None: content stays in MongoDB.
+PAGES_KEEP: str | None = None
+# Object store for content that leaves MongoDB: "s3://bucket/prefix", "gs://…", "az://…" or
+# "file:///…". It is also where moved content is read from, so keep it set.
+PAGES_TIER_URL: str | None = None
+# Storage class of cold content, such as "STANDARD_IA" or "GLACIER_IR". Content in a class that must
+# be restored first (GLACIER, DEEP_ARCHIVE) cannot be read.
+PAGES_TIER_COLD_CLASS: str | None = None
 # Names of the response headers that a page keeps. None: all, up to 100 headers and 16 KB. []: only
 # those that every page keeps: Content-Type, Content-Language, Cache-Control, ETag, Last-Modified,
 # Server and Date.
@@ -397,6 +408,7 @@ EXTENSIONS = {
     "crawler.extensions.monitoring.Monitoring": 100,
     "crawler.extensions.progress.Progress": 500,
     "crawler.extensions.admin.Admin": 600,
+    "crawler.extensions.tiers.Tiers": 700,
     # Progress logs instead of it.
     "scrapy.extensions.logstats.LogStats": None,
 }

@@ -15,6 +15,7 @@ from crawler.politeness.host_delays import host_rules
 from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.servers.connections import redis_limit_s
 from crawler.servers.redis.settings import redis_url, start_urls_key
+from crawler.storage.retention import Retention
 from crawler.storage.sinks import FORMER, named_sinks
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def check(settings: BaseSettings) -> None:
     host_rules(settings)
     recrawl_tuning(settings)
     redis_limit_s(settings)
+    Retention.from_settings(settings)
     for sink in named_sinks(settings):
         sink.load()
 

@@ -267,7 +267,7 @@ async def _delete(verb: VerbContext) -> None:
     # First, as MongoDB may be away, or of another version.
     database = (await verb.servers.mongo())[verb.settings["MONGO_DATABASE"]]
     await schema.check(database)
-    reader = PageReader(database)
+    reader = PageReader(database, tier_url=verb.settings["PAGES_TIER_URL"])
     with pymongo.timeout(schema.LONG_S):
         count = await reader.count(wanted)
     confirm_deletion(crawl, urls, pages=count, yes=verb.arguments.yes)

@@ -1,4 +1,4 @@
-"""`scrapy pages`: inspect, export, repair, delete and migrate stored pages.
+"""`scrapy pages`: inspect, export, repair, tier, delete and migrate stored pages.
 
 A verb is its arguments and a coroutine that gets a reader of the stored pages. Several verbs filter
 pages by --crawl, --domain, --since, --status and --reason.
@@ -50,6 +50,8 @@ from crawler.storage.mongo.reader import (
     delete,
     overview,
 )
+from crawler.storage.mongo.tiers import Moved, Tiering, TierLock
+from crawler.storage.retention import COLD, EXPIRED, WARM, Retention
 from crawler.storage.sinks import named_sinks, uses_mongo
 from crawler.urls import Urls
 from crawler.util.format import plural, size
@@ -74,7 +76,9 @@ def on_pages(
             database = (await servers.mongo())[settings["MONGO_DATABASE"]]
             if not migrates:
                 await schema.check(database)
-            await work(PageReader(database, Urls(url_rules(settings))), arguments)
+            tier_url = settings["PAGES_TIER_URL"]
+            pages = PageReader(database, Urls(url_rules(settings)), tier_url=tier_url)
+            await work(pages, arguments)
         finally:
             await servers.close()
 
@@ -141,6 +145,7 @@ _WHY = {
     "type_not_accepted": "its type is none of ACCEPT_TYPES",
     "too_big_to_store": "it is larger than a document of MongoDB may be",
     "content_missing": "it was lost (scrapy pages repair found that)",
+    EXPIRED: "it was deleted at the age that PAGES_KEEP has",
 }
 
 
@@ -399,7 +404,7 @@ _REPAIRED = {"content_without_metadata": ": deleted", WITHOUT_CONTENT: f": marke
 async def _repair_mongo(pages: PageReader, arguments: argparse.Namespace) -> dict[str, int]:
     crawl, before = arguments.crawl, datetime.now(UTC) - arguments.older
     await _check_crawl(pages, crawl)
-    repair = Repair(pages.database, before=before, dry_run=arguments.dry_run, crawl=crawl)
+    repair = Repair(pages, before=before, dry_run=arguments.dry_run, crawl=crawl)
     with progress_bar("documents", await repair.count()) as advance:
         async for looked_at in repair.run():
             advance(looked_at)
@@ -421,6 +426,77 @@ async def _repair_sinks(settings: BaseSettings, *, dry_run: bool) -> dict[str, i
     finally:
         await servers.close()
     return found
+
+
+# --- tier -----------------------------------------------------------------------------------------
+
+# What happens to content, for people.
+_MOVES = {WARM: "to the object store", COLD: "to the cold class", EXPIRED: "deleted"}
+_LOCK_POLL_S = 1.0
+
+
+def _tier_arguments(parser: argparse.ArgumentParser) -> None:
+    _crawl_option(parser)
+    parser.add_argument(
+        "--dry-run", action="store_true", help="change nothing; print what would move"
+    )
+    add_json_option(parser)
+
+
+def _tier(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    retention = Retention.from_settings(settings)
+    if retention is None:
+        raise ConfigurationError(
+            "PAGES_KEEP is not set, so content stays where it is; set it, as "
+            "-s PAGES_KEEP=7d/180d/5y -s PAGES_TIER_URL=s3://bucket/prefix."
+        )
+
+    async def tier(pages: PageReader, _arguments: argparse.Namespace) -> None:
+        await _check_crawl(pages, arguments.crawl)
+        crawls = await pages.crawls() if arguments.crawl is None else [arguments.crawl]
+        done, left = {to: Moved() for to in _MOVES}, 0
+        for crawl in crawls:
+            tiering = Tiering(pages.database, retention, crawl)
+            if arguments.dry_run:
+                await tiering.plan()
+            else:
+                await _run_tiering(tiering, pages, crawl)
+            left += tiering.left
+            for to, moved in tiering.done.items():
+                done[to].pages += moved.pages
+                done[to].bytes += moved.bytes
+        _print_moved(done, left, arguments)
+
+    on_pages(tier)(settings, arguments)
+
+
+async def _run_tiering(tiering: Tiering, pages: PageReader, crawl: str) -> None:
+    lock, has_waited = TierLock(pages.database, crawl), False
+    while True:
+        async with lock.taken() as is_taken:
+            if is_taken:
+                with progress_bar("pages", await tiering.count()) as advance:
+                    async for count in tiering.run():
+                        advance(count)
+                return
+        if not has_waited:
+            text = f"Another process moves content of {crawl!r}, or was killed: waiting for it"
+            print(text, file=sys.stderr)
+        has_waited = True
+        await asyncio.sleep(_LOCK_POLL_S)
+
+
+def _print_moved(done: dict[str, Moved], left: int, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        counts: dict[str, Any] = {to: asdict(moved) for to, moved in done.items()}
+        print_json({**counts, "left": left, "dry_run": arguments.dry_run})
+        return
+    would = "would be " if arguments.dry_run else ""
+    for to, moved in done.items():
+        how = f"{would}{_MOVES[to]}" if to == EXPIRED or not would else f"would move {_MOVES[to]}"
+        print(f"{to:<7}  {plural(moved.pages, 'page')}, {size(moved.bytes)} {how}")
+    if left:
+        print(f"{plural(left, 'page')} left where they are; the log says why", file=sys.stderr)
 
 
 # --- stats ----------------------------------------------------------------------------------------
@@ -535,7 +611,7 @@ async def delete_pages(pages: PageReader, wanted: Wanted, total: int) -> int:
     """Delete pages with a progress bar; returns their number."""
     deleted = 0
     with progress_bar("pages", total) as advance:
-        async for count in delete(pages.database, wanted):
+        async for count in delete(pages, wanted):
             deleted += count
             advance(count)
     return deleted
@@ -600,6 +676,11 @@ VERBS = {
         _repair_arguments,
         _repair,
     ),
+    "tier": Verb(
+        "move content to the object store by its age, and delete what is too old (PAGES_KEEP)",
+        _tier_arguments,
+        _tier,
+    ),
     "delete": Verb("delete pages", _delete_arguments, on_pages(_delete)),
     "migrate": Verb(
         "give pages of an earlier version the name of their crawl", _migrate_arguments, _migrate
@@ -611,5 +692,5 @@ class Command(VerbCommand, ScrapyCommand):
     """Command with a verb for each use of the stored pages."""
 
     name = "pages"
-    summary = "Inspect stored pages, export, repair and delete them"
+    summary = "Inspect stored pages, export, repair, move and delete them"
     verbs = VERBS

@@ -1,4 +1,4 @@
-"""Numbers and durations as people read and write them: 1,234, 2h 5m, 10m, 7d. Pure."""
+"""Numbers and durations as people read and write them: 1,234, 2h 5m, 10m, 7d, 5y. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -59,11 +59,14 @@ def plural(count: int, noun: str, nouns: str = "") -> str:
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
-_DURATION = re.compile(r"(\d{1,9})\s*([smhd]?)", re.ASCII)
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DURATION = re.compile(r"(\d{1,9})\s*([smhdwy]?)", re.ASCII)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_536_000}
 
 
 def seconds(text: str) -> int | None:
-    """Return the seconds of a duration such as 90, 10m or 7d; None if the text is none."""
+    """Return the seconds of a duration such as 90, 10m, 7d or 5y; None if the text is none.
+
+    A year has 365 days.
+    """
     found = _DURATION.fullmatch(text.strip())
     return int(found[1]) * _SECONDS[found[2]] if found is not None else None

@@ -1,7 +1,7 @@
 """Cancel background tasks reliably, and wait for work that may never end."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from threading import Thread
 from typing import Any, TypeVar
@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 _AGAIN_S = 0.5
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 async def end(task: asyncio.Task[Any]) -> None:
@@ -39,6 +40,27 @@ async def in_daemon_thread(function: Callable[[], T]) -> T:
 
     Thread(target=call, daemon=True).start()
     return await asyncio.wrap_future(future)
+
+
+async def in_parallel(
+    limit: int, work: Callable[[Item], Awaitable[T]], items: Iterable[Item]
+) -> list[T]:
+    """Do the same with all items, so many at a time; return the results in order.
+
+    The first error cancels the others, and is raised.
+    """
+    turns = asyncio.Semaphore(limit)
+
+    async def one(item: Item) -> T:
+        async with turns:
+            return await work(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(item)) for item in items]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 async def within(limit_s: float, *work: Coroutine[Any, Any, Any]) -> bool:

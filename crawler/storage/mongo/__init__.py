@@ -3,6 +3,8 @@
     sink    writes pages as documents with compressed bodies; the sink of pipelines/store.py
     schema  collections, indexes, version, and the migration of an earlier version
     reader  reads pages back, counts and deletes them, and repairs those that are not whole
+    tiers   moves content to an object store by its age, and deletes it
+    moved   reads and deletes content in that object store
     spill   URLs that the frontier has no room for
 
 Collections: `pages_metadata` (one document for each URL of each crawl), `pages_content` (one for

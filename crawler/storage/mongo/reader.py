@@ -10,6 +10,7 @@ person or a broken disk.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,13 +19,24 @@ from typing import TYPE_CHECKING, Any
 import pymongo
 from pymongo import DESCENDING, DeleteOne
 
+from crawler.errors import NotFound
 from crawler.storage.mongo import schema
+from crawler.storage.mongo.moved import (
+    GONE,
+    PARALLEL,
+    STATE_FIELDS,
+    MovedContent,
+    delete_contents,
+)
 from crawler.storage.mongo.schema import CONTENT, LONG_S, METADATA
 from crawler.storage.mongo.sink import decompress
 from crawler.urls import DEFAULT, Urls, fingerprint, icann_domain, registered_domain
+from crawler.util.tasks import in_parallel
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.database import AsyncDatabase
+
+logger = logging.getLogger(__name__)
 
 Document = dict[str, Any]
 
@@ -82,9 +94,17 @@ class Wanted:
 class PageReader:
     """Reader of the pages of one database. `urls` are the URL rules of their crawl."""
 
-    def __init__(self, database: AsyncDatabase[Document], urls: Urls = DEFAULT) -> None:
+    def __init__(
+        self,
+        database: AsyncDatabase[Document],
+        urls: Urls = DEFAULT,
+        *,
+        tier_url: str | None = None,
+    ) -> None:
+        """`tier_url` is the object store to which content was moved (PAGES_TIER_URL)."""
         self.database = database
         self.urls = urls
+        self.moved = MovedContent(tier_url)
         self._metadata = database[METADATA]
         self._content = database[CONTENT]
 
@@ -106,12 +126,15 @@ class PageReader:
         )
 
     async def content(self, page: Document) -> StoredContent | None:
-        """Read the content of a page, or of the page it duplicates; None if it was not kept."""
+        """Read the content of a page, or of the page it duplicates; None if it was not kept.
+
+        Of content in an object store: NotFound if it is gone, SinkAway if the store is away.
+        """
         for _ in range(_CHAIN_MAX):
             crawl, url_hash = _id(page)
             if not page.get("duplicate_of"):
                 found = await self._content.find_one({"crawl": crawl, "page_id": url_hash})
-                return None if found is None else _content(page, found)
+                return None if found is None else await self._content_of(page, found)
             kept = await self._metadata.find_one({"crawl": crawl, "url_hash": page["duplicate_of"]})
             if kept is None or _has_changed(page, kept):
                 return None
@@ -145,10 +168,33 @@ class PageReader:
             _id(document, "page_id"): document
             async for document in self._content.find(_any_of(ids, "page_id"))
         }
-        return [
-            (page, _content(page, found[_id(page)]) if _id(page) in found else None)
-            for page in pages
-        ]
+
+        async def read(page: Document) -> tuple[Document, StoredContent | None]:
+            if _id(page) not in found:
+                return page, None
+            try:
+                return page, await self._content_of(page, found[_id(page)])
+            except NotFound as error:
+                # One lost object must not end the export of all others.
+                logger.warning("The content of %s is lost: %s", page["url"], error)
+                return page, None
+
+        return await in_parallel(PARALLEL, read, pages)
+
+    async def _content_of(self, page: Document, found: Document) -> StoredContent | None:
+        """Read the content of a document, wherever it is."""
+        if "object" in found:
+            try:
+                return StoredContent(page["url"], *await self.moved.read(found["object"]))
+            except NotFound:
+                # A crawl may have stored other content since the document was read.
+                again = await self._content.find_one({"_id": found["_id"]})
+                if again is None or again.get("object") == found["object"]:
+                    raise
+                found = again
+        if "body" not in found:
+            return None
+        return StoredContent(page["url"], decompress(found["codec"], found["body"]), found["text"])
 
 
 # Crawl and hash of a page. The crawl is None for what a process of version 1 stored that was not
@@ -206,10 +252,6 @@ def _has_changed(page: Document, original: Document) -> bool:
     # Without a SimHash the original has become too short to be compared.
     now = original.get("simhash")
     return not now or (int(page["simhash"], 16) ^ int(now, 16)).bit_count() > distance
-
-
-def _content(page: Document, found: Document) -> StoredContent:
-    return StoredContent(page["url"], decompress(found["codec"], found["body"]), found["text"])
 
 
 # Entries in each list of an overview.
@@ -288,29 +330,33 @@ _VISIT_FIELDS = {"_id": False, "crawl": True, "url_hash": True, "crawled_at": Tr
 _DELETE_BATCH = 1000
 
 
-async def delete(database: AsyncDatabase[Document], wanted: Wanted) -> AsyncIterator[int]:
+async def delete(pages: PageReader, wanted: Wanted) -> AsyncIterator[int]:
     """Delete pages, content first; yields the number of pages deleted since the last time.
 
     It may be interrupted and run again. What a crawl stores meanwhile stays whole: only the visit
     that was found is deleted, with its content.
     """
     started = datetime.now(UTC)
-    metadata, content = database[METADATA], database[CONTENT]
+    metadata, content = pages.database[METADATA], pages.database[CONTENT]
     found = metadata.find(wanted.filter(), _VISIT_FIELDS)
-    async for pages in batches(found, _DELETE_BATCH):
-        of_content, of_metadata = [], []
-        for page in pages:
-            (crawl, url_hash), at = _id(page), page["crawled_at"]
-            older = {"crawl": crawl, "page_id": url_hash, "crawled_at": {"$lte": at}}
-            of_content.append(DeleteOne(older))
-            same = {"crawl": crawl, "url_hash": url_hash, "crawled_at": at}
-            of_metadata.append(DeleteOne(same))
-        await content.bulk_write(of_content, ordered=False)
+    async for batch in batches(found, _DELETE_BATCH):
+        visits = {_id(page): page["crawled_at"] for page in batch}
+        of_content = content.find(_any_of(list(visits), "page_id"), STATE_FIELDS)
+        older = [
+            each async for each in of_content if each["crawled_at"] <= visits[_id(each, "page_id")]
+        ]
+        await delete_contents(content, pages.moved, older)
+        of_metadata = [
+            DeleteOne({"crawl": crawl, "url_hash": url_hash, "crawled_at": at})
+            for (crawl, url_hash), at in visits.items()
+        ]
         yield (await metadata.bulk_write(of_metadata, ordered=False)).deleted_count
     if wanted == Wanted(crawl=wanted.crawl):
         # A process that died may have left content without metadata.
+        left = {"crawl": wanted.crawl, "crawled_at": {"$lt": started}}
         with pymongo.timeout(LONG_S):
-            await content.delete_many({"crawl": wanted.crawl, "crawled_at": {"$lt": started}})
+            async for batch in batches(content.find(left, STATE_FIELDS), _DELETE_BATCH):
+                await delete_contents(content, pages.moved, batch)
 
 
 MISSING = "content_missing"
@@ -335,17 +381,13 @@ class Repair:
     """Pass over both collections, or one crawl in them. A crawl may run meanwhile."""
 
     def __init__(
-        self,
-        database: AsyncDatabase[Document],
-        *,
-        before: datetime,
-        dry_run: bool,
-        crawl: str | None = None,
+        self, pages: PageReader, *, before: datetime, dry_run: bool, crawl: str | None = None
     ) -> None:
         """Content younger than `before` is left alone: it may be waiting for its metadata."""
-        self._database = database
-        self._metadata = database[METADATA]
-        self._content = database[CONTENT]
+        self._database = pages.database
+        self._metadata = pages.database[METADATA]
+        self._content = pages.database[CONTENT]
+        self._moved = pages.moved
         self._chosen = Wanted(crawl=crawl).filter()
         self._before = before
         self._dry_run = dry_run
@@ -384,10 +426,14 @@ class Repair:
         if not lost:
             return
         chosen = {**_any_of(lost, "page_id"), "crawled_at": {"$lt": self._before}}
+        # Content that is gone only names an object that is not deleted yet.
+        chosen["tier"] = {"$ne": GONE}
         if self._dry_run:
             self.found.without_metadata += await self._content.count_documents(chosen)
         else:
-            self.found.without_metadata += (await self._content.delete_many(chosen)).deleted_count
+            documents = await self._content.find(chosen, STATE_FIELDS).to_list()
+            deleted = await delete_contents(self._content, self._moved, documents)
+            self.found.without_metadata += deleted
 
     async def _check_metadata(self, pages: list[Document]) -> None:
         ids = _any_of([_id(page) for page in pages], "page_id")

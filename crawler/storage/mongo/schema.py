@@ -47,7 +47,7 @@ VERSION = 2
 # Seconds that an operation on a whole collection may take, whatever MONGO_TIMEOUT is.
 LONG_S = 3600.0
 
-_SCHEMA = "pages_schema"
+SCHEMA = "pages_schema"
 _ID = {"_id": "pages"}
 # For people who ask by URL. Hashed: 20 to 40 bytes a page, where the URLs take 50 to 60.
 _BY_URL = IndexModel([("url", HASHED)])
@@ -89,13 +89,13 @@ async def prepare(database: AsyncDatabase[Document], crawl: str) -> None:
         # Pages without a schema, as after a restore of some collections.
         found = {**_ID, "version": 1}
         with suppress(DuplicateKeyError):
-            await database[_SCHEMA].insert_one(found)
+            await database[SCHEMA].insert_one(found)
     if found is None:
         await make_indexes(database)
         await _drop_old_indexes(database)
         new = {**_ID, "version": VERSION, "created_at": datetime.now(UTC)}
         try:
-            await database[_SCHEMA].insert_one(new)
+            await database[SCHEMA].insert_one(new)
         except DuplicateKeyError:
             # Another process was faster, and may be of another version.
             await prepare(database, crawl)
@@ -140,7 +140,7 @@ async def count_documents(database: AsyncDatabase[Document]) -> int:
 
 async def _read(database: AsyncDatabase[Document]) -> Document | None:
     """Read the schema; None for a new database, ConfigurationError for one of a newer version."""
-    found = await database[_SCHEMA].find_one(_ID)
+    found = await database[SCHEMA].find_one(_ID)
     if found is not None and found["version"] > VERSION:
         raise ConfigurationError(
             f"The database {database.name!r} has pages of version {found['version']}, and this "
@@ -197,7 +197,7 @@ class Migration:
         self.crawl = crawl
         self._database = database
         # A failover must not bring the old indexes back when pages are written by the new ones.
-        self._schema = database.get_collection(_SCHEMA, write_concern=WriteConcern("majority"))
+        self._schema = database.get_collection(SCHEMA, write_concern=WriteConcern("majority"))
         self._progress = progress or _LoggedProgress()
         # Names this attempt, also among those of one process.
         self._owner = uuid4().hex

@@ -235,7 +235,7 @@ async def test_a_crawl_of_the_same_site_then_has_pages_of_its_own(
         content = await reader.content(page)
         assert content is not None
         assert content.text == text
-    assert [count async for count in delete(database, Wanted(crawl="web"))] == [PAGES]
+    assert [count async for count in delete(reader, Wanted(crawl="web"))] == [PAGES]
     assert await reader.crawls() == ["old"]
     for collection in (schema.METADATA, schema.CONTENT):
         assert await database[collection].count_documents({}) == PAGES

@@ -1,0 +1,492 @@
+"""Content that moves by its age, on a real MongoDB; crawls and crashes meanwhile."""
+
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.asynchronous.database import AsyncDatabase
+from scrapy.crawler import Crawler
+
+from crawler.errors import ConfigurationError, NotFound, SinkAway
+from crawler.items import Page
+from crawler.pipelines.store import Store
+from crawler.servers.objects import ObjectStore
+from crawler.storage.mongo.reader import PageReader, Repair, Wanted, delete
+from crawler.storage.mongo.schema import CONTENT, METADATA
+from crawler.storage.mongo.tiers import Tiering, TierLock
+from crawler.storage.retention import Keep, Retention
+from tests.integration.storage.test_documents import visit
+
+Database = AsyncDatabase[dict[str, Any]]
+ROOT = Path(__file__).resolve().parents[3]
+DAY = timedelta(days=1)
+NOW = datetime.now(UTC).replace(microsecond=123_000)
+# By the age of the content.
+FRESH, OLD, OLDER, OLDEST = (f"http://example.com/{n}" for n in ("fresh", "old", "older", "oldest"))
+AGES = {FRESH: DAY, OLD: 10 * DAY, OLDER: 200 * DAY, OLDEST: 6 * 365 * DAY}
+KEEP = "7d/180d/5y"
+
+
+@pytest.fixture
+async def store(crawler: Crawler) -> Store:
+    store = Store.from_crawler(crawler)
+    await store.open_spider()
+    return store
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "objects"
+
+
+@pytest.fixture
+def url(folder: Path) -> str:
+    return folder.as_uri()
+
+
+@pytest.fixture
+async def filled(store: Store) -> None:
+    """One page of each age; the body of one is no text."""
+    for number, (page_url, age) in enumerate(AGES.items()):
+        body = b"\xff\x00 no text" if page_url == OLDER else b"body %d" % number
+        await store.process_item(page(page_url, age, body=body, text=f"text {number} \xe4"))
+
+
+def page(page_url: str, age: timedelta, **fields: Any) -> Page:
+    return visit(url=page_url, final_url=page_url, crawled_at=NOW - age, **fields)
+
+
+async def tier(database: Database, url: str | None, keep: str = KEEP) -> Tiering:
+    tiering = Tiering(database, Retention(Keep.from_text(keep), url, "COLD"), "web")
+    async for _ in tiering.run():
+        pass
+    return tiering
+
+
+async def contents(database: Database) -> dict[str, dict[str, Any]]:
+    """Content by URL."""
+    urls = {each["url_hash"]: each["url"] async for each in database[METADATA].find()}
+    return {urls[each["page_id"]]: each async for each in database[CONTENT].find()}
+
+
+async def bodies(database: Database, url: str | None) -> dict[str, tuple[bytes, str] | None]:
+    """What a reader gets of each page."""
+    reader = PageReader(database, tier_url=url)
+    found = {}
+    for page_url in AGES:
+        metadata = await reader.metadata(page_url)
+        assert metadata is not None
+        content = await reader.content(metadata)
+        found[page_url] = (content.body, content.text) if content is not None else None
+    return found
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.usefixtures("filled")
+async def test_content_moves_by_its_age_and_is_read_from_where_it_is(
+    database: Database, url: str, folder: Path
+) -> None:
+    before = await bodies(database, url)
+    tiering = await tier(database, url)
+    assert {to: moved.pages for to, moved in tiering.done.items()} == {
+        "warm": 1,
+        "cold": 1,
+        "expired": 1,
+    }
+    assert all(moved.bytes > 100 for moved in tiering.done.values())
+    assert await bodies(database, url) == {**before, OLDEST: None}
+    found = await contents(database)
+    assert {page_url: each.get("tier") for page_url, each in found.items()} == {
+        FRESH: None,
+        OLD: "warm",
+        OLDER: "cold",
+    }
+    moved = found[OLD]
+    assert moved.keys() & {"body", "text", "loose_object"} == set()
+    assert moved.keys() >= {"codec", "original_size", "compressed_size", "crawled_at"}
+    assert (folder / moved["object"]).stat().st_size == moved["object_size"]
+    assert len(files(folder)) == 2
+    # Also in batches.
+    reader = PageReader(database, tier_url=url)
+    batch = {page["url"]: content async for page, content in reader.with_content(Wanted())}
+    assert {name: content and content.text for name, content in batch.items()} == {
+        name: content and content[1] for name, content in (await bodies(database, url)).items()
+    }
+    # Nothing is left to do, and nothing is damaged.
+    assert await Tiering(database, Retention(Keep.from_text(KEEP), url), "web").count() == 0
+    assert await repaired(database, url) == 0
+
+
+async def repaired(database: Database, url: str) -> int:
+    repair = Repair(PageReader(database, tier_url=url), before=datetime.now(UTC), dry_run=False)
+    async for _ in repair.run():
+        pass
+    return repair.found.total
+
+
+@pytest.mark.usefixtures("filled")
+async def test_warm_content_becomes_cold_and_then_expires(
+    database: Database, url: str, folder: Path
+) -> None:
+    await tier(database, url, "7d/-/-")
+    assert {each.get("tier") for each in (await contents(database)).values()} == {None, "warm"}
+    before, names = await bodies(database, url), files(folder)
+    await tier(database, url, "7d/8d/-")
+    assert await bodies(database, url) == before
+    assert {each.get("tier") for each in (await contents(database)).values()} == {None, "cold"}
+    assert files(folder) == names
+    await tier(database, url, "-/-/8d")
+    assert await bodies(database, url) == {
+        FRESH: before[FRESH],
+        **dict.fromkeys((OLD, OLDER, OLDEST)),
+    }
+    assert files(folder) == []
+    reasons = {each["url"]: each["reason"] async for each in database[METADATA].find()}
+    assert reasons == {FRESH: "", **dict.fromkeys((OLD, OLDER, OLDEST), "expired")}
+    assert await repaired(database, url) == 0
+
+
+async def test_only_the_given_crawl_is_touched(store: Store, database: Database, url: str) -> None:
+    await store.process_item(page(OLD, 10 * DAY))
+    retention = Retention(Keep.from_text(KEEP), url)
+    tiering = Tiering(database, retention, "other")
+    async for _ in tiering.run():
+        pass
+    assert (await contents(database))[OLD]["text"] == "text 1"
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_plan_counts_what_is_due_and_changes_nothing(
+    database: Database, url: str, folder: Path
+) -> None:
+    async def state() -> list[Any]:
+        names = sorted(await database.list_collection_names())
+        return [
+            [
+                (
+                    name,
+                    await database[name].index_information(),
+                    await database[name].find().to_list(),
+                )
+                for name in names
+            ],
+            files(folder),
+        ]
+
+    before = await state()
+    plan = Tiering(database, Retention(Keep.from_text(KEEP), url, "COLD"), "web")
+    await plan.plan()
+    assert await state() == before
+    assert plan.done == (await tier(database, url)).done
+
+
+# --- crawls meanwhile -----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("filled")
+async def test_newer_content_is_hot_again_and_the_object_of_the_older_is_deleted(
+    store: Store, database: Database, url: str, folder: Path
+) -> None:
+    await tier(database, url)
+    await store.process_item(page(OLD, DAY, number=2))
+    (content,) = [each for name, each in (await contents(database)).items() if name == OLD]
+    assert (content["text"], content.get("tier"), content.get("object")) == ("text 2", None, None)
+    assert content["loose_object"]
+    assert await repaired(database, url) == 0
+    assert len(files(folder)) == 2
+    await tier(database, url)
+    (content,) = [each for name, each in (await contents(database)).items() if name == OLD]
+    assert "loose_object" not in content
+    assert len(files(folder)) == 1
+    assert (await bodies(database, url))[OLD] == (b"body 2", "text 2")
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    "change", [{"duplicate_of": "0" * 16}, {"stored": False, "reason": "noindex"}]
+)
+async def test_the_object_of_a_page_that_has_no_content_any_more_is_deleted(
+    store: Store, database: Database, url: str, folder: Path, change: dict[str, Any]
+) -> None:
+    await tier(database, url)
+    for page_url in (FRESH, OLD):
+        await store.process_item(page(page_url, timedelta(0), number=2, **change))
+    found = await contents(database)
+    assert found.keys() == {OLD, OLDER}
+    assert found[OLD]["tier"] == "gone"
+    assert (await bodies(database, url))[OLD] is None
+    assert await repaired(database, url) == 0
+    # The page comes back before its object is deleted.
+    await store.process_item(page(OLD, timedelta(0), number=3))
+    assert (await bodies(database, url))[OLD] == (b"body 3", "text 3")
+    await store.process_item(page(OLD, -timedelta(1), number=4, **change))
+    await tier(database, url)
+    assert (await contents(database)).keys() == {OLDER}
+    assert len(files(folder)) == 1
+
+
+@pytest.mark.usefixtures("filled")
+async def test_content_that_is_stored_during_the_copy_wins(
+    store: Store, database: Database, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = ObjectStore.put
+
+    async def slow_put(self: ObjectStore, name: str, data: bytes, **options: Any) -> None:
+        await put(self, name, data, **options)
+        if "example.com" in name and b"old" not in data:
+            await store.process_item(page(OLD, DAY, number=2))
+
+    monkeypatch.setattr(ObjectStore, "put", slow_put)
+    tiering = await tier(database, url, "7d/-/5y")
+    monkeypatch.undo()
+    assert tiering.left == 1
+    assert (await bodies(database, url))[OLD] == (b"body 2", "text 2")
+    # The object of the earlier visit is deleted in the same run.
+    assert len(files(folder)) == 1
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_page_that_is_visited_while_it_expires_keeps_its_new_content(
+    store: Store, database: Database, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expire = Tiering._expire
+
+    async def late(self: Tiering, batch: Any) -> Any:
+        await store.process_item(page(OLDEST, DAY, number=2))
+        return await expire(self, batch)
+
+    monkeypatch.setattr(Tiering, "_expire", late)
+    tiering = await tier(database, url)
+    assert (tiering.done["expired"].pages, tiering.left) == (0, 1)
+    assert (await bodies(database, url))[OLDEST] == (b"body 2", "text 2")
+    found = await database[METADATA].find_one({"url": OLDEST})
+    assert found is not None
+    assert found["reason"] == ""
+
+
+async def test_a_page_that_expired_and_is_not_modified_stays_without_content(
+    store: Store, database: Database, url: str
+) -> None:
+    await store.process_item(page(OLDEST, AGES[OLDEST]))
+    await tier(database, url)
+    bare = {"status": 304, "stored": False, "flags": ["not_modified"], "body": b"", "text": ""}
+    await store.process_item(page(OLDEST, DAY, number=2, content_hash="", **bare))
+    found = await database[METADATA].find_one({"url": OLDEST})
+    assert found is not None
+    assert (found["status"], found["reason"]) == (200, "expired")
+    assert await repaired(database, url) == 0
+
+
+# --- pages that are deleted -----------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("wanted", [Wanted(crawl="web"), Wanted(domain="example.com")])
+async def test_deleted_pages_leave_no_object(
+    store: Store, database: Database, url: str, folder: Path, wanted: Wanted
+) -> None:
+    await tier(database, url)
+    # One that names an object of an earlier visit.
+    await store.process_item(page(OLD, DAY, number=2))
+    assert len(files(folder)) == 2
+    with pytest.raises(ConfigurationError, match="PAGES_TIER_URL is not set"):
+        _ = [count async for count in delete(PageReader(database), wanted)]
+    assert await database[METADATA].count_documents({}) == 4
+    reader = PageReader(database, tier_url=url)
+    assert [count async for count in delete(reader, wanted)] == [4]
+    assert files(folder) == []
+    assert await database[CONTENT].count_documents({}) == 0
+
+
+@pytest.mark.usefixtures("filled")
+async def test_repair_deletes_moved_content_without_metadata(
+    database: Database, url: str, folder: Path
+) -> None:
+    await tier(database, url)
+    await database[METADATA].delete_many({})
+    assert await repaired(database, url) == 3
+    assert files(folder) == []
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("filled")
+async def test_an_object_that_is_gone_is_named(
+    database: Database, url: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await tier(database, url)
+    name = (await contents(database))[OLD]["object"]
+    (folder / name).unlink()
+    reader = PageReader(database, tier_url=url)
+    metadata = await reader.metadata(OLD)
+    assert metadata is not None
+    with pytest.raises(NotFound, match=name):
+        await reader.content(metadata)
+    found = {page["url"]: content async for page, content in reader.with_content(Wanted(kept=True))}
+    assert [name for name, content in found.items() if content is None] == [OLD]
+    assert f"The content of {OLD} is lost" in caplog.text
+    # A run leaves it as it is, and moves the others.
+    tiering = await tier(database, url, "1h/9d/-")
+    assert (tiering.left, tiering.done["cold"].pages, tiering.done["warm"].pages) == (1, 0, 1)
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_damaged_object_and_a_damaged_body_are_named(
+    database: Database, url: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await database[CONTENT].update_many({}, {"$set": {"body": b"nonsense"}})
+    tiering = await tier(database, url, "7d/-/-")
+    assert tiering.left == 3
+    assert f"{OLD}: The stored page is damaged" in caplog.text
+    await database[CONTENT].update_many({}, {"$set": {"codec": "none"}})
+    assert (await tier(database, url, "7d/-/-")).left == 0
+    (folder / (await contents(database))[OLD]["object"]).write_bytes(b"nonsense")
+    reader = PageReader(database, tier_url=url)
+    metadata = await reader.metadata(OLD)
+    assert metadata is not None
+    with pytest.raises(Exception, match="is damaged"):
+        await reader.content(metadata)
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_store_that_is_away_leaves_everything_in_mongodb(
+    database: Database, tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await bodies(database, None)
+
+    async def fail(_self: ObjectStore, name: str, *_: Any, **__: Any) -> None:
+        raise SinkAway(f"{name}: no answer in time.")
+
+    monkeypatch.setattr(ObjectStore, "put", fail)
+    with pytest.raises(SinkAway, match="no answer"):
+        await tier(database, url, "7d/-/-")
+    assert await bodies(database, None) == before
+    monkeypatch.undo()
+    assert (await tier(database, url, "7d/-/-")).done["warm"].pages == 3
+    assert await bodies(database, url) == before
+
+
+@pytest.mark.usefixtures("filled")
+async def test_an_object_of_another_size_is_not_trusted(
+    database: Database, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await bodies(database, None)
+
+    async def short(_self: ObjectStore, _name: str) -> int:
+        return 1
+
+    monkeypatch.setattr(ObjectStore, "size", short)
+    with pytest.raises(SinkAway, match="has 1 bytes instead of"):
+        await tier(database, url, "7d/-/-")
+    assert await bodies(database, None) == before
+
+
+# --- crashes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_run_that_is_killed_after_a_copy_loses_nothing(
+    store: Store, database: Database, mongo_uri: str, url: str, folder: Path
+) -> None:
+    before = await bodies(database, url)
+    for copies in (1, 2):
+        arguments = [mongo_uri, database.name, url, str(copies)]
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.integration.storage.tiering", *arguments, cwd=ROOT
+        )
+        assert await child.wait() == -signal.SIGKILL
+        assert await bodies(database, url) == {**before, OLDEST: None}
+        assert len(files(folder)) == copies
+        await is_tidy(database, folder)
+    # A newer version comes before the next run.
+    await store.process_item(page(OLD, DAY, number=2))
+    await tier(database, url)
+    expected = {**before, OLD: (b"body 2", "text 2"), OLDEST: None}
+    assert await bodies(database, url) == expected
+    assert len(files(folder)) == 1
+
+
+async def is_tidy(database: Database, folder: Path) -> None:
+    """Check that every object is named by a document, and only once."""
+    found = (await contents(database)).values()
+    named = [each[key] for each in found for key in ("object", "loose_object") if key in each]
+    assert len(named) <= len(found)
+    assert {path.relative_to(folder).as_posix() for path in files(folder)} <= {*named}
+
+
+async def test_a_run_that_is_interrupted_anywhere_loses_nothing(
+    database: Database, store: Store, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, left = 0, 0
+    while left <= 0:
+        at += 1
+        left = at
+        # A new version of each page, as the run before left the old one.
+        versions = [
+            page(each, age - timedelta(seconds=at), number=at) for each, age in AGES.items()
+        ]
+        await asyncio.gather(*map(store.process_item, versions))
+        stored = await bodies(database, url)
+        with monkeypatch.context() as patched:
+            for owner, name in INTERRUPTED:
+                function = getattr(owner, name)
+
+                async def call(*args: Any, function: Any = function, **kwargs: Any) -> Any:
+                    nonlocal left
+                    result = await function(*args, **kwargs)
+                    left -= 1
+                    if left == 0:
+                        raise SinkAway("interrupted")
+                    return result
+
+                patched.setattr(owner, name, call)
+            with suppress(SinkAway):
+                await tier(database, url, "1h/9d/5y")
+        found = await bodies(database, url)
+        assert {**found, OLDEST: None} == {**stored, OLDEST: None}
+        await is_tidy(database, folder)
+    # Four copies or deletions in three steps.
+    assert at > 15
+    assert len(files(folder)) == 3
+
+
+INTERRUPTED = (
+    (ObjectStore, "put"),
+    (ObjectStore, "size"),
+    (ObjectStore, "delete"),
+    (AsyncCollection, "bulk_write"),
+)
+
+
+# --- one process at a time ------------------------------------------------------------------------
+
+
+async def test_one_process_has_the_lock_and_a_turn_comes_once_an_hour(database: Database) -> None:
+    first, second, other = (TierLock(database, name) for name in ("web", "web", "other"))
+    async with first.taken(scheduled=True) as is_taken:
+        assert is_taken
+        for lock, expected in ((second, False), (other, True)):
+            async with lock.taken() as is_taken_too:
+                assert is_taken_too is expected
+    for scheduled in (True, False):
+        async with second.taken(scheduled=scheduled) as is_taken:
+            assert is_taken is not scheduled
+
+
+async def test_the_lock_of_a_killed_process_expires(database: Database) -> None:
+    assert await TierLock(database, "web")._take(scheduled=False)
+    lock = TierLock(database, "web")
+    assert not await lock._take(scheduled=False)
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    await database["pages_schema"].update_one({}, {"$set": {"expires_at": past}})
+    assert await lock._take(scheduled=False)
