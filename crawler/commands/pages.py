@@ -431,7 +431,11 @@ async def _repair_sinks(settings: BaseSettings, *, dry_run: bool) -> dict[str, i
 # --- tier -----------------------------------------------------------------------------------------
 
 # What happens to content, for people.
-_MOVES = {WARM: "to the object store", COLD: "to the cold class", EXPIRED: "deleted"}
+_MOVES = {
+    WARM: "moved to the object store",
+    COLD: "moved to the cold class",
+    EXPIRED: "deleted",
+}
 _LOCK_POLL_S = 1.0
 
 
@@ -493,8 +497,8 @@ def _print_moved(done: dict[str, Moved], left: int, arguments: argparse.Namespac
         return
     would = "would be " if arguments.dry_run else ""
     for to, moved in done.items():
-        how = f"{would}{_MOVES[to]}" if to == EXPIRED or not would else f"would move {_MOVES[to]}"
-        print(f"{to:<7}  {plural(moved.pages, 'page')}, {size(moved.bytes)} {how}")
+        count = f"{plural(moved.pages, 'page')}, {size(moved.bytes)}"
+        print(f"{to:<7}  {count} {would}{_MOVES[to]}")
     if left:
         print(f"{plural(left, 'page')} left where they are; the log says why", file=sys.stderr)
 
