@@ -163,13 +163,14 @@ class Receiver:
 
     def response(self) -> Response:
         """Make Scrapy's response; raises StopDownload if a handler of a signal wants an error."""
+        content = self.content
         if self._keeps_exchange:
-            self._request.meta[EXCHANGE] = self._exchange()
+            self._request.meta[EXCHANGE] = self._exchange(content)
         response = make_response(
             # Without the fragment, as in Scrapy's own handlers.
             self._request.url.partition("#")[0],
             self.headers,
-            self.content,
+            content,
             status=self.status,
             flags=self.flags,
             certificate=self.certificate,
@@ -183,7 +184,7 @@ class Receiver:
                 raise self.stop
         return response
 
-    def _exchange(self) -> Exchange:
+    def _exchange(self, content: bytes) -> Exchange:
         if DATALOSS in self.flags:
             truncated = "disconnect"
         elif self._is_cut:
@@ -197,7 +198,7 @@ class Receiver:
         return Exchange(
             request=self.sent,
             head=self._raw_head,
-            body=self.content,
+            body=content,
             # The wall clock, for people; the other one cannot be set back.
             began_s=time() - (monotonic() - self._started),
             address=str(self.address or ""),
