@@ -39,7 +39,7 @@ from crawler.storage.warc.records import Capture, RecordMaker
 _FULL, _FULL_ROUNDS = Size(seeds=2000, hosts=250), 5
 _QUICK, _QUICK_ROUNDS = Size(seeds=640, hosts=80), 2
 _TARGET_MS = 0.35
-_CODECS = {"gzip": settings.WARC_LEVEL, "zstd": 3}
+_CODECS = ("gzip", "zstd")
 _RECORDS, _QUICK_RECORDS, _RECORD_ROUNDS = 400, 50, 5
 _HEAD = (
     ("Server", "demo"),
@@ -95,8 +95,7 @@ def contender(codec: str, folder: str) -> Contender:
     """Return our crawl with an archive in a folder, or without one."""
     if not codec:
         return OURS
-    values = (f"SINKS=mongo warc:{folder}", f"WARC_CODEC={codec}", f"WARC_LEVEL={_CODECS[codec]}")
-    given = tuple(word for value in values for word in ("-s", value))
+    given = ("-s", f"SINKS=mongo warc:{folder}", "-s", f"WARC_CODEC={codec}")
     return replace(OURS, name=f"ours, with WARC ({codec})", command=(*OURS.command, *given))
 
 
@@ -142,10 +141,9 @@ def measure_records(quick: bool) -> Iterator[Figure]:
     """Make the request and response records of pages, in turns."""
     size = Size(seeds=_QUICK_RECORDS if quick else _RECORDS, hosts=50)
     captures = [sample(number, size) for number in range(size.seeds)]
-    makers = {codec: RecordMaker(codec, level, what="") for codec, level in _CODECS.items()}
-
     ways: dict[str, Callable[[], None]] = {
-        codec: partial(_by_ours, captures, maker) for codec, maker in makers.items()
+        codec: partial(_by_ours, captures, RecordMaker(codec, settings.WARC_LEVEL, what=""))
+        for codec in _CODECS
     }
     ways["warcio"] = partial(_by_warcio, captures)
     took: dict[str, list[float]] = defaultdict(list)
