@@ -2,7 +2,12 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.support.servers", "tests.support.cluster", "tests.support.browser"]
+pytest_plugins = [
+    "tests.support.servers",
+    "tests.support.cluster",
+    "tests.support.browser",
+    "tests.support.s3_server",
+]
 
 # The same examples in every run, and no deadline: a busy machine is no failure.
 settings.register_profile("tests", deadline=None, derandomize=True, database=None)

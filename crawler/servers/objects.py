@@ -4,7 +4,8 @@ Credentials are those of the platform: environment variables, the profile of AWS
 instance. No URL has any, so none is logged. An S3 server elsewhere is named by AWS_ENDPOINT_URL.
 
 Every call has a deadline. Errors are SinkAway if they may pass, NotFound if there is no such
-object, and ConfigurationError for everything that people have to change.
+object, ConfigurationError for everything that people have to change, and CrawlerError if the store
+takes other objects, but never this one.
 
 Needs the extra `s3`, also for folders.
 """
@@ -13,35 +14,47 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from configparser import ConfigParser
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from crawler.errors import ConfigurationError, NotFound, SinkAway
+from crawler.errors import ConfigurationError, CrawlerError, NotFound, SinkAway
 from crawler.util.extras import optional
 from crawler.util.secrets import without_secrets
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Store
 
-Result = TypeVar("Result")
-
 EXTRA = "s3"
 SCHEMES = ("s3", "gs", "az", "file")
-# Deadline of a request, and of each megabyte that it transfers.
-_DEADLINE_S, _MEGABYTE_S = 30.0, 1.0
-_CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(seconds=_DEADLINE_S)}
+# Deadline of a call, and of each megabyte that it transfers: a slow line has 100 kB a second.
+_DEADLINE_S, _MEGABYTE_S = 30.0, 10.0
+# A request has a part at most, so it ends within this time on the slowest line.
+_CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(seconds=120)}
 # The caller repeats what fails: here only for hiccups.
 _RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
-# Parts of an upload.
-_PART_BYTES = 16 * 1024 * 1024
+# Parts of an upload and of a download.
+_PART_BYTES = 8 * 1024 * 1024
 _PARTS_AT_ONCE = 4
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+# Addresses of other servers than those of the platform, the first that is set.
+_ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_ENDPOINT", "AZURE_STORAGE_ENDPOINT"),
+}
+# Other ways in which AWS gives credentials to a process, besides the role of the instance.
+_OTHER_CREDENTIALS = (
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
 _PROBE = ".crawler-probe"
 
 
@@ -68,33 +81,45 @@ class ObjectStore:
             raise ConfigurationError(
                 f"{what} is {shown!r}; use s3://bucket/prefix, gs://…, az://… or file:///folder."
             )
-        parts = urlsplit(url)
-        if parts.username or parts.password or parts.query:
+        try:
+            parts = urlsplit(url)
+        except ValueError as error:
+            raise ConfigurationError(f"{what} is {shown!r}, which is no URL ({error}).") from error
+        if parts.username or parts.password or parts.query or parts.fragment:
             raise ConfigurationError(
                 f"{what} has credentials or options in its URL; give credentials as the platform "
                 "has them (environment, profile, role), and only bucket and prefix in the URL."
             )
         if parts.scheme != "file" and not parts.netloc:
             raise ConfigurationError(f"{what} is {shown!r}, without a bucket; use s3://bucket/…")
+        if parts.scheme == "file" and (parts.netloc or not parts.path.strip("/")):
+            raise ConfigurationError(
+                f"{what} is {shown!r}; name a folder by its whole path: file:///folder."
+            )
         stores = optional("obstore.store", extra=EXTRA, what=what)
         url = url.rstrip("/")
         try:
             if parts.scheme == "file":
                 folder = Path(url2pathname(parts.path)).absolute()
                 return cls(url, stores.LocalStore(folder, mkdir=True), folder)
-            options = _aws_options(what) if parts.scheme == "s3" else {}
-            client = {**_CLIENT, "allow_http": _is_plain(parts.scheme)}
+            endpoint = _endpoint(parts.scheme)
+            options = _aws_options(what, endpoint) if parts.scheme == "s3" else {}
+            endpoint = options.get("config", {}).get("endpoint", endpoint)
+            client = {**_CLIENT, "allow_http": endpoint.startswith("http://")}
             store = stores.from_url(url, client_options=client, retry_config=_RETRIES, **options)
         except ConfigurationError:
             raise
         except Exception as error:  # obstore raises errors of many classes for bad options
-            raise ConfigurationError(f"{what} is {shown!r} ({_brief(error)}).") from error
+            brief = _Failure(str(error)).brief
+            raise ConfigurationError(f"{what} is {shown!r} ({brief}).") from error
         return cls(url, store)
 
     async def check(self) -> None:
-        """Write and delete an object; SinkAway or ConfigurationError if that is impossible."""
+        """Write an object and delete it; SinkAway or ConfigurationError if it is not taken."""
         await self.put(_PROBE, b"")
-        await self.delete([_PROBE])
+        # Credentials may permit writes only. Then an empty object stays.
+        with suppress(ConfigurationError):
+            await self.delete([_PROBE])
 
     async def put(self, name: str, data: bytes, *, storage_class: str = "") -> None:
         """Write an object; it is there as a whole or not at all."""
@@ -103,7 +128,8 @@ class ObjectStore:
     async def upload(self, name: str, path: Path, *, storage_class: str = "") -> None:
         """Write a file as an object, in parts with checksums; return when it is there as a whole.
 
-        An upload that a crash ended leaves no object, and is begun anew.
+        The store compares the SHA-256 of each part. An upload that a crash ended leaves no object,
+        and is begun anew.
         """
         size = (await asyncio.to_thread(path.stat)).st_size
         await self._put(name, path, size, storage_class)
@@ -115,50 +141,42 @@ class ObjectStore:
         attributes = {"Storage-Class": storage_class} if storage_class else None
         if self._folder is not None:
             attributes = None
-        put = self._obstore.put_async(
-            *(self._store, name, data),
+        await self._call(
+            *(self._obstore.put_async, name, data),
+            size_bytes=size,
             attributes=attributes,
             chunk_size=_PART_BYTES,
             max_concurrency=_PARTS_AT_ONCE,
         )
-        await self._within(put, name, size)
         if self._folder is not None:
-            await asyncio.to_thread(_sync, self._folder / name)
+            await asyncio.to_thread(_sync, self._folder / name, self._folder)
 
     async def get(self, name: str) -> bytes:
         """Read an object."""
-
-        async def get() -> bytes:
-            found = await self._obstore.get_async(self._store, name)
-            async with asyncio.timeout(found.meta["size"] / 1e6 * _MEGABYTE_S + _DEADLINE_S):
-                return bytes(await found.bytes_async())
-
+        found = await self._call(self._obstore.get_async, name)
         with self._errors(name):
-            return await get()
+            async with asyncio.timeout(_DEADLINE_S + found.meta["size"] / 1e6 * _MEGABYTE_S):
+                return bytes(await found.bytes_async())
 
     async def get_range(self, name: str, start: int, length: int) -> bytes:
         """Read a part of an object."""
-        read = self._obstore.get_range_async(self._store, name, start=start, length=length)
-        return bytes(await self._within(read, name, length))
+        read = self._obstore.get_range_async
+        return bytes(await self._call(read, name, size_bytes=length, start=start, length=length))
 
     async def download(self, name: str, path: Path) -> None:
         """Write an object to a file."""
-        with self._errors(name), path.open("wb") as file:
-            async with asyncio.timeout(_DEADLINE_S):
-                found = await self._obstore.get_async(self._store, name)
-            parts = aiter(found.stream(min_chunk_size=_PART_BYTES))
-            while True:
-                try:
-                    async with asyncio.timeout(_DEADLINE_S):
-                        part = await anext(parts)
-                except StopAsyncIteration:
-                    return
+        size = await self.size(name)
+        if size is None:
+            raise NotFound(f"There is no {self.url}/{name}.")
+        with path.open("wb") as file:
+            for start in range(0, size, _PART_BYTES):
+                part = await self.get_range(name, start, min(_PART_BYTES, size - start))
                 await asyncio.to_thread(file.write, part)
 
     async def size(self, name: str) -> int | None:
         """Return the size of an object in bytes; None if there is none."""
         try:
-            found = await self._within(self._obstore.head_async(self._store, name), name, 0)
+            found = await self._call(self._obstore.head_async, name)
         except NotFound:
             return None
         return int(found["size"])
@@ -180,14 +198,22 @@ class ObjectStore:
         """Delete objects; those that are gone do not matter."""
         for name in names:
             try:
-                await self._within(self._obstore.delete_async(self._store, name), name, 0)
+                await self._call(self._obstore.delete_async, name)
             except NotFound:
                 continue
 
-    async def _within(self, call: Awaitable[Result], name: str, size_bytes: int) -> Result:
+    async def _call(
+        self,
+        function: Callable[..., Awaitable[Any]],
+        name: str,
+        *args: Any,
+        size_bytes: int = 0,
+        **options: Any,
+    ) -> Any:
+        """Call a function of the library for an object, within the time that its size needs."""
         with self._errors(name):
             async with asyncio.timeout(_DEADLINE_S + size_bytes / 1e6 * _MEGABYTE_S):
-                return await call
+                return await function(self._store, name, *args, **options)
 
     @contextmanager
     def _errors(self, name: str) -> Iterator[None]:
@@ -198,52 +224,135 @@ class ObjectStore:
             yield
         except TimeoutError as error:
             raise SinkAway(f"{where}: no answer in time.") from error
-        except (known.PermissionDeniedError, known.UnauthenticatedError) as error:
-            raise ConfigurationError(
-                f"{where} is refused ({_brief(error)}); check the credentials in the environment, "
-                "and what they permit."
-            ) from error
         except (known.NotFoundError, FileNotFoundError) as error:
-            if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
-                text = f"There is no bucket for {self.url}; create it."
-                raise ConfigurationError(text) from error
+            failure = _Failure(str(error))
+            if failure.code in _NO_BUCKET or failure.is_of_credentials:
+                raise failure.translated(self.url, where) from error
             raise NotFound(f"There is no {where}.") from error
-        except (known.InvalidPathError, known.NotSupportedError) as error:
-            raise ConfigurationError(f"{where} cannot be used ({_brief(error)}).") from error
+        except (known.InvalidPathError, known.NotSupportedError, ValueError) as error:
+            text = f"{where} cannot be used ({_Failure(str(error)).brief})."
+            raise ConfigurationError(text) from error
         except (known.BaseError, OSError) as error:
-            raise SinkAway(f"{where}: {_brief(error)}") from error
+            raise _Failure(str(error)).translated(self.url, where) from error
 
 
-def _brief(error: Exception) -> str:
-    """Return the first line of an error, without secrets."""
-    text = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-    return without_secrets(text)[:300]
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
+# The store takes other objects, but never this one, or has not the part that was asked for.
+_OF_OBJECT = frozenset({"EntityTooLarge", "KeyTooLongError", "RequestBodyTooLarge"})
+_STATUSES_OF_OBJECT = frozenset({413, 414, 416})
+# Statuses and codes below 500 that pass.
+_PASSING_STATUSES = frozenset({408, 409, 429})
+_PASSING = frozenset({"RequestTimeout", "OperationAborted", "SlowDown"})
+# Requests that ask the platform for the role of the instance.
+_ROLE = re.compile(
+    r"performing \w+ \S+(/latest/(api|meta-data)|/computeMetadata/|/metadata/identity)"
+)
+_STATUS = re.compile(r"status code: (\d{3} [\w ]*)")
+_CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
+_MESSAGE = re.compile(r"<Message>([^<\n]{1,200})|\"message\": \"([^\"]{1,200})")
+_CAUSE = re.compile(r"message: \"([^\"]{1,200})\"")
+_SERVER = re.compile(r"performing \w+ (\w+://[^/\s]+)")
+_SHOWN_CHARS = 300
 
 
-def _is_plain(scheme: str) -> bool:
-    """Return whether the server is named by an address without TLS."""
-    endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
-    return scheme == "s3" and endpoint.startswith("http://")
+class _Failure:
+    """Text of an error of the library: what the server answered, or why there is no answer."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        found = _CODE.search(text)
+        self.code = found[1] if found else ""
+        found = _STATUS.search(text)
+        self._answer = found[1] if found else ""
+        self.status = int(self._answer[:3] or 0)
+
+    @property
+    def is_of_credentials(self) -> bool:
+        """Whether there are no credentials, and no role of the instance to get some."""
+        return bool(_ROLE.search(self._text))
+
+    @property
+    def brief(self) -> str:
+        """The error in a line, without secrets."""
+        server, message = _SERVER.search(self._text), _MESSAGE.search(self._text)
+        if self._answer:
+            parts = [self._answer, self.code, (message[1] or message[2]) if message else ""]
+        else:
+            cause = _CAUSE.search(self._text)
+            first = self._text.strip().partition("\n")[0].rpartition(" - ")[2]
+            parts = [server[1] if server else "", first, cause[1] if cause else ""]
+        return without_secrets(": ".join(part.strip() for part in parts if part))[:_SHOWN_CHARS]
+
+    def translated(self, url: str, where: str) -> CrawlerError:
+        """Return the error of ours that says what to do."""
+        if self.is_of_credentials:
+            return ConfigurationError(
+                f"There are no credentials for {url}: set those of the platform in the environment "
+                "(of AWS: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE), or give "
+                f"the machine a role ({self.brief})."
+            )
+        if self.code in _NO_BUCKET:
+            return ConfigurationError(f"There is no bucket for {url}; create it.")
+        if self.code in _OF_OBJECT or self.status in _STATUSES_OF_OBJECT:
+            return CrawlerError(f"{where} is refused ({self.brief}).")
+        if self.status in (401, 403):
+            return ConfigurationError(
+                f"{where} is refused ({self.brief}); check the credentials in the environment, "
+                "and what they permit."
+            )
+        if self.code not in _PASSING and self.status not in _PASSING_STATUSES:
+            if "redirect without LOCATION" in self._text:
+                return ConfigurationError(f"{url} is in another region; set AWS_REGION.")
+            if 300 <= self.status < 500:
+                return ConfigurationError(
+                    f"{where} is refused ({self.brief}); check its bucket, region, credentials and "
+                    "storage class."
+                )
+        return SinkAway(f"{where}: {self.brief}")
 
 
-def _aws_options(what: str) -> dict[str, Any]:
+def _endpoint(scheme: str) -> str:
+    """Return the address of a server that the environment names, or an empty text."""
+    return next((os.environ[name] for name in _ENDPOINTS[scheme] if os.environ.get(name)), "")
+
+
+def _aws_options(what: str, endpoint: str) -> dict[str, Any]:
     """Return the options of S3 that obstore does not find by itself."""
-    options: dict[str, Any] = {"config": {"checksum_algorithm": "SHA256"}}
-    for name in _ENDPOINTS:
-        if endpoint := os.environ.get(name):
-            options["config"]["endpoint"] = endpoint
-            break
-    if os.environ.get("AWS_ACCESS_KEY_ID"):
-        return options
-    profile = _profile()
-    for name in ("region", "aws_access_key_id", "aws_secret_access_key", "aws_session_token"):
-        if profile.get(name):
-            options["config"][name.removeprefix("aws_")] = profile[name]
+    environment, profile = os.environ, _profile()
+    config = {"checksum_algorithm": "SHA256"}
+    if endpoint := endpoint or profile.get("endpoint_url", ""):
+        config["endpoint"] = endpoint
+    if not (environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")):
+        config |= {name: profile[name] for name in ("region",) if profile.get(name)}
+    if environment.get("AWS_ACCESS_KEY_ID"):
+        return {"config": config}
     if profile.keys() & {"role_arn", "sso_session", "sso_start_url", "credential_process"}:
-        boto3 = "obstore.auth.boto3"
-        provider = optional(boto3, extra=EXTRA, what=f"The AWS profile of {what}")
-        options["credential_provider"] = provider.Boto3CredentialProvider()
-    return options
+        return {"config": config, "credential_provider": _boto3_provider(what)}
+    for name in ("aws_access_key_id", "aws_secret_access_key", "aws_session_token"):
+        if profile.get(name):
+            config[name.removeprefix("aws_")] = profile[name]
+    is_off = environment.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
+    if (
+        "access_key_id" not in config
+        and is_off
+        and not any(map(environment.get, _OTHER_CREDENTIALS))
+    ):
+        raise ConfigurationError(
+            f"There are no credentials for {what}: set AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or let AWS_EC2_METADATA_DISABLED be false."
+        )
+    return {"config": config}
+
+
+def _boto3_provider(what: str) -> Any:
+    try:
+        provider = import_module("obstore.auth.boto3")
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"The AWS profile of {what} has a role, a single sign-on or a process, which needs the "
+            "package boto3, which is not installed: pip install boto3"
+        ) from error
+    return provider.Boto3CredentialProvider()
 
 
 def _profile() -> dict[str, str]:
@@ -256,7 +365,7 @@ def _profile() -> dict[str, str]:
     }
     found: dict[str, str] = {}
     for path, section in files.items():
-        parser = ConfigParser(interpolation=None)
+        parser = ConfigParser(interpolation=None, strict=False)
         parser.read(path)
         for each in {section, name}:
             if parser.has_section(each):
@@ -266,11 +375,14 @@ def _profile() -> dict[str, str]:
     return found
 
 
-def _sync(path: Path) -> None:
-    """Make a file and its name durable."""
-    for each in (path, path.parent):
-        number = os.open(each, os.O_RDONLY)
+def _sync(path: Path, folder: Path) -> None:
+    """Make a file of a folder and its name durable, with the folders between them."""
+    while True:
+        number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
         finally:
             os.close(number)
+        if path == folder:
+            return
+        path = path.parent
