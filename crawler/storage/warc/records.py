@@ -87,7 +87,7 @@ class Capture:
 
     @property
     def date(self) -> str:
-        return f"{self.at:%Y-%m-%dT%H:%M:%SZ}"
+        return f"{self.at.isoformat()[:19]}Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +301,10 @@ def _new_id() -> str:
 
 def _lines(fields: Fields) -> bytes:
     """Format headers, or the fields of a warcinfo or metadata record, each in one line."""
-    text = "".join(f"{name}: {' '.join(value.split())}\r\n" for name, value in fields)
+    lines = [f"{name}: {value}\r\n" for name, value in fields]
+    text = "".join(lines)
+    if not len(lines) == text.count("\r") == text.count("\n"):
+        text = "".join(f"{' '.join(line.split())}\r\n" for line in lines)
     return text.encode("utf-8", "replace")
 
 
