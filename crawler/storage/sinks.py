@@ -12,6 +12,7 @@ from scrapy.utils.misc import load_object
 
 from crawler import config
 from crawler.errors import ConfigurationError, CrawlerError
+from crawler.servers.objects import SCHEMES
 from crawler.storage.sink import Sink, SinkContext
 from crawler.util.secrets import Mask, url_passwords, without_secrets
 
@@ -29,6 +30,7 @@ WARC = "warc"
 _BUILT_IN = {
     MONGO: "crawler.storage.mongo.sink.MongoSink",
     WARC: "crawler.storage.warc.sink.WarcSink",
+    **dict.fromkeys(SCHEMES, "crawler.storage.objects.ObjectSink"),
 }
 # A name of its own before a sink, as in first=myproject.sinks.Files:a/.
 _NAME = re.compile(r"([A-Za-z][\w.+]{0,29})=")

@@ -9,6 +9,7 @@ from scrapy.settings import Settings
 from crawler import settings as ours
 from crawler.errors import ConfigurationError
 from crawler.storage.mongo.sink import MongoSink
+from crawler.storage.objects import ObjectSink
 from crawler.storage.sinks import NamedSink, named_sinks, shown_sinks, uses_mongo
 from tests.support.sinks import MemorySink
 
@@ -41,6 +42,18 @@ def test_several_sinks_are_a_text_or_a_list(given: Any) -> None:
 def test_what_follows_the_name_is_the_target(word: str, target: str) -> None:
     (sink,) = read(word)
     assert (sink.target, sink.load()) == (target, MemorySink)
+
+
+def test_an_object_store_is_named_by_its_url() -> None:
+    found = read("s3://bucket/prefix cold=s3://other file:///pages gs://bucket az://container")
+    assert [(sink.name, sink.target) for sink in found] == [
+        ("s3", "s3://bucket/prefix"),
+        ("cold", "s3://other"),
+        ("file", "file:///pages"),
+        ("gs", "gs://bucket"),
+        ("az", "az://container"),
+    ]
+    assert {sink.load() for sink in found} == {ObjectSink}
 
 
 def test_two_sinks_of_one_kind_need_names_of_their_own() -> None:
