@@ -33,6 +33,10 @@ MAX_HEAD_BYTES = 256 * 1024
 # Bytes between two headers, between two chunks, or after the last chunk (trailers).
 MAX_BETWEEN_BYTES = 128 * 1024
 _HEAD_END = re.compile(rb"\n\r?\n")
+# Interim responses before the head.
+_INTERIM = re.compile(
+    rb"\A(?:HTTP/[0-9.]+ 1(?!01)[0-9]{2}(?![0-9])[^\n]*\n(?:[^\r\n][^\n]*\n)*\r?\n)+"
+)
 _SWITCHING = 101
 _WITHOUT_BODY = frozenset({204, 304})
 _CHUNKED = b"chunked"
@@ -213,7 +217,8 @@ class ResponseParser:
         if not self._unmended:
             return raw[self._begin : self._read]
         # Only the head was mended: what follows it is the same.
-        return self._unmended[: len(self._unmended) - (len(raw) - self._read)]
+        head = self._unmended[: len(self._unmended) - (len(raw) - self._read)]
+        return _INTERIM.sub(b"", head, count=1)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header. Called by the parser."""

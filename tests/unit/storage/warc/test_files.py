@@ -1,0 +1,313 @@
+"""WARC files: what is in them after crashes, full disks, rotations and repairs."""
+
+import errno
+import os
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.storage.warc import files as warc_files
+from crawler.storage.warc.files import WarcFiles, WarcName, repair, scan
+from crawler.storage.warc.index import Line, whole_lines
+from crawler.storage.warc.records import CODECS, RecordMaker, Records, capture_of
+from tests.support.archives import audit, merged_index
+from tests.unit.storage.warc.pages import exchange, page
+
+NOW_S = 1_794_983_353.0
+MakeFiles = Callable[..., WarcFiles]
+
+
+def records(maker: RecordMaker, *numbers: int) -> list[Records]:
+    """Records of pages that are like no other."""
+    found = []
+    for number in numbers:
+        body = os.urandom(300 + number)
+        capture = capture_of(page(f"http://a.test/{number}", exchange(body=body)))
+        assert capture is not None
+        found.append(maker.records(capture, {}))
+    return found
+
+
+@pytest.fixture(params=["gzip"])
+def codec(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def maker(codec: str) -> RecordMaker:
+    return RecordMaker(codec, 2, what="a test")
+
+
+@pytest.fixture
+def make(tmp_path: Path, maker: RecordMaker, codec: str) -> MakeFiles:
+    def make(**given: Any) -> WarcFiles:
+        values: dict[str, Any] = {
+            "codec": codec,
+            "info": {"software": "a test"},
+            "max_bytes": 10**9,
+            "max_age_s": 3600.0,
+        }
+        return WarcFiles(tmp_path / "archive", "web", maker, **{**values, **given})
+
+    (tmp_path / "archive").mkdir()
+    return make
+
+
+def die(files: WarcFiles) -> None:
+    """Let go of the files as a process does that is killed."""
+    files._abandon()
+
+
+def complete(files: WarcFiles) -> WarcName:
+    end = files.rotate(NOW_S, at_end=True)
+    assert end is not None
+    return end()
+
+
+@pytest.mark.parametrize("codec", list(CODECS), indirect=True)
+def test_records_are_read_by_their_places(
+    make: MakeFiles, maker: RecordMaker, codec: str, tmp_path: Path
+) -> None:
+    files = make()
+    given = records(maker, 1, 2, 3)
+    places = files.append(given[:2], NOW_S) + files.append(given[2:], NOW_S)
+    name = complete(files)
+    assert name.file.startswith("web-20261118062913-")
+    assert name.file.endswith(f"-00001.warc{CODECS[codec]}")
+    assert {path.name for path in files.folder.iterdir()} == {name.file, name.index}
+    data = (files.folder / name.file).read_bytes()
+    for record, place in zip(given, places, strict=True):
+        assert place["file"] == name.file
+        start = int(place["offset"])
+        assert data[start : start + int(place["length"])] == record.data[-record.length :]
+    # An index that is made from the file alone is the same.
+    kept = [Line.decoded(line) for line in whole_lines(files.folder / name.index)]
+    assert sorted(scan(files.folder / name.file, name)) == kept
+    if codec == "gzip":
+        assert audit(files.folder).unindexed == 0
+
+
+def test_files_are_rotated_by_size_and_age(make: MakeFiles, maker: RecordMaker) -> None:
+    files = make(max_bytes=5000, max_age_s=60.0)
+    assert files.rotate(NOW_S) is None
+    files.append(records(maker, 1), NOW_S)
+    assert files.rotate(NOW_S + 59) is None
+    for size, now_s in ((5000, NOW_S + 60), (1, NOW_S + 61)):
+        end = files.rotate(now_s)
+        assert end is not None
+        end()
+        files.append(records(maker, size), now_s)
+    die(files)
+    assert files.rotate(NOW_S + 62, at_end=True) is None
+
+
+def test_a_file_that_its_process_writes_is_left_alone(make: MakeFiles, maker: RecordMaker) -> None:
+    files = make()
+    files.append(records(maker, 1), NOW_S)
+    before = {path.name for path in files.folder.iterdir()}
+    assert not repair(files.folder).closed
+    assert {path.name for path in files.folder.iterdir()} == before
+    files.append(records(maker, 2), NOW_S)
+    complete(files)
+    assert len(audit(files.folder).lines) == 2
+
+
+def test_a_file_that_ends_anywhere_is_cut_after_the_last_stored_page(
+    make: MakeFiles, maker: RecordMaker, tmp_path: Path
+) -> None:
+    """A process dies at any byte of the third page: in its records, or in the line of its index."""
+    files = make()
+    files.append(records(maker, 1, 2), NOW_S)
+    first = _open_files(files.folder)
+    files.append(records(maker, 3), NOW_S)
+    second = _open_files(files.folder)
+    die(files)
+    index, warc = sorted(second)
+    moments = [
+        {warc: second[warc][:at], index: first[index]}
+        for at in range(len(first[warc]), len(second[warc]), 37)
+    ]
+    moments += [
+        {warc: second[warc], index: second[index][:at]}
+        for at in range(len(first[index]), len(second[index]), 11)
+    ]
+    for number, moment in enumerate(moments):
+        folder = tmp_path / f"died{number}"
+        folder.mkdir()
+        for name, data in moment.items():
+            (folder / name).write_bytes(data)
+        looked = repair(folder, dry_run=True)
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == moment
+        mended = repair(folder)
+        assert (looked.closed, looked.cut_bytes) == (mended.closed, mended.cut_bytes)
+        assert mended.cut_bytes == len(moment[warc]) - len(first[warc])
+        name = WarcName.of(warc)
+        assert name is not None
+        assert {path.name for path in folder.iterdir()} == {name.file, name.index}
+        assert (folder / name.file).read_bytes() == first[warc]
+        assert [line["url"] for line in merged_index(folder)] == [
+            "http://a.test/1",
+            "http://a.test/2",
+        ]
+        assert repair(folder) == warc_files.FolderRepair()
+
+
+def _open_files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_repair_that_is_killed_anywhere_is_done_by_the_next(
+    make: MakeFiles, maker: RecordMaker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    files = make()
+    files.append(records(maker, 1, 2), NOW_S)
+    (open_file,) = files.folder.glob("*.warc.gz.open")
+    die(files)
+    with open_file.open("ab") as file:
+        file.write(b"torn")
+
+    class Killed(BaseException):
+        """A death, which nothing catches."""
+
+    calls = 0
+    for steps in range(1, 100):
+        folder = tmp_path / f"killed{steps}"
+        shutil.copytree(files.folder, folder)
+        with monkeypatch.context() as dying:
+            calls = 0
+
+            def counted(function: Callable[..., Any], steps: int = steps) -> Callable[..., Any]:
+                def call(*given: Any, **named: Any) -> Any:
+                    nonlocal calls
+                    calls += 1
+                    if calls == steps:
+                        raise Killed
+                    return function(*given, **named)
+
+                return call
+
+            # Whatever changes a file or a name.
+            dying.setattr(os, "fsync", counted(os.fsync))
+            for name in ("rename", "replace", "unlink"):
+                dying.setattr(Path, name, counted(getattr(Path, name)))
+            try:
+                repair(folder)
+            except Killed:
+                pass
+            else:
+                break
+        repair(folder)
+        found = audit(folder)
+        assert [line["url"] for line in found.lines] == ["http://a.test/1", "http://a.test/2"]
+    assert calls >= 5
+
+
+def test_a_file_without_a_stored_page_is_removed(make: MakeFiles, maker: RecordMaker) -> None:
+    files = make()
+    files._begin(NOW_S)
+    die(files)
+    assert len(repair(files.folder).closed) == 1
+    assert not list(files.folder.iterdir())
+
+
+def test_an_index_that_somebody_deleted_is_made_again(make: MakeFiles, maker: RecordMaker) -> None:
+    files = make()
+    files.append(records(maker, 1, 2), NOW_S)
+    name = complete(files)
+    before = (files.folder / name.index).read_bytes()
+    (files.folder / name.index).unlink()
+    for dry_run in (True, False):
+        (indexed,) = repair(files.folder, dry_run=dry_run).indexed
+        assert indexed.file == name.file
+    assert (files.folder / name.index).read_bytes() == before
+    # That of a file that was never completed: all whole records count.
+    files.append(records(maker, 3), NOW_S)
+    die(files)
+    (index,) = files.folder.glob("*.cdxj.open")
+    index.unlink()
+    assert len(repair(files.folder).closed) == 1
+    assert len(audit(files.folder).lines) == 3
+
+
+def test_a_disk_that_lost_what_it_confirmed_is_reported(
+    make: MakeFiles, maker: RecordMaker, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = make()
+    files.append(records(maker, 1, 2), NOW_S)
+    (path,) = files.folder.glob("*.warc.gz.open")
+    die(files)
+    os.truncate(path, path.stat().st_size - 10)
+    repair(files.folder)
+    assert "has lost 1 pages" in caplog.text
+    assert len(audit(files.folder).lines) == 1
+
+
+@contextmanager
+def files_of_at_most(size_bytes: int) -> Iterator[None]:
+    """Let every write beyond this size fail, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_whole_files(make: MakeFiles, maker: RecordMaker) -> None:
+    files = make()
+    with files_of_at_most(100), pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+        files.append(records(maker, 1), NOW_S)
+    assert not list(files.folder.iterdir())
+    files.append(records(maker, 1), NOW_S)
+    (path,) = files.folder.glob("*.warc.gz.open")
+    for _ in range(3):
+        with (
+            files_of_at_most(path.stat().st_size + 500),
+            pytest.raises(OSError, match=os.strerror(errno.EFBIG)),
+        ):
+            files.append(records(maker, 20_000), NOW_S)
+    files.append(records(maker, 2), NOW_S)
+    complete(files)
+    assert [line["url"] for line in audit(files.folder).lines] == [
+        "http://a.test/1",
+        "http://a.test/2",
+    ]
+
+
+def test_an_index_that_cannot_be_written_costs_no_record(
+    make: MakeFiles, maker: RecordMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = make()
+    files.append(records(maker, 1), NOW_S)
+    real, calls = warc_files.append_synced, 0
+
+    def fail_second(file: Any, data: bytes) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(file, data)
+
+    with monkeypatch.context() as full:
+        full.setattr(warc_files, "append_synced", fail_second)
+        with pytest.raises(OSError, match="No space"):
+            files.append(records(maker, 2), NOW_S)
+    files.append(records(maker, 3), NOW_S)
+    complete(files)
+    found = audit(files.folder)
+    assert [line["url"] for line in found.lines] == ["http://a.test/1", "http://a.test/3"]
+    assert found.unindexed == 0
+
+
+def test_names_are_read_back() -> None:
+    for text in ("a-b.warc.gz", "a.warc", "a.warc.zst.open"):
+        name = WarcName.of(text)
+        assert name is not None
+        assert f"{name.file}{'.open' if name.is_open else ''}" == text
+    assert WarcName.of("a.cdxj") is None
+    assert WarcName.of("a.warc.gz.part") is None
