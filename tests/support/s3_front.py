@@ -1,5 +1,6 @@
 """A front before an S3 server that keeps its requests, and answers some of them itself."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,8 +20,16 @@ class Front:
     answers: list[tuple[int, str]] = field(default_factory=list)
     # The answer to all requests.
     answer: tuple[int, str] | None = None
+    # The answer to requests with this method and text in their address is held back, for ever.
+    held: tuple[str, str] | None = None
     # Whether what is forwarded loses a bit on its way.
     damages: bool = False
+    _holding: int = 0
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether a request that is held back was answered by the server."""
+        return self._holding > 0
 
     def headers(self, method: str) -> list[dict[str, str]]:
         """The headers of requests by this method, with names in lower case."""
@@ -48,6 +57,9 @@ async def front_of(endpoint: str) -> AsyncIterator[Front]:
         async with session.request(
             request.method, f"{endpoint}{request.raw_path}", data=BytesIO(body), headers=headers
         ) as found:
+            if front.held and front.held[0] == request.method and front.held[1] in request.path_qs:
+                front._holding += 1
+                await asyncio.Event().wait()
             kept = {
                 name: value
                 for name, value in found.headers.items()
@@ -60,7 +72,7 @@ async def front_of(endpoint: str) -> AsyncIterator[Front]:
 
     app = web.Application(client_max_size=1 << 30)
     app.router.add_route("*", "/{path:.*}", handle)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -1,8 +1,9 @@
 """Upload complete WARC files and their indexes to an object store, and remove them then.
 
 Any process with the same folder uploads what is complete in it, also what others left. A file is
-locked meanwhile, so two processes do not upload the same one. After a crash a file that is not in
-the store with its whole size is uploaded again.
+locked meanwhile, so two processes do not upload the same one. An object is in the store as a whole
+or not at all: after a crash, a file that is not there is uploaded again, and one that is there is
+only removed here. No archive is ever overwritten.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler import config
-from crawler.errors import CrawlerError
+from crawler.errors import CrawlerError, SinkAway
 from crawler.servers.objects import ObjectStore
 from crawler.storage.warc.files import WarcName, locked, warc_names
 from crawler.util.format import plural
@@ -64,9 +65,9 @@ class Uploads:
         left = await self.run()
         if left:
             logger.warning(
-                "%s in %s could not be uploaded: the next start uploads them, or scrapy archive "
+                "%s in %s could not be uploaded; the next start tries again, or scrapy archive "
                 "upload",
-                *(plural(left, "file is", "files are"), self._folder),
+                *(plural(left, "file"), self._folder),
             )
 
     async def run(self) -> int:
@@ -75,7 +76,8 @@ class Uploads:
         left = 0
         while self._is_more:
             self._is_more, left = False, 0
-            for name in await asyncio.to_thread(self._complete_ones):
+            names = await asyncio.to_thread(self._complete_ones)
+            for number, name in enumerate(names):
                 try:
                     await self._upload(name)
                 except (CrawlerError, OSError) as error:
@@ -83,6 +85,10 @@ class Uploads:
                     if not self._has_failed:
                         logger.warning("%s is not uploaded yet: %s", name.file, error)
                     self._has_failed = True
+                    if isinstance(error, SinkAway):
+                        # The others would wait for the store as long, and in vain.
+                        left += len(names) - number - 1
+                        break
                 else:
                     self._has_failed = False
         return left
@@ -98,11 +104,19 @@ class Uploads:
         with locked(self._folder / name.file) as file:
             if file is None:
                 return
-            # The index last: it says that the file is there.
-            paths = [self._folder / name.file, self._folder / name.index]
-            for path in paths:
-                if await self._store.size(path.name) != path.stat().st_size:
-                    await self._store.upload(path.name, path)
-            for path in paths:
-                path.unlink()
+            path, index = self._folder / name.file, self._folder / name.index
+            size, found = path.stat().st_size, await self._store.size(path.name)
+            if found is None:
+                await self._store.upload(path.name, path)
+            elif found != size:
+                raise CrawlerError(
+                    f"{self._store.url}/{path.name} has {found:,} bytes, and the file here "
+                    f"{size:,}: they are different archives. Upload this one to another prefix."
+                )
+            # The index after the file: it says that the file is there.
+            if await self._store.size(index.name) != index.stat().st_size:
+                await self._store.upload(index.name, index)
+            # If this is interrupted, the file gets its index again, and nothing stays behind.
+            await asyncio.to_thread(index.unlink)
+            await asyncio.to_thread(path.unlink)
         logger.info("%s is in %s", name.file, self._store.url)
