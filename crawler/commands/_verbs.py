@@ -209,12 +209,12 @@ def confirmed(question: str) -> bool:
 
 
 @contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(what: str, total: int, done: int = 0) -> Iterator[Callable[[int], None]]:
     """Show a progress bar during the block, which gets the function that advances it."""
     console = Console(stderr=True)
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
-        task = progress.add_task(what, total=total)
+        task = progress.add_task(what, total=total, completed=done)
         yield lambda steps: progress.advance(task, steps)

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from scrapy.commands import ScrapyCommand
 
@@ -36,9 +35,12 @@ from crawler.commands._verbs import (
     whole_number,
 )
 from crawler.config.values import crawl_name, url_rules
-from crawler.errors import ConfigurationError, CrawlerError, NotFound
+from crawler.errors import ConfigurationError, NotFound
 from crawler.servers.connections import Servers
+from crawler.servers.redis.connection import masked
 from crawler.storage.documents import as_json
+from crawler.storage.export.formats import FORMATS, STDOUT, Format, format_name, format_of
+from crawler.storage.export.run import Export, in_thread, output_of
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.reader import (
     MISSING,
@@ -169,7 +171,7 @@ def _print_content(
 ) -> None:
     if arguments.json:
         name = "body" if arguments.body else "text"
-        text = content.text if arguments.text else _decoded(content.body, page.get("charset"))
+        text = content.text if arguments.text else content.decoded(page.get("charset"))
         print_json({"url": page["url"], "content_url": content.url, name: text})
     elif arguments.text:
         # A file or a program gets the text as it is.
@@ -189,13 +191,6 @@ def _print_brief(page: dict[str, Any], content: StoredContent | None) -> None:
     else:
         more = " …" if len(content.text) > _TEXT_SHOWN else ""
         print(f"\n{harmless(content.text[:_TEXT_SHOWN])}{more}")
-
-
-def _decoded(body: bytes, charset: str | None) -> str:
-    try:
-        return body.decode(charset or "utf-8", "replace")
-    except LookupError:
-        return body.decode("utf-8", "replace")
 
 
 # --- options that filter pages --------------------------------------------------------------------
@@ -221,7 +216,7 @@ def _filter_options(parser: argparse.ArgumentParser) -> None:
     _domain_option(parser)
     parser.add_argument(
         "--since",
-        type=since,
+        type=_when,
         metavar="WHEN",
         help="crawled within 45m, 2h, 3d or 1w, or since a date",
     )
@@ -233,12 +228,17 @@ def _filter_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _wanted(arguments: argparse.Namespace, *, kept: bool = False) -> Wanted:
-    """Return the filter that the options describe; `kept`: only pages with content."""
+def _wanted(
+    arguments: argparse.Namespace, *, kept: bool = False, now: datetime | None = None
+) -> Wanted:
+    """Return the filter that the options describe; `kept`: only pages with content.
+
+    A time span ends at `now`.
+    """
     return Wanted(
         crawl=arguments.crawl,
         domain=arguments.domain,
-        since=arguments.since,
+        since=None if arguments.since is None else since(arguments.since, now),
         statuses=arguments.status,
         reason=arguments.reason,
         kept=kept,
@@ -272,11 +272,17 @@ def age(text: str) -> timedelta:
         raise argparse.ArgumentTypeError(f"{text!r} is longer than anything here lasts") from None
 
 
-def since(text: str) -> datetime:
+def _when(text: str) -> str:
+    """Check a time or a time span, which may have to count from another moment than now."""
+    since(text)
+    return text
+
+
+def since(text: str, now: datetime | None = None) -> datetime:
     """Read a time span before now, or a time; without a zone it is UTC."""
     if _AGO.fullmatch(text.strip()):
         try:
-            return datetime.now(UTC) - age(text)
+            return (now or datetime.now(UTC)) - age(text)
         except OverflowError:
             raise argparse.ArgumentTypeError(f"{text!r} is before all times") from None
     try:
@@ -304,56 +310,92 @@ def statuses(text: str) -> tuple[int, int]:
 
 def _export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--format", choices=["jsonl"], default="jsonl", help="one JSON object per line (jsonl)"
-    )
-    parser.add_argument(
         "-o",
         "--output",
         required=True,
         metavar="PATH",
-        help="file to write, replaced if it exists; compressed if it ends in .gz; - for stdout",
+        help="file or s3://bucket/name to write, replaced if it exists; - for stdout. Its ending "
+        "says the format: .jsonl, .csv (.gz compresses them), .parquet or .warc.gz",
     )
+    parser.add_argument("--format", choices=FORMATS, help="format, if the ending does not say it")
     _filter_options(parser)
+    parser.add_argument(
+        "--columns", metavar="NAMES", help="only these, separated by commas: url,title,text"
+    )
     parser.add_argument(
         "--all", action="store_true", help="also duplicates, and URLs without content"
     )
     parser.add_argument("--no-body", action="store_true", help="leave the bodies out")
 
 
-async def _export(pages: PageReader, arguments: argparse.Namespace) -> None:
+def _export(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    # All that can be wrong is found before a server is asked.
+    form = format_of(
+        *(arguments.output, arguments.format),
+        columns=arguments.columns,
+        with_body=not arguments.no_body,
+        with_all=arguments.all,
+    )
+    if arguments.output == STDOUT:
+        on_pages(partial(_print_export, form))(settings, arguments)
+        return
+    names = ("crawl", "domain", "since", "status", "reason", "all", "no_body")
+    where = settings["MONGO_URI"]
+    identity = {
+        **{name: getattr(arguments, name) for name in names},
+        "format": format_name(arguments.output, arguments.format),
+        "columns": form.columns,
+        "database": settings["MONGO_DATABASE"],
+        "server": masked(where) if where else str(Path(settings["CRAWL_DIR"]).absolute()),
+    }
+    output = output_of(arguments.output, Path(settings["CRAWL_DIR"]))
+    on_pages(partial(_run_export, Export(output, form, identity)))(settings, arguments)
+
+
+async def _run_export(export: Export, pages: PageReader, arguments: argparse.Namespace) -> None:
+    await _check_crawl(pages, arguments.crawl)
+    async with export:
+        state = export.state
+        if export.is_other:
+            told = f"{export.work} was of an export with other options, which is given up"
+            print(told, file=sys.stderr)
+        elif state.pages:
+            print(f"Going on after {plural(state.pages, 'page')}", file=sys.stderr)
+        wanted = _wanted(arguments, kept=not arguments.all, now=export.began)
+        wanted = replace(wanted, after=state.last)
+        try:
+            total = state.pages + await pages.count(wanted)
+            with progress_bar("pages", total, state.pages) as advance:
+                async for count in export.run(pages, wanted):
+                    advance(count)
+            await export.finish()
+        except BaseException:
+            if state.pages:
+                told = f"{plural(state.pages, 'page')} of {arguments.output} are in {export.work}"
+                print(f"{told}; the same command goes on after them", file=sys.stderr)
+            raise
+    _print_exported(state.rows, state.pages, arguments)
+
+
+async def _print_export(form: Format, pages: PageReader, arguments: argparse.Namespace) -> None:
     wanted = _wanted(arguments, kept=not arguments.all)
     await _check_crawl(pages, arguments.crawl)
-    total, written = await pages.count(wanted), 0
-    with _output(arguments.output) as file, progress_bar("pages", total) as advance:
-        async for page, content in pages.with_content(wanted):
-            if content is not None:
-                page["text"] = content.text
-                if not arguments.no_body:
-                    page["body"] = _decoded(content.body, page.get("charset"))
-            file.write(as_json(page) + "\n")
-            written += 1
-            advance(1)
-    print(f"{written:,} pages written to {arguments.output}", file=sys.stderr)
+    total = await pages.count(wanted)
+    read = written = 0
+    with progress_bar("pages", total) as advance:
+        await in_thread(sys.stdout.buffer.write, form.begin())
+        batches = pages.with_content(wanted, fields=form.fields, contents=form.reads_content)
+        async for batch in batches:
+            data, rows = await in_thread(form.rows, batch)
+            await in_thread(sys.stdout.buffer.write, data)
+            read, written = read + len(batch), written + rows
+            advance(len(batch))
+    _print_exported(written, read, arguments)
 
 
-@contextmanager
-def _output(path: str) -> Iterator[IO[str]]:
-    """Open a text file that appears when it is complete, or standard output."""
-    if path == "-":
-        yield sys.stdout
-        return
-    part = Path(f"{path}.part")
-    opened = gzip.open if path.endswith(".gz") else open
-    try:
-        try:
-            with opened(part, "wt", encoding="utf-8") as file:
-                yield cast("IO[str]", file)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        reason = error.strerror or error
-        raise CrawlerError(f"{path} cannot be written ({reason}); name another file.") from error
+def _print_exported(written: int, read: int, arguments: argparse.Namespace) -> None:
+    left = f"; {read - written:,} without content are left out" if read > written else ""
+    print(f"{plural(written, 'page')} written to {arguments.output}{left}", file=sys.stderr)
 
 
 # --- repair ---------------------------------------------------------------------------------------
@@ -672,7 +714,7 @@ VERBS = {
     "get": Verb("show one page", _get_arguments, on_pages(_get)),
     "find": Verb("list pages, the newest first", _find_arguments, on_pages(_find)),
     "export": Verb(
-        "write pages to a file, one JSON object per line", _export_arguments, on_pages(_export)
+        "write pages to a file: JSON lines, CSV, Parquet or WARC", _export_arguments, _export
     ),
     "stats": Verb("count the stored pages", _stats_arguments, on_pages(_stats)),
     "repair": Verb(

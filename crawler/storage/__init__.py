@@ -11,6 +11,7 @@
     documents the fields of a page, as MongoDB, object stores and exports have them
     objects   one object for each page in an object store
     mongo/    the sink for MongoDB, its documents and their readers
+    export/   stored pages as JSON lines, CSV, Parquet or WARC
 
 The pipeline (pipelines/store.py) gives pages to `storage.Storage`. Folders: SPOOL_DIR/<crawl>,
 CRAWL_DIR/spill/<crawl>. Entry points: `storage.Storage`, `sinks.named_sinks`,

@@ -14,10 +14,11 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pymongo
-from pymongo import DESCENDING, DeleteOne
+from pymongo import ASCENDING, DESCENDING, DeleteOne
 
 from crawler.errors import NotFound
 from crawler.storage.mongo import schema
@@ -43,8 +44,9 @@ Document = dict[str, Any]
 # A duplicate points to the page that was kept. Chains are rare (a later crawl replaced the content
 # of the original) and followed this far.
 _CHAIN_MAX = 5
-# Pages whose content is read together.
-_BATCH = 100
+# Pages whose content is read together, and bytes of their bodies; pages that are read without it.
+_BATCH, _BATCH_BYTES = 100, 16 * 1024 * 1024
+_BATCH_BARE = 1000
 # Filter for the metadata of pages that have content.
 KEPT: Document = {"status": {"$gte": 200, "$lt": 300}, "reason": "", "duplicate_of": ""}
 
@@ -56,6 +58,13 @@ class StoredContent:
     url: str
     body: bytes
     text: str
+
+    def decoded(self, charset: str | None) -> str:
+        """Return the body as text; what its charset does not have is replaced."""
+        try:
+            return self.body.decode(charset or "utf-8", "replace")
+        except LookupError:
+            return self.body.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,8 @@ class Wanted:
     reason: str | None = None
     # Only those with content.
     kept: bool = False
+    # Only those that follow this `_id`.
+    after: Any = None
 
     def filter(self) -> Document:
         """Express the choice as a MongoDB filter."""
@@ -88,6 +99,8 @@ class Wanted:
             parts.append({"status": first if first == last else {"$gte": first, "$lte": last}})
         if self.reason is not None:
             parts.append({"reason": self.reason})
+        if self.after is not None:
+            parts.append({"_id": {"$gt": self.after}})
         return {"$and": parts} if parts else {}
 
 
@@ -153,12 +166,24 @@ class PageReader:
         return await self._metadata.count_documents(wanted.filter())
 
     async def with_content(
-        self, wanted: Wanted
-    ) -> AsyncIterator[tuple[Document, StoredContent | None]]:
-        """Yield metadata and own content of pages, in no order, with one batch in memory."""
-        async for batch in batches(self._metadata.find(wanted.filter(), {"_id": False}), _BATCH):
-            for each in await self._contents_of(batch):
-                yield each
+        self, wanted: Wanted, *, fields: Sequence[str] | None = None, contents: bool = True
+    ) -> AsyncIterator[list[tuple[Document, StoredContent | None]]]:
+        """Yield batches of metadata and own content of pages, in the order of `_id`.
+
+        Without contents, only these fields of the metadata are read; None means all. One batch is
+        in memory at a time.
+        """
+        chosen = (
+            None if contents or fields is None else {"_id": True, **dict.fromkeys(fields, True)}
+        )
+        cursor = self._metadata.find(wanted.filter(), chosen, sort=[("_id", ASCENDING)])
+        cursor = cursor.allow_disk_use(True)
+        if contents:
+            async for batch in batches(cursor, _BATCH, body_bytes=_BATCH_BYTES):
+                yield await self._contents_of(batch)
+        else:
+            async for batch in batches(cursor, _BATCH_BARE):
+                yield [(page, None) for page in batch]
 
     async def _contents_of(
         self, pages: Sequence[Document]
@@ -221,14 +246,18 @@ def _of_url(url: str) -> Document:
     return {"url": url, "url_hash": f"{fingerprint(url):016x}"}
 
 
-async def batches(cursor: Any, size: int) -> AsyncIterator[list[Document]]:
-    """Yield the documents of a cursor in lists."""
+async def batches(
+    cursor: Any, size: int, *, body_bytes: float = inf
+) -> AsyncIterator[list[Document]]:
+    """Yield the documents of a cursor in lists, which end early with so many bytes of bodies."""
     batch: list[Document] = []
+    found_bytes = 0
     async for document in cursor:
         batch.append(document)
-        if len(batch) == size:
+        found_bytes += document.get("size_bytes") or 0
+        if len(batch) == size or found_bytes >= body_bytes:
             yield batch
-            batch = []
+            batch, found_bytes = [], 0
     if batch:
         yield batch
 

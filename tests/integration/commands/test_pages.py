@@ -340,7 +340,7 @@ def test_an_export_that_fails_leaves_what_was_there(pages: Run, tmp_path: Path) 
     assert [each.name for each in tmp_path.iterdir()] == ["pages.jsonl"]
     missing = pages("export", "-o", str(tmp_path / "no" / "pages.jsonl"))
     assert missing.returncode == 2
-    assert b"cannot be written (No such file or directory)" in missing.stderr
+    assert b"cannot be written: there is no folder" in missing.stderr
 
 
 # --- stats and repair -----------------------------------------------------------------------------

@@ -1,0 +1,505 @@
+"""`scrapy pages export` on a real MongoDB: what other programs read, and what a kill leaves."""
+
+import argparse
+import asyncio
+import csv
+import fcntl
+import gzip
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import bson
+import duckdb
+import pyarrow.parquet
+import pymongo
+import pytest
+from pymongo import WriteConcern
+from warcio.archiveiterator import ArchiveIterator
+from warcio.cli import main as warcio
+
+from crawler.commands.pages import Command
+from crawler.items import NOT_MODIFIED, Page
+from crawler.servers import connections
+from crawler.servers.objects import ObjectStore
+from crawler.storage.export import formats
+from crawler.storage.export.run import Export
+from crawler.storage.mongo import reader
+from crawler.storage.mongo.sink import compressor, documents_of
+from tests.integration.commands import exporting
+from tests.support.crawlers import project_crawler
+from tests.support.private_mongo import PrivateMongo
+from tests.support.s3_server import use_server
+
+ROOT = Path(__file__).resolve().parents[3]
+AT = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+COUNT = 60
+
+
+def url(number: int) -> str:
+    return f"http://a.test/{number}"
+
+
+def body(number: int) -> bytes:
+    return f'<p>{number}, "Grüße",\r\n世界 {"x" * number}'.encode()
+
+
+def page(number: int, **others: Any) -> Page:
+    values: dict[str, Any] = {
+        "url": url(number),
+        "final_url": f"{url(number)}?b&a",
+        "status": 200,
+        "crawled_at": AT + timedelta(days=number),
+        "crawl": "web",
+        "discovered_at": AT,
+        "headers": {"content-type": "text/html", "set-cookie": "a=1\nb=2", "content-length": "1"},
+        "content_type": "text/html",
+        "charset": "utf-8",
+        "title": f'Title "{number}", 世界',
+        "redirect_statuses": [301] if number % 2 else [],
+        "languages": {"de": f"{url(number)}/de"},
+        "extra": {"price": number, "at": AT},
+        "content_hash": f"hash {number}",
+        "size_bytes": len(body(number)),
+        "links": [url(number + 1)],
+        "text": f"Text {number}\nof two lines",
+        "body": body(number),
+        **others,
+    }
+    return Page(**values)
+
+
+def store(database: Any, *pages: Page) -> None:
+    documents = [documents_of(each, "zstd", compressor("zstd")) for each in pages]
+    database["pages_metadata"].insert_many([bson.decode(each.metadata) for each in documents])
+    contents = [bson.decode(each.content) for each in documents if each.content is not None]
+    if contents:
+        database["pages_content"].insert_many(contents)
+
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def database(mongo_uri: str, mongo_db_name: str) -> Any:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri, tz_aware=True) as client:
+        store(client[mongo_db_name], *map(page, range(COUNT)))
+        yield client[mongo_db_name]
+
+
+@pytest.fixture
+def run(mongo_uri: str, database: Any, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Runs an export in this process, and returns what it says; with an exit code."""
+
+    def run(*arguments: str, code: int = 0, **settings: Any) -> str:
+        command = Command()
+        values = {"MONGO_URI": mongo_uri, "MONGO_DATABASE": database.name}
+        values |= {"CRAWL_DIR": str(tmp_path / "crawl"), **settings}
+        command.settings = project_crawler(**values).settings
+        command.run(["export", *arguments], argparse.Namespace())
+        said = capfd.readouterr().err
+        assert command.exitcode == code, said
+        return said
+
+    return run
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_BATCH", 7)
+
+
+def urls_in(path: Path) -> list[str]:
+    """Read the URLs of an export in its order, by another program than ours."""
+    if path.name.endswith(".warc.gz"):
+        with path.open("rb") as file:
+            return [
+                record.rec_headers["WARC-Target-URI"].partition("?")[0]
+                for record in ArchiveIterator(file)
+                if record.rec_type == "response"
+            ]
+    if path.suffix == ".parquet":
+        return [name for (name,) in duckdb.sql(f"SELECT url FROM '{path}'").fetchall()]
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    if ".csv" in path.name:
+        return [row["url"] for row in csv.DictReader(text.splitlines(keepends=True))]
+    return [json.loads(line)["url"] for line in text.splitlines()]
+
+
+ALL = [url(number) for number in range(COUNT)]
+NAMES = ["p.jsonl", "p.jsonl.gz", "p.csv", "p.csv.gz", "p.parquet", "p.warc.gz"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("small_batches")
+def test_the_name_says_the_format(run: Run, tmp_path: Path, name: str) -> None:
+    assert "60 pages written" in run("-o", str(tmp_path / name))
+    assert urls_in(tmp_path / name) == ALL
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def typed_row(query: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the only row of a query, and the types of its columns, as DuckDB has them."""
+    with duckdb.connect() as db:
+        found = db.sql(query)
+        types = dict(zip(found.columns, map(str, found.types), strict=True))
+        # Times as Arrow has them: DuckDB's own need one more package.
+        (row,) = found.to_arrow_table().to_pylist(maps_as_pydicts="strict")
+    return row, types
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_duckdb_finds_the_same_rows_and_types_in_parquet(
+    run: Run, database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "_ROW_GROUP_BYTES", 10_000)
+    path = tmp_path / "p.parquet"
+    run("-o", str(path))
+    row, types = typed_row(f"SELECT * FROM '{path}' WHERE url = '{url(7)}'")
+    assert list(types) == list(formats.COLUMNS)
+    assert types["status"] == "BIGINT"
+    assert types["crawled_at"] == types["next_crawl"] == "TIMESTAMP WITH TIME ZONE"
+    assert types["headers"] == "MAP(VARCHAR, VARCHAR)"
+    assert types["redirect_statuses"] == "BIGINT[]"
+    assert types["versions"] == 'STRUCT("at" TIMESTAMP WITH TIME ZONE, content_hash VARCHAR)[]'
+    assert (types["is_active"], types["body"], types["items"]) == ("BOOLEAN", "BLOB", "VARCHAR")
+    assert json.loads(row.pop("extra")) == {"price": 7, "at": AT.isoformat()}
+    assert row.pop("body") == body(7)
+    assert row.pop("text") == "Text 7\nof two lines"
+    stored = database["pages_metadata"].find_one({"url": url(7)}, {"_id": False, "extra": False})
+    assert {name: value for name, value in row.items() if name in stored} == stored
+    assert {row[name] for name in row if name not in stored} == {None}
+    about = pyarrow.parquet.ParquetFile(path).metadata
+    assert about.num_row_groups > 1
+    assert about.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_the_query_of_the_documentation_works(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("-o", "pages.parquet")
+    docs = (ROOT / "docs" / "pages.md").read_text(encoding="utf-8")
+    query = docs.partition("<!-- duckdb -->\n```sql\n")[2].partition("```")[0]
+    row, _ = typed_row(query.strip().removesuffix(";"))
+    assert (row["domain"], row["pages"]) == ("a.test", COUNT)
+    assert row["last"] == AT + timedelta(days=COUNT - 1)
+
+
+def test_numbers_and_lists_of_csv_can_be_read_back(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    run("-o", str(path))
+    with path.open(newline="", encoding="utf-8") as file:
+        row = list(csv.DictReader(file))[7]
+    assert list(row) == list(formats.COLUMNS)
+    assert row["title"] == 'Title "7", 世界'
+    assert row["body"] == body(7).decode()
+    assert json.loads(row["headers"])["set-cookie"] == "a=1\nb=2"
+    assert json.loads(row["redirect_statuses"]) == [301]
+    assert datetime.fromisoformat(row["crawled_at"]) == AT + timedelta(days=7)
+    assert (row["status"], row["is_active"], row["next_crawl"]) == ("200", "true", "")
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_warcio_finds_whole_responses_in_warc(
+    run: Run, database: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # One that was not modified since, one that broke off, and one whose content is gone.
+    for number, flag in ((70, NOT_MODIFIED), (71, "truncated")):
+        store(database, page(number, flags=[flag]))
+    store(database, page(72))
+    database["pages_content"].delete_one({"page_id": page(72).url_hash})
+    path = tmp_path / "p.warc.gz"
+    assert "62 pages written" in (said := run("-o", str(path)))
+    assert "1 without content are left out" in said
+    with pytest.raises(SystemExit) as ended:
+        warcio(["check", "-v", str(path)])
+    assert ended.value.code == 0
+    checked = capfd.readouterr().out
+    assert checked.count("digest pass") == 63
+    assert "invalid" not in checked
+    with path.open("rb") as file:
+        info, *records = [
+            (record.rec_type, record.rec_headers, record.http_headers, record.raw_stream.read())
+            for record in ArchiveIterator(file)
+        ]
+    assert info[0] == "warcinfo"
+    assert {kind for kind, *_ in records} == {"response"}
+    _, about, head, content = records[7]
+    assert about["WARC-Target-URI"] == f"{url(7)}?b&a"
+    assert about["WARC-Date"] == "2026-01-09T03:04:05Z"
+    assert about["WARC-Crawl"] == "web"
+    assert content == body(7)
+    assert head.get_statuscode() == "200"
+    assert head["Content-Length"] == str(len(body(7)))
+    assert [value for name, value in head.headers if name == "Set-Cookie"] == ["a=1", "b=2"]
+    assert records[-1][1]["WARC-Truncated"] == "unspecified"
+    assert records[-2][3] == body(70)
+
+
+@pytest.mark.parametrize("name", ["p.jsonl", "p.csv", "p.parquet"])
+def test_columns_are_chosen(run: Run, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    run("-o", str(path), "--columns", "title,url, text")
+    with duckdb.connect() as db:
+        found = db.sql(f"SELECT * FROM '{path}'")
+        assert found.columns == ["title", "url", "text"]
+        assert found.fetchall()[3] == ('Title "3", 世界', url(3), "Text 3\nof two lines")
+
+
+def test_contents_are_read_only_for_columns_that_need_them(
+    run: Run, database: Any, tmp_path: Path
+) -> None:
+    database["pages_content"].drop()
+    run("-o", str(tmp_path / "p.jsonl"), "--columns", "url,items,status")
+    lines = (tmp_path / "p.jsonl").read_text().splitlines()
+    assert json.loads(lines[0]) == {"url": url(0), "items": None, "status": 200}
+
+
+def test_the_columns_of_pages_without_content_are_empty(
+    run: Run, database: Any, tmp_path: Path
+) -> None:
+    store(database, page(99, status=404, stored=False, reason="status_404"))
+    path = tmp_path / "p.parquet"
+    run("-o", str(path), "--all", "--status", "4xx", "--columns", "url,reason,text,body")
+    assert duckdb.sql(f"SELECT * FROM '{path}'").fetchall() == [(url(99), "status_404", None, None)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_export_of_nothing_is_a_file_without_rows(run: Run, tmp_path: Path, name: str) -> None:
+    assert "0 pages written" in run("-o", str(tmp_path / name), "--domain", "never.test")
+    assert urls_in(tmp_path / name) == []
+
+
+def test_a_value_of_another_type_is_named(run: Run, database: Any, tmp_path: Path) -> None:
+    database["pages_metadata"].update_one({"url": url(5)}, {"$set": {"depth": "deep"}})
+    said = run("-o", str(tmp_path / "p.parquet"), code=2)
+    assert f"The field depth of {url(5)} is 'deep', and the column's type is int64" in said
+    run("-o", str(tmp_path / "p.parquet"), "--columns", "url,title")
+
+
+def test_warc_goes_to_standard_output(
+    mongo_uri: str, database: Any, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    command = Command()
+    values = {"MONGO_URI": mongo_uri, "MONGO_DATABASE": database.name}
+    command.settings = project_crawler(**values).settings
+    command.run(["export", "-o", "-", "--format", "warc"], argparse.Namespace())
+    (tmp_path / "p.warc.gz").write_bytes(capfdbinary.readouterr().out)
+    assert urls_in(tmp_path / "p.warc.gz") == ALL
+
+
+# --- interruptions --------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_killed_export_goes_on(run: Run, mongo_uri: str, database: Any, tmp_path: Path) -> None:
+    cases = {
+        tmp_path / "1.jsonl": "torn",
+        tmp_path / "2.csv.gz": "unsaved",
+        tmp_path / "3.warc.gz": "torn",
+        tmp_path / "4.parquet": "torn",
+        tmp_path / "5.parquet": "complete",
+        tmp_path / "6.jsonl.gz": "in_place",
+    }
+    for path in cases:
+        path.write_text("of an earlier export")
+    subprocess.run(
+        [sys.executable, "-m", exporting.__name__, mongo_uri, database.name]
+        + [each for path, moment in cases.items() for each in (moment, str(path))],
+        cwd=ROOT,
+        check=True,
+        timeout=60,
+    )
+    done = {"complete": COUNT, "in_place": None}
+    for path, moment in cases.items():
+        pages = done.get(moment, (exporting.NUMBER - 2) * exporting.BATCH)
+        if pages is not None:
+            assert path.read_text() == "of an earlier export"
+        said = run("-o", str(path))
+        assert f"Going on after {pages} pages" in said or pages is None
+        assert urls_in(path) == ALL, moment
+    assert set(tmp_path.iterdir()) == cases.keys()
+
+
+def test_an_export_that_is_cut_off_from_mongodb_goes_on(
+    run: Run, tmp_path: Path, small_batches: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, calls = Export._append, 0
+
+    def cut_off(self: Export, *arguments: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            mongo.kill()
+        append(self, *arguments)
+
+    monkeypatch.setattr(connections, "_SELECT_MS", 200)
+    monkeypatch.setattr(Export, "_append", cut_off)
+    path = tmp_path / "p.jsonl"
+    with PrivateMongo() as mongo:
+        mongo.start()
+        with pymongo.MongoClient[dict[str, Any]](mongo.uri) as client:
+            database = client["crawler"].with_options(write_concern=WriteConcern(1, j=True))
+            store(database, *map(page, range(COUNT)))
+        settings = {"MONGO_URI": mongo.uri, "MONGO_DATABASE": "crawler"}
+        said = run("-o", str(path), code=3, **settings)
+        assert f"21 pages of {path} are in {path}.part; the same command goes on" in said
+        mongo.start()
+        assert "Going on after 21 pages" in run("-o", str(path), **settings)
+    assert urls_in(path) == ALL
+
+
+def test_an_export_that_fails_goes_on_when_the_cause_is_gone(
+    run: Run, database: Any, tmp_path: Path, small_batches: None
+) -> None:
+    damaged = {"page_id": page(40).url_hash}
+    good = database["pages_content"].find_one_and_update(damaged, {"$set": {"body": b"damaged"}})
+    path = tmp_path / "p.jsonl"
+    said = run("-o", str(path), code=2)
+    assert f"35 pages of {path} are in {path}.part; the same command goes on" in said
+    database["pages_content"].update_one(damaged, {"$set": {"body": good["body"]}})
+    assert "Going on after 35 pages" in run("-o", str(path))
+    assert urls_in(path) == ALL
+
+
+@pytest.fixture
+def interrupted(
+    run: Run, database: Any, tmp_path: Path, small_batches: None
+) -> Callable[..., Path]:
+    """Interrupts an export of p.jsonl after 35 pages."""
+
+    def interrupt(*arguments: str) -> Path:
+        damaged = {"page_id": page(40).url_hash}
+        good = database["pages_content"].find_one_and_update(damaged, {"$set": {"body": b"no"}})
+        path = tmp_path / "p.jsonl"
+        run("-o", str(path), *arguments, code=2)
+        database["pages_content"].update_one(damaged, {"$set": {"body": good["body"]}})
+        return path
+
+    return interrupt
+
+
+def test_another_command_line_starts_anew_and_says_so(
+    run: Run, interrupted: Callable[..., Path]
+) -> None:
+    path = interrupted()
+    said = run("-o", str(path), "--no-body")
+    assert f"{path}.part was of an export with other options, which is given up" in said
+    assert urls_in(path) == ALL
+    assert b"body" not in path.read_bytes()
+
+
+def test_a_time_span_counts_from_when_the_export_began(
+    run: Run, database: Any, interrupted: Callable[..., Path]
+) -> None:
+    began = datetime.now(UTC)
+    database["pages_metadata"].update_many({}, {"$set": {"crawled_at": began}})
+    path = interrupted("--since", "5m")
+    state = path.with_name("p.jsonl.part") / "state"
+    values = json.loads(state.read_text())
+    # As if it had been interrupted an hour ago.
+    earlier = datetime.fromisoformat(values["began"]) - timedelta(hours=1)
+    state.write_text(json.dumps(values | {"began": earlier.isoformat()}))
+    database["pages_metadata"].update_one(
+        {"url": url(59)}, {"$set": {"crawled_at": earlier - timedelta(minutes=6)}}
+    )
+    database["pages_metadata"].update_one(
+        {"url": url(58)}, {"$set": {"crawled_at": earlier - timedelta(minutes=4)}}
+    )
+    run("-o", str(path), "--since", "5m")
+    assert urls_in(path) == ALL[:-1]
+
+
+def test_what_is_stored_meanwhile_is_exported_once(
+    run: Run, database: Any, interrupted: Callable[..., Path]
+) -> None:
+    path = interrupted()
+    store(database, page(100))
+    database["pages_metadata"].update_one({"url": url(3)}, {"$set": {"title": "changed"}})
+    database["pages_metadata"].delete_one({"url": url(50)})
+    run("-o", str(path))
+    expected = Counter([*ALL, url(100)])
+    del expected[url(50)]
+    assert Counter(urls_in(path)) == expected
+
+
+@pytest.mark.parametrize(("file", "text"), [("state", '{"pages": 1'), ("data", "{}")])
+def test_a_damaged_state_starts_anew(
+    run: Run, interrupted: Callable[..., Path], file: str, text: str
+) -> None:
+    path = interrupted()
+    (path.with_name("p.jsonl.part") / file).write_text(text)
+    assert "Going on" not in run("-o", str(path))
+    assert urls_in(path) == ALL
+
+
+def test_two_exports_to_the_same_place_are_refused(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    work = tmp_path / "p.jsonl.part"
+    work.mkdir()
+    with (work / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        said = run("-o", str(path), code=2)
+    assert f"Another export is at work in {work}; wait for its end" in said
+    run("-o", str(path))
+    assert urls_in(path) == ALL
+
+
+# --- outputs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["p.parquet", "p.jsonl.gz"])
+def test_an_export_goes_to_an_object_store(run: Run, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "store"
+    assert "60 pages written" in run("-o", f"{folder.as_uri()}/deep/{name}")
+    assert urls_in(folder / "deep" / name) == ALL
+    assert list((tmp_path / "crawl" / "export").iterdir()) == []
+
+
+def test_an_export_goes_to_s3(run: Run, s3_url: str, tmp_path: Path) -> None:
+    run("-o", f"{s3_url}/p.warc.gz")
+
+    async def download() -> None:
+        store = ObjectStore.from_url(s3_url, what="-o")
+        await store.download("p.warc.gz", tmp_path / "p.warc.gz")
+
+    asyncio.run(download())
+    assert urls_in(tmp_path / "p.warc.gz") == ALL
+
+
+def test_a_failed_upload_is_repeated_by_the_next_run(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "store" / "p.jsonl"
+    path.mkdir(parents=True)
+    said = run("-o", path.as_uri(), code=3)
+    assert "60 pages of file:///" in said
+    path.rmdir()
+    assert "Going on after 60 pages" in run("-o", path.as_uri())
+    assert urls_in(path) == ALL
+
+
+def test_a_store_that_is_away_is_told_before_any_page_is_read(
+    run: Run, s3_environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    use_server(s3_environment, "http://127.0.0.1:1")
+    said = run("-o", "s3://bucket/p.jsonl", code=3)
+    assert "s3://bucket" in said
+    assert "pages" not in said.replace("scrapy pages", "")
+
+
+def test_what_cannot_be_replaced_is_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "p.jsonl.part").write_text("of someone else")
+    assert "no file that could be replaced" in run("-o", str(tmp_path / "folder.jsonl"), code=2)
+    assert "p.jsonl.part is there" in run("-o", str(tmp_path / "p.jsonl"), code=2)
+    assert "names no object" in run("-o", "s3://pages.jsonl", code=2)
+    assert (tmp_path / "p.jsonl.part").read_text() == "of someone else"
