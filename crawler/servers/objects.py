@@ -240,6 +240,7 @@ _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
 # The store takes other objects, but never this one, or has not the part that was asked for.
 _OF_OBJECT = frozenset({"EntityTooLarge", "KeyTooLongError", "RequestBodyTooLarge"})
 _STATUSES_OF_OBJECT = frozenset({413, 414, 416})
+_ARCHIVED = "InvalidObjectState"
 # Statuses and codes below 500 that pass.
 _PASSING_STATUSES = frozenset({408, 409, 429})
 _PASSING = frozenset({"RequestTimeout", "OperationAborted", "SlowDown"})
@@ -295,6 +296,11 @@ class _Failure:
             return ConfigurationError(f"There is no bucket for {url}; create it.")
         if self.code in _OF_OBJECT or self.status in _STATUSES_OF_OBJECT:
             return CrawlerError(f"{where} is refused ({self.brief}).")
+        if self.code == _ARCHIVED:
+            return CrawlerError(
+                f"{where} is in a storage class that cannot be read at once; restore it first "
+                f"({self.brief})."
+            )
         if self.status in (401, 403):
             return ConfigurationError(
                 f"{where} is refused ({self.brief}); check the credentials in the environment, "

@@ -13,7 +13,7 @@ from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.asynchronous.database import AsyncDatabase
 from scrapy.crawler import Crawler
 
-from crawler.errors import ConfigurationError, NotFound, SinkAway
+from crawler.errors import ConfigurationError, CrawlerError, NotFound, SinkAway
 from crawler.items import Page
 from crawler.pipelines.store import Store
 from crawler.servers.objects import ObjectStore
@@ -22,6 +22,8 @@ from crawler.storage.mongo.schema import CONTENT, METADATA
 from crawler.storage.mongo.tiers import Tiering, TierLock
 from crawler.storage.retention import Keep, Retention
 from tests.integration.storage.test_documents import visit
+from tests.support.s3_front import front_of
+from tests.support.s3_server import S3Server, use_server
 
 Database = AsyncDatabase[dict[str, Any]]
 ROOT = Path(__file__).resolve().parents[3]
@@ -62,8 +64,10 @@ def page(page_url: str, age: timedelta, **fields: Any) -> Page:
     return visit(url=page_url, final_url=page_url, crawled_at=NOW - age, **fields)
 
 
-async def tier(database: Database, url: str | None, keep: str = KEEP) -> Tiering:
-    tiering = Tiering(database, Retention(Keep.from_text(keep), url, "COLD"), "web")
+async def tier(
+    database: Database, url: str | None, keep: str = KEEP, cold_class: str = ""
+) -> Tiering:
+    tiering = Tiering(database, Retention(Keep.from_text(keep), url, cold_class), "web")
     async for _ in tiering.run():
         pass
     return tiering
@@ -183,10 +187,40 @@ async def test_a_plan_counts_what_is_due_and_changes_nothing(
         ]
 
     before = await state()
-    plan = Tiering(database, Retention(Keep.from_text(KEEP), url, "COLD"), "web")
+    plan = Tiering(database, Retention(Keep.from_text(KEEP), url), "web")
     await plan.plan()
     assert await state() == before
     assert plan.done == (await tier(database, url)).done
+
+
+@pytest.mark.usefixtures("filled")
+async def test_cold_content_has_its_class_in_s3_and_archived_content_is_named(
+    database: Database, s3_url: str, s3_server: S3Server, s3_environment: pytest.MonkeyPatch
+) -> None:
+    before = await bodies(database, None)
+    async with front_of(s3_server.endpoint) as front:
+        use_server(s3_environment, front.endpoint)
+        await tier(database, s3_url, "7d/-/-")
+        assert [each.get("x-amz-storage-class") for each in front.headers("PUT")] == [None] * 3
+        front.requests.clear()
+        tiering = await tier(database, s3_url, "7d/180d/5y", "GLACIER_IR")
+        assert [each["x-amz-storage-class"] for each in front.headers("PUT")] == ["GLACIER_IR"]
+        assert {to: moved.pages for to, moved in tiering.done.items()} == {
+            "warm": 0,
+            "cold": 1,
+            "expired": 1,
+        }
+        assert await bodies(database, s3_url) == {**before, OLDEST: None}
+        front.answer = (403, "InvalidObjectState")
+        with pytest.raises(CrawlerError, match="restore it first"):
+            await bodies(database, s3_url)
+        front.answer = (503, "SlowDown")
+        with pytest.raises(SinkAway):
+            await bodies(database, s3_url)
+        front.answer = None
+        reader = PageReader(database, tier_url=s3_url)
+        assert [count async for count in delete(reader, Wanted(crawl="web"))] == [4]
+        assert [each async for each in reader.moved.store.list()] == []
 
 
 # --- crawls meanwhile -----------------------------------------------------------------------------
@@ -252,6 +286,24 @@ async def test_content_that_is_stored_during_the_copy_wins(
     assert (await bodies(database, url))[OLD] == (b"body 2", "text 2")
     # The object of the earlier visit is deleted in the same run.
     assert len(files(folder)) == 1
+
+
+@pytest.mark.usefixtures("filled")
+async def test_another_run_does_not_delete_what_is_being_copied(
+    database: Database, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await bodies(database, None)
+    put = ObjectStore.put
+
+    async def slow_put(self: ObjectStore, name: str, data: bytes, **options: Any) -> None:
+        await put(self, name, data, **options)
+        # It lost the lock meanwhile.
+        monkeypatch.undo()
+        await tier(database, url, "-/-/9y")
+
+    monkeypatch.setattr(ObjectStore, "put", slow_put)
+    await tier(database, url, "7d/-/-")
+    assert await bodies(database, url) == before
 
 
 @pytest.mark.usefixtures("filled")
@@ -354,7 +406,7 @@ async def test_a_damaged_object_and_a_damaged_body_are_named(
     reader = PageReader(database, tier_url=url)
     metadata = await reader.metadata(OLD)
     assert metadata is not None
-    with pytest.raises(Exception, match="is damaged"):
+    with pytest.raises(CrawlerError, match="is damaged"):
         await reader.content(metadata)
 
 
