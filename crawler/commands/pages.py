@@ -542,7 +542,8 @@ def _print_moved(done: dict[str, Moved], left: int, arguments: argparse.Namespac
         count = f"{plural(moved.pages, 'page')}, {size(moved.bytes)}"
         print(f"{to:<7}  {count} {would}{_MOVES[to]}")
     if left:
-        print(f"{plural(left, 'page')} left where they are; the log says why", file=sys.stderr)
+        why = "crawled meanwhile, or content damaged, lost or without metadata"
+        print(f"{plural(left, 'page')} left as before: {why}", file=sys.stderr)
 
 
 # --- stats ----------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class Tiering:
         self._now = datetime.now(UTC)
         # By target: what was done, or what would be.
         self.done = {to: Moved() for to in TARGETS}
-        # Pages that were due and stay where they are; the log says why.
+        # Pages that were due and stay as they are: crawled meanwhile, or not readable.
         self.left = 0
 
     async def plan(self) -> None:
