@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from demo.access_log import Entry, read_log
 from demo.process import DemoServer
 from demo.truth import Truth, truth
 from demo.web import Web, WebOptions
-from tests.acceptance.crawls import Crawls, scrapy
+from tests.acceptance.crawls import ROOT, Crawls, scrapy
 from tests.support.archives import Audit, audit, record_at
 
 OPTIONS = WebOptions(hosts=24, pages=4, seed=3, zoo="demo")
@@ -212,6 +213,30 @@ def test_the_body_of_a_duplicate_is_that_of_its_original(
     line = revisits[0]
     page = next(each for each in archived.pages if each["url_hash"] == line["urlhash"])
     assert len(archive("get", line["url"]).encode()) == page["size_bytes"]
+
+
+def test_the_programs_of_the_docs_read_the_archive(archived: Archived, archive: Archive) -> None:
+    text = (ROOT / "docs" / "archives.md").read_text(encoding="utf-8")
+    programs = re.findall(r"<!-- (?:warcio|merged) -->\n```python\n(.*?)```", text, re.DOTALL)
+    assert len(programs) == 2
+    folder = archived.folder.parent
+    (folder / "archive").symlink_to(archived.folder)
+    (folder / "all.cdxj").write_text(archive("cdxj"), encoding="utf-8")
+    responses = {
+        line["url"]
+        for line in archived.found.lines
+        if line.get("status") == "200" and line.get("mime") != "warc/revisit"
+    }
+    for program in programs:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *map(str, archived.found.files)],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert {line.rpartition(" ")[0] for line in done.stdout.splitlines()} == responses
 
 
 @pytest.mark.parametrize(

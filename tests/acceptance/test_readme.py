@@ -61,6 +61,8 @@ def test_every_runnable_command_succeeds(
     script = "set -euo pipefail\n" + "\n".join(blocks())
     for public, local in (
         ("make crawl\n", 'make crawl ARGS="--hosts 6 --pages 6"\n'),
+        ("warc:archive/'\"", "warc:archive/' --hosts 6 --pages 6\""),
+        (".venv/bin/scrapy", "scrapy"),
         ("https://example.com/news", "http://s1.test/"),
         ("https://example.com", "http://s0.test/"),
         ("redis://redis.internal:6379/0", redis_url),
