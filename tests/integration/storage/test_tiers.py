@@ -17,7 +17,7 @@ from crawler.errors import ConfigurationError, CrawlerError, NotFound, SinkAway
 from crawler.items import Page
 from crawler.pipelines.store import Store
 from crawler.servers.objects import ObjectStore
-from crawler.storage.mongo.reader import PageReader, Repair, Wanted, delete
+from crawler.storage.mongo.reader import PageReader, Repair, StoredContent, Wanted, delete
 from crawler.storage.mongo.schema import CONTENT, METADATA
 from crawler.storage.mongo.tiers import Tiering, TierLock
 from crawler.storage.retention import Keep, Retention
@@ -91,6 +91,13 @@ async def bodies(database: Database, url: str | None) -> dict[str, tuple[bytes, 
     return found
 
 
+async def contents_in_batches(
+    reader: PageReader, wanted: Wanted
+) -> dict[str, StoredContent | None]:
+    batches = [batch async for batch in reader.with_content(wanted)]
+    return {page["url"]: content for batch in batches for page, content in batch}
+
+
 def files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
@@ -121,7 +128,7 @@ async def test_content_moves_by_its_age_and_is_read_from_where_it_is(
     assert len(files(folder)) == 2
     # Also in batches.
     reader = PageReader(database, tier_url=url)
-    batch = {page["url"]: content async for page, content in reader.with_content(Wanted())}
+    batch = await contents_in_batches(reader, Wanted())
     assert {name: content and content.text for name, content in batch.items()} == {
         name: content and content[1] for name, content in (await bodies(database, url)).items()
     }
@@ -384,7 +391,7 @@ async def test_an_object_that_is_gone_is_named(
     assert metadata is not None
     with pytest.raises(NotFound, match=name):
         await reader.content(metadata)
-    found = {page["url"]: content async for page, content in reader.with_content(Wanted(kept=True))}
+    found = await contents_in_batches(reader, Wanted(kept=True))
     assert [name for name, content in found.items() if content is None] == [OLD]
     assert f"The content of {OLD} is lost" in caplog.text
     # A run leaves it as it is, and moves the others.
