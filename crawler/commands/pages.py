@@ -371,8 +371,8 @@ async def _run_export(export: Export, pages: PageReader, arguments: argparse.Nam
             await export.finish()
         except BaseException:
             if state.pages:
-                told = f"{plural(state.pages, 'page')} of {arguments.output} are in {export.work}"
-                print(f"{told}; the same command goes on after them", file=sys.stderr)
+                told = f"{export.work} has what was read so far ({plural(state.pages, 'page')})"
+                print(f"{told}; the same command goes on", file=sys.stderr)
             raise
     _print_exported(state.rows, state.pages, arguments)
 
@@ -394,7 +394,7 @@ async def _print_export(form: Format, pages: PageReader, arguments: argparse.Nam
 
 
 def _print_exported(written: int, read: int, arguments: argparse.Namespace) -> None:
-    left = f"; {read - written:,} without content are left out" if read > written else ""
+    left = f"; without content and left out: {read - written:,}" if read > written else ""
     print(f"{plural(written, 'page')} written to {arguments.output}{left}", file=sys.stderr)
 
 

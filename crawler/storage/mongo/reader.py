@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pymongo
 from pymongo import ASCENDING, DESCENDING, DeleteOne
 
-from crawler.errors import NotFound
+from crawler.errors import CrawlerError, NotFound
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.moved import (
     GONE,
@@ -219,7 +219,11 @@ class PageReader:
                 found = again
         if "body" not in found:
             return None
-        return StoredContent(page["url"], decompress(found["codec"], found["body"]), found["text"])
+        try:
+            body = decompress(found["codec"], found["body"])
+        except CrawlerError as error:
+            raise CrawlerError(f"{page['url']}: {error}") from error
+        return StoredContent(page["url"], body, found["text"])
 
 
 # Crawl and hash of a page. The crawl is None for what a process of version 1 stored that was not

@@ -220,7 +220,7 @@ def test_warcio_finds_whole_responses_in_warc(
     database["pages_content"].delete_one({"page_id": page(72).url_hash})
     path = tmp_path / "p.warc.gz"
     assert "62 pages written" in (said := run("-o", str(path)))
-    assert "1 without content are left out" in said
+    assert "; without content and left out: 1" in said
     with pytest.raises(SystemExit) as ended:
         warcio(["check", "-v", str(path)])
     assert ended.value.code == 0
@@ -353,7 +353,7 @@ def test_an_export_that_is_cut_off_from_mongodb_goes_on(
             store(database, *map(page, range(COUNT)))
         settings = {"MONGO_URI": mongo.uri, "MONGO_DATABASE": "crawler"}
         said = run("-o", str(path), code=3, **settings)
-        assert f"21 pages of {path} are in {path}.part; the same command goes on" in said
+        assert f"{path}.part has what was read so far (21 pages); the same command goes on" in said
         mongo.start()
         assert "Going on after 21 pages" in run("-o", str(path), **settings)
     assert urls_in(path) == ALL
@@ -366,7 +366,8 @@ def test_an_export_that_fails_goes_on_when_the_cause_is_gone(
     good = database["pages_content"].find_one_and_update(damaged, {"$set": {"body": b"damaged"}})
     path = tmp_path / "p.jsonl"
     said = run("-o", str(path), code=2)
-    assert f"35 pages of {path} are in {path}.part; the same command goes on" in said
+    assert f"{path}.part has what was read so far (35 pages); the same command goes on" in said
+    assert f"{url(40)}: The stored page is damaged" in said
     database["pages_content"].update_one(damaged, {"$set": {"body": good["body"]}})
     assert "Going on after 35 pages" in run("-o", str(path))
     assert urls_in(path) == ALL
@@ -481,7 +482,7 @@ def test_a_failed_upload_is_repeated_by_the_next_run(run: Run, tmp_path: Path) -
     path = tmp_path / "store" / "p.jsonl"
     path.mkdir(parents=True)
     said = run("-o", path.as_uri(), code=3)
-    assert "60 pages of file:///" in said
+    assert "has what was read so far (60 pages)" in said
     path.rmdir()
     assert "Going on after 60 pages" in run("-o", path.as_uri())
     assert urls_in(path) == ALL
