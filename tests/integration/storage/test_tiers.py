@@ -55,9 +55,12 @@ def url(folder: Path) -> str:
 @pytest.fixture
 async def filled(store: Store) -> None:
     """One page of each age; the body of one is no text."""
-    for number, (page_url, age) in enumerate(AGES.items()):
-        body = b"\xff\x00 no text" if page_url == OLDER else b"body %d" % number
-        await store.process_item(page(page_url, age, body=body, text=f"text {number} \xe4"))
+    bodies = [b"body 0", b"body 1", b"\xff\x00 no text", b"body 3"]
+    pages = [
+        page(page_url, age, body=body, text=f"text of {body!r} \xe4")
+        for (page_url, age), body in zip(AGES.items(), bodies, strict=True)
+    ]
+    await asyncio.gather(*map(store.process_item, pages))
 
 
 def page(page_url: str, age: timedelta, **fields: Any) -> Page:
