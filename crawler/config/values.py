@@ -36,6 +36,8 @@ T = TypeVar("T")
 
 NAMES = tuple(name for name in dir(ours) if name.isupper())
 _SETTING = "setting"
+# Object stores; crawler/servers/objects.py reads the rest of their URLs.
+_STORE = re.compile(r"(s3|gs|az|file)://")
 # Characters of a header's name (RFC 9110: token).
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
@@ -170,6 +172,10 @@ def _are_headers(given: str | Iterable[str] | None) -> bool:
     return all(_HEADER.fullmatch(name) for name in header_names(given) or ())
 
 
+def _may_be_store(given: object) -> bool:
+    return not given or (isinstance(given, str) and _STORE.match(given) is not None)
+
+
 _ONE_OR_MORE = _Rule(lambda found: found >= 1, "give a whole number, 1 or more")
 _ABOVE_ZERO = _Rule(lambda found: found > 0, "give seconds, more than 0")
 
@@ -192,6 +198,9 @@ _RULES: dict[str, _Rule] = {
     "NEAR_PAGES": _ONE_OR_MORE,
     "PAGES_CODEC": _one_of("zstd", "zlib", "none"),
     "PAGES_HEADERS": _Rule(_are_headers, "give names of headers, such as Server"),
+    "PAGES_TIER_URL": _Rule(
+        _may_be_store, "use s3://bucket/prefix, gs://…, az://… or file:///folder"
+    ),
     "PROGRESS": _one_of("auto", "live", "plain", "off"),
     "PROGRESS_INTERVAL": _ABOVE_ZERO,
     "REDIS_TIMEOUT": _ABOVE_ZERO,
