@@ -42,9 +42,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 class Cache(DnsCache):
     """A cache that keeps its statistics where a test sees them."""
 
-    def __init__(self, server: DnsServer, redis: Redis | None = None, **arguments: Any) -> None:
+    def __init__(
+        self,
+        server: DnsServer,
+        redis: Redis | None = None,
+        *,
+        lifetime_s: float = 0.2,
+        **arguments: Any,
+    ) -> None:
         self.stats: Counter[str] = Counter()
-        lookup = Lookup([server.address], ipv6=False, try_s=0.1, lifetime_s=0.2)
+        lookup = Lookup([server.address], ipv6=False, try_s=lifetime_s / 2, lifetime_s=lifetime_s)
         super().__init__(
             lookup,
             count=self.count,
@@ -282,9 +289,10 @@ async def test_without_redis_each_process_asks_for_itself(server: DnsServer) -> 
 
 
 async def test_closing_ends_what_is_going_on(server: DnsServer) -> None:
-    server.delay_s = 10
-    cache = Cache(server)
+    server.delay_s = 120
+    cache = Cache(server, lifetime_s=120)
     cache.prefetch(["a.test"])
-    await until(lambda: server.questions() == 1)
+    await until(lambda: server.most_at_once == 1)
+    assert cache._in_flight
     await cache.close()
     assert not cache._in_flight
