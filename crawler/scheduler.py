@@ -429,7 +429,7 @@ class Scheduler(BaseScheduler):
 
     def _about(self) -> dict[str, Any]:
         return {
-            **PROCESS,
+            **this_process(),
             **ProcessStats.of(self._crawler).about(time.monotonic()),
             "held": self.leases.held,
             "shards": self.leases.shard_order,
@@ -592,8 +592,10 @@ FULL = 0.8
 # After a restart of Redis every process has this many heartbeats to report what it holds.
 _GRACE_BEATS = 5
 
-# What a process publishes about itself, beside its numbers.
-PROCESS = {"machine": socket.gethostname(), "pid": os.getpid()}
+
+def this_process() -> dict[str, str | int]:
+    """Return what a process publishes about itself, beside its numbers."""
+    return {"machine": socket.gethostname(), "pid": os.getpid()}
 
 
 def frontier_tuning(settings: BaseSettings, *, beat_s: float) -> Tuning:

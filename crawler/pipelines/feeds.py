@@ -18,7 +18,7 @@ from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage, StdoutFe
 from w3lib.url import file_uri_to_path
 
 from crawler.errors import ConfigurationError, NotStored
-from crawler.scheduler import PROCESS
+from crawler.scheduler import this_process
 from crawler.scheduling.engine import Engine
 from crawler.storage.sinks import named_sinks, shown_sinks
 from crawler.util.secrets import without_secrets
@@ -141,4 +141,4 @@ def _check_writable(path: Path) -> None:
 
 def with_process(params: dict[str, Any], spider: Spider) -> dict[str, Any]:  # noqa: ARG001 - Scrapy's form
     """Add the machine and the number of this process to Scrapy's parameters of feed URIs."""
-    return {**params, "process": "{machine}-{pid}".format(**PROCESS)}
+    return {**params, "process": "{machine}-{pid}".format(**this_process())}
