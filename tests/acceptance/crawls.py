@@ -8,14 +8,14 @@ assert run.code == 0 and run.summary["finished"]
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from demo.process import DemoServer
+from tests.support.warm_starts import WarmProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 # Far more than a crawl takes: a busy machine must fail no test.
@@ -54,17 +54,15 @@ def environment() -> dict[str, str]:
 
 def scrapy(*arguments: str, cwd: Path = ROOT, timeout_s: float = TIMEOUT_S) -> Run:
     """Run a scrapy command."""
-    done = subprocess.run(
-        [sys.executable, "-m", "scrapy", *arguments],
-        cwd=cwd,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
-    return Run(done.returncode, done.stdout, done.stderr)
+    with TemporaryFile("w+") as stdout, TemporaryFile("w+") as stderr:
+        process = WarmProcess(arguments, cwd=cwd, env=environment(), stdout=stdout, stderr=stderr)
+        try:
+            code = process.wait(timeout_s)
+        finally:
+            process.kill()
+        stdout.seek(0)
+        stderr.seek(0)
+        return Run(code, stdout.read(), stderr.read())
 
 
 @dataclass(frozen=True)

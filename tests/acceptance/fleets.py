@@ -10,7 +10,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,6 +19,7 @@ from crawler.servers.redis.connection import connect
 from demo.process import DemoServer
 from tests.acceptance.crawls import ROOT, Crawls, environment
 from tests.support.waiting import wait_until
+from tests.support.warm_starts import WarmProcess
 
 _POLL_S = 0.02
 
@@ -30,14 +30,7 @@ class Process:
     def __init__(self, command: list[str], log_path: Path, cwd: Path = ROOT) -> None:
         self.log_path = log_path
         with log_path.open("w") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "scrapy", *command],
-                cwd=cwd,
-                env=environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            self._process = WarmProcess(command, cwd=cwd, env=environment(), stdout=log, stderr=log)
 
     @property
     def log(self) -> str:
