@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from functools import partial
 from io import BytesIO, FileIO
 from pathlib import Path
+from secrets import token_hex
 from socket import gethostname
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
@@ -137,6 +138,9 @@ class WarcFiles:
         self._info = info
         self._max_bytes = max_bytes
         self._max_age_s = max_age_s
+        # Containers may have the same host name and number: only the last part tells them apart.
+        process = f"{gethostname()}.{os.getpid()}.{token_hex(3)}"
+        self._process = re.sub(r"[^\w.]", "_", process, flags=re.ASCII)
         self._serial = 0
         self._current: _Writing | None = None
 
@@ -186,9 +190,8 @@ class WarcFiles:
 
     def _begin(self, now_s: float) -> _Writing:
         at = datetime.fromtimestamp(now_s, UTC)
-        process = re.sub(r"[^\w.]", "_", f"{gethostname()}.{os.getpid()}", flags=re.ASCII)
         self._serial += 1
-        stem = f"{self._crawl}-{at:%Y%m%d%H%M%S}-{process}-{self._serial:05}"
+        stem = f"{self._crawl}-{at:%Y%m%d%H%M%S}-{self._process}-{self._serial:05}"
         name = WarcName(stem, self._packed, is_open=True)
         paths = self.folder / f"{name.file}{OPEN}", self.folder / f"{name.index}{OPEN}"
         with ExitStack() as stack:
