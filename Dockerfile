@@ -4,8 +4,8 @@ FROM python:3.11-slim
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 WORKDIR /crawler
 
-COPY requirements.txt .
-RUN pip install --no-cache-dir -r requirements.txt
+COPY requirements.txt requirements-warc.txt requirements-s3.txt ./
+RUN pip install --no-cache-dir -r requirements.txt -r requirements-warc.txt -r requirements-s3.txt
 
 COPY scrapy.cfg ./
 COPY crawler crawler

@@ -28,6 +28,7 @@ from demo.truth import truth
 from demo.web import WebOptions
 from tests.acceptance.crawls import ROOT, TIMEOUT_S, Run, environment, scrapy
 from tests.acceptance.fleets import Process, sizes
+from tests.support.archives import audit
 from tests.support.cluster import RedisProcess
 from tests.support.waiting import wait_until
 
@@ -197,7 +198,7 @@ def test_responses_of_another_project_and_their_items_are_pages_in_mongodb(
     with DemoServer(options, tmp_path / "access.log") as site:
         project = Project(tmp_path / "mine", spider, redis_url=redis_url, address=site.address)
         project.add_settings(
-            SINKS="mongo",
+            SINKS=f"mongo warc:{tmp_path / 'archive'}",
             MONGO_URI=mongo_uri,
             MONGO_DATABASE=mongo_db_name,
             COMMANDS_MODULE="crawler.commands",
@@ -208,6 +209,8 @@ def test_responses_of_another_project_and_their_items_are_pages_in_mongodb(
     assert {page["crawl"] for page in pages} == {"mine"}
     assert not truth(options).missing_from(page["url"] for page in pages)
     assert all(page["items"] == [{"url": page["final_url"], "odd": [1, 2]}] for page in pages)
+    urls = {page["url"] for page in pages}
+    assert audit(tmp_path / "archive").pages(urls) == dict.fromkeys(urls, 1)
     shown = scrapy("pages", "get", "http://s0.test/", "--body", cwd=project.folder)
     assert "<html" in shown.stdout
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Process, sizes
+from tests.support.archives import audit
 from tests.support.waiting import wait_until
 
 LETTERS = [chr(97 + number % 26) + "x" * (number // 26) for number in range(300)]
@@ -103,7 +104,8 @@ def test_pages_are_visited_again_and_their_changes_are_known(
     tmp_path: Path, site: Site, redis_url: str, mongo_uri: str, mongo_db_name: str
 ) -> None:
     crawls = Crawls(tmp_path, redis_url, mongo_uri, mongo_db_name)
-    command = crawls.command(site.url, arguments={"recrawl": "fixed:1s"}, settings=OFTEN)
+    archived = {**OFTEN, "SINKS": f"mongo warc:{tmp_path / 'archive'}"}
+    command = crawls.command(site.url, arguments={"recrawl": "fixed:1s"}, settings=archived)
     process = Process(command, tmp_path / "process.log")
     try:
         wait_until(lambda: min(site.hits()[path] for path in KEPT) >= 2, deadline_s=60.0)
@@ -141,6 +143,15 @@ def test_pages_are_visited_again_and_their_changes_are_known(
     assert len(found["/news"]["versions"]) == min(20, first["/news"])
     assert {found[path]["changes"] for path in ("/", "/same", "/clock", "/listed")} == {0}
     assert (found["/gone"]["status"], found["/gone"]["next_crawl"]) == (410, None)
+
+    # The archive has every visit once; those that changed nothing are revisits.
+    captures = audit(tmp_path / "archive").lines
+    for path in KEPT:
+        visits = [line["visit"] for line in captures if line["url"] == f"{site.url}{path}"]
+        assert len(set(visits)) == len(visits) == first[path]
+    unchanged = [line for line in captures if line["url"] == f"{site.url}/same"]
+    assert [line["status"] for line in unchanged[1:]] == ["304"] * (first["/same"] - 1)
+    assert {line["mime"] for line in unchanged[1:]} == {"warc/revisit"}
 
     # A crawl that has all the pages it may have fetches nothing, though they are due.
     wait_until(lambda: time.time() > ended + 2.1)

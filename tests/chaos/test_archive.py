@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pymongo
+import pytest
 
 from demo.access_log import read_log
 from demo.judge import judge
@@ -92,6 +95,43 @@ def test_archives_are_exact_when_crawlers_are_killed(
         f"back; {len(found.files)} files, {found.captures:,} captures, {len(found.lines):,} lines "
         f"in the merged index, {found.unindexed} captures left out; {dict(found.types)}"
     )
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with little room; more by `grow`."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = mount(folder, "size=256k")
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def mount(folder: Path, options: str) -> subprocess.CompletedProcess[str]:
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_full_disk_pauses_the_crawl_and_costs_nothing(
+    tmp_path: Path, small_disk: Path, redis_url: str
+) -> None:
+    folder, log = small_disk / "archive", tmp_path / "access.log"
+    crawls = Crawls(tmp_path, redis_url)
+    options = WebOptions(hosts=12, pages=12, seed=8, zoo="none")
+    with DemoServer(options, log) as web, Fleet(crawls, web) as fleet:
+        settings = {"SINKS": f"warc:{folder}", "WARC_MAX_BYTES": 50_000}
+        process = fleet.start(SEED, arguments={"scope": "any"}, **settings)
+        process.says("The sink warc is away.*No space left on device")
+        assert mount(small_disk, "remount,size=64m").returncode == 0
+        assert process.wait() == 0, process.log
+        assert "Traceback" not in process.log
+    expected = truth(options)
+    found = audit(folder)
+    assert found.pages(expected.must_store) == dict.fromkeys(expected.must_store, 1)
+    assert found.unindexed == 0
+    assert len(list(read_log(log))) == len({entry.url for entry in read_log(log)})
 
 
 def check_places(mongo_uri: str, database: str, folder: Path, urls: frozenset[str]) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from shutil import disk_usage
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from crawler import config
@@ -42,6 +43,8 @@ FOLDER = "archive"
 _LOOK_S = 60.0
 # Payloads that a process knows the captures of, so that it need not store them again: about 20 MB.
 _KNOWN_MAX = 50_000
+# Files for which the disk should have room.
+_DISK_FILES = 3
 # Time limit for completing the last file; with uploads it is longer.
 _CLOSE_S, _CLOSE_UPLOADING_S = 60.0, 900.0
 
@@ -170,13 +173,19 @@ class WarcSink(Sink):
         try:
             await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
             names = await asyncio.to_thread(warc_names, folder)
+            free = (await asyncio.to_thread(disk_usage, folder)).free
         except OSError as error:
             raise ConfigurationError(f"{folder}: {error.strerror}; name another folder.") from error
-        text = f"{plural(len(names), 'WARC file')} in {folder.absolute()}"
+        text = f"{plural(len(names), 'WARC file')} in {folder.absolute()}, {size(free)} free"
         if self._uploads is not None:
             await self._uploads.open()
             text += f", uploaded to {self._uploads.url}"
-        return SinkReport(text, {})
+        warnings = {}
+        if free < _DISK_FILES * self._settings.max_bytes:
+            warnings[f"its disk has {size(free)} free"] = (
+                "Make room, or set WARC_UPLOAD: fetching pauses while the disk is full."
+            )
+        return SinkReport(text, warnings)
 
     def _remember(self, records: Records) -> None:
         """Know the capture of a payload, so that others with the same payload refer to it."""

@@ -20,6 +20,7 @@ from crawler.storage.sink import Results, Sink
 from crawler.storage.spool import Spool
 from crawler.storage.storage import STORE_STATE, BatchLimits, Storage
 from tests.support.sinks import MemorySink, page
+from tests.unit.storage.warc.pages import exchange
 
 AWAY = ConnectionError("nobody listens")
 
@@ -287,6 +288,7 @@ async def test_a_page_comes_out_of_the_spool_as_it_went_in(stores: Stores, tmp_p
     )
     given.items = [{"name": "a"}]
     given.places = {"warc": {"file": "x", "offset": 3}}
+    given.exchange = exchange(head=b"HTTP/1.1 200 \xff\r\n\r\n")
     sink = MemorySink()
     sink.error = AWAY
     storage = await stores.open(tmp_path, sink=sink)
@@ -297,6 +299,7 @@ async def test_a_page_comes_out_of_the_spool_as_it_went_in(stores: Stores, tmp_p
     assert found == given
     assert list(found.items) == given.items
     assert found.places == given.places
+    assert found.exchange == given.exchange._replace(protocols=["http/1.1"])
 
 
 async def test_pages_that_come_while_the_spool_is_drained_stay_in_order(
