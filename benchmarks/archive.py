@@ -33,6 +33,7 @@ from benchmarks.crawl.ground import Ground, ground
 from benchmarks.crawl.pages import Size, page, url_of
 from benchmarks.figures import Figure, at_most
 from crawler import settings
+from crawler.errors import CrawlerError
 from crawler.storage.warc.files import members, read_record, warc_names
 from crawler.storage.warc.records import Capture, RecordMaker
 
@@ -121,12 +122,18 @@ def figures(rounds: list[list[Run]]) -> Iterator[Figure]:
     yield Figure("archive.without.cpu_ms_per_page", statistics.median(without), "ms")
     for codec, prefix in (("gzip", "archive"), ("zstd", "archive.zstd")):
         added = [run.cpu_ms - bare_ms for run, bare_ms in zip(runs[codec], without, strict=True)]
+        cost_ms = statistics.median(added)
+        if cost_ms <= 0:
+            raise CrawlerError(
+                f"Crawls with an archive ({codec}) took less CPU time than those without: other "
+                "programs disturb the measurement. Repeat it on an idle machine."
+            )
         yield Figure(
             f"{prefix}.cpu_ms_per_page",
-            statistics.median(added),
+            cost_ms,
             "ms",
             peer="a crawl without an archive",
-            ratio=1 + statistics.median(added) / statistics.median(without),
+            ratio=1 + cost_ms / statistics.median(without),
             target=at_most(_TARGET_MS),
         )
         yield Figure(f"{prefix}.cpu_ms_spread", max(added) - min(added), "ms")

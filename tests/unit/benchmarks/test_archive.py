@@ -7,6 +7,7 @@ import pytest
 from benchmarks.archive import Run, contender, figures, measure_records, sample, sizes
 from benchmarks.crawl.contenders import OURS
 from benchmarks.crawl.pages import Size
+from crawler.errors import CrawlerError
 from crawler.storage.warc.files import WarcFiles
 from crawler.storage.warc.records import RecordMaker
 
@@ -25,6 +26,12 @@ def test_costs_are_medians_of_differences_within_a_round() -> None:
     assert found["archive.bytes_ratio"].value == pytest.approx(0.5)
     assert found["archive.zstd.bytes_ratio"].value == pytest.approx(0.6)
     assert found["archive.cpu_ms_per_page"].met
+
+
+def test_an_archive_that_costs_nothing_was_measured_on_a_busy_machine() -> None:
+    runs = [Run("", 1.0), Run("gzip", 0.9, 50, 100), Run("zstd", 1.2, 60, 100)]
+    with pytest.raises(CrawlerError, match="idle machine"):
+        list(figures([runs]))
 
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
