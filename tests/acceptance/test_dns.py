@@ -2,18 +2,21 @@
 
 import asyncio
 import json
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 
-from tests.acceptance.crawls import ROOT, Crawls, environment
+from tests.acceptance.crawls import Crawls
+from tests.acceptance.fleets import Process
 from tests.support.dns_server import DnsServer
+from tests.support.waiting import until
 
 HOSTS, PAGES = 10, 6
+TOLD = "DNS does not answer"
 # Short times, so that the outage is long for the crawl.
 QUICK = {
     "DNS_TTL_MIN": 0.3,
@@ -86,36 +89,22 @@ async def crawl(
     redis_url: str,
     dns: DnsServer,
     seeds: str,
-    meanwhile: Callable[[], Awaitable[None]] | None = None,
+    meanwhile: Callable[[Process], Awaitable[None]] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Crawl to the end while this process serves DNS and the web; returns the summary."""
-    crawls = Crawls(folder, redis_url)
     given = {**QUICK, "DNS_SERVERS": dns.address, **settings}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "scrapy",
-        *map(str, crawls.command(seeds, arguments={"scope": "any"}, settings=given)),
-        cwd=ROOT,
-        env=environment(),
-        stdin=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    command = Crawls(folder, redis_url).command(seeds, arguments={"scope": "any"}, settings=given)
+    process = Process(command, folder / "crawl.log")
     try:
-        task = asyncio.create_task(process.communicate())
         if meanwhile is not None:
-            await meanwhile()
-        _, output = await asyncio.wait_for(task, 60)
+            await meanwhile(process)
+        assert await asyncio.to_thread(process.wait) == 0, process.log
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    stderr = output.decode()
-    assert process.returncode == 0, stderr
-    assert "Traceback" not in stderr
+        process.kill()
+    assert "Traceback" not in process.log
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    return {**summary, "stderr": stderr}
+    return {**summary, "log": process.log}
 
 
 @pytest.mark.parametrize("trouble", ["stopped", "servfail", "silent"])
@@ -124,30 +113,34 @@ async def test_an_outage_of_dns_holds_up_unknown_hosts_only_and_makes_nothing_fa
 ) -> None:
     during: Counter[str] = Counter()
 
-    async def outage() -> None:
-        async with asyncio.timeout(30):
-            while len(web.fetched) < 12:  # noqa: ASYNC110 - another process works meanwhile
-                await asyncio.sleep(0.01)
-        before = web.fetched.copy()
+    async def outage(process: Process) -> None:
+        await until(lambda: len(web.fetched) >= 12)
+        before, ends_s = web.fetched.copy(), monotonic() + 5 * QUICK["DNS_TTL_MAX"]
         if trouble == "stopped":
             await dns.stop()
         else:
             dns.mood = trouble
-        await asyncio.sleep(3)
+
+        def is_long_enough() -> bool:
+            is_told = trouble == "stopped" or TOLD in process.log
+            went_on = web.fetched - before and is_told and monotonic() > ends_s
+            return bool(went_on) or not process.running
+
+        await until(is_long_enough)
         during.update(web.fetched - before)
         if trouble == "stopped":
             await dns.start()
         dns.mood = "answers"
 
     summary = await crawl(tmp_path, redis_url, dns, web.url(0, 0), outage)
-    assert summary["finished"], summary["stderr"]
+    assert summary["finished"], summary["log"]
     assert summary["this_run"]["dead"] == {}
     assert summary["this_run"]["retries"] == {}
     assert set(web.fetched) == web.urls
     assert max(web.fetched.values()) == 1
     # Hosts whose address was known went on, long after its time.
     assert during
-    assert "DNS does not answer" in summary["stderr"] or trouble == "stopped"
+    assert TOLD in summary["log"] or trouble == "stopped"
 
 
 async def test_a_host_that_does_not_exist_is_given_up_and_dns_asked_once(
@@ -162,7 +155,7 @@ async def test_a_host_that_does_not_exist_is_given_up_and_dns_asked_once(
         RETRY_TIMES=1,
         RETRY_BASE=0.1,
     )
-    assert summary["finished"], summary["stderr"]
+    assert summary["finished"], summary["log"]
     assert summary["this_run"]["dead"] == {"dns_nxdomain": 5}
     assert dns.asked["nowhere.test", "A"] == 1
     assert len(web.fetched) == PAGES
@@ -173,7 +166,7 @@ async def test_a_name_that_leads_into_a_private_network_is_given_up_at_once(
 ) -> None:
     summary = await crawl(tmp_path, redis_url, dns, web.url(0, 0), ALLOW_NETWORKS="")
     assert summary["this_run"]["dead"] == {"private_address": 1}
-    assert "h0.test is not connected to: its address is in a private" in summary["stderr"]
+    assert "h0.test is not connected to: its address is in a private" in summary["log"]
     assert not web.fetched
 
 
@@ -185,6 +178,6 @@ async def test_scrapys_own_handler_may_fetch_and_a_line_says_what_does_not_hold(
     summary = await crawl(
         tmp_path, redis_url, dns, address, DOWNLOAD_HANDLERS=json.dumps({"http": theirs})
     )
-    assert summary["finished"], summary["stderr"]
+    assert summary["finished"], summary["log"]
     assert list(web.fetched) == [address]
-    assert summary["stderr"].count(f"http is fetched by {theirs}: it does not keep out") == 1
+    assert summary["log"].count(f"http is fetched by {theirs}: it does not keep out") == 1
