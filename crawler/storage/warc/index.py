@@ -140,12 +140,16 @@ def write_sorted(lines: Iterable[bytes], path: Path) -> int:
             file.writelines(run)
             file.seek(0)
             runs.append(file)
-        with part.open("wb") as out:
-            for line in distinct(merge(*runs)):
-                out.write(line)
-                number += 1
-            out.flush()
-            os.fsync(out.fileno())
+        try:
+            with part.open("wb") as out:
+                for line in distinct(merge(*runs)):
+                    out.write(line)
+                    number += 1
+                out.flush()
+                os.fsync(out.fileno())
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
     part.replace(path)
     return number
 

@@ -136,6 +136,9 @@ class WarcSink(Sink):
         self._thread.shutdown(wait=False)
         while self._completing:
             await asyncio.wait(self._completing)
+        # Also what could not be completed before, as the disk was full.
+        with suppress(OSError):
+            await self._repair()
         if self._uploads is not None:
             await self._uploads.finish()
 
@@ -235,8 +238,8 @@ class WarcSink(Sink):
         found: FolderRepair = await asyncio.to_thread(repair, self.folder)
         if found.closed:
             logger.info(
-                "%s in %s that a process left open when it died: completed, without %s of pages "
-                "that are fetched again",
+                "%s in %s were left open, and are complete now, without %s of pages that are "
+                "fetched again",
                 *(plural(len(found.closed), "WARC file"), self.folder, size(found.cut_bytes)),
             )
 
