@@ -2,8 +2,8 @@
 
 The block of a response is its head as it came, and its body without chunking and with its
 Content-Encoding. As in other archives, the header Transfer-Encoding is renamed then. Each record is
-compressed on its own, so that it can be read by its offset. Records are written here, in half the
-time that a library takes (docs/adr/0027-warc.md), and read by FastWARC.
+compressed on its own, so that it can be read by its offset. Records are written here, in less time
+than by a library (docs/adr/0027-warc.md), and read by FastWARC.
 
 Headers of our own, in every record of a page: WARC-Crawl, WARC-URL-Hash and WARC-Visit (the time of
 discovery and the number of the visit) tell which visit of which page a capture is of.
