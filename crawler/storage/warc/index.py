@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from heapq import merge
@@ -21,8 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
-from crawler.storage.warc.records import EXTRA
-from crawler.util.extras import optional
+from crawler.storage.warc.keys import surt
 
 # Lines that are sorted at once: longer runs would keep other threads waiting.
 _RUN_LINES = 5000
@@ -30,15 +28,6 @@ _RUN_LINES = 5000
 _MERGED_MAX = 100
 # Bytes that a search reads at once.
 _BLOCK_BYTES = 16 * 1024
-# URLs whose keys need no library, in a fifth of its time: no escapes, fragment or odd host, and
-# nothing that may be a session.
-_PLAIN = re.compile(
-    r"(https?)://(?:www\d*\.)?+((?:[a-z\d-]+\.)+[a-z][a-z\d-]*)(?::([1-9]\d{0,4}))?"
-    r"((?:/(?![./])[\w.~!$&'*+,;=:@-]*)*)(?:\?([\w.~!$&'*+,;=:@/-]+))?",
-    re.ASCII,
-)
-_SESSION = re.compile(r"sid=|session|cfid=", re.IGNORECASE)
-_DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 class Line(NamedTuple):
@@ -75,29 +64,6 @@ class Line(NamedTuple):
         if not {"url", "offset", "length", "filename"} <= found.keys():
             raise ValueError("a field is missing")
         return cls(key, timestamp, found)
-
-
-def load_surt() -> Any:
-    """Import the library for keys, which takes 0.2 s: do it before pages are written."""
-    return optional("surt", extra=EXTRA, what="An index of an archive")
-
-
-def surt(url: str) -> str:
-    """Return the key of a URL, as replay tools make it."""
-    found = _PLAIN.fullmatch(url)
-    if found is None or _SESSION.search(url):
-        key: str = load_surt().surt(url)
-        # A blank would end it.
-        return key.replace(" ", "%20")
-    scheme, host, port, path, query = found.groups("")
-    name = ",".join(reversed(host.split(".")))
-    if port and port != _DEFAULT_PORTS[scheme]:
-        name += f":{port}"
-    key = f"{name}){path.lower().rstrip('/') or '/'}"
-    if query:
-        values = sorted(query.lower().split("&"), key=lambda value: value.split("=", 1))
-        key += f"?{'&'.join(values)}"
-    return key
 
 
 def line_of(url: str, date: str, **fields: Any) -> Line:

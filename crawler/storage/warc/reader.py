@@ -21,11 +21,11 @@ from crawler.storage.warc.index import (
     Line,
     find,
     merged,
-    surt,
     timestamp_of,
     whole_lines,
     write_sorted,
 )
+from crawler.storage.warc.keys import surt
 from crawler.storage.warc.records import REVISIT
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from crawler.errors import ConfigurationError
 from crawler.items import Page
 from crawler.storage.sink import Repairs, Results, Sink, SinkContext, SinkReport
 from crawler.storage.warc.files import FolderRepair, WarcFiles, WarcName, repair, warc_names
-from crawler.storage.warc.index import load_surt
 from crawler.storage.warc.records import CODECS, Original, RecordMaker, Records, capture_of
 from crawler.storage.warc.upload import Uploads
 from crawler.util.format import plural, size
@@ -118,7 +117,6 @@ class WarcSink(Sink):
 
     async def open(self) -> None:
         try:
-            await asyncio.to_thread(load_surt)
             await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
             await self._repair()
         except OSError as error:

@@ -11,10 +11,10 @@ from crawler.storage.warc.index import (
     find,
     line_of,
     merged,
-    surt,
     whole_lines,
     write_sorted,
 )
+from crawler.storage.warc.keys import surt
 
 
 def line(url: str, at: str = "2026-11-18T04:25:30Z", visit: str = "1-1", offset: int = 0) -> bytes:

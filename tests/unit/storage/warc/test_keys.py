@@ -1,11 +1,11 @@
-"""Keys of indexes: those of the library that replay tools use."""
+"""Keys of indexes: those of the library that replay tools use, also for odd URLs."""
 
 import pytest
 import surt as library
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.storage.warc.index import surt
+from crawler.storage.warc.keys import surt
 
 PIECES = st.text("aZ09-_.~!$&'*+,;=:@/?%#( é", max_size=12)
 HOSTS = st.one_of(
@@ -13,7 +13,7 @@ HOSTS = st.one_of(
         "a.test www.a.test www2.b.a.test www.test localhost 10.0.0.1 A.Test [::1] a.test. "
         "xn--bcher-kva.test a_b.test 1.a.test user@a.test".split()
     ),
-    st.from_regex(r"\A(www\d?\.)?([a-z0-9-]{1,5}\.){1,3}[a-z0-9]{2,4}\Z"),
+    st.from_regex(r"\A(www\d?\.)?([a-z0-9-]{1,5}\.){1,3}[a-z][a-z0-9]{1,3}\Z"),
 )
 PORTS = st.sampled_from(["", ":80", ":443", ":8080", ":65535", ":"])
 
@@ -24,6 +24,12 @@ PORTS = st.sampled_from(["", ":80", ":443", ":8080", ":65535", ":"])
 @example("https", "a.test", ":443", "x.aspx", "jsessionid=" + "0" * 32)
 @example("http", "a.test", "", "", "CFID=1&CFTOKEN=2&x=3")
 @example("http", "a.test", "", "(S(" + "a" * 24 + "))/x.aspx", "")
+@example("http", "a.test", "", "(" + "a" * 24 + ")/x.aspx", "PHPSESSID=" + "a" * 32)
+@example(
+    "http", "a.test", "", "a;jsessionid=" + "0" * 32, "sid=" + "0" * 32 + "&a=1&sid=" + "1" * 32
+)
+@example("http", "a.test", "", "../a/.//../b/%2e%2E/c", "ASPSESSIONIDABCDEFGH=" + "a" * 24)
+@example("http", "bücher.test", ":80", "%25%41%zz%C3%a9", "x=%26&é")
 def test_keys_are_those_of_the_library(
     scheme: str, host: str, port: str, path: str, query: str
 ) -> None:
