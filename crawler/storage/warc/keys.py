@@ -13,8 +13,8 @@ from contextlib import suppress
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 _PARTS = re.compile(
-    r"(?P<scheme>[a-z][a-z\d+.-]*)://(?:[^/?#@]*@)?(?P<host>\[[^\]/?#]*\]|[^/?#:]*)"
-    r"(?::(?P<port>\d*))?(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?",
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/?#@]*@)?(?P<host>\[[^\]/?#]*\]|[^/?#:]*)"
+    r"(?::(?P<port>[0-9]*))?(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?",
     re.IGNORECASE | re.DOTALL,
 )
 # What needs neither unescaping nor escaping.
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[\w.~!$&'()*+,;=:@/-]*", re.ASCII)
 _UNCLEAN = re.compile(r"//|/\.\.?(?:/|$)")
 _ESCAPED = re.compile(rb"%[0-9a-fA-F]{2}")
 _KEPT = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
-_WWW = re.compile(r"\Awww\d*\.")
+_WWW = re.compile(r"\Awww[0-9]*\.")
 _PORTS = {"http": "80", "https": "443"}
 _IN_PATH = (
     re.compile(r"(.*/)\((?:[a-z]\([0-9a-z]{24}\))+\)/(?=[^?]+\.aspx)"),
