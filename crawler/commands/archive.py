@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
+import zlib
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from scrapy.commands import ScrapyCommand
+from scrapy.utils.gz import gunzip
 
 from crawler import config
 from crawler.admin.queries import canonical_url
@@ -29,6 +32,7 @@ from crawler.commands._verbs import (
     progress_bar,
 )
 from crawler.config.values import url_rules
+from crawler.download.decompress import NotPacked, unpacking
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.servers.objects import ObjectStore, is_store_url
 from crawler.storage.sinks import WARC, targets
@@ -80,7 +84,7 @@ def archive_of(settings: BaseSettings, where: list[str] | None) -> Archive:
 
 def _source(place: str) -> Source:
     if is_store_url(place):
-        return StoreSource(ObjectStore.from_url(place, what="--in"))
+        return StoreSource(ObjectStore.from_url(place, what="--in", create=False))
     if not Path(place).is_dir():
         raise ConfigurationError(f"--in {place}: there is no such folder.")
     return FolderSource(Path(place))
@@ -230,10 +234,44 @@ async def _print_capture(
         record = unpacked(await archive.read(line), line.fields["filename"], parse_http=False)
         record.write(sys.stdout.buffer)
     else:
-        sys.stdout.buffer.write(await archive.body(line))
+        head, body = await archive.payload(line)
+        sys.stdout.buffer.write(await asyncio.to_thread(unpacked_body, head, body))
     if len(found) > 1:
         text = f"This is the newest of {len(found)} captures; --list shows them, --at chooses."
         print(text, file=sys.stderr)
+
+
+_ENCODING = re.compile(rb"^content-encoding[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+_STEP_BYTES = 1 << 24
+
+
+def unpacked_body(head: bytes, body: bytes) -> bytes:
+    """Undo the content encodings of a body; one that it does not have is left alone."""
+    names = [name.strip().lower() for each in _ENCODING.findall(head) for name in each.split(b",")]
+    for name in reversed(names):
+        # What is not packed, or is damaged, stays as it is.
+        with suppress(OSError, *NotPacked):
+            body = _without_encoding(name, body)
+    return body
+
+
+def _without_encoding(name: bytes, body: bytes) -> bytes:
+    if name in (b"gzip", b"x-gzip"):
+        # Also of several members, and cut ones.
+        return gunzip(body)
+    begun = unpacking(name, body)
+    if begun is None:
+        return body
+    parts = []
+    try:
+        while not begun.is_whole and (part := begun.more(_STEP_BYTES)):
+            parts.append(part)
+    except NotPacked:
+        if name != b"deflate":
+            raise
+        # Some servers leave the frame of zlib out.
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(body)
+    return b"".join(parts)
 
 
 # --- cdxj -----------------------------------------------------------------------------------------
@@ -298,7 +336,7 @@ def _upload(settings: BaseSettings, arguments: argparse.Namespace) -> None:
             await uploads.open()
             if left := await uploads.run():
                 raise CrawlerError(f"{plural(left, 'file')} in {folder} could not be uploaded.")
-        print(f"Everything that is complete is in {store.url}")
+        print(f"What was complete, and no other process has locked, is in {store.url}")
 
     asyncio.run(upload())
 

@@ -194,7 +194,8 @@ class Receiver:
             truncated = "unspecified" if is_partial else ""
         protocols = [f"http/{self.version}"] if self.version else []
         if self.tls:
-            protocols.append(self.tls.lower().replace("v", "/"))
+            name = self.tls.lower().replace("v", "/")
+            protocols.append(name if "." in name else f"{name}.0")
         return Exchange(
             request=self.sent,
             head=self._raw_head,

@@ -33,10 +33,8 @@ MAX_HEAD_BYTES = 256 * 1024
 # Bytes between two headers, between two chunks, or after the last chunk (trailers).
 MAX_BETWEEN_BYTES = 128 * 1024
 _HEAD_END = re.compile(rb"\n\r?\n")
-# Interim responses before the head.
-_INTERIM = re.compile(
-    rb"\A(?:HTTP/[0-9.]+ 1(?!01)[0-9]{2}(?![0-9])[^\n]*\n(?:[^\r\n][^\n]*\n)*\r?\n)+"
-)
+# Where the head begins, after interim responses and whatever else.
+_FINAL_STATUS = re.compile(rb"^HTTP/\S+[ \t]+(?:101|[2-9][0-9]{2})(?![0-9])", re.MULTILINE)
 _SWITCHING = 101
 _WITHOUT_BODY = frozenset({204, 304})
 _CHUNKED = b"chunked"
@@ -214,11 +212,15 @@ class ResponseParser:
 
     def _head(self, raw: bytes) -> bytes:
         """Return the bytes of the head as they came; `raw` are those that were parsed."""
-        if not self._unmended:
-            return raw[self._begin : self._read]
-        # Only the head was mended: what follows it is the same.
-        head = self._unmended[: len(self._unmended) - (len(raw) - self._read)]
-        return _INTERIM.sub(b"", head, count=1)
+        if self._unmended:
+            # Only the head was mended: what follows it is the same.
+            head = self._unmended[: len(self._unmended) - (len(raw) - self._read)]
+        else:
+            head = raw[self._begin : self._read]
+            if head.startswith(b"HTTP/"):
+                return head
+        begin = _FINAL_STATUS.search(head)
+        return head[begin.start() :] if begin else head
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header. Called by the parser."""

@@ -392,9 +392,9 @@ class RobotsFetcher:
         """Have a response archived before its rules count. A sink that is away gets it later."""
         stored = self._archive(response)
         if stored is not None:
-            await asyncio.wait({stored}, timeout=_ARCHIVE_S)
             # Its error is logged; only NotStored, at the end of the crawl, is not.
             stored.add_done_callback(lambda done: done.cancelled() or done.exception())
+            await asyncio.wait({stored}, timeout=_ARCHIVE_S)
 
     async def _download(self, request: Request) -> Response:
         """Send a request through all middlewares, but not through the engine.

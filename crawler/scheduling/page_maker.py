@@ -103,7 +103,7 @@ class PageMaker:
         """Return the page of a response that led to another request, as a redirect, to archive."""
         page = Page(
             **self._known(lease.entry),
-            final_url=lease.entry.written_url,
+            final_url=lease.entry.written_url.partition("#")[0],
             status=0,
             crawled_at=datetime.now(UTC),
             depth=lease.entry.depth,

@@ -63,6 +63,11 @@ def is_store_url(text: str) -> bool:
     return text.partition("://")[0] in SCHEMES and "://" in text
 
 
+def deadline_s(size_bytes: int) -> float:
+    """Return the seconds that requests of so many bytes may take."""
+    return _DEADLINE_S + size_bytes / 1e6 * _MEGABYTE_S
+
+
 class ObjectStore:
     """Object store, or a prefix of one. Names of objects are relative to the prefix."""
 
@@ -70,12 +75,15 @@ class ObjectStore:
         """`folder` is where the objects of a local store are."""
         self.url = url
         self._store = store
-        self._folder = folder
+        self.folder = folder
         self._obstore = optional("obstore", extra=EXTRA, what=url)
 
     @classmethod
-    def from_url(cls, url: str, *, what: str) -> ObjectStore:
-        """Make the store of a URL. `what` is the setting or option that has it."""
+    def from_url(cls, url: str, *, what: str, create: bool = True) -> ObjectStore:
+        """Make the store of a URL. `what` is the setting or option that has it.
+
+        A folder that does not exist is made with `create`, and an error without.
+        """
         shown = without_secrets(url)
         if not is_store_url(url):
             raise ConfigurationError(
@@ -101,7 +109,7 @@ class ObjectStore:
         try:
             if parts.scheme == "file":
                 folder = Path(url2pathname(parts.path)).absolute()
-                return cls(url, stores.LocalStore(folder, mkdir=True), folder)
+                return cls(url, stores.LocalStore(folder, mkdir=create), folder)
             endpoint = _endpoint(parts.scheme)
             options = _aws_options(what, endpoint) if parts.scheme == "s3" else {}
             endpoint = options.get("config", {}).get("endpoint", endpoint)
@@ -139,7 +147,7 @@ class ObjectStore:
 
     async def _put(self, name: str, data: bytes | Path, size: int, storage_class: str) -> None:
         attributes = {"Storage-Class": storage_class} if storage_class else None
-        if self._folder is not None:
+        if self.folder is not None:
             attributes = None
         await self._call(
             *(self._obstore.put_async, name, data),
@@ -148,14 +156,14 @@ class ObjectStore:
             chunk_size=_PART_BYTES,
             max_concurrency=_PARTS_AT_ONCE,
         )
-        if self._folder is not None:
-            await asyncio.to_thread(_sync, self._folder / name, self._folder)
+        if self.folder is not None:
+            await asyncio.to_thread(_sync, self.folder / name, self.folder)
 
     async def get(self, name: str) -> bytes:
         """Read an object."""
         found = await self._call(self._obstore.get_async, name)
         with self._errors(name):
-            async with asyncio.timeout(_DEADLINE_S + found.meta["size"] / 1e6 * _MEGABYTE_S):
+            async with asyncio.timeout(deadline_s(found.meta["size"])):
                 return bytes(await found.bytes_async())
 
     async def get_range(self, name: str, start: int, length: int) -> bytes:
@@ -212,7 +220,7 @@ class ObjectStore:
     ) -> Any:
         """Call a function of the library for an object, within the time that its size needs."""
         with self._errors(name):
-            async with asyncio.timeout(_DEADLINE_S + size_bytes / 1e6 * _MEGABYTE_S):
+            async with asyncio.timeout(deadline_s(size_bytes)):
                 return await function(self._store, name, *args, **options)
 
     @contextmanager

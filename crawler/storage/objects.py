@@ -21,9 +21,10 @@ from time import perf_counter
 from typing import Any, Self
 from urllib.parse import quote
 
+from crawler import config
 from crawler.errors import ConfigurationError, CrawlerError, SinkAway
 from crawler.items import Page
-from crawler.servers.objects import ObjectStore
+from crawler.servers.objects import ObjectStore, deadline_s
 from crawler.storage.documents import as_json, page_fields
 from crawler.storage.sink import Place, Results, Sink, SinkContext, SinkReport
 
@@ -115,14 +116,22 @@ class ObjectSink(Sink):
     """
 
     keeps_bodies = True
+    # About 0.5 ms.
+    inline_bytes = 30_000
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, batch_max_bytes: int) -> None:
         super().__init__(store.url)
         self._store = store
+        self._batch_max_bytes = batch_max_bytes
 
     @classmethod
     def from_context(cls, context: SinkContext) -> Self:
-        return cls(ObjectStore.from_url(context.target, what="SINKS"))
+        store = ObjectStore.from_url(context.target, what="SINKS")
+        return cls(store, config.value(context.settings, "STORE_BATCH_MAX_BYTES"))
+
+    @property
+    def timeout_s(self) -> float:
+        return deadline_s(self._batch_max_bytes)
 
     async def open(self) -> None:
         await self._store.check()

@@ -46,8 +46,6 @@ STORE_STATE = "store/state"
 STORE_WORKS = frozenset({"ok", "off", "spooling"})
 # Stat with the number of pages that a process left in its spool when it ended.
 SPOOL_LEFT = "spool/left"
-# Larger pages are prepared in a thread; this many bytes take about 0.5 ms.
-_INLINE_BYTES = 150_000
 # Between two looks at whether the crawl ends, or the spool has room.
 _POLL_S = 0.5
 # Between two looks at whether the last pages are stored.
@@ -115,7 +113,11 @@ class SinkWriter:
 
     def put(self, page: Page) -> asyncio.Future[Place | None]:
         """Write a page soon; the future is done when it is durable."""
-        if len(page.body) + len(page.text) > _INLINE_BYTES:
+        size = len(page.body) + len(page.text)
+        if page.exchange is not None:
+            # Alone, it may be all that there is: the body of a redirect.
+            size = max(size, len(page.exchange.body))
+        if size > self.sink.inline_bytes:
             return asyncio.ensure_future(self._put_large(page))
         return self._put(page, self.sink.prepare(page))
 

@@ -12,6 +12,7 @@ pages are fetched again.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -47,6 +48,8 @@ INDEX = ".cdxj"
 WARC = ".warc"
 # Small, as what follows a record in a piece is copied once for each record in it.
 _READ_BYTES = 64 * 1024
+# Names that are tried for a new file.
+_TRIES = 100
 # Types of records that an index has.
 CAPTURES = frozenset({"response", "revisit", "resource"})
 _LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d{1,15})", re.IGNORECASE | re.MULTILINE)
@@ -94,13 +97,17 @@ def locked(path: Path) -> Iterator[FileIO | None]:
         yield None
         return
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield None
-        else:
-            # Its process may have completed or uploaded it meanwhile.
-            yield file if is_same_file(file, path) else None
+        yield file if _is_locked(file, path) else None
+
+
+def _is_locked(file: FileIO, path: Path) -> bool:
+    """Lock a file; return whether it is locked by this process, and still has its name."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    # Its process may have completed, removed or uploaded it meanwhile.
+    return is_same_file(file, path)
 
 
 @dataclass(slots=True)
@@ -190,14 +197,12 @@ class WarcFiles:
 
     def _begin(self, now_s: float) -> _Writing:
         at = datetime.fromtimestamp(now_s, UTC)
-        self._serial += 1
-        stem = f"{self._crawl}-{at:%Y%m%d%H%M%S}-{self._process}-{self._serial:05}"
-        name = WarcName(stem, self._packed, is_open=True)
-        paths = self.folder / f"{name.file}{OPEN}", self.folder / f"{name.index}{OPEN}"
         with ExitStack() as stack:
-            file, index = (stack.enter_context(_created(path)) for path in paths)
+            name, file = self._created(at)
+            paths = self.folder / f"{name.file}{OPEN}", self.folder / f"{name.index}{OPEN}"
+            stack.enter_context(file)
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                index = stack.enter_context(_created(paths[1]))
                 info = self._maker.info(name.file, self._info, at)
                 append_synced(file, info)
                 sync_folder(self.folder)
@@ -208,6 +213,20 @@ class WarcFiles:
             stack.pop_all()
         self._current = _Writing(name, file, index, now_s, len(info))
         return self._current
+
+    def _created(self, at: datetime) -> tuple[WarcName, FileIO]:
+        """Create the next file, and lock it."""
+        for _ in range(_TRIES):
+            self._serial += 1
+            stem = f"{self._crawl}-{at:%Y%m%d%H%M%S}-{self._process}-{self._serial:05}"
+            name = WarcName(stem, self._packed, is_open=True)
+            path = self.folder / f"{name.file}{OPEN}"
+            file = _created(path)
+            if _is_locked(file, path):
+                return name, file
+            # A repair took it for a file that a dead process left, and removes it.
+            file.close()
+        raise OSError(errno.EAGAIN, "other processes remove new files")
 
     def _abandon(self) -> None:
         writing, self._current = self._current, None
@@ -274,25 +293,32 @@ def repair(folder: Path, *, dry_run: bool = False) -> FolderRepair:
     """Complete what processes left open that died, and make indexes that are missing."""
     found = FolderRepair()
     for name in warc_names(folder):
-        path = folder / f"{name.file}{OPEN if name.is_open else ''}"
-        if not name.is_open and (folder / name.index).exists():
-            continue
-        with locked(path) as file:
-            if file is None:
-                continue
-            if name.is_open:
-                _repair_open(folder, name, file, found, dry_run=dry_run)
-            else:
-                found.indexed.append(name)
-                if not dry_run:
-                    lines = (line.encoded() for line in scan(path, name))
-                    write_sorted(lines, folder / name.index)
+        try:
+            _repair_file(folder, name, found, dry_run=dry_run)
+        except (ValueError, KeyError) as error:
+            logger.error("%s cannot be read, and stays as it is (%s)", folder / name.file, error)
     for path in folder.glob(f"*{INDEX}{OPEN}"):
         # Its process died when the file had its final name, or before it was begun.
         stem = path.name.removesuffix(f"{INDEX}{OPEN}")
         if not dry_run and not any(folder.glob(f"{_escaped(stem)}{WARC}*{OPEN}")):
             path.unlink(missing_ok=True)
     return found
+
+
+def _repair_file(folder: Path, name: WarcName, found: FolderRepair, *, dry_run: bool) -> None:
+    path = folder / f"{name.file}{OPEN if name.is_open else ''}"
+    if not name.is_open and (folder / name.index).exists():
+        return
+    with locked(path) as file:
+        if file is None:
+            return
+        if name.is_open:
+            _repair_open(folder, name, file, found, dry_run=dry_run)
+            return
+        found.indexed.append(name)
+        if not dry_run:
+            write_sorted((line.encoded() for line in scan(path, name)), folder / name.index)
+            sync_folder(folder)
 
 
 def _escaped(text: str) -> str:
@@ -306,12 +332,13 @@ def _repair_open(
     size = os.fstat(file.fileno()).st_size
 
     def stored() -> Iterator[Line]:
-        if index.exists():
+        if is_readable:
             yield from map(Line.decoded, whole_lines(index))
         else:
-            # Somebody deleted it: all records that are whole count.
+            # Somebody deleted or damaged it: all records that are whole count.
             yield from scan(path, name)
 
+    is_readable = _is_readable(index)
     ends = [line.offset + line.length for line in stored()]
     end = max((each for each in ends if each <= size), default=0)
     if lost := sum(each > size for each in ends):
@@ -324,13 +351,22 @@ def _repair_open(
     if dry_run:
         return
     if not end:
-        path.unlink()
+        path.unlink(missing_ok=True)
         index.unlink(missing_ok=True)
         return
     file.truncate(end)
     os.fsync(file.fileno())
     kept = (line.encoded() for line in stored() if line.offset + line.length <= end)
     _complete(folder, name, kept)
+
+
+def _is_readable(index: Path) -> bool:
+    try:
+        for line in whole_lines(index):
+            Line.decoded(line)
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
 
 
 def scan(path: Path, name: WarcName) -> Iterator[Line]:
@@ -345,12 +381,13 @@ def scan(path: Path, name: WarcName) -> Iterator[Line]:
 
 def _captured(record: WarcRecord, name: WarcName, start: int, end: int) -> Line | None:
     """Return the line of a record; None if it is no capture."""
-    headers, kind = record.headers, record.headers["WARC-Type"]
-    if kind not in CAPTURES or not headers.get("WARC-Target-URI"):
+    headers, kind = record.headers, record.headers.get("WARC-Type")
+    uri, date = headers.get("WARC-Target-URI"), headers.get("WARC-Date")
+    if kind not in CAPTURES or not uri or not date:
         return None
     return line_of(
-        headers["WARC-Target-URI"],
-        headers["WARC-Date"],
+        uri,
+        date,
         mime=REVISIT if kind == "revisit" else record.http_content_type,
         status=record.http_headers.status_code if record.is_http else None,
         digest=headers.get("WARC-Payload-Digest"),

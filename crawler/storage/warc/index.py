@@ -24,7 +24,7 @@ from crawler.storage.warc.keys import surt
 
 # Lines that are sorted at once: longer runs would keep other threads waiting.
 _RUN_LINES = 5000
-# Files that are merged at once, as file descriptors are few.
+# Files that are merged at once.
 _MERGED_MAX = 100
 # Bytes that a search reads at once.
 _BLOCK_BYTES = 16 * 1024
@@ -41,7 +41,7 @@ class Line(NamedTuple):
     def visit(self) -> tuple[str, ...]:
         """Identity of the visit; captures of other programs are told apart by their place."""
         fields = self.fields
-        if "visit" in fields:
+        if {"crawl", "urlhash", "visit"} <= fields.keys():
             return fields["crawl"], fields["urlhash"], fields["visit"]
         return fields["filename"], fields["offset"]
 
@@ -100,12 +100,15 @@ def write_sorted(lines: Iterable[bytes], path: Path) -> int:
     lines, number = iter(lines), 0
     part = path.with_name(f"{path.name}.part")
     with ExitStack() as stack:
-        runs: list[Iterable[bytes]] = []
+        runs: list[IO[bytes]] = []
         while run := sorted(islice(lines, _RUN_LINES)):
-            file = stack.enter_context(TemporaryFile(dir=path.parent))
-            file.writelines(run)
-            file.seek(0)
-            runs.append(file)
+            runs.append(_written(run, stack, path.parent))
+            if len(runs) == _MERGED_MAX:
+                # As file descriptors are few.
+                whole = _written(merge(*runs), stack, path.parent)
+                for file in runs:
+                    file.close()
+                runs = [whole]
         try:
             with part.open("wb") as out:
                 for line in distinct(merge(*runs)):
@@ -120,6 +123,14 @@ def write_sorted(lines: Iterable[bytes], path: Path) -> int:
     return number
 
 
+def _written(lines: Iterable[bytes], stack: ExitStack, folder: Path | None = None) -> IO[bytes]:
+    """Write lines to a temporary file that is closed with the stack, and begin to read it."""
+    file = stack.enter_context(TemporaryFile(dir=folder))  # noqa: SIM115 - the stack closes it
+    file.writelines(lines)
+    file.seek(0)
+    return file
+
+
 def merged(paths: Sequence[Path]) -> Iterator[bytes]:
     """Yield the lines of sorted indexes, in order and of one visit only the latest."""
     with ExitStack() as stack:
@@ -132,11 +143,8 @@ def _merged(paths: Sequence[Path], stack: ExitStack) -> Iterable[bytes]:
     files: list[IO[bytes]] = []
     size = -(-len(paths) // _MERGED_MAX)
     for at in range(0, len(paths), size):
-        file = stack.enter_context(TemporaryFile())  # noqa: SIM115 - the stack closes it
         with ExitStack() as inner:
-            file.writelines(_merged(paths[at : at + size], inner))
-        file.seek(0)
-        files.append(file)
+            files.append(_written(_merged(paths[at : at + size], inner), stack))
     return merge(*files)
 
 

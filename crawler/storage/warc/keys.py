@@ -44,7 +44,7 @@ def surt(url: str) -> str:
     if found is None:
         return _escaped(url).lower()
     scheme, host, port, path, query = (part or "" for part in found.groups())
-    name = _reversed(_WWW.sub("", host.lower().strip("."), count=1))
+    name = _reversed(_WWW.sub("", host.lower().strip("."), count=1)).replace(" ", "%20")
     if port and port != _PORTS.get(scheme.lower()):
         name += f":{port}"
     path = path if _PLAIN.fullmatch(path) else _escaped(path)
@@ -96,5 +96,6 @@ def _cleaned(path: str) -> str:
 
 def _without(text: str, patterns: tuple[re.Pattern[str], ...]) -> str:
     for pattern in patterns:
-        text = pattern.sub(r"\1", text, count=1)
+        if found := pattern.match(text):
+            text = found[1] + text[found.end() :]
     return text

@@ -6,14 +6,17 @@ An archive is in a folder, in an object store, or in both while files are upload
 from __future__ import annotations
 
 import asyncio
+import re
+from array import array
 from bisect import bisect_left
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from crawler.errors import CrawlerError, NotFound
 from crawler.storage.warc.files import CAPTURES, OPEN, WarcName, members, read_record
@@ -33,6 +36,11 @@ if TYPE_CHECKING:
 
     from crawler.servers.objects import ObjectStore
 
+Read = TypeVar("Read")
+
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+# Captures that are followed from a revisit to its body: not modified, a duplicate, the original.
+_CHAIN_MAX = 4
 # Damaged places of a file that are listed.
 _SHOWN = 10
 
@@ -63,7 +71,12 @@ class FolderSource:
     async def names(self) -> list[tuple[str, int]]:
         if not self._folder.is_dir():
             return []
-        return sorted((path.name, path.stat().st_size) for path in self._folder.iterdir())
+        found = []
+        for path in self._folder.iterdir():
+            # Processes complete and remove files meanwhile.
+            with suppress(FileNotFoundError):
+                found.append((path.name, path.stat().st_size))
+        return sorted(found)
 
     async def read(self, name: str, start: int, length: int) -> bytes:
         with (self._folder / name).open("rb") as file:
@@ -89,6 +102,7 @@ class StoreSource:
 
     async def copy(self, name: str, folder: Path) -> Path:
         path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         await self._store.download(name, path)
         return path
 
@@ -158,9 +172,7 @@ class Archive:
         found = await self._find_all(urls)
         if not found and url_hash:
             for file in await self.files():
-                found += [
-                    line async for line in _lines(file) if line.fields.get("urlhash") == url_hash
-                ]
+                found += await self._on(file, partial(_with_hash, url_hash))
             found.sort(key=lambda line: line.timestamp)
         # Of the captures of one visit, the latest.
         return sorted(
@@ -169,39 +181,64 @@ class Archive:
 
     async def _find_all(self, urls: Sequence[str]) -> list[Line]:
         """Find all captures of a URL in order, also those that a later one of a visit replaced."""
-        files = await self.files()
-        found = [line for key in {surt(url) for url in urls} async for line in _find(files, key)]
+        found: list[Line] = []
+        for file in await self.files():
+            for key in {surt(url) for url in urls}:
+                found += await self._on(file, partial(_with_key, key))
         return sorted(found, key=lambda line: line.timestamp)
+
+    async def _on(self, file: ArchiveFile, read: Callable[[ArchiveFile], Awaitable[Read]]) -> Read:
+        """Read from a file, and once more where it is now if it has been completed or uploaded."""
+        try:
+            return await read(file)
+        except (FileNotFoundError, NotFound):
+            for now in await self.files():
+                if now.name.file == file.name.file:
+                    return await read(now)
+            raise
 
     async def read(self, line: Line) -> bytes:
         """Read the record of a capture, as it is in its file; NotFound if the file is gone."""
         wanted = line.fields["filename"]
         for file in await self.files():
             if file.name.file == wanted:
-                return await file.source.read(file.stored_name, line.offset, line.length)
+
+                def read(now: ArchiveFile) -> Awaitable[bytes]:
+                    return now.source.read(now.stored_name, line.offset, line.length)
+
+                return await self._on(file, read)
         raise NotFound(f"{wanted}, in which {line.fields['url']} is, is not in {self.where}.")
 
-    async def body(self, line: Line) -> bytes:
-        """Read the unpacked body of a capture, or of the one that it refers to."""
-        record = unpacked(await self.read(line), line.fields["filename"])
-        if record.headers["WARC-Type"] == "revisit":
-            original = await self._original(record, line)
-            record = unpacked(await self.read(original), original.fields["filename"])
-        return _body(record)
+    async def payload(self, line: Line) -> tuple[bytes, bytes]:
+        """Read head and body of a capture as they came, the body of a revisit where it is."""
+        for _ in range(_CHAIN_MAX):
+            data = await self.read(line)
+            record = unpacked(data, line.fields["filename"], parse_http=False)
+            if record.headers.get("WARC-Type") != "revisit":
+                return _split(record.reader.read())
+            line = await self._original(record, line)
+        raise NotFound(f"The body of {line.fields['url']} is in none of the captures before it.")
 
     async def _original(self, revisit: WarcRecord, line: Line) -> Line:
-        """Find the capture with the body of a revisit: the same payload, not later if possible."""
+        """Find the capture that a revisit refers to: not a later one, if possible."""
         headers = revisit.headers
         uri = headers.get("WARC-Refers-To-Target-URI") or line.fields["url"]
-        digest = headers.get("WARC-Payload-Digest")
         date = headers.get("WARC-Refers-To-Date")
         until = timestamp_of(date) if date else line.timestamp
-        found = [
-            each
-            for each in await self._find_all([uri])
-            if each.fields.get("mime") != REVISIT
-            and (digest is None or each.fields.get("digest") == digest)
-        ]
+        digest = headers.get("WARC-Payload-Digest")
+        if digest is not None:
+            found = [
+                each
+                for each in await self._find_all([uri])
+                if each.fields.get("mime") != REVISIT and each.fields.get("digest") == digest
+            ]
+        else:
+            # Not modified since the last time it was there, be it as a revisit.
+            found = [
+                each
+                for each in await self._find_all([uri])
+                if each.fields.get("status", "").startswith("2") and each.visit != line.visit
+            ]
         if not found:
             raise NotFound(
                 f"{line.fields['url']} was not modified or has the body of {uri}, and that is not "
@@ -220,23 +257,13 @@ class Archive:
                     raise CrawlerError(
                         f"{file.stored_name} has no index; scrapy pages repair makes it."
                     )
-                path = await file.source.copy(file.index_name, folder)
-                if file.name.is_open:
-                    path, unsorted = folder / file.name.index, path
-                    await asyncio.to_thread(_sort, unsorted, path)
-                paths.append(path)
+                paths.append(await self._on(file, partial(_sorted_index, folder)))
             yield merged(paths)
 
     async def verify(self, total: Verified) -> AsyncIterator[ArchiveFile]:
         """Read all records of all files; yields each file when it is checked, and adds it up."""
         for file in await self.files():
-            with TemporaryDirectory(prefix="warc-") as name:
-                folder = Path(name)
-                path = await file.source.copy(file.stored_name, folder)
-                index = None
-                if file.index_bytes is not None:
-                    index = await file.source.copy(file.index_name, folder)
-                found = await asyncio.to_thread(_verify, file, path, index)
+            found = await self._on(file, _verified)
             total.files += 1
             total.size_bytes += file.size_bytes
             total.records += found.records
@@ -258,31 +285,28 @@ def unpacked(data: bytes, filename: str, *, parse_http: bool = True) -> WarcReco
     raise CrawlerError(f"A record in {filename} is damaged; scrapy archive verify lists them all.")
 
 
-def _body(record: WarcRecord) -> bytes:
-    if record.is_http:
-        record.parse_http(auto_decode="content", strict_mode=False)
-    return record.reader.read()
+def _split(block: bytes) -> tuple[bytes, bytes]:
+    """Return the head and the body of a response, however its lines end."""
+    end = _HEAD_END.search(block)
+    return (block[: end.end()], block[end.end() :]) if end else (block, b"")
 
 
-def _sort(unsorted: Path, path: Path) -> None:
-    write_sorted(whole_lines(unsorted), path)
+async def _with_key(key: str, file: ArchiveFile) -> list[Line]:
+    """Find the captures with this key in a file."""
+    if file.index_bytes is None:
+        return []
+    if file.name.is_open:
+        return [line async for line in _lines(file) if line.key == key]
+
+    async def read(start: int, length: int) -> bytes:
+        return await file.source.read(file.index_name, start, length)
+
+    return await find(read, file.index_bytes, key)
 
 
-async def _find(files: Sequence[ArchiveFile], key: str) -> AsyncIterator[Line]:
-    for file in files:
-        if file.index_bytes is None:
-            continue
-        if file.name.is_open:
-            async for line in _lines(file):
-                if line.key == key:
-                    yield line
-            continue
-
-        async def read(start: int, length: int, file: ArchiveFile = file) -> bytes:
-            return await file.source.read(file.index_name, start, length)
-
-        for line in await find(read, file.index_bytes, key):
-            yield line
+async def _with_hash(url_hash: str, file: ArchiveFile) -> list[Line]:
+    """Find the captures of a page in a file."""
+    return [line async for line in _lines(file) if line.fields.get("urlhash") == url_hash]
 
 
 async def _lines(file: ArchiveFile) -> AsyncIterator[Line]:
@@ -295,13 +319,34 @@ async def _lines(file: ArchiveFile) -> AsyncIterator[Line]:
             yield Line.decoded(line)
 
 
+async def _sorted_index(folder: Path, file: ArchiveFile) -> Path:
+    """Return the index of a file, sorted; a copy in the folder if it is not there."""
+    path = await file.source.copy(file.index_name, folder)
+    if not file.name.is_open:
+        return path
+    target = folder / f"{file.name.index}.sorted"
+    await asyncio.to_thread(write_sorted, whole_lines(path), target)
+    return target
+
+
+async def _verified(file: ArchiveFile) -> Verified:
+    with TemporaryDirectory(prefix="warc-") as name:
+        folder, index = Path(name), None
+        path = await file.source.copy(file.stored_name, folder)
+        if file.index_bytes is not None:
+            index = await file.source.copy(file.index_name, folder)
+        return await asyncio.to_thread(_verify, file, path, index)
+
+
 def _verify(file: ArchiveFile, path: Path, index: Path | None) -> Verified:
     """Check all records of a file, and that its index has the place of each capture."""
-    found, places = Verified(), {}
-    lines = [] if index is None else [Line.decoded(line) for line in whole_lines(index)]
+    found = Verified()
+    # Offsets in the index, and of captures in the file with a hash of length and URL.
+    known, places = array("Q"), dict[int, int]()
     if index is None:
         found.damage.append("it has no index; scrapy pages repair makes it")
-    known = sorted(line.offset for line in lines)
+    else:
+        known = array("Q", sorted(Line.decoded(line).offset for line in whole_lines(index)))
     at: int | None = 0
     with path.open("rb") as opened:
         while at is not None:
@@ -311,16 +356,16 @@ def _verify(file: ArchiveFile, path: Path, index: Path | None) -> Verified:
                 record = read_record(content, parse_http=False)
                 if record is None or not _has_digest(record):
                     found.damage.append(f"the record at {start} is damaged")
-                elif record.headers["WARC-Type"] in CAPTURES:
+                elif record.headers.get("WARC-Type") in CAPTURES:
                     found.captures += 1
-                    places[start] = end - start, record.headers.get("WARC-Target-URI")
+                    places[start] = hash((end - start, record.headers.get("WARC-Target-URI")))
             later = known[bisect_left(known, at) :]
             # What a process is writing now need not be whole.
             if at < file.size_bytes and (later or not file.name.is_open):
                 found.damage.append(f"the record at {at} is damaged")
             at = next((offset for offset in later if offset > at), None)
-    for line in lines:
-        if places.get(line.offset) != (line.length, line.fields["url"]):
+    for line in map(Line.decoded, whole_lines(index)) if index is not None else ():
+        if places.get(line.offset) != hash((line.length, line.fields["url"])):
             found.damage.append(f"the capture of {line.fields['url']} at {line.offset} is gone")
     if len(found.damage) > _SHOWN:
         found.damage[_SHOWN:] = [f"{len(found.damage) - _SHOWN} more like these"]

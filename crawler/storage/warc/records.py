@@ -49,6 +49,21 @@ _SECRETS = re.compile(
     rb"^(?:Authorization|Proxy-Authorization|Cookie)[ \t]*:[^\n]*\n", re.IGNORECASE | re.MULTILINE
 )
 _TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
+# How bodies of frequent types begin, after blanks and a byte order mark.
+_SNIFFED_BYTES, _BLANKS = 2000, b"\xef\xbb\xbf \t\r\n\f"
+_MARKS = {
+    "text/html": re.compile(
+        rb"(?:<!--.*?-->\s*)*+<(?:!doctype html|html|head|body|title|meta|script|style|p|div|h1|a)"
+        rb"[\s>]",
+        re.IGNORECASE | re.DOTALL,
+    ),
+    "application/xhtml+xml": re.compile(rb"<\?xml[^>]*>\s*(?:<!doctype html|<html)", re.IGNORECASE),
+    "application/xml": re.compile(rb"<\?xml\s"),
+    "application/pdf": re.compile(rb"%PDF-"),
+    "image/png": re.compile(rb"\x89PNG\r\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+}
 _TYPE_HEADER = re.compile(rb"^Content-Type[ \t]*:[ \t]*([^;\s]+)", re.IGNORECASE | re.MULTILINE)
 # Headers that are not true of a body that was unpacked.
 _OF_TRANSFER = frozenset({"content-encoding", "transfer-encoding", "content-length"})
@@ -73,6 +88,7 @@ class Capture:
     visit: str
     at: datetime
     status: int
+    # As the server names it; empty if it does not.
     content_type: str
     head: bytes
     body: bytes
@@ -82,6 +98,8 @@ class Capture:
     protocols: Sequence[str] = ()
     truncated: str = ""
     is_not_modified: bool = False
+    # As its body shows it; empty if it does not.
+    identified_type: str = ""
     # Lines of a metadata record; none: there is no such record.
     metadata: Sequence[tuple[str, str]] = ()
 
@@ -117,7 +135,7 @@ def capture_of(page: Page, *, metadata: bool = False) -> Capture | None:
         at = datetime.fromtimestamp(exchange.began_s, UTC)
         status = status or _status_of(head)
         wire: dict[str, Any] = {
-            "request": _SECRETS.sub(b"", exchange.request),
+            "request": _without_secrets(exchange.request),
             "address": exchange.address,
             "protocols": exchange.protocols,
             "truncated": exchange.truncated,
@@ -135,6 +153,7 @@ def capture_of(page: Page, *, metadata: bool = False) -> Capture | None:
         at=at,
         status=status,
         content_type=_type_of(page.content_type, head),
+        identified_type=_identified(page.body),
         head=head,
         body=body,
         is_not_modified=NOT_MODIFIED in page.flags,
@@ -170,6 +189,20 @@ def rebuilt_head(status: int, headers: Mapping[str, str], body_bytes: int) -> by
             lines += [f"{name.title()}: {value}" for value in values.split("\n")]
     lines += [f"Content-Length: {body_bytes}", "", ""]
     return "\r\n".join(lines).encode("latin-1", "replace")
+
+
+def _without_secrets(request: bytes) -> bytes:
+    head, end, body = request.partition(b"\r\n\r\n")
+    return _SECRETS.sub(b"", head + b"\r\n")[:-2] + end + body
+
+
+def _identified(body: bytes) -> str:
+    """Return the type that the first bytes of a body show; empty if they show none."""
+    start = body[:_SNIFFED_BYTES].lstrip(_BLANKS)
+    for kind, mark in _MARKS.items():
+        if mark.match(start):
+            return kind
+    return ""
 
 
 def _type_of(content_type: str, head: bytes) -> str:
@@ -224,10 +257,15 @@ class RecordMaker:
         return self._packed("warcinfo", _new_id(), headers, _FIELDS, _lines(fields.items()))
 
     def records(self, capture: Capture, known: Mapping[str, Original]) -> Records:
-        """Make the records of a capture; `known` has the captures of payloads, by their digest."""
+        """Make the records of a capture.
+
+        `known` has the captures of payloads by their digest, and of pages by their url_hash.
+        """
         body = capture.body
         digest = digest_of(body)
-        original = known.get(digest) if len(body) >= _REVISIT_MIN_BYTES else None
+        key = capture.url_hash if capture.is_not_modified else digest
+        is_worth = capture.is_not_modified or len(body) >= _REVISIT_MIN_BYTES
+        original = known.get(key) if is_worth else None
         is_revisit = capture.is_not_modified or (original is not None and not capture.truncated)
         of_page = [
             ("WARC-Date", capture.date),
@@ -240,13 +278,15 @@ class RecordMaker:
         if not is_revisit:
             block += body
             headers.append(("WARC-Payload-Digest", digest))
-            if capture.content_type:
-                headers.append(("WARC-Identified-Payload-Type", capture.content_type))
+            if capture.identified_type:
+                headers.append(("WARC-Identified-Payload-Type", capture.identified_type))
             if capture.truncated:
                 headers.append(("WARC-Truncated", capture.truncated))
         elif capture.is_not_modified:
             headers.append(("WARC-Profile", _UNMODIFIED))
             headers.append(("WARC-Refers-To-Target-URI", capture.uri))
+            if original is not None:
+                headers.append(("WARC-Refers-To-Date", original.date))
         else:
             assert original is not None
             headers.append(("WARC-Profile", _IDENTICAL))

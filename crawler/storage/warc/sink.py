@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from crawler import config
 from crawler.errors import ConfigurationError
 from crawler.items import Page
+from crawler.storage.disk_log import sync_folder
 from crawler.storage.sink import Repairs, Results, Sink, SinkContext, SinkReport
 from crawler.storage.warc.files import FolderRepair, WarcFiles, WarcName, repair, warc_names
 from crawler.storage.warc.records import CODECS, Original, RecordMaker, Records, capture_of
@@ -40,8 +41,8 @@ Result = TypeVar("Result")
 FOLDER = "archive"
 # Between two looks at whether the current file is old, or a process has died.
 _LOOK_S = 60.0
-# Payloads that a process knows the captures of, so that it need not store them again: about 20 MB.
-_KNOWN_MAX = 50_000
+# Payloads and pages that a process knows the captures of, two for each page: about 40 MB.
+_KNOWN_MAX = 100_000
 # Files for which the disk should have room.
 _DISK_FILES = 3
 # Time limit for completing the last file; with uploads it is longer.
@@ -95,7 +96,7 @@ class WarcSink(Sink):
             max_age_s=settings.max_age_s,
         )
         self._uploads = uploads
-        # By the digest of a payload; the one that was used longest ago first.
+        # By the digest of a payload and the url_hash of a page; those used longest ago first.
         self._known: OrderedDict[str, Original] = OrderedDict()
         # One thread: a write that was given up on ends before the next one begins.
         self._thread = ThreadPoolExecutor(1, "warc")
@@ -118,6 +119,7 @@ class WarcSink(Sink):
     async def open(self) -> None:
         try:
             await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
+            await asyncio.to_thread(sync_folder, self.folder.absolute().parent)
             await self._repair()
         except OSError as error:
             raise ConfigurationError(
@@ -193,9 +195,13 @@ class WarcSink(Sink):
         capture = records.capture
         if capture.is_not_modified or capture.truncated or not capture.body:
             return
-        self._known.setdefault(records.digest, Original(capture.uri, capture.date))
+        original = Original(capture.uri, capture.date)
+        self._known.setdefault(records.digest, original)
         self._known.move_to_end(records.digest)
-        if len(self._known) > _KNOWN_MAX:
+        # For visits that find the page not modified.
+        self._known[capture.url_hash] = original
+        self._known.move_to_end(capture.url_hash)
+        while len(self._known) > _KNOWN_MAX:
             self._known.popitem(last=False)
 
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
@@ -226,9 +232,11 @@ class WarcSink(Sink):
     async def _look_forever(self) -> None:
         while True:
             await asyncio.sleep(min(_LOOK_S, self._settings.max_age_s))
-            await self._rotate()
-            with suppress(OSError):
+            try:
+                await self._rotate()
                 await self._repair()
+            except Exception as error:  # noqa: BLE001 - the next look may work
+                logger.warning("%s was not looked after: %s", self.folder, error)
             if self._uploads is not None:
                 self._uploads.soon()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler import config
-from crawler.errors import CrawlerError, SinkAway
+from crawler.errors import ConfigurationError, CrawlerError, SinkAway
 from crawler.servers.objects import ObjectStore
 from crawler.storage.warc.files import WarcName, locked, warc_names
 from crawler.util.format import plural
@@ -31,12 +31,17 @@ class Uploads:
     """Uploads of one folder to a store."""
 
     def __init__(self, store: ObjectStore, folder: Path) -> None:
+        if store.folder is not None and store.folder.resolve() == folder.resolve():
+            raise ConfigurationError(
+                f"{store.url} is the folder of the archive itself; upload it to another place."
+            )
         self._store = store
         self._folder = folder
         self._running: asyncio.Task[int] | None = None
         # Something was completed while an upload was running.
         self._is_more = False
-        self._has_failed = False
+        # Names and errors that were logged.
+        self._failed: dict[str, str] = {}
 
     @classmethod
     def from_settings(cls, settings: BaseSettings, folder: Path) -> Uploads | None:
@@ -82,16 +87,19 @@ class Uploads:
                     await self._upload(name)
                 except (CrawlerError, OSError) as error:
                     left += 1
-                    if not self._has_failed:
-                        logger.warning("%s is not uploaded yet: %s", name.file, error)
-                    self._has_failed = True
+                    self._log_failure(name, error)
                     if isinstance(error, SinkAway):
                         # The others would wait for the store as long, and in vain.
                         left += len(names) - number - 1
                         break
                 else:
-                    self._has_failed = False
+                    self._failed.pop(name.file, None)
         return left
+
+    def _log_failure(self, name: WarcName, error: Exception) -> None:
+        if self._failed.get(name.file) != str(error):
+            self._failed[name.file] = str(error)
+            logger.warning("%s is not uploaded yet: %s", name.file, error)
 
     def _complete_ones(self) -> list[WarcName]:
         return [

@@ -53,15 +53,20 @@ async def fetch(handler: DownloadHandler, url: str) -> tuple[Response, Exchange]
         (HEAD + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\n", b"abc", b"abc"),
         (HEAD + b"no colon\r\nNa me: x\r\nContent-Length: 3\r\n\r\n", b"abc", b"abc"),
         (b"HTTP/2 200 OK\r\nContent-Length: 3\r\n\r\n", b"abc", b"abc"),
+        (HEAD + b"no colon\r\nX: HTTP/1.1 200\r\nContent-Length: 3\r\n\r\n", b"abc", b"abc"),
         (
             HEAD + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n",
             b"3\r\nabc\r\n0\r\n\r\n",
             b"abc",
         ),
     ],
-    ids="odd lf chunks twice unnamed 2 length,chunks".split(),
+    ids="odd lf chunks twice unnamed 2 value length,chunks".split(),
 )
-@pytest.mark.parametrize("before", [b"", INTERIM * 2], ids=["", "103"])
+@pytest.mark.parametrize(
+    "before",
+    [b"", INTERIM * 2, b"\r\n", b"HTTP/1.1 100 \r\nA: b\r\n\r\n\r\n"],
+    ids=["", "103", "blank", "100"],
+)
 async def test_a_head_is_kept_as_it_came(
     archiving: DownloadHandler, before: bytes, head: bytes, rest: bytes, body: bytes
 ) -> None:

@@ -30,7 +30,7 @@ AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 
 
 def sink_of(url: str) -> ObjectSink:
-    return ObjectSink(ObjectStore.from_url(url, what="SINKS"))
+    return ObjectSink(ObjectStore.from_url(url, what="SINKS"), batch_max_bytes=16_000_000)
 
 
 async def write(sink: Sink, *pages: Page) -> dict[int, Any]:

@@ -1,11 +1,12 @@
 """WARC files: what is in them after crashes, full disks, rotations and repairs."""
 
 import errno
+import gzip
 import os
 import resource
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,85 @@ def test_a_repair_that_is_killed_anywhere_is_done_by_the_next(
         found = audit(folder)
         assert [line["url"] for line in found.lines] == ["http://a.test/1", "http://a.test/2"]
     assert calls >= 5
+
+
+def test_a_file_that_a_repair_removes_while_it_is_begun_is_not_used(
+    make: MakeFiles, maker: RecordMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = make()
+    real, repaired = warc_files._created, []
+
+    def create_and_repair(path: Path) -> Any:
+        file = real(path)
+        if not repaired:
+            # Another process sees it before it is locked.
+            repaired.append(repair(files.folder))
+        return file
+
+    monkeypatch.setattr(warc_files, "_created", create_and_repair)
+    files.append(records(maker, 1), NOW_S)
+    assert len(repaired[0].closed) == 1
+    name = complete(files)
+    assert name.file.endswith("-00002.warc.gz")
+    assert [line["url"] for line in audit(files.folder).lines] == ["http://a.test/1"]
+
+
+def test_a_new_file_that_a_repair_has_locked_is_not_used(
+    make: MakeFiles, maker: RecordMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = make()
+    real, held = warc_files._created, ExitStack()
+
+    def create_locked(path: Path) -> Any:
+        file = real(path)
+        if path.name.endswith("-00001.warc.gz.open"):
+            assert held.enter_context(warc_files.locked(path))
+        return file
+
+    monkeypatch.setattr(warc_files, "_created", create_locked)
+    with held:
+        files.append(records(maker, 1), NOW_S)
+    assert complete(files).file.endswith("-00002.warc.gz")
+    repair(files.folder)
+    assert len(audit(files.folder).lines) == 1
+
+
+@pytest.mark.parametrize("damage", [b"\0\0\0 {\n", b"test,a)/ 2026 {}\n"])
+def test_a_damaged_index_is_made_again_from_the_file(
+    make: MakeFiles, maker: RecordMaker, damage: bytes
+) -> None:
+    files = make()
+    files.append(records(maker, 1, 2), NOW_S)
+    (index,) = files.folder.glob("*.cdxj.open")
+    die(files)
+    lines = index.read_bytes().splitlines(keepends=True)
+    index.write_bytes(lines[0] + damage)
+    repair(files.folder)
+    assert len(audit(files.folder).lines) == 2
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"WARC-Type: response\r\nWARC-Target-URI: http://a.test/",
+        b"WARC-Type: response\r\nWARC-Target-URI: http://[\r\nWARC-Date: 2026-01-01T00:00:00Z",
+        b"WARC-Type: response\r\nWARC-Target-URI: http://a b.test:x/\r\nWARC-Date: never",
+        b"WARC-Type: response\r\nWARC-Target-URI: http://a/\r\nWARC-Date: 2026\r\nWARC-Visit: 1-1",
+        b"Some: thing",
+    ],
+)
+def test_a_file_of_another_program_stops_no_repair(
+    make: MakeFiles, maker: RecordMaker, headers: bytes
+) -> None:
+    files = make()
+    foreign = files.folder / "another.warc.gz"
+    record = b"WARC/1.0\r\n" + headers + b"\r\nContent-Length: 4\r\n\r\nbody\r\n\r\n"
+    foreign.write_bytes(gzip.compress(record))
+    files.append(records(maker, 1), NOW_S)
+    die(files)
+    assert len(repair(files.folder).closed) == 1
+    assert foreign.exists()
+    assert "http://a.test/1" in {line["url"] for line in merged_index(files.folder)}
 
 
 def test_a_file_without_a_stored_page_is_removed(make: MakeFiles, maker: RecordMaker) -> None:

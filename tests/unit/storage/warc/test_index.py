@@ -2,9 +2,11 @@
 
 import random
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
+from crawler.storage.warc import index
 from crawler.storage.warc.index import (
     Line,
     distinct,
@@ -86,6 +88,24 @@ def test_indexes_are_sorted_and_merged(tmp_path: Path) -> None:
     write_sorted(iter(lines), whole)
     assert whole.read_bytes() == b"".join(sorted(lines))
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_long_index_needs_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "_RUN_LINES", 3)
+    monkeypatch.setattr(index, "_MERGED_MAX", 4)
+    opened: list[IO[bytes]] = []
+    real = index.TemporaryFile
+
+    def counted(**options: Any) -> IO[bytes]:
+        opened.append(real(**options))
+        assert sum(not file.closed for file in opened) <= 5
+        return opened[-1]
+
+    monkeypatch.setattr(index, "TemporaryFile", counted)
+    lines = [line(f"http://a.test/{n}") for n in range(100)]
+    random.Random(2).shuffle(lines)
+    assert write_sorted(lines, tmp_path / "a.cdxj") == 100
+    assert (tmp_path / "a.cdxj").read_bytes() == b"".join(sorted(lines))
 
 
 def test_a_cut_line_does_not_count(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Keys of indexes: those of the library that replay tools use, also for odd URLs."""
 
+from time import perf_counter
+
 import pytest
 import surt as library
 from hypothesis import example, given
@@ -35,6 +37,19 @@ def test_keys_are_those_of_the_library(
 ) -> None:
     url = f"{scheme}://{host}{port}/{path}" + (f"?{query}" if query else "")
     assert surt(url) == library.surt(url).replace(" ", "%20")
+
+
+@pytest.mark.parametrize("part", ["cfid=", "id=a", "sid=", "%25", "(a(", "/../", "&"])
+def test_long_urls_cost_no_more_than_their_length(part: str) -> None:
+    def cost_s(length: int) -> float:
+        url = "http://a.test/x?id=" + part * (length // len(part))
+        started = perf_counter()
+        surt(url)
+        surt(url.replace("?", ""))
+        return perf_counter() - started
+
+    # Some ms; a pattern that begins anew at each character takes minutes.
+    assert min(cost_s(200_000) for _ in range(3)) < 20.0
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def read(found: Page, *, metadata: bool = False, **known: Original) -> dict[str,
 def test_a_response_is_stored_as_it_came() -> None:
     head = b"HTTP/1.0 200 Fine\r\nx-oDD: a\r\nX-Odd:b\r\nCONTENT-type: text/html\r\n\r\n"
     packed = gzip.compress(b"<p>hello</p>")
-    found = read(page(wire=exchange(head=head, body=packed)))
+    found = read(page(wire=exchange(head=head, body=packed), body=b"<p>hello</p>"))
     response = found["response"]
     assert response.block == head + packed
     header = response.rec_headers.get_header
@@ -60,8 +60,9 @@ def test_a_response_is_stored_as_it_came() -> None:
 
 def test_the_request_is_stored_without_credentials() -> None:
     sent = REQUEST.replace(b"\r\n\r\n", b"\r\nCookie: a=b\r\nAuthorization: Basic eA==\r\n\r\n")
-    request = read(page(wire=exchange(request=sent)))["request"]
-    assert request.block == REQUEST
+    posted = b"a\r\nCookie: of the body\r\n"
+    request = read(page(wire=exchange(request=sent + posted)))["request"]
+    assert request.block == REQUEST + posted
     response = read(page())["response"].rec_headers.get_header("WARC-Record-ID")
     assert response
     assert request.rec_headers.get_header("WARC-Concurrent-To").startswith("<urn:uuid:")
@@ -84,6 +85,26 @@ def test_the_request_is_stored_without_credentials() -> None:
 )
 def test_transfer_encodings_are_renamed(head: bytes, stored: bytes) -> None:
     assert archived_head(head) == stored
+
+
+@pytest.mark.parametrize(
+    ("body", "identified"),
+    [
+        (b"\xef\xbb\xbf \n<!-- x --> <!DOCTYPE html>", "text/html"),
+        (b"<?xml version='1.0'?><!DOCTYPE html>", "application/xhtml+xml"),
+        (b"<?xml version='1.0'?><rss/>", "application/xml"),
+        (b"%PDF-1.7", "application/pdf"),
+        (b"\x89PNG\r\n\x1a\n", "image/png"),
+        (b"plain <p>", None),
+        (b"<!--" * 500, None),
+        (b"", None),
+    ],
+)
+def test_the_type_that_a_body_shows_is_named_whatever_the_server_says(
+    body: bytes, identified: str | None
+) -> None:
+    response = read(page(wire=exchange(body=body), content_type="text/plain"))["response"]
+    assert response.rec_headers.get_header("WARC-Identified-Payload-Type") == identified
 
 
 @pytest.mark.parametrize("reason", ["length", "disconnect", "unspecified"])
