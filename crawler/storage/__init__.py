@@ -10,12 +10,13 @@
     disk_log  records in files that the processes of a machine share
     documents the fields of a page, as MongoDB, object stores and exports have them
     objects   one object for each page in an object store
+    warc/     WARC files, their index and readers
     mongo/    the sink for MongoDB, its documents and their readers
     export/   stored pages as JSON lines, CSV, Parquet or WARC
 
 The pipeline (pipelines/store.py) gives pages to `storage.Storage`. Folders: SPOOL_DIR/<crawl>,
-CRAWL_DIR/spill/<crawl>. Entry points: `storage.Storage`, `sinks.named_sinks`,
-`mongo.reader.PageReader`. Public: `Sink`, for sinks of your own.
+CRAWL_DIR/spill/<crawl>, CRAWL_DIR/export, and that of SINKS=warc:FOLDER. Entry points:
+`storage.Storage`, `sinks.named_sinks`, `mongo.reader.PageReader`, `warc.reader.Archive`. Public: `Sink`, for sinks of your own.
 """
 
 from crawler.storage.sink import Place, Results, Sink, SinkContext, SinkReport

@@ -3,8 +3,10 @@
     records  a page as WARC records, each compressed on its own
     files    files of one process: appended, synced, rotated, repaired after a crash
     index    CDXJ: one line for each capture, sorted and merged
+    keys     keys of URLs in these indexes
     reader   list, verify and read archives, in a folder or an object store
-    sink     the sink: SINKS="warc:archive/"; uploads finished files
+    sink     the sink: SINKS="warc:archive/"
+    upload   moves complete files to an object store: WARC_UPLOAD
 
 A folder has `<crawl>-<time>-<process>-<serial>.warc.gz` with `.cdxj` beside each. While a process
 writes a file, it ends in `.open`, and its index in `.cdxj.open`, in the order of writing. The
