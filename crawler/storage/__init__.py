@@ -16,7 +16,8 @@
 
 The pipeline (pipelines/store.py) gives pages to `storage.Storage`. Folders: SPOOL_DIR/<crawl>,
 CRAWL_DIR/spill/<crawl>, CRAWL_DIR/export, and that of SINKS=warc:FOLDER. Entry points:
-`storage.Storage`, `sinks.named_sinks`, `mongo.reader.PageReader`, `warc.reader.Archive`. Public: `Sink`, for sinks of your own.
+`storage.Storage`, `sinks.named_sinks`, `mongo.reader.PageReader`, `warc.reader.Archive`. Public:
+`Sink`, for sinks of your own.
 """
 
 from crawler.storage.sink import Place, Results, Sink, SinkContext, SinkReport
