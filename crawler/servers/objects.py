@@ -40,8 +40,9 @@ _DEADLINE_S, _MEGABYTE_S = 30.0, 10.0
 _CLIENT = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(seconds=120)}
 # The caller repeats what fails: here only for hiccups.
 _RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
-# Parts of an upload and of a download.
+# Parts of an upload and of a download. S3 takes 10,000 parts of an object at most.
 _PART_BYTES = 8 * 1024 * 1024
+_PARTS_MAX = 9_000
 _PARTS_AT_ONCE = 4
 # Addresses of other servers than those of the platform, the first that is set.
 _ENDPOINTS = {
@@ -153,7 +154,7 @@ class ObjectStore:
             *(self._obstore.put_async, name, data),
             size_bytes=size,
             attributes=attributes,
-            chunk_size=_PART_BYTES,
+            chunk_size=part_bytes(size),
             max_concurrency=_PARTS_AT_ONCE,
         )
         if self.folder is not None:
@@ -323,6 +324,11 @@ class _Failure:
                     "storage class."
                 )
         return SinkAway(f"{where}: {self.brief}")
+
+
+def part_bytes(size: int) -> int:
+    """Return the size of the parts of an upload."""
+    return max(_PART_BYTES, -(-size // _PARTS_MAX))
 
 
 def _endpoint(scheme: str) -> str:

@@ -31,6 +31,12 @@ from tests.support.s3_server import (
 LARGE = os.urandom(objects._PART_BYTES) * 2 + b"end"
 
 
+@pytest.mark.parametrize("size", [0, 1, 72 * 10**9, 79 * 10**9, 5 * 10**12])
+def test_an_upload_has_no_more_parts_than_s3_takes(size: int) -> None:
+    assert objects.part_bytes(size) >= objects._PART_BYTES
+    assert size / objects.part_bytes(size) <= 9_000
+
+
 def store_of(url: str) -> ObjectStore:
     return ObjectStore.from_url(url, what="SINKS")
 
