@@ -5,9 +5,11 @@ docs/pages.md describes its fields. In JSON, dates are ISO 8601.
 
 from __future__ import annotations
 
+import codecs
 import json
 from dataclasses import fields
 from datetime import datetime
+from math import isfinite
 from operator import attrgetter
 from typing import Any
 
@@ -39,10 +41,36 @@ def page_fields(page: Page) -> dict[str, Any]:
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
-    """Format a value as JSON; dates in ISO 8601."""
-    return json.dumps(value, indent=indent, ensure_ascii=False, default=_json_default)
+    """Format a value as JSON; dates in ISO 8601, and null for numbers that JSON does not have."""
+    options: dict[str, Any] = {"indent": indent, "ensure_ascii": False, "default": _json_default}
+    try:
+        return json.dumps(value, allow_nan=False, **options)
+    except ValueError:
+        return json.dumps(_finite(value), **options)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _json_default(value: object) -> str:
     """Convert a value that JSON has no type for."""
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+# Python's codecs whose time grows with the square of the length, or that are for host names.
+_NO_CHARSETS = frozenset({"punycode", "idna"})
+
+
+def charset_of(name: str | None) -> str:
+    """Return the charset by which the body of a page is text; Python may not know it."""
+    if not name:
+        return "utf-8"
+    try:
+        return "utf-8" if codecs.lookup(name).name in _NO_CHARSETS else name
+    except (LookupError, ValueError):
+        return name

@@ -25,15 +25,13 @@ from crawler import config
 from crawler.errors import ConfigurationError, CrawlerError, SinkAway
 from crawler.items import Page
 from crawler.servers.objects import ObjectStore, deadline_s
-from crawler.storage.documents import as_json, page_fields
+from crawler.storage.documents import as_json, charset_of, page_fields
 from crawler.storage.sink import Place, Results, Sink, SinkContext, SinkReport
 
 # A page of 24 KB takes 0.8 ms; at level 6 it takes 1.4 ms, and 5% less room.
 _LEVEL = 3
 # Objects of a batch that are written at the same time.
 _AT_ONCE = 32
-# Python's codecs whose time grows with the square of the length, or that are for host names.
-_NO_CHARSETS = frozenset({"punycode", "idna"})
 
 
 def object_name(crawl: str, domain: str, at: datetime, url_hash: str) -> str:
@@ -72,7 +70,7 @@ def unpack(data: bytes) -> dict[str, Any]:
         if "body_base64" in document:
             document["body"] = b64decode(document.pop("body_base64"), validate=True)
         elif "body" in document:
-            charset = _charset(document.get("charset"))
+            charset = charset_of(document.get("charset"))
             document["body"] = str.encode(document["body"], charset)
     except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
         raise ValueError(f"this is no object of a page ({error})") from error
@@ -83,7 +81,7 @@ def unpack(data: bytes) -> dict[str, Any]:
 
 def _as_text(body: bytes, charset: str | None) -> str | None:
     """Decode a body; None if the text would not give the same bytes again."""
-    name = _charset(charset)
+    name = charset_of(charset)
     try:
         text = body.decode(name)
         # JSON is UTF-8, which has no halves of surrogate pairs.
@@ -91,10 +89,6 @@ def _as_text(body: bytes, charset: str | None) -> str | None:
         return text if text.encode(name) == body else None
     except (LookupError, ValueError):
         return None
-
-
-def _charset(name: str | None) -> str:
-    return "utf-8" if not name or name in _NO_CHARSETS else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ import pymongo
 from pymongo import ASCENDING, DESCENDING, DeleteOne
 
 from crawler.errors import CrawlerError, NotFound
+from crawler.storage.documents import charset_of
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.moved import (
     GONE,
@@ -62,8 +63,8 @@ class StoredContent:
     def decoded(self, charset: str | None) -> str:
         """Return the body as text; what its charset does not have is replaced."""
         try:
-            return self.body.decode(charset or "utf-8", "replace")
-        except LookupError:
+            return self.body.decode(charset_of(charset), "replace")
+        except (LookupError, ValueError):
             return self.body.decode("utf-8", "replace")
 
 

@@ -1,5 +1,6 @@
-"""Codecs: bodies come back as they were, and zstd is as good as its level 3."""
+"""Documents: JSON and charsets; bodies come back as they were, and zstd is as good as level 3."""
 
+import json
 import random
 
 import pytest
@@ -7,6 +8,8 @@ import zstandard
 
 from benchmarks.crawl.pages import Size, page
 from crawler.errors import CrawlerError
+from crawler.storage.documents import as_json, charset_of
+from crawler.storage.mongo.reader import StoredContent
 from crawler.storage.mongo.sink import CODECS, compressor, decompress
 
 KB = 1024
@@ -43,3 +46,24 @@ def test_a_damaged_body_is_told_in_words(codec: str) -> None:
 def test_a_codec_of_another_version_is_named() -> None:
     with pytest.raises(CrawlerError, match="'rot13'"):
         decompress("rot13", b"")
+
+
+def test_numbers_that_json_does_not_have_are_null() -> None:
+    value = {"a": [float("nan"), 1.5, (float("-inf"),)], "b": {"c": float("inf")}, "d": "NaN"}
+    text = as_json(value)
+    assert json.loads(text, parse_constant=pytest.fail) == {
+        "a": [None, 1.5, [None]],
+        "b": {"c": None},
+        "d": "NaN",
+    }
+
+
+@pytest.mark.parametrize("charset", ["punycode", "PUNYCODE", "idna", "", None])
+def test_charsets_that_no_page_has_are_utf_8(charset: str | None) -> None:
+    assert charset_of(charset) == "utf-8"
+    assert StoredContent("", "世界".encode(), "").decoded(charset) == "世界"
+
+
+@pytest.mark.parametrize("charset", ["undefined", "hex", "no-such", "a\0b"])
+def test_charsets_that_python_cannot_use_are_taken_as_utf_8(charset: str) -> None:
+    assert StoredContent("", "世界".encode(), "").decoded(charset) == "世界"

@@ -80,6 +80,7 @@ def test_the_same_page_gives_the_same_bytes() -> None:
         ("no-such-charset", b"plain", False),
         ("hex", b"plain", False),
         ("punycode", b"plain", True),
+        ("Punycode", b"plain", True),
     ],
 )
 def test_a_body_is_text_if_its_charset_gives_the_same_bytes_again(
