@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import re
 import sys
 from collections.abc import Awaitable, Callable
@@ -56,7 +57,8 @@ from crawler.storage.mongo.tiers import Moved, Tiering, TierLock
 from crawler.storage.retention import COLD, EXPIRED, WARM, Retention
 from crawler.storage.sinks import named_sinks, uses_mongo
 from crawler.urls import Urls
-from crawler.util.format import plural, size
+from crawler.util.format import about, plural, size
+from crawler.util.tasks import in_daemon_thread
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -323,19 +325,23 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
         "--columns", metavar="NAMES", help="only these, separated by commas: url,title,text"
     )
     parser.add_argument(
-        "--all", action="store_true", help="also duplicates, and URLs without content"
+        "--all",
+        action="store_true",
+        help="also duplicates, and URLs without content; --reason and --status 4xx imply it",
     )
     parser.add_argument("--no-body", action="store_true", help="leave the bodies out")
 
 
 def _export(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     # All that can be wrong is found before a server is asked.
+    bare = _bare_option(arguments)
     form = format_of(
         *(arguments.output, arguments.format),
         columns=arguments.columns,
         with_body=not arguments.no_body,
-        with_all=arguments.all,
+        bare=bare,
     )
+    arguments.all = bare is not None
     if arguments.output == STDOUT:
         on_pages(partial(_print_export, form))(settings, arguments)
         return
@@ -352,6 +358,16 @@ def _export(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     on_pages(partial(_run_export, Export(output, form, identity)))(settings, arguments)
 
 
+def _bare_option(arguments: argparse.Namespace) -> str | None:
+    """Return the option that asks for pages without content, if any."""
+    if arguments.all:
+        return "--all"
+    if arguments.reason:
+        return f"--reason {arguments.reason}"
+    first, last = arguments.status or (200, 200)
+    return "--status" if last < 200 or first >= 300 else None
+
+
 async def _run_export(export: Export, pages: PageReader, arguments: argparse.Namespace) -> None:
     await _check_crawl(pages, arguments.crawl)
     async with export:
@@ -360,7 +376,9 @@ async def _run_export(export: Export, pages: PageReader, arguments: argparse.Nam
             told = f"{export.work} was of an export with other options, which is given up"
             print(told, file=sys.stderr)
         elif state.pages:
-            print(f"Going on after {plural(state.pages, 'page')}", file=sys.stderr)
+            ago = about((datetime.now(UTC) - export.began).total_seconds())
+            told = f"Going on after {plural(state.pages, 'page')} of an export that began {ago} ago"
+            print(f"{told}; to start anew, delete {export.work}", file=sys.stderr)
         wanted = _wanted(arguments, kept=not arguments.all, now=export.began)
         wanted = replace(wanted, after=state.last)
         try:
@@ -374,27 +392,41 @@ async def _run_export(export: Export, pages: PageReader, arguments: argparse.Nam
                 told = f"{export.work} has what was read so far ({plural(state.pages, 'page')})"
                 print(f"{told}; the same command goes on", file=sys.stderr)
             raise
-    _print_exported(state.rows, state.pages, arguments)
+    _print_exported(state.rows, state.pages, state.unread, arguments)
 
 
 async def _print_export(form: Format, pages: PageReader, arguments: argparse.Namespace) -> None:
     wanted = _wanted(arguments, kept=not arguments.all)
     await _check_crawl(pages, arguments.crawl)
     total = await pages.count(wanted)
-    read = written = 0
+    read = written = unread = 0
     with progress_bar("pages", total) as advance:
-        await in_thread(sys.stdout.buffer.write, form.begin())
+        await _print_bytes(form.begin())
         batches = pages.with_content(wanted, fields=form.fields, contents=form.reads_content)
         async for batch in batches:
-            data, rows = await in_thread(form.rows, batch)
-            await in_thread(sys.stdout.buffer.write, data)
-            read, written = read + len(batch), written + rows
-            advance(len(batch))
-    _print_exported(written, read, arguments)
+            data, rows = await in_thread(form.rows, batch.pages)
+            await _print_bytes(data)
+            read, written = read + len(batch.pages), written + rows
+            unread += batch.unread
+            advance(len(batch.pages))
+    _print_exported(written, read, unread, arguments)
 
 
-def _print_exported(written: int, read: int, arguments: argparse.Namespace) -> None:
+async def _print_bytes(data: bytes) -> None:
+    """Write to standard output, which may be a pipe that nobody reads."""
+
+    def write() -> None:
+        left = memoryview(data)
+        while left:
+            # Without Python's buffer: at exit, its lock must be free.
+            left = left[os.write(sys.stdout.fileno(), left) :]
+
+    await in_daemon_thread(write)
+
+
+def _print_exported(written: int, read: int, unread: int, arguments: argparse.Namespace) -> None:
     left = f"; without content and left out: {read - written:,}" if read > written else ""
+    left += f"; content that cannot be read: {unread:,}" if unread else ""
     print(f"{plural(written, 'page')} written to {arguments.output}{left}", file=sys.stderr)
 
 

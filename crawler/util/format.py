@@ -16,6 +16,16 @@ def duration(seconds: float) -> str:
     return f"{minutes}:{left:02}" if minutes else f"{left} s"
 
 
+def about(seconds: float) -> str:
+    """Return a duration in its largest unit: 5 s, 3 min, 23 h or 12 d."""
+    left = max(0.0, seconds)
+    for unit, most in (("s", 60), ("min", 60), ("h", 24)):
+        if left < most:
+            return f"{left:.0f} {unit}"
+        left /= most
+    return f"{left:,.0f} d"
+
+
 def rate(per_second: float | None) -> str:
     """Return a rate with one decimal below ten, with none above."""
     if per_second is None:

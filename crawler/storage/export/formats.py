@@ -28,7 +28,7 @@ from crawler.util.extras import optional
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Batch = Sequence[tuple[Document, StoredContent | None]]
+Pages = Sequence[tuple[Document, StoredContent | None]]
 
 _ENDINGS = {
     ".jsonl": "jsonl",
@@ -95,16 +95,22 @@ class Format:
     it needs text or body.
     """
 
-    fields: Sequence[str] | None = None
-    reads_content = True
-    # Types of the columns, if there is a choice.
-    columns: dict[str, str] | None = None
+    def __init__(self, columns: Sequence[str] | None = None) -> None:
+        """Without columns, a page has the fields that it is stored with."""
+        self.columns = columns
+        self.fields: Sequence[str] | None = None
+        self.reads_content = True
+        if columns is not None:
+            # Bodies that are text are decoded.
+            more = ["charset"] if "body" in columns else []
+            self.fields = [*(name for name in columns if name not in _CONTENT), *more]
+            self.reads_content = not _CONTENT.isdisjoint(columns)
 
     def begin(self) -> bytes:
         """Return what comes before the first row."""
         return b""
 
-    def rows(self, batch: Batch) -> tuple[bytes, int]:
+    def rows(self, batch: Pages) -> tuple[bytes, int]:
         """Return the rows of pages, and their number."""
         raise NotImplementedError
 
@@ -114,15 +120,20 @@ class Format:
 
 
 def format_of(
-    output: str, given: str | None, *, columns: str | None, with_body: bool, with_all: bool
+    output: str, given: str | None, *, columns: str | None, with_body: bool, bare: str | None
 ) -> Format:
     """Make the format of an export; ConfigurationError for options that do not fit.
 
     `output` is a path, a URL or "-", `given` the value of --format and `columns` of --columns.
+    `bare` is the option that asks for pages without content.
     """
     name = format_name(output, given)
     if name == "warc":
-        unfit = {"--columns": columns is not None, "--no-body": not with_body, "--all": with_all}
+        unfit = {
+            "--columns": columns is not None,
+            "--no-body": not with_body,
+            bare: bare is not None,
+        }
         for option, is_given in unfit.items():
             if is_given:
                 raise ConfigurationError(
@@ -130,14 +141,15 @@ def format_of(
                     f"content; leave {option} out, or export as jsonl, csv or parquet."
                 )
         return _Warc(Path(output).name)
+    packs = output.lower().endswith(".gz")
     chosen = None if columns is None else _chosen(columns, with_body=with_body)
     if name == "jsonl" and chosen is None:
-        return _JsonLines(None, with_body=with_body, packs=output.endswith(".gz"))
+        return _JsonLines(None, with_body=with_body, packs=packs)
     chosen = chosen or [each for each in COLUMNS if with_body or each != "body"]
     if name == "parquet":
         return _Parquet(chosen)
     kind = _JsonLines if name == "jsonl" else _Csv
-    return kind(chosen, with_body=with_body, packs=output.endswith(".gz"))
+    return kind(chosen, with_body=with_body, packs=packs)
 
 
 def format_name(output: str, given: str | None) -> str:
@@ -194,14 +206,9 @@ class _Text(Format):
     """Format of lines of text, with bodies decoded."""
 
     def __init__(self, columns: Sequence[str] | None, *, with_body: bool, packs: bool) -> None:
-        """Without columns, a page has the fields that it is stored with."""
-        self._columns = columns
+        super().__init__(columns)
         self._with_body = with_body
         self._packs = packs
-        if columns is not None:
-            self.columns = {name: COLUMNS[name] for name in columns}
-            self.fields = [name for name in columns if name not in _CONTENT]
-            self.reads_content = not _CONTENT.isdisjoint(columns)
 
     def _packed(self, text: str) -> bytes:
         # A body that was decoded by its own charset may have halves of surrogate pairs.
@@ -220,10 +227,10 @@ class _Text(Format):
 class _JsonLines(_Text):
     """One JSON object for each page."""
 
-    def rows(self, batch: Batch) -> tuple[bytes, int]:
+    def rows(self, batch: Pages) -> tuple[bytes, int]:
         rows = [self._row(page, content) for page, content in batch]
-        if self._columns is not None:
-            rows = [{name: row.get(name) for name in self._columns} for row in rows]
+        if self.columns is not None:
+            rows = [{name: row.get(name) for name in self.columns} for row in rows]
         return self._packed("".join(f"{as_json(row)}\n" for row in rows)), len(rows)
 
 
@@ -231,11 +238,11 @@ class _Csv(_Text):
     """Comma-separated values, with lists and dicts as JSON."""
 
     def begin(self) -> bytes:
-        return self._lines([self._columns or ()])
+        return self._lines([self.columns or ()])
 
-    def rows(self, batch: Batch) -> tuple[bytes, int]:
+    def rows(self, batch: Pages) -> tuple[bytes, int]:
         rows = [self._row(page, content) for page, content in batch]
-        names = self._columns or ()
+        names = self.columns or ()
         return self._lines([[_cell(row.get(name)) for name in names] for row in rows]), len(rows)
 
     def _lines(self, rows: Sequence[Sequence[Any]]) -> bytes:
@@ -254,15 +261,13 @@ class _Parquet(Format):
     """Parquet with typed columns, in row groups of bounded size, compressed with zstd."""
 
     def __init__(self, columns: Sequence[str]) -> None:
+        super().__init__(columns)
         what = "scrapy pages export --format parquet"
         self._arrow = optional("pyarrow", extra="parquet", what=what)
         self._files = optional("pyarrow.parquet", extra="parquet", what=what)
-        self.columns = {name: COLUMNS[name] for name in columns}
-        self.fields = [name for name in columns if name not in _CONTENT]
-        self.reads_content = not _CONTENT.isdisjoint(columns)
-        self._schema = _schema(self._arrow, self.columns)
+        self._schema = _schema(self._arrow, columns)
 
-    def rows(self, batch: Batch) -> tuple[bytes, int]:
+    def rows(self, batch: Pages) -> tuple[bytes, int]:
         arrow = self._arrow
         arrays = [self._array(field, batch) for field in self._schema]
         buffer = arrow.BufferOutputStream()
@@ -297,7 +302,7 @@ class _Parquet(Format):
         table = self._arrow.Table.from_batches(group)
         writer.write_table(table, row_group_size=table.num_rows)
 
-    def _array(self, field: pa.Field[Any], batch: Batch) -> pa.Array[Any]:
+    def _array(self, field: pa.Field[Any], batch: Pages) -> pa.Array[Any]:
         name = field.name
         values = [_value(name, page, content) for page, content in batch]
         try:
@@ -327,10 +332,10 @@ def _value(name: str, page: Document, content: StoredContent | None) -> Any:
     kind = COLUMNS[name]
     if kind == "json":
         return as_json(value)
-    return list(value.items()) if kind == "map" else value
+    return list(value.items()) if kind == "map" and isinstance(value, dict) else value
 
 
-def _schema(arrow: Any, columns: dict[str, str]) -> pa.Schema:
+def _schema(arrow: Any, columns: Sequence[str]) -> pa.Schema:
     text, integer = arrow.string(), arrow.int64()
     # The precision of MongoDB.
     time = arrow.timestamp("ms", tz="UTC")
@@ -347,7 +352,7 @@ def _schema(arrow: Any, columns: dict[str, str]) -> pa.Schema:
         "versions": arrow.list_(arrow.struct({"at": time, "content_hash": text})),
         "bytes": arrow.binary(),
     }
-    schema: pa.Schema = arrow.schema([(name, types[kind]) for name, kind in columns.items()])
+    schema: pa.Schema = arrow.schema([(name, types[COLUMNS[name]]) for name in columns])
     return schema
 
 
@@ -355,6 +360,8 @@ class _Warc(Format):
     """WARC with a response record for each page, whose head is made of the stored headers."""
 
     def __init__(self, filename: str) -> None:
+        super().__init__()
+        self.fields = _OF_CAPTURE
         self._filename = filename
         self._maker = RecordMaker("gzip", _GZIP_LEVEL, what="scrapy pages export --format warc")
 
@@ -366,7 +373,7 @@ class _Warc(Format):
         }
         return self._maker.info(self._filename, about, datetime.now(UTC))
 
-    def rows(self, batch: Batch) -> tuple[bytes, int]:
+    def rows(self, batch: Pages) -> tuple[bytes, int]:
         captures = [
             capture_of(_page(page, content)) for page, content in batch if content is not None
         ]
@@ -378,6 +385,8 @@ class _Warc(Format):
         return b"".join(records), len(records)
 
 
+# Fields of a page that its record is made of, besides those that content is read by.
+_OF_CAPTURE = "final_url status reason headers content_type flags discovered_at visits".split()
 _PAGE = frozenset(field.name for field in fields(Page))
 
 

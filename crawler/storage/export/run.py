@@ -33,7 +33,7 @@ from crawler.errors import ConfigurationError, CrawlerError
 from crawler.servers.objects import ObjectStore, is_store_url
 from crawler.storage.disk_log import is_same_file, sync_folder
 from crawler.storage.export.formats import Format
-from crawler.storage.mongo.reader import PageReader, Wanted
+from crawler.storage.mongo.reader import Batch, PageReader, Wanted
 
 Result = TypeVar("Result")
 
@@ -52,10 +52,16 @@ class Output(Protocol):
     async def put(self, result: Path) -> None:
         """Write the complete file, in place of what is there."""
 
+    def leave(self) -> None:
+        """Remove what was made for `work`, which is gone; blocks."""
+
 
 def output_of(target: str, crawl_dir: Path) -> Output:
     """Make the output that a path or a URL names."""
-    return _Object(target, crawl_dir) if is_store_url(target) else _File(Path(target))
+    path = Path(target)
+    if not path.name or "\0" in target:
+        raise ConfigurationError(f"-o {target!r} names no file; use a name such as pages.jsonl")
+    return _Object(target, crawl_dir) if is_store_url(target) else _File(path)
 
 
 class _File:
@@ -89,6 +95,9 @@ class _File:
         result.replace(self._path)
         sync_folder(self._path.parent)
 
+    def leave(self) -> None:
+        """Remove nothing: the folder is not ours."""
+
 
 class _Object:
     """Object of a store as the output of an export."""
@@ -96,16 +105,24 @@ class _Object:
     def __init__(self, url: str, crawl_dir: Path) -> None:
         if not urlsplit(url).path.strip("/") or url.endswith("/"):
             raise ConfigurationError(f"-o {url} names no object; use {url.rstrip('/')}/pages.jsonl")
+        try:
+            name = sha256(url.encode()).hexdigest()[:16]
+        except UnicodeEncodeError as error:
+            raise ConfigurationError(f"-o {url!r} is no UTF-8; use another name.") from error
         prefix, _, self._name = url.rpartition("/")
         self._store = ObjectStore.from_url(prefix if prefix[-1] != "/" else f"{prefix}/", what="-o")
-        self.work = crawl_dir / "export" / sha256(url.encode()).hexdigest()[:16]
+        self.work = crawl_dir / "export" / name
 
     async def check(self) -> None:
         await self._store.check()
-        await asyncio.to_thread(self.work.parent.mkdir, parents=True, exist_ok=True)
 
     async def put(self, result: Path) -> None:
         await self._store.upload(self._name, result)
+
+    def leave(self) -> None:
+        with suppress(OSError):
+            # Unless another export is at work in it.
+            self.work.parent.rmdir()
 
 
 @dataclass(slots=True)
@@ -117,6 +134,8 @@ class State:
     # Pages that were read, and rows that were written of them.
     pages: int = 0
     rows: int = 0
+    # Pages whose content cannot be read.
+    unread: int = 0
     data_bytes: int = 0
     # `_id` of the last page.
     last: Any = None
@@ -140,8 +159,8 @@ class Export:
         self._synced_s = monotonic()
 
     async def __aenter__(self) -> Self:
-        await self._output.check()
         with self._errors():
+            await self._output.check()
             try:
                 await in_thread(self._open)
             except BaseException:
@@ -162,10 +181,10 @@ class Export:
         form = self._form
         batches = pages.with_content(wanted, fields=form.fields, contents=form.reads_content)
         async for batch in batches:
-            data, rows = await in_thread(form.rows, batch)
+            data, rows = await in_thread(form.rows, batch.pages)
             with self._errors():
-                await in_thread(self._append, data, len(batch), rows, batch[-1][0]["_id"])
-            yield len(batch)
+                await in_thread(self._append, data, batch, rows)
+            yield len(batch.pages)
 
     async def finish(self) -> None:
         """Complete the file and put it in its place."""
@@ -186,13 +205,13 @@ class Export:
         # In this order: rows without a state are no rows.
         self._path("state").unlink(missing_ok=True)
         self._data.truncate(0)
-        self._append(self._form.begin(), 0, 0, None)
+        self._append(self._form.begin(), Batch([]), 0)
 
     def _locked(self) -> FileIO:
         path = self._path("lock")
         while True:
-            self.work.mkdir(exist_ok=True)
             try:
+                self.work.mkdir(parents=True, exist_ok=True)
                 file = path.open("ab", buffering=0)
             except FileNotFoundError:
                 # Another export has just ended.
@@ -219,15 +238,17 @@ class Export:
         # It is shorter if the file was put in its place, and the folder is still there.
         return state if size >= state.data_bytes else None
 
-    def _append(self, data: bytes, pages: int, rows: int, last: Any) -> None:
+    def _append(self, data: bytes, batch: Batch, rows: int) -> None:
         left = memoryview(data)
         while left:
             left = left[self._data.write(left) :]
         state = self.state
-        state.pages += pages
+        state.pages += len(batch.pages)
         state.rows += rows
+        state.unread += batch.unread
         state.data_bytes += len(data)
-        state.last = last
+        if batch.pages:
+            state.last = batch.pages[-1][0]["_id"]
         unsynced = state.data_bytes - self._synced_bytes
         if unsynced >= _COMMIT_BYTES or monotonic() - self._synced_s >= _COMMIT_S:
             self._commit()
@@ -257,6 +278,7 @@ class Export:
             for name in ("state", "state.new", "data", "result", "lock"):
                 self._path(name).unlink(missing_ok=True)
             self.work.rmdir()
+            self._output.leave()
 
     def _path(self, name: str) -> Path:
         return self.work / name

@@ -10,17 +10,19 @@ person or a broken disk.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import inf
 from typing import TYPE_CHECKING, Any
 
+import bson
 import pymongo
+from bson.raw_bson import RawBSONDocument
 from pymongo import ASCENDING, DESCENDING, DeleteOne
 
-from crawler.errors import CrawlerError, NotFound
+from crawler.errors import ConfigurationError, CrawlerError, NotFound, SinkAway
 from crawler.storage.documents import charset_of
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.moved import (
@@ -45,9 +47,15 @@ Document = dict[str, Any]
 # A duplicate points to the page that was kept. Chains are rare (a later crawl replaced the content
 # of the original) and followed this far.
 _CHAIN_MAX = 5
-# Pages whose content is read together, and bytes of their bodies; pages that are read without it.
-_BATCH, _BATCH_BYTES = 100, 16 * 1024 * 1024
-_BATCH_BARE = 1000
+# Pages that are read together, with content and without it; bytes of their documents and bodies.
+_BATCH, _BATCH_BARE = 100, 1000
+_BATCH_BYTES = 16 * 1024 * 1024
+# Fields of the metadata that are needed to read content.
+_NEEDED = ("crawl", "url", "url_hash", "duplicate_of", "size_bytes", "crawled_at")
+# Until a crawl that has written content has written the metadata, too.
+_METADATA_S = 1.0
+# Contents that cannot be read and are logged; the others are only counted.
+_LOGGED_MAX = 20
 # Filter for the metadata of pages that have content.
 KEPT: Document = {"status": {"$gte": 200, "$lt": 300}, "reason": "", "duplicate_of": ""}
 
@@ -66,6 +74,19 @@ class StoredContent:
             return self.body.decode(charset_of(charset), "replace")
         except (LookupError, ValueError):
             return self.body.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Pages that are read together, with their own content."""
+
+    pages: list[tuple[Document, StoredContent | None]]
+    # Pages of them whose content cannot be read.
+    unread: int = 0
+
+
+class _OtherVisit(NotFound):
+    """Error of content that is newer than the metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +169,7 @@ class PageReader:
             crawl, url_hash = _id(page)
             if not page.get("duplicate_of"):
                 found = await self._content.find_one({"crawl": crawl, "page_id": url_hash})
-                return None if found is None else await self._content_of(page, found)
+                return None if found is None else await self._newest_content(page, found)
             kept = await self._metadata.find_one({"crawl": crawl, "url_hash": page["duplicate_of"]})
             if kept is None or _has_changed(page, kept):
                 return None
@@ -168,63 +189,125 @@ class PageReader:
 
     async def with_content(
         self, wanted: Wanted, *, fields: Sequence[str] | None = None, contents: bool = True
-    ) -> AsyncIterator[list[tuple[Document, StoredContent | None]]]:
-        """Yield batches of metadata and own content of pages, in the order of `_id`.
+    ) -> AsyncIterator[Batch]:
+        """Yield pages with these fields of their metadata, in the order of `_id`; None means all.
 
-        Without contents, only these fields of the metadata are read; None means all. One batch is
-        in memory at a time.
+        Content and metadata are of one visit. Content that cannot be read is logged and left out.
+        One batch is in memory at a time.
         """
+        needed = _NEEDED if contents else ()
         chosen = (
-            None if contents or fields is None else {"_id": True, **dict.fromkeys(fields, True)}
+            None if fields is None else {"_id": True, **dict.fromkeys((*needed, *fields), True)}
         )
-        cursor = self._metadata.find(wanted.filter(), chosen, sort=[("_id", ASCENDING)])
-        cursor = cursor.allow_disk_use(True)
-        if contents:
-            async for batch in batches(cursor, _BATCH, body_bytes=_BATCH_BYTES):
-                yield await self._contents_of(batch)
-        else:
-            async for batch in batches(cursor, _BATCH_BARE):
-                yield [(page, None) for page in batch]
+        unread = 0
+        async for pages in self._batches(wanted, chosen, contents=contents):
+            if not contents:
+                yield Batch([(page, None) for page in pages])
+                continue
+            found = await self._contents_of(pages, wanted, chosen)
+            faults = [
+                (page, each)
+                for page, each in zip(pages, found, strict=True)
+                if isinstance(each, CrawlerError)
+            ]
+            for page, error in faults[: max(0, _LOGGED_MAX - unread)]:
+                logger.warning("The content of %s cannot be read: %s", page["url"], error)
+            unread += len(faults)
+            kept = [None if isinstance(each, CrawlerError) else each for each in found]
+            yield Batch(list(zip(pages, kept, strict=True)), len(faults))
+
+    async def _batches(
+        self, wanted: Wanted, chosen: Document | None, *, contents: bool
+    ) -> AsyncIterator[list[Document]]:
+        """Yield metadata in lists that end early at _BATCH_BYTES; with contents, bodies count."""
+        options = self._metadata.codec_options
+        # Undecoded, documents tell their size.
+        raw = self._metadata.with_options(options.with_options(document_class=RawBSONDocument))
+        cursor: Any = raw.find(wanted.filter(), chosen, sort=[("_id", ASCENDING)])
+        most = _BATCH if contents else _BATCH_BARE
+        batch: list[Document] = []
+        found_bytes = 0
+        async for document in cursor.allow_disk_use(True):
+            page = bson.decode(document.raw, options)
+            batch.append(page)
+            found_bytes += len(document.raw)
+            if contents:
+                found_bytes += page.get("size_bytes") or 0
+            if len(batch) == most or found_bytes >= _BATCH_BYTES:
+                yield batch
+                batch, found_bytes = [], 0
+        if batch:
+            yield batch
 
     async def _contents_of(
+        self, pages: list[Document], wanted: Wanted, chosen: Document | None
+    ) -> list[StoredContent | CrawlerError | None]:
+        """Read the own content of pages, or why it cannot be read.
+
+        The metadata of a page that was crawled again since they were read are replaced in `pages`.
+        """
+        results = await self._read_contents(pages)
+        for wait_s, kind in ((0.0, NotFound), (_METADATA_S, _OtherVisit)):
+            again = {
+                pages[at]["_id"]: at for at, each in enumerate(results) if isinstance(each, kind)
+            }
+            if not again:
+                break
+            await asyncio.sleep(wait_s)
+            still_wanted = {"$and": [{"_id": {"$in": list(again)}}, wanted.filter()]}
+            places = []
+            async for page in self._metadata.find(still_wanted, chosen):
+                places.append(again[page["_id"]])
+                pages[places[-1]] = page
+            found = await self._read_contents([pages[at] for at in places])
+            for at, each in zip(places, found, strict=True):
+                results[at] = each
+        return results
+
+    async def _read_contents(
         self, pages: Sequence[Document]
-    ) -> list[tuple[Document, StoredContent | None]]:
+    ) -> list[StoredContent | CrawlerError | None]:
         ids = [_id(page) for page in pages if not page.get("duplicate_of")]
         found = {
             _id(document, "page_id"): document
             async for document in self._content.find(_any_of(ids, "page_id"))
         }
 
-        async def read(page: Document) -> tuple[Document, StoredContent | None]:
+        async def read(page: Document) -> StoredContent | CrawlerError | None:
             if _id(page) not in found:
-                return page, None
+                return None
+            document = found[_id(page)]
+            # The metadata were read before: content that is not newer is theirs.
+            at, described = document.get("crawled_at"), page.get("crawled_at")
+            if at is not None and described is not None and at > described:
+                return _OtherVisit("it is of a later visit than the metadata; export it again.")
             try:
-                return page, await self._content_of(page, found[_id(page)])
-            except NotFound as error:
-                # One lost object must not end the export of all others.
-                logger.warning("The content of %s is lost: %s", page["url"], error)
-                return page, None
+                return await self._content_of(page, document)
+            except (ConfigurationError, SinkAway):
+                raise
+            except CrawlerError as error:
+                # One damaged or lost object must not end the export of all others.
+                return error
 
         return await in_parallel(PARALLEL, read, pages)
+
+    async def _newest_content(self, page: Document, found: Document) -> StoredContent | None:
+        """Read the content of a document, or of what a crawl has stored since in its place."""
+        try:
+            return await self._content_of(page, found)
+        except NotFound:
+            again = await self._content.find_one({"_id": found["_id"]})
+            if again is None or again.get("object") == found["object"]:
+                raise
+            return await self._content_of(page, again)
 
     async def _content_of(self, page: Document, found: Document) -> StoredContent | None:
         """Read the content of a document, wherever it is."""
         if "object" in found:
-            try:
-                return StoredContent(page["url"], *await self.moved.read(found["object"]))
-            except NotFound:
-                # A crawl may have stored other content since the document was read.
-                again = await self._content.find_one({"_id": found["_id"]})
-                if again is None or again.get("object") == found["object"]:
-                    raise
-                found = again
+            return StoredContent(page["url"], *await self.moved.read(found["object"]))
         if "body" not in found:
             return None
-        try:
-            body = decompress(found["codec"], found["body"])
-        except CrawlerError as error:
-            raise CrawlerError(f"{page['url']}: {error}") from error
-        return StoredContent(page["url"], body, found["text"])
+        return StoredContent(page["url"], decompress(found["codec"], found["body"]), found["text"])
 
 
 # Crawl and hash of a page. The crawl is None for what a process of version 1 stored that was not
@@ -251,18 +334,14 @@ def _of_url(url: str) -> Document:
     return {"url": url, "url_hash": f"{fingerprint(url):016x}"}
 
 
-async def batches(
-    cursor: Any, size: int, *, body_bytes: float = inf
-) -> AsyncIterator[list[Document]]:
-    """Yield the documents of a cursor in lists, which end early with so many bytes of bodies."""
+async def batches(cursor: Any, size: int) -> AsyncIterator[list[Document]]:
+    """Yield the documents of a cursor in lists."""
     batch: list[Document] = []
-    found_bytes = 0
     async for document in cursor:
         batch.append(document)
-        found_bytes += document.get("size_bytes") or 0
-        if len(batch) == size or found_bytes >= body_bytes:
+        if len(batch) == size:
             yield batch
-            batch, found_bytes = [], 0
+            batch = []
     if batch:
         yield batch
 

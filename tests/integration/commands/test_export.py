@@ -6,6 +6,7 @@ import csv
 import fcntl
 import gzip
 import json
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -30,6 +31,7 @@ from crawler.servers.objects import ObjectStore
 from crawler.storage.export import formats
 from crawler.storage.export.run import Export
 from crawler.storage.mongo import reader
+from crawler.storage.mongo.reader import PageReader
 from crawler.storage.mongo.sink import compressor, documents_of
 from tests.integration.commands import exporting
 from tests.support.crawlers import project_crawler
@@ -287,6 +289,49 @@ def test_a_value_of_another_type_is_named(run: Run, database: Any, tmp_path: Pat
     run("-o", str(tmp_path / "p.parquet"), "--columns", "url,title")
 
 
+@pytest.mark.parametrize("value", ["text", ["a"], 5])
+def test_headers_that_are_no_mapping_are_named(
+    run: Run, database: Any, tmp_path: Path, value: Any
+) -> None:
+    database["pages_metadata"].update_one({"url": url(5)}, {"$set": {"headers": value}})
+    said = run("-o", str(tmp_path / "p.parquet"), "--columns", "url,headers", code=2)
+    assert f"The field headers of {url(5)} is {str(value)!r}, and the column's type is map" in said
+
+
+@pytest.mark.parametrize("options", [["--reason", "status_404"], ["--status", "4xx"]])
+def test_filters_for_pages_without_content_find_them(
+    run: Run, database: Any, tmp_path: Path, options: list[str]
+) -> None:
+    store(database, page(99, status=404, stored=False, reason="status_404"))
+    store(database, page(98, duplicate_of=page(1).url_hash))
+    run("-o", str(tmp_path / "p.jsonl"), *options)
+    assert urls_in(tmp_path / "p.jsonl") == [url(99)]
+    assert "is not for WARC" in run("-o", str(tmp_path / "p.warc.gz"), *options, code=2)
+    run("-o", str(tmp_path / "p.warc.gz"), "--status", "200")
+    assert urls_in(tmp_path / "p.warc.gz") == ALL
+
+
+def test_ctrl_c_ends_an_export_to_a_pipe_that_nobody_reads(mongo_uri: str, database: Any) -> None:
+    store(database, *(page(number, text="x" * 3000) for number in range(100, 200)))
+    options = ["-s", f"MONGO_URI={mongo_uri}", "-s", f"MONGO_DATABASE={database.name}"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "scrapy", "pages", "export", "-o", "-", *options],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            # More than a pipe holds is on its way.
+            assert process.stdout.read(10)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+            assert process.stderr.read().decode().strip().endswith("scrapy pages: stopped")
+        finally:
+            process.kill()
+
+
 def test_warc_goes_to_standard_output(
     mongo_uri: str, database: Any, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
 ) -> None:
@@ -362,13 +407,13 @@ def test_an_export_that_is_cut_off_from_mongodb_goes_on(
 def test_an_export_that_fails_goes_on_when_the_cause_is_gone(
     run: Run, database: Any, tmp_path: Path, small_batches: None
 ) -> None:
-    damaged = {"page_id": page(40).url_hash}
-    good = database["pages_content"].find_one_and_update(damaged, {"$set": {"body": b"damaged"}})
+    moved = {"page_id": page(40).url_hash}
+    database["pages_content"].update_one(moved, {"$set": {"object": "a"}})
     path = tmp_path / "p.jsonl"
     said = run("-o", str(path), code=2)
     assert f"{path}.part has what was read so far (35 pages); the same command goes on" in said
-    assert f"{url(40)}: The stored page is damaged" in said
-    database["pages_content"].update_one(damaged, {"$set": {"body": good["body"]}})
+    assert "PAGES_TIER_URL is not set" in said
+    database["pages_content"].update_one(moved, {"$unset": {"object": True}})
     assert "Going on after 35 pages" in run("-o", str(path))
     assert urls_in(path) == ALL
 
@@ -377,14 +422,14 @@ def test_an_export_that_fails_goes_on_when_the_cause_is_gone(
 def interrupted(
     run: Run, database: Any, tmp_path: Path, small_batches: None
 ) -> Callable[..., Path]:
-    """Interrupts an export of p.jsonl after 35 pages."""
+    """Interrupts an export after 35 pages: one is in a store that is not named."""
 
-    def interrupt(*arguments: str) -> Path:
-        damaged = {"page_id": page(40).url_hash}
-        good = database["pages_content"].find_one_and_update(damaged, {"$set": {"body": b"no"}})
-        path = tmp_path / "p.jsonl"
+    def interrupt(*arguments: str, name: str = "p.jsonl") -> Path:
+        moved = {"page_id": page(40).url_hash}
+        database["pages_content"].update_one(moved, {"$set": {"object": "a"}})
+        path = tmp_path / name
         run("-o", str(path), *arguments, code=2)
-        database["pages_content"].update_one(damaged, {"$set": {"body": good["body"]}})
+        database["pages_content"].update_one(moved, {"$unset": {"object": True}})
         return path
 
     return interrupt
@@ -398,6 +443,25 @@ def test_another_command_line_starts_anew_and_says_so(
     assert f"{path}.part was of an export with other options, which is given up" in said
     assert urls_in(path) == ALL
     assert b"body" not in path.read_bytes()
+
+
+def test_columns_in_another_order_start_anew(run: Run, interrupted: Callable[..., Path]) -> None:
+    path = interrupted("--columns", "url,title,body", name="p.csv")
+    assert "other options" in run("-o", str(path), "--columns", "title,url,body")
+    assert urls_in(path) == ALL
+
+
+def test_the_age_of_an_interrupted_export_is_told(
+    run: Run, interrupted: Callable[..., Path]
+) -> None:
+    path = interrupted()
+    state = path.with_name("p.jsonl.part") / "state"
+    values = json.loads(state.read_text())
+    earlier = datetime.fromisoformat(values["began"]) - timedelta(hours=23, minutes=5)
+    state.write_text(json.dumps(values | {"began": earlier.isoformat()}))
+    said = run("-o", str(path))
+    assert "Going on after 35 pages of an export that began 23 h ago; to start anew, delete" in said
+    assert f"{path}.part" in said
 
 
 def test_a_time_span_counts_from_when_the_export_began(
@@ -434,6 +498,115 @@ def test_what_is_stored_meanwhile_is_exported_once(
     assert Counter(urls_in(path)) == expected
 
 
+def test_a_page_that_is_crawled_meanwhile_is_exported_as_one_visit(
+    run: Run,
+    database: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The metadata of one are there at once, of one a little later, and of one never."""
+    at_once, soon, never = 3, 5, 7
+    monkeypatch.setattr(reader, "_METADATA_S", 0.01)
+    read_contents, calls = PageReader._read_contents, 0
+
+    def later(number: int) -> Any:
+        again = page(number, crawled_at=AT + timedelta(days=500), title="later", body=b"later")
+        return documents_of(again, "zstd", compressor("zstd"))
+
+    def replace_metadata(number: int) -> None:
+        values = bson.decode(later(number).metadata)
+        database["pages_metadata"].update_one({"url": url(number)}, {"$set": values})
+
+    async def read(self: PageReader, pages: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            for number in (at_once, soon, never):
+                values = bson.decode(later(number).content)
+                database["pages_content"].replace_one({"page_id": values["page_id"]}, values)
+            replace_metadata(at_once)
+        elif calls == 2:
+            replace_metadata(soon)
+        return await read_contents(self, pages)
+
+    monkeypatch.setattr(PageReader, "_read_contents", read)
+    path = tmp_path / "p.jsonl"
+    assert "; content that cannot be read: 1" in run("-o", str(path))
+    assert f"The content of {url(never)} cannot be read: it is of a later visit" in caplog.text
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [row["url"] for row in rows] == ALL
+    for number in (at_once, soon):
+        assert (rows[number]["title"], rows[number]["body"]) == ("later", "later")
+    assert rows[never]["title"] == page(never).title
+    assert "body" not in rows[never]
+
+
+def test_batches_are_bounded_by_their_bytes(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    append = Export._append
+
+    def noted(self: Export, data: bytes, batch: reader.Batch, rows: int) -> None:
+        sizes.append(len(batch.pages))
+        append(self, data, batch, rows)
+
+    monkeypatch.setattr(Export, "_append", noted)
+    monkeypatch.setattr(reader, "_BATCH_BYTES", 5_000)
+    for columns in ("url,links,text", "url,title,headers,items,extra,languages,versions"):
+        sizes.clear()
+        run("-o", str(tmp_path / "p.jsonl"), "--columns", columns)
+        assert urls_in(tmp_path / "p.jsonl") == ALL
+        assert 1 < max(sizes) < 30
+
+
+def test_only_chosen_fields_are_read(run: Run, database: Any, tmp_path: Path) -> None:
+    database.command("profile", 2)
+    run("-o", str(tmp_path / "p.csv"), "--columns", "title,body")
+    run("-o", str(tmp_path / "p.warc.gz"))
+    database.command("profile", 0)
+    chosen = [
+        each["command"]["projection"].keys()
+        for each in database["system.profile"].find({"command.find": "pages_metadata"})
+        if "projection" in each["command"]
+    ]
+    assert len(chosen) == 2
+    for fields in chosen:
+        assert fields.isdisjoint({"links", "items", "versions", "extra"})
+
+
+def test_content_that_cannot_be_read_is_left_out_and_counted(
+    run: Run,
+    database: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store_folder = tmp_path / "store"
+    store_folder.mkdir()
+    (store_folder / "damaged").write_bytes(b"no gzip")
+    changes: dict[int, dict[str, Any]] = {
+        3: {"body": b"no"},
+        5: {"codec": "rot13"},
+        7: {"object": "damaged"},
+        9: {"object": "gone"},
+    }
+    for number, change in changes.items():
+        chosen = {"page_id": page(number).url_hash}
+        database["pages_content"].update_one(chosen, {"$set": change})
+    monkeypatch.setattr(reader, "_LOGGED_MAX", 3)
+    path = tmp_path / "p.jsonl"
+    said = run("-o", str(path), PAGES_TIER_URL=store_folder.as_uri())
+    assert "60 pages written" in said
+    assert "; content that cannot be read: 4" in said
+    assert caplog.text.count("cannot be read: ") == 3
+    assert f"The content of {url(3)} cannot be read: The stored page is damaged" in caplog.text
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [row["url"] for row in rows] == ALL
+    assert [number for number in range(COUNT) if "body" not in rows[number]] == [*changes]
+
+
 @pytest.mark.parametrize(("file", "text"), [("state", '{"pages": 1'), ("data", "{}")])
 def test_a_damaged_state_starts_anew(
     run: Run, interrupted: Callable[..., Path], file: str, text: str
@@ -464,7 +637,7 @@ def test_an_export_goes_to_an_object_store(run: Run, tmp_path: Path, name: str) 
     folder = tmp_path / "store"
     assert "60 pages written" in run("-o", f"{folder.as_uri()}/deep/{name}")
     assert urls_in(folder / "deep" / name) == ALL
-    assert list((tmp_path / "crawl" / "export").iterdir()) == []
+    assert not (tmp_path / "crawl" / "export").exists()
 
 
 def test_an_export_goes_to_s3(run: Run, s3_url: str, tmp_path: Path) -> None:
@@ -504,3 +677,16 @@ def test_what_cannot_be_replaced_is_told(run: Run, tmp_path: Path) -> None:
     assert "p.jsonl.part is there" in run("-o", str(tmp_path / "p.jsonl"), code=2)
     assert "names no object" in run("-o", "s3://pages.jsonl", code=2)
     assert (tmp_path / "p.jsonl.part").read_text() == "of someone else"
+
+
+@pytest.mark.parametrize("output", ["", "/", ".", "a\0b", "s3://a/\0"])
+def test_names_of_no_file_are_refused(run: Run, output: str) -> None:
+    assert f"-o {output!r} names no file; use" in run("-o", output, "--format", "csv", code=2)
+
+
+@pytest.mark.parametrize("output", ["..", "x" * 300, "s3://a/\udcff"])
+def test_names_that_no_file_can_have_are_told_in_a_line(
+    run: Run, tmp_path: Path, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "Traceback" not in run("-o", output, "--format", "csv", code=2)

@@ -98,7 +98,7 @@ async def contents_in_batches(
     reader: PageReader, wanted: Wanted
 ) -> dict[str, StoredContent | None]:
     batches = [batch async for batch in reader.with_content(wanted)]
-    return {page["url"]: content for batch in batches for page, content in batch}
+    return {page["url"]: content for batch in batches for page, content in batch.pages}
 
 
 def files(folder: Path) -> list[Path]:
@@ -224,6 +224,9 @@ async def test_cold_content_has_its_class_in_s3_and_archived_content_is_named(
         front.answer = (403, "InvalidObjectState")
         with pytest.raises(CrawlerError, match="restore it first"):
             await bodies(database, s3_url)
+        # In batches, it does not stop the others.
+        found = await contents_in_batches(PageReader(database, tier_url=s3_url), Wanted(kept=True))
+        assert [name for name, content in found.items() if content is None] == [OLD, OLDER]
         front.answer = (503, "SlowDown")
         with pytest.raises(SinkAway):
             await bodies(database, s3_url)
@@ -396,7 +399,7 @@ async def test_an_object_that_is_gone_is_named(
         await reader.content(metadata)
     found = await contents_in_batches(reader, Wanted(kept=True))
     assert [name for name, content in found.items() if content is None] == [OLD]
-    assert f"The content of {OLD} is lost" in caplog.text
+    assert f"The content of {OLD} cannot be read" in caplog.text
     # A run leaves it as it is, and moves the others.
     tiering = await tier(database, url, "1h/9d/-")
     assert (tiering.left, tiering.done["cold"].pages, tiering.done["warm"].pages) == (1, 0, 1)

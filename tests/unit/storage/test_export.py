@@ -1,5 +1,6 @@
 """Names of formats and columns of an export."""
 
+import gzip
 import re
 import sys
 from datetime import UTC, datetime
@@ -22,9 +23,9 @@ def made(
     *,
     columns: str | None = None,
     with_body: bool = True,
-    with_all: bool = False,
+    bare: str | None = None,
 ) -> Format:
-    return format_of(output, given, columns=columns, with_body=with_body, with_all=with_all)
+    return format_of(output, given, columns=columns, with_body=with_body, bare=bare)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +85,12 @@ def test_options_that_make_no_sense_for_warc_are_refused() -> None:
         made("a.warc.gz", columns="url")
     with pytest.raises(ConfigurationError, match="--no-body is not for WARC"):
         made("a.warc.gz", with_body=False)
-    with pytest.raises(ConfigurationError, match="--all is not for WARC"):
-        made("a.warc.gz", with_all=True)
+    with pytest.raises(ConfigurationError, match="--reason robots is not for WARC"):
+        made("a.warc.gz", bare="--reason robots")
+
+
+def test_a_name_in_capitals_is_compressed_as_it_says() -> None:
+    assert gzip.decompress(made("a.CSV.GZ", columns="url").begin()) == b"url\r\n"
 
 
 def test_a_missing_package_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

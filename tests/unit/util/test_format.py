@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.util.format import by_reason, duration, plural, rate, size
+from crawler.util.format import about, by_reason, duration, plural, rate, size
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,14 @@ from crawler.util.format import by_reason, duration, plural, rate, size
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (82_800, "23 h"), (1_036_800, "12 d")],
+)
+def test_durations_in_their_largest_unit(seconds: float, text: str) -> None:
+    assert about(seconds) == text
 
 
 @pytest.mark.parametrize(
