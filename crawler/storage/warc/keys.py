@@ -34,7 +34,7 @@ _IN_QUERY = (
     re.compile(r"(.*)(?:jsessionid|phpsessid)=[0-9a-z]{32}(?:&|$)"),
     re.compile(r"(.*)sid=[0-9a-z]{32}(?:&|$)"),
     re.compile(r"(.*)aspsessionid[a-z]{8}=[a-z]{24}(?:&|$)"),
-    re.compile(r"(.*)cfid=[^&]+&cftoken=[^&]+(?:&|$)"),
+    re.compile(r"(.*)cfid=[^&]{1,99}&cftoken=[^&]{1,99}(?:&|$)"),
 )
 
 
