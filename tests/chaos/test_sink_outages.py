@@ -209,7 +209,11 @@ def test_a_crawler_that_is_killed_while_it_spools_loses_nothing(
         found.goes_on(20)
         found.mongo.kill()
         files = found.folder / "spool" / "web"
-        wait_until(lambda: any(files.glob("*.log")), what="spooled pages")
+        # Each record begins with this mark: before a second one, the first is complete.
+        wait_until(
+            lambda: sum(path.read_bytes().count(b"LOG1") for path in files.glob("*.log")) > 1,
+            what="spooled pages",
+        )
         found.goes_on(10)
         victim.kill()
         found.mongo.start()
