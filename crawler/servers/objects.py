@@ -28,6 +28,7 @@ from urllib.request import url2pathname
 from crawler.errors import ConfigurationError, CrawlerError, NotFound, SinkAway
 from crawler.util.extras import optional
 from crawler.util.secrets import without_secrets
+from crawler.util.tasks import in_parallel
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Store
@@ -57,6 +58,8 @@ _OTHER_CREDENTIALS = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
 _PROBE = ".crawler-probe"
+# Objects that S3 deletes by one request, and requests at a time to stores that delete one by one.
+_DELETED_AT_ONCE, _DELETIONS = 1000, 16
 
 
 def is_store_url(text: str) -> bool:
@@ -205,11 +208,23 @@ class ObjectStore:
 
     async def delete(self, names: Sequence[str]) -> None:
         """Delete objects; those that are gone do not matter."""
-        for name in names:
-            try:
-                await self._call(self._obstore.delete_async, name)
-            except NotFound:
-                continue
+        if not self.url.startswith("s3:"):
+            await in_parallel(_DELETIONS, self._delete_one, names)
+            return
+        # S3 does not mind names that it lacks.
+        for start in range(0, len(names), _DELETED_AT_ONCE):
+            part = list(names[start : start + _DELETED_AT_ONCE])
+            with self._errors(part[0] if len(part) == 1 else "…"):
+                async with asyncio.timeout(_DEADLINE_S):
+                    await self._obstore.delete_async(self._store, part)
+
+    async def _delete_one(self, name: str) -> None:
+        with suppress(NotFound):
+            await self._call(self._obstore.delete_async, name)
+
+    async def check_deletion(self) -> None:
+        """Delete an object that is not there; SinkAway or ConfigurationError if it is refused."""
+        await self.delete([_PROBE])
 
     async def _call(
         self,
@@ -249,7 +264,7 @@ _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound"})
 # The store takes other objects, but never this one, or has not the part that was asked for.
 _OF_OBJECT = frozenset({"EntityTooLarge", "KeyTooLongError", "RequestBodyTooLarge"})
 _STATUSES_OF_OBJECT = frozenset({413, 414, 416})
-_ARCHIVED = "InvalidObjectState"
+_ARCHIVED, _DENIED = "InvalidObjectState", "AccessDenied"
 # Statuses and codes below 500 that pass.
 _PASSING_STATUSES = frozenset({408, 409, 429})
 _PASSING = frozenset({"RequestTimeout", "OperationAborted", "SlowDown"})
@@ -258,7 +273,8 @@ _ROLE = re.compile(
     r"performing \w+ \S+(/latest/(api|meta-data)|/computeMetadata/|/metadata/identity)"
 )
 _STATUS = re.compile(r"status code: (\d{3} [\w ]*)")
-_CODE = re.compile(r"<Code>([^<]{1,100})</Code>")
+# The latter of one object among those that a request deletes.
+_CODE = re.compile(r"<Code>([^<]{1,100})</Code>|\(code: (\w{1,100})\)")
 _MESSAGE = re.compile(r"<Message>([^<\n]{1,200})|\"message\": \"([^\"]{1,200})")
 _CAUSE = re.compile(r"message: \"([^\"]{1,200})\"")
 _SERVER = re.compile(r"performing \w+ (\w+://[^/\s]+)")
@@ -271,7 +287,7 @@ class _Failure:
     def __init__(self, text: str) -> None:
         self._text = text
         found = _CODE.search(text)
-        self.code = found[1] if found else ""
+        self.code = (found[1] or found[2]) if found else ""
         found = _STATUS.search(text)
         self._answer = found[1] if found else ""
         self.status = int(self._answer[:3] or 0)
@@ -310,7 +326,7 @@ class _Failure:
                 f"{where} is in a storage class that cannot be read at once; restore it first "
                 f"({self.brief})."
             )
-        if self.status in (401, 403):
+        if self.status in (401, 403) or self.code == _DENIED:
             return ConfigurationError(
                 f"{where} is refused ({self.brief}); check the credentials in the environment, "
                 "and what they permit."

@@ -20,6 +20,8 @@ class Front:
     answers: list[tuple[int, str]] = field(default_factory=list)
     # The answer to all requests.
     answer: tuple[int, str] | None = None
+    # Bodies of answers with status 200, by the method of the requests that get them.
+    bodies: dict[str, str] = field(default_factory=dict)
     # The answer to requests with this method and text in their address is held back, for ever.
     held: tuple[str, str] | None = None
     # Whether what is forwarded loses a bit on its way.
@@ -52,6 +54,8 @@ async def front_of(endpoint: str) -> AsyncIterator[Front]:
             return web.Response(
                 status=status, text='<?xml version="1.0" encoding="UTF-8"?>\n' + text
             )
+        if request.method in front.bodies:
+            return web.Response(text=front.bodies[request.method])
         if front.damages and body:
             body = bytes([body[0] ^ 1]) + body[1:]
         async with session.request(

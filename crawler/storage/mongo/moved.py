@@ -24,7 +24,6 @@ from pymongo import DeleteOne
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.servers.objects import ObjectStore
 from crawler.storage import objects
-from crawler.util.tasks import in_parallel
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.collection import AsyncCollection
@@ -71,8 +70,7 @@ class MovedContent:
     async def delete(self, names: Sequence[str]) -> None:
         """Delete objects; those that are gone do not matter."""
         if names:
-            store = self.store
-            await in_parallel(PARALLEL, lambda name: store.delete([name]), names)
+            await self.store.delete(names)
 
 
 def object_name(domain: str, document: Document) -> str:

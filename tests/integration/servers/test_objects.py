@@ -90,8 +90,36 @@ async def test_objects_are_written_read_listed_and_deleted(store: ObjectStore) -
     assert [name async for name, _ in store.list()] == ["web/a%2Fb/ü 1"]
 
 
+async def test_s3_deletes_many_objects_by_one_request(s3_url: str, front: Front) -> None:
+    store, names = store_of(s3_url), ["web/a%2Fb/ü 1", "b", "c"]
+    for name in names:
+        await store.put(name, b"")
+    front.requests.clear()
+    await store.delete([*names, "none"])
+    assert [method for method, _, _ in front.requests] == ["POST"]
+    assert [each async for each in store.list()] == []
+    front.answer = (403, "AccessDenied")
+    for call in (store.delete(names), store.check_deletion()):
+        with pytest.raises(ConfigurationError, match="AccessDenied"):
+            await call
+
+
+async def test_credentials_that_do_not_permit_deletion_pass_the_check(
+    s3_url: str, front: Front
+) -> None:
+    # As S3 refuses single objects of a request.
+    key = f"<Key>{s3_url.rpartition('/')[2]}/.crawler-probe</Key>"
+    refused = f"<Error>{key}<Code>AccessDenied</Code><Message>no</Message></Error>"
+    front.bodies["POST"] = f"<DeleteResult>{refused}</DeleteResult>"
+    store = store_of(s3_url)
+    await store.check()
+    with pytest.raises(ConfigurationError, match="check the credentials"):
+        await store.check_deletion()
+
+
 async def test_a_check_leaves_nothing(store: ObjectStore) -> None:
     await store.check()
+    await store.check_deletion()
     assert [each async for each in store.list()] == []
 
 
@@ -168,6 +196,8 @@ async def test_moto_takes_checksums_and_the_storage_class_and_has_no_other_bucke
     assert (found["ContentLength"], found["StorageClass"]) == (len(LARGE), "GLACIER_IR")
     found = client.head_object(Bucket="moto-bucket", Key="prefix/small")
     assert found["StorageClass"] == "STANDARD_IA"
+    await store.delete(["none", "large", "small"])
+    assert [each async for each in store.list()] == []
     client.close()
     missing = store_of("s3://no-such-bucket/prefix")
     message = "There is no bucket for s3://no-such-bucket/prefix; create it"
