@@ -29,6 +29,7 @@ from crawler.errors import CrawlerError, ExitCode
 from crawler.robots.gate import has_contact, is_distinctive
 from crawler.robots.rules import robots_name
 from crawler.servers.connections import Servers
+from crawler.servers.objects import ObjectStore
 from crawler.servers.redis import checks
 from crawler.servers.redis.checks import NEEDED, Needed, ServerFacts, compresses_well, damages_lists
 from crawler.servers.redis.connection import masked
@@ -69,7 +70,7 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "Check Redis (version, persistence, eviction, memory), sinks, the spool, DNS, "
+            "Check Redis (version, persistence, eviction, memory), sinks, tiers, the spool, DNS, "
             "file limits, disk, user agent and settings. Nothing is changed; sinks are opened and "
             "closed."
         )
@@ -191,6 +192,8 @@ async def findings(
         yield found
     for found in await _sinks(settings, servers):
         yield found
+    if settings["PAGES_TIER_URL"]:
+        yield await _tiers(settings["PAGES_TIER_URL"])
     if settings["SPOOL_DIR"]:
         yield spool(Path(settings["SPOOL_DIR"]), settings.getint("SPOOL_MAX_BYTES"))
     yield await _dns(settings.getlist("DNS_SERVERS"), dns_name)
@@ -391,6 +394,24 @@ async def _sink(named: NamedSink, settings: BaseSettings, servers: Servers) -> l
         warning(named.name, mask(problem), mask(advice))
         for problem, advice in report.warnings.items()
     ]
+
+
+async def _tiers(url: str) -> Finding:
+    """Check that the object store of moved content takes objects, and deletes them."""
+    started = perf_counter()
+    try:
+        store = ObjectStore.from_url(url, what="PAGES_TIER_URL")
+        await store.check()
+        await store.check_deletion()
+    except CrawlerError as error:
+        return warning(
+            "tiers",
+            str(error),
+            "Until the store takes and deletes objects, a crawl goes on, and content stays where "
+            "it is.",
+        )
+    spent_ms = (perf_counter() - started) * 1000
+    return ok("tiers", f"{store.url}, {spent_ms:.0f} ms for a write and two deletions")
 
 
 def spool(folder: Path, max_bytes: int) -> Finding:

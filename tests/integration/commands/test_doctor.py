@@ -76,6 +76,21 @@ async def test_the_nodes_of_a_cluster_are_all_asked(
     assert "cluster of 3" in found["Redis"].text
 
 
+@pytest.mark.parametrize(("is_folder", "level"), [(True, OK), (False, WARNING)])
+async def test_the_store_of_moved_content_is_tried(
+    tmp_path: Path, redis_url: str, dns: DnsServer, is_folder: bool, level: str
+) -> None:
+    folder = tmp_path / "objects"
+    if not is_folder:
+        folder.write_text("")
+    servers = {"REDIS_URL": redis_url, "SINKS": "none", "DNS_SERVERS": [dns.address]}
+    found = await examine(tmp_path, **servers, PAGES_TIER_URL=folder.as_uri())
+    assert found["tiers"].level == level
+    assert folder.as_uri() in found["tiers"].text
+    assert not is_folder or list(folder.iterdir()) == []
+    assert "tiers" not in await examine(tmp_path, **servers)
+
+
 @pytest.mark.parametrize(("mood", "level"), [("answers", OK), ("servfail", FAILURE)])
 async def test_a_dns_that_does_not_answer_is_a_failure(
     tmp_path: Path, redis_url: str, dns: DnsServer, mood: str, level: str
