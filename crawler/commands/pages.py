@@ -2,7 +2,7 @@
 
 A verb is its arguments and a coroutine that gets a reader of the stored pages. Several verbs filter
 pages by --crawl, --domain, --since, --status and --reason.
-Exit 0: found; 1: not found; 2: wrong arguments or settings; 3: MongoDB does not answer.
+Exit 0: found; 1: not found; 2: wrong arguments or settings; 3: MongoDB or an object store is away.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from crawler.storage.mongo.reader import (
     overview,
 )
 from crawler.storage.mongo.tiers import Moved, Tiering, TierLock
-from crawler.storage.retention import COLD, EXPIRED, WARM, Retention
+from crawler.storage.retention import COLD, EXPIRED, WARM, Keep, Retention
 from crawler.storage.sinks import named_sinks, uses_mongo
 from crawler.urls import Urls
 from crawler.util.format import about, plural, size
@@ -523,16 +523,18 @@ def _tier_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _tier(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     retention = Retention.from_settings(settings)
-    if retention is None:
+    if retention is None and not settings["PAGES_TIER_URL"]:
         raise ConfigurationError(
             "PAGES_KEEP is not set, so content stays where it is; set it, as "
             "-s PAGES_KEEP=7d/180d/5y -s PAGES_TIER_URL=s3://bucket/prefix."
         )
+    # Without ages, only objects that no page needs any more are deleted.
+    retention = retention or Retention(Keep(), settings["PAGES_TIER_URL"])
 
     async def tier(pages: PageReader, _arguments: argparse.Namespace) -> None:
         await _check_crawl(pages, arguments.crawl)
         crawls = await pages.crawls() if arguments.crawl is None else [arguments.crawl]
-        done, left = {to: Moved() for to in _MOVES}, 0
+        done, left, loose = {to: Moved() for to in _MOVES}, 0, 0
         for crawl in crawls:
             tiering = Tiering(pages.database, retention, crawl)
             if arguments.dry_run:
@@ -540,10 +542,11 @@ def _tier(settings: BaseSettings, arguments: argparse.Namespace) -> None:
             else:
                 await _run_tiering(tiering, pages, crawl)
             left += tiering.left
+            loose += tiering.loose
             for to, moved in tiering.done.items():
                 done[to].pages += moved.pages
                 done[to].bytes += moved.bytes
-        _print_moved(done, left, arguments)
+        _print_moved(done, left, loose, arguments)
 
     on_pages(tier)(settings, arguments)
 
@@ -564,17 +567,22 @@ async def _run_tiering(tiering: Tiering, pages: PageReader, crawl: str) -> None:
         await asyncio.sleep(_LOCK_POLL_S)
 
 
-def _print_moved(done: dict[str, Moved], left: int, arguments: argparse.Namespace) -> None:
+def _print_moved(
+    done: dict[str, Moved], left: int, loose: int, arguments: argparse.Namespace
+) -> None:
     if arguments.json:
         counts: dict[str, Any] = {to: asdict(moved) for to, moved in done.items()}
-        print_json({**counts, "left": left, "dry_run": arguments.dry_run})
+        more = {"left": left, "loose_objects": loose, "dry_run": arguments.dry_run}
+        print_json({**counts, **more})
         return
     would = "would be " if arguments.dry_run else ""
     for to, moved in done.items():
         count = f"{plural(moved.pages, 'page')}, {size(moved.bytes)}"
         print(f"{to:<7}  {count} {would}{_MOVES[to]}")
+    if loose:
+        print(f"{plural(loose, 'object')} of earlier visits deleted")
     if left:
-        why = "crawled meanwhile, or content damaged, lost or without metadata"
+        why = "crawled meanwhile, or content damaged, lost, refused or without metadata"
         print(f"{plural(left, 'page')} left as before: {why}", file=sys.stderr)
 
 

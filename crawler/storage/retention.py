@@ -7,7 +7,6 @@ and from the third on it is deleted (expired). The age counts from the visit tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 WARM, COLD, EXPIRED = "warm", "cold", "expired"
-TARGETS = (EXPIRED, COLD, WARM)
+TARGETS = (WARM, COLD, EXPIRED)
 # Tier of content in MongoDB: its documents have no such field.
 HOT = None
 _NEVER = "-"
@@ -62,8 +61,12 @@ class Keep:
             raise ValueError("give ages that grow, as 7d/180d/5y")
         return cls(*ages)
 
-    def steps(self, now: datetime) -> Iterator[Step]:
-        """Yield what is due for each tier, the oldest first. No content is due for two of them."""
+    def steps(self, now: datetime) -> list[Step]:
+        """List what is due for each tier. No content is due for two of them.
+
+        The newest comes first: what makes room in MongoDB does not wait for the others.
+        """
+        found: list[Step] = []
         since = None
         for to, age_s, tiers in (
             (EXPIRED, self.expired_s, (HOT, WARM, COLD)),
@@ -72,8 +75,9 @@ class Keep:
         ):
             if age_s is not None:
                 before = now - timedelta(seconds=age_s)
-                yield Step(to, tiers, before, since)
+                found.insert(0, Step(to, tiers, before, since))
                 since = before
+        return found
 
 
 def _age_s(text: str) -> int | None:

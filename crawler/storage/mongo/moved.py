@@ -6,6 +6,9 @@ A document in `pages_content` says by its `tier` where the content is:
     warm, cold   in the object `object`, of `object_size` bytes
     gone         nowhere: the page has no content of its own any more
 
+A document with a body has its content, whatever its tier is: processes of versions without tiers
+store new content, and leave the tier and the object of the earlier visit as they are.
+
 `loose_object` names an object that may exist and that no reader needs: one that is being written,
 or that of an earlier visit. storage/mongo/tiers.py deletes the latter. The name of an object has
 the time of the visit, so an object is never written again with other content, and each object is
@@ -32,8 +35,13 @@ Document = dict[str, Any]
 
 URL_SETTING = "PAGES_TIER_URL"
 GONE = "gone"
+# Update for a document that gets content: its object is that of an earlier visit.
+NOT_MOVED = {"$unset": {"tier": True, "object_size": True}, "$rename": {"object": "loose_object"}}
 # Requests to the object store at a time.
 PARALLEL = 16
+# How often a document that is moved meanwhile is read again to be deleted. A run moves it in two
+# steps.
+_LOOKS = 10
 # What a document in `pages_content` says of its objects and its visit.
 STATE_FIELDS = dict.fromkeys(
     ("crawl", "page_id", "crawled_at", "tier", "object", "loose_object"), True
@@ -92,8 +100,23 @@ async def delete_contents(
 ) -> int:
     """Delete content, its objects first; return the number of documents that are deleted.
 
-    `documents` have the STATE_FIELDS. One that has changed meanwhile stays.
+    `documents` have the STATE_FIELDS. One that has content of another visit by now stays. One that
+    is moved meanwhile is deleted where it is then.
     """
+    deleted, left = 0, documents
+    for _ in range(_LOOKS):
+        deleted += await _delete_unchanged(content, moved, left)
+        if not left or deleted == len(documents):
+            break
+        visits = {each["_id"]: each["crawled_at"] for each in left}
+        found = content.find({"_id": {"$in": list(visits)}}, STATE_FIELDS)
+        left = [each async for each in found if each["crawled_at"] == visits[each["_id"]]]
+    return deleted
+
+
+async def _delete_unchanged(
+    content: AsyncCollection[Document], moved: MovedContent, documents: Sequence[Document]
+) -> int:
     names = [each.get(key) for each in documents for key in ("object", "loose_object")]
     await moved.delete([name for name in names if name])
     same = [

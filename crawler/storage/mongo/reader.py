@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -35,9 +35,11 @@ from crawler.storage.mongo.moved import (
 from crawler.storage.mongo.schema import CONTENT, LONG_S, METADATA
 from crawler.storage.mongo.sink import decompress
 from crawler.urls import DEFAULT, Urls, fingerprint, icann_domain, registered_domain
+from crawler.util.format import plural
 from crawler.util.tasks import in_parallel
 
 if TYPE_CHECKING:
+    from pymongo.asynchronous.collection import AsyncCollection
     from pymongo.asynchronous.database import AsyncDatabase
 
 logger = logging.getLogger(__name__)
@@ -303,11 +305,12 @@ class PageReader:
 
     async def _content_of(self, page: Document, found: Document) -> StoredContent | None:
         """Read the content of a document, wherever it is."""
+        if "body" in found:
+            body = decompress(found["codec"], found["body"])
+            return StoredContent(page["url"], body, found["text"])
         if "object" in found:
             return StoredContent(page["url"], *await self.moved.read(found["object"]))
-        if "body" not in found:
-            return None
-        return StoredContent(page["url"], decompress(found["codec"], found["body"]), found["text"])
+        return None
 
 
 # Crawl and hash of a page. The crawl is None for what a process of version 1 stored that was not
@@ -447,29 +450,40 @@ async def delete(pages: PageReader, wanted: Wanted) -> AsyncIterator[int]:
     """Delete pages, content first; yields the number of pages deleted since the last time.
 
     It may be interrupted and run again. What a crawl stores meanwhile stays whole: only the visit
-    that was found is deleted, with its content.
+    that was found is deleted, with its content. Metadata are deleted when their content is.
     """
-    started = datetime.now(UTC)
+    started, busy = datetime.now(UTC), 0
     metadata, content = pages.database[METADATA], pages.database[CONTENT]
     found = metadata.find(wanted.filter(), _VISIT_FIELDS)
     async for batch in batches(found, _DELETE_BATCH):
         visits = {_id(page): page["crawled_at"] for page in batch}
-        of_content = content.find(_any_of(list(visits), "page_id"), STATE_FIELDS)
-        older = [
-            each async for each in of_content if each["crawled_at"] <= visits[_id(each, "page_id")]
-        ]
-        await delete_contents(content, pages.moved, older)
+        older = await _contents_until(content, visits)
+        if await delete_contents(content, pages.moved, older) < len(older):
+            for each in await _contents_until(content, visits):
+                del visits[_id(each, "page_id")]
+                busy += 1
         of_metadata = [
             DeleteOne({"crawl": crawl, "url_hash": url_hash, "crawled_at": at})
             for (crawl, url_hash), at in visits.items()
         ]
-        yield (await metadata.bulk_write(of_metadata, ordered=False)).deleted_count
+        if of_metadata:
+            yield (await metadata.bulk_write(of_metadata, ordered=False)).deleted_count
+    if busy:
+        logger.warning("%s stay: their content is being moved; delete again", plural(busy, "page"))
     if wanted == Wanted(crawl=wanted.crawl):
         # A process that died may have left content without metadata.
         left = {"crawl": wanted.crawl, "crawled_at": {"$lt": started}}
         with pymongo.timeout(LONG_S):
             async for batch in batches(content.find(left, STATE_FIELDS), _DELETE_BATCH):
                 await delete_contents(content, pages.moved, batch)
+
+
+async def _contents_until(
+    content: AsyncCollection[Document], visits: Mapping[PageId, datetime]
+) -> list[Document]:
+    """Read the STATE_FIELDS of content of these visits, and of earlier ones."""
+    found = content.find(_any_of(list(visits), "page_id"), STATE_FIELDS)
+    return [each async for each in found if each["crawled_at"] <= visits[_id(each, "page_id")]]
 
 
 MISSING = "content_missing"

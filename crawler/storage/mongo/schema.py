@@ -2,7 +2,7 @@
 
 `pages_metadata` has a document for each URL of each crawl, `pages_content` one for each page whose
 content is kept (its `page_id` is the `url_hash` of the metadata). Both are found by their crawl and
-hash. The collection `pages_schema` has one document, with the version.
+hash. The collection `pages_schema` has a document with the version, and the locks of tiers.
 
 Documents of version 1 do not say which crawl they are of. The migration gives them the name of one:
 

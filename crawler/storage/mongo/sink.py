@@ -31,7 +31,7 @@ from crawler.servers.mongo import DUPLICATE_KEY, code_may_pass, explain, may_pas
 from crawler.servers.redis.connection import masked
 from crawler.storage.documents import OPTIONAL, page_fields
 from crawler.storage.mongo import schema
-from crawler.storage.mongo.moved import GONE
+from crawler.storage.mongo.moved import GONE, NOT_MOVED
 from crawler.storage.mongo.schema import CONTENT, METADATA
 from crawler.storage.sink import Sink, SinkContext, SinkReport
 from crawler.urls import host_of, registered_domain
@@ -292,8 +292,6 @@ _TEXT_KEPT = 1_000_000
 # MongoDB's limit is 16 MB, less a few bytes for what an update puts around a document.
 _DOCUMENT_MAX_BYTES = 16 * 1024 * 1024 - 16 * 1024
 
-# The object of content that was moved is not that of the new content (storage/mongo/moved.py).
-_NOT_MOVED = {"$unset": {"tier": True, "object_size": True}, "$rename": {"object": "loose_object"}}
 _IN_DOCUMENT = {"body": True, "text": True, "object_size": True}
 
 Operation = InsertOne[Any] | UpdateOne | DeleteOne
@@ -333,14 +331,14 @@ class Documents:
 
     def update_content(self) -> UpdateOne:
         """Replace older content; fails with a duplicate key if the stored content is newer."""
-        new = {"$set": RawBSONDocument(self.content or b""), **_NOT_MOVED}
+        new = {"$set": RawBSONDocument(self.content or b""), **NOT_MOVED}
         return UpdateOne(self._not_newer(), new, upsert=True)
 
     def delete_content(self) -> list[Operation]:
         """Delete the content of an earlier visit; what names an object stays until that is gone."""
         chosen, has_object = self._not_newer(), {"$exists": True}
         named = [{"object": has_object}, {"loose_object": has_object}]
-        gone = {"$set": {"tier": GONE}, "$unset": _IN_DOCUMENT, "$rename": _NOT_MOVED["$rename"]}
+        gone = {"$set": {"tier": GONE}, "$unset": _IN_DOCUMENT, "$rename": NOT_MOVED["$rename"]}
         return [DeleteOne({**chosen, "$nor": named}), UpdateOne({**chosen, "$or": named}, gone)]
 
     def _not_newer(self) -> dict[str, Any]:

@@ -11,6 +11,9 @@ A process that dies leaves content in MongoDB, and perhaps an object with a docu
 the next run writes both again. Content that a crawl stores meanwhile wins: the document keeps it,
 and names the object of the earlier visit as loose.
 
+An object that the store does not take, and content that cannot be read, stay as they are, and the
+others are moved.
+
 One process at a time works on a crawl, under a lock in `pages_schema` that also says when the next
 turn is.
 """
@@ -30,10 +33,11 @@ import pymongo
 from pymongo import ASCENDING, IndexModel, ReturnDocument, UpdateOne
 from pymongo.errors import DuplicateKeyError, PyMongoError
 
-from crawler.errors import CrawlerError, NotFound, SinkAway
+from crawler.errors import ConfigurationError, CrawlerError, SinkAway
 from crawler.storage import objects
 from crawler.storage.mongo.moved import (
     GONE,
+    NOT_MOVED,
     PARALLEL,
     STATE_FIELDS,
     MovedContent,
@@ -43,7 +47,8 @@ from crawler.storage.mongo.moved import (
 )
 from crawler.storage.mongo.schema import CONTENT, LONG_S, METADATA, SCHEMA
 from crawler.storage.mongo.sink import decompress
-from crawler.storage.retention import COLD, EXPIRED, HOT, TARGETS, Retention, Step
+from crawler.storage.retention import COLD, EXPIRED, HOT, TARGETS, WARM, Retention, Step
+from crawler.util.format import plural
 from crawler.util.tasks import end, in_parallel
 
 if TYPE_CHECKING:
@@ -97,24 +102,35 @@ class Tiering:
         self._now = datetime.now(UTC)
         # By target: what was done, or what would be.
         self.done = {to: Moved() for to in TARGETS}
-        # Pages that were due and stay as they are: crawled meanwhile, or not readable.
+        # Pages that were due and stay as they are: crawled meanwhile, not readable, or refused.
         self.left = 0
+        # Objects of earlier visits that were deleted.
+        self.loose = 0
+        self._steps = retention.keep.steps(self._now)
+        # Why pages are left, but for those that were crawled meanwhile.
+        self._problems = 0
+        self._first_problem = ""
 
     async def plan(self) -> None:
         """Count what is due, and change nothing. Without its index, all content is read."""
+        if not self._steps:
+            return
+        to = {"branches": [{"case": _is_of_age(step), "then": step.to} for step in self._steps]}
         sums = {"pages": {"$sum": 1}, "bytes": {"$sum": _SIZE}}
-        for step in self._retention.keep.steps(self._now):
-            stages = [{"$match": self._due(step)}, {"$group": {"_id": None, **sums}}]
-            with pymongo.timeout(LONG_S):
-                for found in await (await self._content.aggregate(stages)).to_list():
-                    self.done[step.to] = Moved(found["pages"], found["bytes"])
+        stages: list[Document] = [
+            {"$match": {"$or": [self._due(step) for step in self._steps]}},
+            {"$group": {"_id": {"$switch": to}, **sums}},
+        ]
+        with pymongo.timeout(LONG_S):
+            for found in await (await self._content.aggregate(stages)).to_list():
+                self.done[found["_id"]] = Moved(found["pages"], found["bytes"])
 
     async def count(self) -> int:
         """Return the number of pages that are due."""
         await self._make_indexes()
+        count = self._content.count_documents
         with pymongo.timeout(LONG_S):
-            steps = self._retention.keep.steps(self._now)
-            return sum([await self._content.count_documents(self._due(step)) for step in steps])
+            return sum([await count(self._due(step)) for step in self._steps])
 
     async def run(self) -> AsyncIterator[int]:
         """Move and delete what is due; yields the number of pages looked at since the last time.
@@ -122,23 +138,56 @@ class Tiering:
         Raises SinkAway and ConfigurationError of the object store.
         """
         await self._make_indexes()
-        await self._delete_loose()
-        for step in self._retention.keep.steps(self._now):
-            async for batch in self._batches(step):
-                if step.to == EXPIRED:
-                    handled = await self._expire(batch)
-                else:
-                    handled = await self._move(batch, step.to)
-                self.done[step.to].pages += len(handled)
-                self.done[step.to].bytes += sum(each["size"] for each in handled)
-                self.left += len(batch) - len(handled)
-                yield len(batch)
-        # Of pages that were crawled meanwhile.
-        await self._delete_loose()
+        await self._check_store()
+        youngest = self._steps[0].before if self._steps else self._now
+        await self._make_hot({"crawled_at": {"$gte": youngest}})
+        try:
+            await self._delete_loose()
+            for step in self._steps:
+                async for batch in self._batches(step):
+                    if step.to == EXPIRED:
+                        handled = await self._expire(batch)
+                    else:
+                        handled = await self._move(batch, step.to)
+                    self.done[step.to].pages += len(handled)
+                    self.done[step.to].bytes += sum(each["size"] for each in handled)
+                    self.left += len(batch) - len(handled)
+                    yield len(batch)
+            # Of pages that were crawled meanwhile.
+            await self._delete_loose()
+        finally:
+            if self._problems:
+                logger.warning(
+                    "Content of %s stays where it is. The first one: %s",
+                    *(plural(self._problems, "page"), self._first_problem),
+                )
 
     async def _make_indexes(self) -> None:
         with pymongo.timeout(LONG_S):
             await self._content.create_indexes(_INDEXES)
+
+    async def _check_store(self) -> None:
+        """Ask the store if content is there: no page is marked as expired that cannot be deleted.
+
+        Raises SinkAway and ConfigurationError.
+        """
+        moved = {"crawl": self._crawl, "tier": {"$in": [WARM, COLD, GONE]}}
+        if await self._content.find_one(moved, {"_id": True}):
+            await self._moved.store.check_deletion()
+
+    async def _make_hot(self, chosen: Document) -> None:
+        """Correct documents to which a version without tiers gave new content.
+
+        A run looks for them among content that is too young to be moved, and later when they are
+        due: an index finds both.
+        """
+        stored_again = {"tier": {"$in": [WARM, COLD]}, "body": {"$exists": True}}
+        await self._content.update_many({"crawl": self._crawl, **chosen, **stored_again}, NOT_MOVED)
+
+    def _leave(self, why: object) -> None:
+        logger.debug("Content stays where it is: %s", why)
+        self._problems += 1
+        self._first_problem = self._first_problem or str(why)
 
     def _due(self, step: Step) -> Document:
         since = {} if step.since is None else {"$gte": step.since}
@@ -166,9 +215,13 @@ class Tiering:
 
     async def _move(self, batch: Sequence[Document], to: str) -> list[Document]:
         """Move content to a tier; return the documents that are there now."""
+        hot = [each for each in batch if each.get("tier") is HOT]
+        others = [each for each in batch if each.get("tier") is not HOT]
+        if others:
+            await self._make_hot({"_id": {"$in": [each["_id"] for each in others]}})
         copies = [
-            *await self._copies_of_hot([each for each in batch if each.get("tier") is HOT]),
-            *[_Copy(each, each["object"]) for each in batch if each.get("tier") is not HOT],
+            *await self._copies_of_hot(hot),
+            *[_Copy(each, each["object"]) for each in others if each.get("object")],
         ]
         storage_class = self._retention.cold_class if to == COLD else ""
         written = [
@@ -212,7 +265,7 @@ class Tiering:
             if found["crawled_at"] != state["crawled_at"] or found.get("tier") is not HOT:
                 continue
             if page is None:
-                logger.debug("No metadata for the content of %s; it stays", found["page_id"])
+                self._leave(f"the page {found['page_id']} has no metadata (scrapy pages repair)")
                 continue
             name = object_name(page.get("domain", ""), found)
             if found.get("loose_object") not in (None, name):
@@ -228,29 +281,35 @@ class Tiering:
         return copies
 
     async def _write(self, copy: _Copy, storage_class: str) -> _Copy | None:
-        """Write an object; None if its content cannot be read."""
+        """Write an object; None if its content cannot be read, or the store does not take it."""
         store = self._moved.store
         try:
             if copy.page is None:
                 data = await store.get(copy.name)
             else:
                 data = await asyncio.to_thread(_packed, copy.page)
-        except (NotFound, _Unreadable) as error:
-            logger.warning("Content stays in its tier: %s", error)
+            copy.page = None
+            copy.size_bytes = len(data)
+            await store.put(copy.name, data, storage_class=storage_class)
+            found = await store.size(copy.name)
+        except (SinkAway, ConfigurationError):
+            raise
+        except CrawlerError as error:
+            self._leave(error)
             return None
-        copy.page = None
-        copy.size_bytes = len(data)
-        await store.put(copy.name, data, storage_class=storage_class)
-        found = await store.size(copy.name)
         if found != len(data):
             raise SinkAway(f"{store.url}/{copy.name} has {found} bytes instead of {len(data)}.")
         return copy
 
     async def _moved_ones(self, copies: Sequence[_Copy], to: str) -> list[Document]:
-        """Return the documents that name their objects; delete the objects of deleted ones."""
+        """Return the documents that name their objects; delete objects that none names.
+
+        Without the lock, another run may have deleted the name of an earlier visit's object that
+        was written only then.
+        """
         chosen = {"_id": {"$in": [copy.document["_id"] for copy in copies]}}
         found = {each["_id"]: each async for each in self._content.find(chosen, STATE_FIELDS)}
-        lost = [copy.name for copy in copies if copy.document["_id"] not in found]
+        lost = [copy.name for copy in copies if _is_lost(copy, found.get(copy.document["_id"]))]
         await self._moved.delete(lost)
         return [
             copy.document
@@ -315,6 +374,7 @@ class Tiering:
         await self._delete_loose_of(batch)
 
     async def _delete_loose_of(self, batch: Sequence[Document]) -> None:
+        self.loose += len(batch)
         gone = [each for each in batch if each.get("tier") == GONE]
         await delete_contents(self._content, self._moved, gone)
         others = [each for each in batch if each.get("tier") != GONE]
@@ -340,23 +400,42 @@ class _Copy:
     size_bytes: int = 0
 
 
-class _Unreadable(Exception):
-    """Error of content that cannot be read, and is not moved."""
+def _is_lost(copy: _Copy, document: Document | None) -> bool:
+    """Whether an object is that of no visit which its document knows."""
+    if document is None:
+        return True
+    names = (document.get("object"), document.get("loose_object"))
+    # One that the document does not name yet may be written by another run at this moment.
+    return copy.name not in names and not is_of_visit(copy.name, document)
 
 
 def _packed(page: Document) -> bytes:
+    """Make the object of a page; CrawlerError if its content cannot be read."""
     try:
         page["body"] = decompress(page["codec"], page["body"])
     except CrawlerError as error:
-        raise _Unreadable(f"{page['url']}: {error}") from error
+        raise CrawlerError(f"{page['url']}: {error}") from error
+    except KeyError as error:
+        raise CrawlerError(f"{page['url']}: its content has no field {error}") from error
     left_out = ("_id", "page_id", "codec", "original_size", "compressed_size", "loose_object")
     return objects.pack({name: value for name, value in page.items() if name not in left_out})
 
 
 def _same_visit(document: Document) -> Document:
     """Make the filter for a document that is as it was found."""
-    keys = ("_id", "crawled_at", "tier")
+    keys = ["_id", "crawled_at", "tier"]
+    if document.get("tier") is not HOT:
+        # Stored again by a version without tiers.
+        keys.append("body")
     return {key: document.get(key) for key in keys}
+
+
+def _is_of_age(step: Step) -> Document:
+    """Make the expression for content of the age that is due."""
+    ages = [{"$lt": ["$crawled_at", step.before]}]
+    if step.since is not None:
+        ages.append({"$gte": ["$crawled_at", step.since]})
+    return {"$and": ages}
 
 
 # Bytes of content where it is now.
@@ -423,7 +502,8 @@ class TierLock:
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(_RENEW_S)
-            # If the lock is lost, two processes do the same for a while, which is harmless.
+            # If the lock is lost, two processes do the same for a while. Nothing is lost; an object
+            # may be left behind if this one is killed before it has looked at the documents again.
             with suppress(PyMongoError):
                 await self._schema.update_one(
                     {"_id": self._id, "owner": self._owner},

@@ -404,16 +404,21 @@ def test_an_export_that_is_cut_off_from_mongodb_goes_on(
     assert urls_in(path) == ALL
 
 
+# A document whose content is in an object store.
+MOVED = {"$set": {"object": "a"}, "$rename": {"body": "kept_body"}}
+BACK = {"$unset": {"object": True}, "$rename": {"kept_body": "body"}}
+
+
 def test_an_export_that_fails_goes_on_when_the_cause_is_gone(
     run: Run, database: Any, tmp_path: Path, small_batches: None
 ) -> None:
     moved = {"page_id": page(40).url_hash}
-    database["pages_content"].update_one(moved, {"$set": {"object": "a"}})
+    database["pages_content"].update_one(moved, MOVED)
     path = tmp_path / "p.jsonl"
     said = run("-o", str(path), code=2)
     assert f"{path}.part has what was read so far (35 pages); the same command goes on" in said
     assert "PAGES_TIER_URL is not set" in said
-    database["pages_content"].update_one(moved, {"$unset": {"object": True}})
+    database["pages_content"].update_one(moved, BACK)
     assert "Going on after 35 pages" in run("-o", str(path))
     assert urls_in(path) == ALL
 
@@ -426,10 +431,10 @@ def interrupted(
 
     def interrupt(*arguments: str, name: str = "p.jsonl") -> Path:
         moved = {"page_id": page(40).url_hash}
-        database["pages_content"].update_one(moved, {"$set": {"object": "a"}})
+        database["pages_content"].update_one(moved, MOVED)
         path = tmp_path / name
         run("-o", str(path), *arguments, code=2)
-        database["pages_content"].update_one(moved, {"$unset": {"object": True}})
+        database["pages_content"].update_one(moved, BACK)
         return path
 
     return interrupt
@@ -594,7 +599,8 @@ def test_content_that_cannot_be_read_is_left_out_and_counted(
     }
     for number, change in changes.items():
         chosen = {"page_id": page(number).url_hash}
-        database["pages_content"].update_one(chosen, {"$set": change})
+        moved = {"$unset": {"body": True}} if "object" in change else {}
+        database["pages_content"].update_one(chosen, {"$set": change, **moved})
     monkeypatch.setattr(reader, "_LOGGED_MAX", 3)
     path = tmp_path / "p.jsonl"
     said = run("-o", str(path), PAGES_TIER_URL=store_folder.as_uri())

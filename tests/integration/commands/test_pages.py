@@ -334,7 +334,8 @@ def test_an_export_that_fails_leaves_what_was_there(
     pages: Run, mongo_uri: str, mongo_db_name: str, tmp_path: Path
 ) -> None:
     with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
-        client[mongo_db_name]["pages_content"].update_many({}, {"$set": {"object": "a"}})
+        moved = {"$set": {"object": "a"}, "$unset": {"body": True}}
+        client[mongo_db_name]["pages_content"].update_many({}, moved)
     path = tmp_path / "pages.jsonl"
     path.write_text("old")
     done = pages("export", "-o", str(path))

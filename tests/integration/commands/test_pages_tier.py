@@ -96,6 +96,23 @@ def test_moved_content_is_read_exported_and_deleted(pages: Run, tmp_path: Path) 
     assert not [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
 
 
+def test_without_ages_objects_that_no_page_needs_are_deleted(
+    pages: Run, tmp_path: Path, mongo_uri: str, mongo_db_name: str
+) -> None:
+    assert pages("tier").returncode == 0
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        moved = client[mongo_db_name]["pages_content"]
+        moved.update_one({"tier": "warm"}, {"$set": {"tier": "gone"}, "$rename": LOOSE})
+    done = pages("tier", PAGES_KEEP=None)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(b"1 object of earlier visits deleted\n")
+    assert json.loads(pages("tier", "--json", PAGES_KEEP=None).stdout)["loose_objects"] == 0
+    assert not [path for path in (tmp_path / "objects").rglob("*") if path.is_file()]
+
+
+LOOSE = {"object": "loose_object"}
+
+
 def test_expired_content_has_its_reason(pages: Run) -> None:
     done = pages("tier", PAGES_KEEP="-/-/9d", PAGES_TIER_URL=None)
     assert b"expired  1 page, " in done.stdout
@@ -108,7 +125,7 @@ def test_expired_content_has_its_reason(pages: Run) -> None:
 @pytest.mark.parametrize(
     ("settings", "code", "text"),
     [
-        ({"PAGES_KEEP": None}, 2, "PAGES_KEEP is not set"),
+        ({"PAGES_KEEP": None, "PAGES_TIER_URL": None}, 2, "PAGES_KEEP is not set"),
         ({"PAGES_KEEP": "7d/1d/-"}, 2, "PAGES_KEEP is '7d/1d/-'; give ages that grow"),
         ({"PAGES_TIER_URL": None}, 2, "set PAGES_TIER_URL"),
         ({"PAGES_TIER_URL": "ftp://a.test/"}, 2, "PAGES_TIER_URL is 'ftp://a.test/'"),

@@ -17,6 +17,7 @@ from crawler.errors import ConfigurationError, CrawlerError, NotFound, SinkAway
 from crawler.items import Page
 from crawler.pipelines.store import Store
 from crawler.servers.objects import ObjectStore
+from crawler.storage.mongo import sink
 from crawler.storage.mongo.reader import PageReader, Repair, StoredContent, Wanted, delete
 from crawler.storage.mongo.schema import CONTENT, METADATA
 from crawler.storage.mongo.tiers import Tiering, TierLock
@@ -204,6 +205,16 @@ async def test_a_plan_counts_what_is_due_and_changes_nothing(
 
 
 @pytest.mark.usefixtures("filled")
+async def test_a_plan_reads_content_once(database: Database, url: str) -> None:
+    await database.command("profile", 2)
+    await Tiering(database, Retention(Keep.from_text(KEEP), url), "web").plan()
+    await database.command("profile", 0)
+    of_content = {"command.aggregate": CONTENT}
+    (read,) = await database["system.profile"].find(of_content).to_list()
+    assert read["docsExamined"] == len(AGES)
+
+
+@pytest.mark.usefixtures("filled")
 async def test_cold_content_has_its_class_in_s3_and_archived_content_is_named(
     database: Database, s3_url: str, s3_server: S3Server, s3_environment: pytest.MonkeyPatch
 ) -> None:
@@ -289,8 +300,7 @@ async def test_content_that_is_stored_during_the_copy_wins(
 
     async def slow_put(self: ObjectStore, name: str, data: bytes, **options: Any) -> None:
         await put(self, name, data, **options)
-        if "example.com" in name and b"old" not in data:
-            await store.process_item(page(OLD, DAY, number=2))
+        await store.process_item(page(OLD, DAY, number=2))
 
     monkeypatch.setattr(ObjectStore, "put", slow_put)
     tiering = await tier(database, url, "7d/-/5y")
@@ -317,6 +327,52 @@ async def test_another_run_does_not_delete_what_is_being_copied(
     monkeypatch.setattr(ObjectStore, "put", slow_put)
     await tier(database, url, "7d/-/-")
     assert await bodies(database, url) == before
+
+
+@pytest.mark.usefixtures("filled")
+async def test_an_object_that_is_written_when_its_page_has_newer_content_is_deleted(
+    store: Store, database: Database, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = ObjectStore.put
+
+    async def late_put(self: ObjectStore, name: str, data: bytes, **options: Any) -> None:
+        # The process was suspended, and lost the lock.
+        monkeypatch.undo()
+        await store.process_item(page(OLD, DAY, number=2))
+        await tier(database, url, "-/-/9y")
+        await put(self, name, data, **options)
+
+    monkeypatch.setattr(ObjectStore, "put", late_put)
+    tiering = Tiering(database, Retention(Keep.from_text("7d/100d/-"), url), "web", parallel=1)
+    _ = [count async for count in tiering.run()]
+    assert (await bodies(database, url))[OLD] == (b"body 2", "text 2")
+    assert len(files(folder)) == 2
+    await is_tidy(database, folder)
+
+
+@pytest.mark.usefixtures("filled")
+async def test_content_of_processes_without_tiers_is_read_and_moved_again(
+    store: Store,
+    database: Database,
+    url: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await tier(database, url, "7d/-/-")
+    ages = {OLD: DAY, OLDER: 190 * DAY}
+    with monkeypatch.context() as patched:
+        patched.setattr(sink, "NOT_MOVED", {})
+        for page_url, age in ages.items():
+            await store.process_item(page(page_url, age, number=2))
+    expected = {**await bodies(database, url), **dict.fromkeys(ages, (b"body 2", "text 2"))}
+    assert await bodies(database, url) == expected
+    for _ in range(2):
+        await tier(database, url, "7d/180d/-")
+        assert await bodies(database, url) == expected
+    await is_tidy(database, folder)
+    found = await contents(database)
+    assert [found[page_url].get("tier") for page_url in ages] == [None, "cold"]
+    assert len(files(folder)) == 2
 
 
 @pytest.mark.usefixtures("filled")
@@ -382,7 +438,142 @@ async def test_repair_deletes_moved_content_without_metadata(
     assert files(folder) == []
 
 
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("moment", [1, 2])
+async def test_pages_that_are_deleted_while_they_are_moved_leave_nothing(
+    database: Database, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    bulk_write, reader = AsyncCollection.bulk_write, PageReader(database, tier_url=url)
+    writes = 0
+
+    async def late(self: Any, *args: Any, **options: Any) -> Any:
+        nonlocal writes
+        writes += 1
+        if writes == 1:
+            # The deletion has read where the content is.
+            tiering = Tiering(database, Retention(Keep.from_text("7d/-/-"), url), "web")
+            if moment == 1:
+                # Only the names of the objects are noted.
+                monkeypatch.setattr(ObjectStore, "put", fail)
+                with suppress(SinkAway):
+                    _ = [count async for count in tiering.run()]
+            else:
+                _ = [count async for count in tiering.run()]
+        return await bulk_write(self, *args, **options)
+
+    async def fail(*_: Any, **__: Any) -> None:
+        raise SinkAway("interrupted")
+
+    monkeypatch.setattr(AsyncCollection, "bulk_write", late)
+    assert [count async for count in delete(reader, Wanted(domain="example.com"))] == [4]
+    assert await database[CONTENT].count_documents({}) == 0
+    assert files(folder) == []
+
+
+@pytest.mark.usefixtures("filled")
+async def test_metadata_stay_while_their_content_cannot_be_deleted(
+    database: Database, url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await tier(database, url, "7d/-/-")
+    remove = ObjectStore.delete
+
+    async def changing(self: ObjectStore, names: Any) -> None:
+        await remove(self, names)
+        longer = [{"$set": {"object": {"$concat": ["$object", "x"]}}}]
+        await database[CONTENT].update_many({"tier": "warm"}, longer)
+
+    monkeypatch.setattr(ObjectStore, "delete", changing)
+    reader = PageReader(database, tier_url=url)
+    assert [count async for count in delete(reader, Wanted(domain="example.com"))] == [1]
+    assert await database[METADATA].count_documents({}) == 3
+    assert "3 pages stay: their content is being moved" in caplog.text
+
+
+@pytest.mark.usefixtures("filled")
+async def test_without_ages_only_the_objects_of_earlier_visits_are_deleted(
+    store: Store, database: Database, url: str, folder: Path
+) -> None:
+    await tier(database, url, "7d/-/-")
+    await store.process_item(page(OLD, DAY, number=2))
+    await store.process_item(page(OLDER, DAY, number=2, stored=False, reason="noindex"))
+    tiering = Tiering(database, Retention(Keep(), url), "web")
+    await tiering.plan()
+    assert [count async for count in tiering.run()] == []
+    assert (tiering.loose, len(files(folder))) == (2, 1)
+    assert {name: each.get("tier") for name, each in (await contents(database)).items()} == {
+        FRESH: None,
+        OLD: None,
+        OLDEST: "warm",
+    }
+
+
 # --- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("filled")
+async def test_an_object_that_is_refused_does_not_keep_others_from_being_moved(
+    database: Database,
+    url: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await tier(database, url, "150d/-/-")
+    before, get, put = await bodies(database, url), ObjectStore.get, ObjectStore.put
+    archived = (await contents(database))[OLDER]["object"]
+
+    async def refuse_get(self: ObjectStore, name: str) -> bytes:
+        if name == archived:
+            raise CrawlerError(f"{name} is in a storage class that cannot be read at once.")
+        return await get(self, name)
+
+    async def refuse_put(self: ObjectStore, name: str, data: bytes, **options: Any) -> None:
+        if options["storage_class"]:
+            raise CrawlerError(f"{name} is refused (413).")
+        await put(self, name, data, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ObjectStore, "get", refuse_get)
+        patched.setattr(ObjectStore, "put", refuse_put)
+        tiering = await tier(database, url, "7d/180d/-", "GLACIER_IR")
+    assert (tiering.left, tiering.done["warm"].pages, tiering.done["cold"].pages) == (2, 1, 0)
+    assert "Content of 2 pages stays where it is" in caplog.text
+    assert await bodies(database, url) == before
+    assert (await tier(database, url, "7d/180d/-")).done["cold"].pages == 2
+    assert len(files(folder)) == 3
+
+
+@pytest.mark.usefixtures("filled")
+async def test_content_without_a_body_does_not_keep_others_from_being_moved(
+    database: Database, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (old,) = [each for name, each in (await contents(database)).items() if name == OLD]
+    await database[CONTENT].update_one({"_id": old["_id"]}, {"$unset": {"body": True}})
+    tiering = await tier(database, url, "1h/-/-")
+    assert (tiering.left, tiering.done["warm"].pages) == (1, 3)
+    assert f"The first one: {OLD}: its content has no field 'body'" in caplog.text
+
+
+@pytest.mark.usefixtures("filled")
+async def test_nothing_expires_without_the_store_that_has_the_content(
+    database: Database, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tier(database, url, "7d/-/-")
+    before = await database[METADATA].find().to_list()
+    with pytest.raises(ConfigurationError, match="PAGES_TIER_URL is not set"):
+        await tier(database, None, "-/-/9d")
+
+    async def fail(_self: ObjectStore, _names: Any) -> None:
+        raise SinkAway("no answer in time.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ObjectStore, "delete", fail)
+        with pytest.raises(SinkAway):
+            await tier(database, url, "-/-/9d")
+    assert await database[METADATA].find().to_list() == before
+    assert len(files(folder)) == 3
+    assert (await tier(database, url, "-/-/9d")).done["expired"].pages == 3
+    assert files(folder) == []
 
 
 @pytest.mark.usefixtures("filled")
@@ -412,7 +603,8 @@ async def test_a_damaged_object_and_a_damaged_body_are_named(
     await database[CONTENT].update_many({}, {"$set": {"body": b"nonsense"}})
     tiering = await tier(database, url, "7d/-/-")
     assert tiering.left == 3
-    assert f"{OLD}: The stored page is damaged" in caplog.text
+    assert "Content of 3 pages stays where it is. The first one: http://" in caplog.text
+    assert caplog.text.count("The stored page is damaged") == 1
     await database[CONTENT].update_many({}, {"$set": {"codec": "none"}})
     assert (await tier(database, url, "7d/-/-")).left == 0
     (folder / (await contents(database))[OLD]["object"]).write_bytes(b"nonsense")
@@ -470,7 +662,7 @@ async def test_a_run_that_is_killed_after_a_copy_loses_nothing(
             sys.executable, "-m", "tests.integration.storage.tiering", *arguments, cwd=ROOT
         )
         assert await child.wait() == -signal.SIGKILL
-        assert await bodies(database, url) == {**before, OLDEST: None}
+        assert await bodies(database, url) == before
         assert len(files(folder)) == copies
         await is_tidy(database, folder)
     # A newer version comes before the next run.
@@ -520,8 +712,8 @@ async def test_a_run_that_is_interrupted_anywhere_loses_nothing(
         found = await bodies(database, url)
         assert {**found, OLDEST: None} == {**stored, OLDEST: None}
         await is_tidy(database, folder)
-    # Four copies or deletions in three steps.
-    assert at > 15
+    # Three copies and a deletion in three steps.
+    assert at > 12
     assert len(files(folder)) == 3
 
 
