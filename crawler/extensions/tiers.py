@@ -97,7 +97,14 @@ class Tiers:
             async for _ in tiering.run():
                 pass
         self._error = ""
+        count = self._crawler.stats.inc_value
         for to, moved in tiering.done.items():
             if moved.pages:
+                count(f"tiers/{to}", moved.pages)
                 text = "Content by age: %s became %s (%s)"
                 logger.info(text, plural(moved.pages, "page"), to, size(moved.bytes))
+        if tiering.loose:
+            count("tiers/loose_objects", tiering.loose)
+        if tiering.left:
+            count("tiers/left", tiering.left)
+            logger.info("Content by age: %s left as before", plural(tiering.left, "page"))

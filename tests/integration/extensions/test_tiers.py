@@ -66,9 +66,25 @@ async def test_content_moves_while_a_crawl_runs(
     for each in processes:
         await each.stop()
     assert caplog.text.count("became warm") == 1
+    assert crawler.stats is not None
+    assert crawler.stats.get_value("tiers/warm") == 1
     (lock,) = await database[SCHEMA].find({"_id": "tiers/web"}).to_list()
     assert lock["next_at"] > datetime.now(UTC) + timedelta(minutes=50)
     assert "expires_at" not in lock
+
+
+async def test_what_is_left_is_logged_and_counted(
+    crawler: Crawler, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    await database[CONTENT].update_many({}, {"$unset": {"codec": True}})
+    tiers = tiers_of(crawler)
+    tiers.start()
+    await until(lambda: "Content by age: 1 page left as before" in caplog.text)
+    await tiers.stop()
+    assert "its content has no field 'codec'" in caplog.text
+    assert crawler.stats is not None
+    assert crawler.stats.get_value("tiers/left") == 1
 
 
 async def test_content_stays_while_recrawls_are_off(crawler: Crawler, database: Database) -> None:
