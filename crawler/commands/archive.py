@@ -105,7 +105,12 @@ def on_archive(work: Work) -> Callable[[BaseSettings, argparse.Namespace], None]
         await work(archive, arguments)
 
     def run(settings: BaseSettings, arguments: argparse.Namespace) -> None:
-        asyncio.run(checked(archive_of(settings, arguments.where), arguments))
+        try:
+            asyncio.run(checked(archive_of(settings, arguments.where), arguments))
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise CrawlerError(f"The archive cannot be read ({error}).") from error
 
     return run
 
@@ -175,8 +180,8 @@ async def _verify(archive: Archive, arguments: argparse.Namespace) -> None:
         )
         for line in found.damage:
             print(harmless(line))
-    if found.damage:
-        raise NotFound(f"{plural(len(found.damage), 'damaged place')} in {archive.where}.")
+    if found.damaged:
+        raise NotFound(f"{plural(found.damaged, 'damaged place')} in {archive.where}.")
     if not arguments.json:
         print("Everything is whole.")
 
@@ -216,7 +221,9 @@ def _get(settings: BaseSettings, arguments: argparse.Namespace) -> None:
             found = [line for line in found if line.timestamp <= arguments.at]
         if not found:
             before = " before that time" if arguments.at else ""
-            raise NotFound(f"{url} is not in {archive.where}{before}.")
+            bare = [file for file in await archive.files() if file.index_bytes is None]
+            more = f" {plural(len(bare), 'file')} without an index: run scrapy pages repair."
+            raise NotFound(f"{url} is not in {archive.where}{before}.{more if bare else ''}")
         await _print_capture(archive, found, arguments)
 
     on_archive(get)(settings, arguments)
@@ -287,7 +294,8 @@ def _cdxj_arguments(parser: argparse.ArgumentParser) -> None:
 async def _cdxj(archive: Archive, arguments: argparse.Namespace) -> None:
     async with archive.indexes() as lines:
         number = await asyncio.to_thread(_write_lines, lines, arguments.output)
-    print(f"{plural(number, 'line')} written to {arguments.output}", file=sys.stderr)
+    if arguments.output != "-":
+        print(f"{plural(number, 'line')} written to {arguments.output}", file=sys.stderr)
 
 
 def _write_lines(lines: Iterable[bytes], output: str) -> int:

@@ -13,12 +13,15 @@ Needs the extra `s3`, also for folders.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from configparser import ConfigParser
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +60,7 @@ _OTHER_CREDENTIALS = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
+_EXIT_S = 0.1
 _PROBE = ".crawler-probe"
 # Objects that S3 deletes by one request, and requests at a time to stores that delete one by one.
 _DELETED_AT_ONCE, _DELETIONS = 1000, 16
@@ -65,6 +69,15 @@ _DELETED_AT_ONCE, _DELETIONS = 1000, 16
 def is_store_url(text: str) -> bool:
     """Return whether a text names an object store."""
     return text.partition("://")[0] in SCHEMES and "://" in text
+
+
+@cache
+def _wait_at_exit() -> None:
+    """Give the threads of the library time to let go of Python's objects before Python ends.
+
+    One that does so later, as after an error just before the end, aborts the process (SIGABRT).
+    """
+    atexit.register(time.sleep, _EXIT_S)
 
 
 def deadline_s(size_bytes: int) -> float:
@@ -81,6 +94,7 @@ class ObjectStore:
         self._store = store
         self.folder = folder
         self._obstore = optional("obstore", extra=EXTRA, what=url)
+        _wait_at_exit()
 
     @classmethod
     def from_url(cls, url: str, *, what: str, create: bool = True) -> ObjectStore:

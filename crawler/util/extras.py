@@ -22,5 +22,6 @@ def optional(module: str, *, extra: str, what: str) -> ModuleType:
         package = module.partition(".")[0]
         raise ConfigurationError(
             f"{what} needs the package {package}, which is not installed: "
-            f'pip install "{_DISTRIBUTION}[{extra}]"'
+            f'pip install "{_DISTRIBUTION}[{extra}]" (in a clone: pip install -r '
+            f"requirements-{extra}.txt)"
         ) from error

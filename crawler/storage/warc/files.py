@@ -19,7 +19,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -27,10 +27,12 @@ from io import BytesIO, FileIO
 from pathlib import Path
 from secrets import token_hex
 from socket import gethostname
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
 import zstandard
+from xxhash import xxh3_64_hexdigest
 
 from crawler.storage.disk_log import append_synced, is_same_file, sync_folder
 from crawler.storage.sink import Place
@@ -48,6 +50,8 @@ INDEX = ".cdxj"
 WARC = ".warc"
 # Small, as what follows a record in a piece is copied once for each record in it.
 _READ_BYTES = 64 * 1024
+# Characters of a crawl's name in the names of files, which have 255 at most.
+_CRAWL_CHARS = 100
 # Names that are tried for a new file.
 _TRIES = 100
 # Types of records that an index has.
@@ -139,7 +143,7 @@ class WarcFiles:
     ) -> None:
         """`info` are the fields of the record at the begin of each file."""
         self.folder = folder
-        self._crawl = quote(crawl, safe="")
+        self._crawl = _shortened(quote(crawl, safe=""))
         self._maker = maker
         self._packed = CODECS[codec]
         self._info = info
@@ -241,6 +245,23 @@ class WarcFiles:
         return writing.name
 
 
+def _shortened(name: str) -> str:
+    """Return a name that fits into that of a file, and differs from those of others."""
+    if len(name) <= _CRAWL_CHARS:
+        return name
+    return f"{name[:_CRAWL_CHARS]}~{xxh3_64_hexdigest(name.encode())}"
+
+
+def check_writable(folder: Path) -> None:
+    """Raise OSError if nobody may write to a folder; a full disk is no error."""
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+
+
 def _created(path: Path) -> FileIO:
     """Create a file that is only appended to, also after its end was cut off."""
 
@@ -332,13 +353,13 @@ def _repair_open(
     size = os.fstat(file.fileno()).st_size
 
     def stored() -> Iterator[Line]:
-        if is_readable:
+        if has_index:
             yield from map(Line.decoded, whole_lines(index))
         else:
             # Somebody deleted or damaged it: all records that are whole count.
             yield from scan(path, name)
 
-    is_readable = _is_readable(index)
+    has_index = is_readable(index)
     ends = [line.offset + line.length for line in stored()]
     end = max((each for each in ends if each <= size), default=0)
     if lost := sum(each > size for each in ends):
@@ -360,7 +381,8 @@ def _repair_open(
     _complete(folder, name, kept)
 
 
-def _is_readable(index: Path) -> bool:
+def is_readable(index: Path) -> bool:
+    """Return whether all lines of an index can be read."""
     try:
         for line in whole_lines(index):
             Line.decoded(line)
@@ -403,11 +425,14 @@ def _captured(record: WarcRecord, name: WarcName, start: int, end: int) -> Line 
 def read_record(data: bytes, *, parse_http: bool = True) -> WarcRecord | None:
     """Read one record that is decompressed; None if there is none."""
     warc = optional("fastwarc.warc", extra=EXTRA, what="An archive")
-    for record in warc.ArchiveIterator(BytesIO(data), parse_http=parse_http, strict_mode=False):
-        found: WarcRecord = record
-        # Its content is in a buffer that the iterator owns.
-        found.freeze()
-        return found
+    records = warc.ArchiveIterator(BytesIO(data), parse_http=parse_http, strict_mode=False)
+    # The library has errors of many classes, also OSError, for what is no record.
+    with suppress(Exception):
+        for record in records:
+            found: WarcRecord = record
+            # Its content is in a buffer that the iterator owns.
+            found.freeze()
+            return found
     return None
 
 

@@ -19,7 +19,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from crawler.errors import CrawlerError, NotFound
-from crawler.storage.warc.files import CAPTURES, OPEN, WarcName, members, read_record
+from crawler.storage.warc.files import (
+    CAPTURES,
+    INDEX,
+    OPEN,
+    WarcName,
+    is_readable,
+    members,
+    read_record,
+)
 from crawler.storage.warc.index import (
     Line,
     find,
@@ -30,6 +38,7 @@ from crawler.storage.warc.index import (
 )
 from crawler.storage.warc.keys import surt
 from crawler.storage.warc.records import REVISIT
+from crawler.util.format import plural
 
 if TYPE_CHECKING:
     from fastwarc.warc import WarcRecord
@@ -137,6 +146,14 @@ class Verified:
     captures: int = 0
     indexed: int = 0
     damage: list[str] = field(default_factory=list)
+    # Number of damaged places, of which `damage` has the first.
+    damaged: int = 0
+
+    def add(self, text: str) -> None:
+        """Note a damaged place."""
+        self.damaged += 1
+        if self.damaged <= _SHOWN:
+            self.damage.append(text)
 
 
 class Archive:
@@ -254,7 +271,7 @@ class Archive:
             paths = []
             for file in await self.files():
                 if file.index_bytes is None:
-                    raise CrawlerError(
+                    raise NotFound(
                         f"{file.stored_name} has no index; scrapy pages repair makes it."
                     )
                 paths.append(await self._on(file, partial(_sorted_index, folder)))
@@ -269,10 +286,24 @@ class Archive:
             total.records += found.records
             total.captures += found.captures
             total.damage += [f"{file.stored_name}: {text}" for text in found.damage]
+            if found.damaged > _SHOWN:
+                total.damage.append(f"{file.stored_name}: {found.damaged - _SHOWN} more like these")
+            total.damaged += found.damaged
             yield file
-        if not any("no index" in text for text in total.damage):
+        for name in await self._without_files():
+            total.damaged += 1
+            total.damage.append(f"{name}: its WARC file is gone")
+        with suppress(CrawlerError):
             async with self.indexes() as lines:
                 total.indexed = await asyncio.to_thread(lambda: sum(1 for _ in lines))
+
+    async def _without_files(self) -> list[str]:
+        """List the indexes whose WARC files are in no place."""
+        stems = {file.name.stem for file in await self.files()}
+        names = [name for source in self._sources for name, _ in await source.names()]
+        return [
+            name for name in names if name.endswith(INDEX) and name.removesuffix(INDEX) not in stems
+        ]
 
 
 def unpacked(data: bytes, filename: str, *, parse_http: bool = True) -> WarcRecord:
@@ -282,7 +313,7 @@ def unpacked(data: bytes, filename: str, *, parse_http: bool = True) -> WarcReco
         record = read_record(content, parse_http=parse_http)
         if record is not None:
             return record
-    raise CrawlerError(f"A record in {filename} is damaged; scrapy archive verify lists them all.")
+    raise NotFound(f"A record in {filename} is damaged; scrapy archive verify lists them all.")
 
 
 def _split(block: bytes) -> tuple[bytes, bytes]:
@@ -322,6 +353,11 @@ async def _lines(file: ArchiveFile) -> AsyncIterator[Line]:
 async def _sorted_index(folder: Path, file: ArchiveFile) -> Path:
     """Return the index of a file, sorted; a copy in the folder if it is not there."""
     path = await file.source.copy(file.index_name, folder)
+    if not await asyncio.to_thread(is_readable, path):
+        raise NotFound(
+            f"{file.index_name} is damaged; delete it, and {_REPAIR}, or scrapy archive verify "
+            "finds all damage."
+        )
     if not file.name.is_open:
         return path
     target = folder / f"{file.name.index}.sorted"
@@ -341,12 +377,16 @@ async def _verified(file: ArchiveFile) -> Verified:
 def _verify(file: ArchiveFile, path: Path, index: Path | None) -> Verified:
     """Check all records of a file, and that its index has the place of each capture."""
     found = Verified()
-    # Offsets in the index, and of captures in the file with a hash of length and URL.
-    known, places = array("Q"), dict[int, int]()
+    lines = _Lines()
     if index is None:
-        found.damage.append("it has no index; scrapy pages repair makes it")
+        found.add("it has no index; scrapy pages repair makes it")
     else:
-        known = array("Q", sorted(Line.decoded(line).offset for line in whole_lines(index)))
+        try:
+            for line in map(Line.decoded, whole_lines(index)):
+                lines.add(line)
+        except ValueError:
+            found.add(f"its index is damaged; delete {index.name}, and {_REPAIR}")
+    lines.offsets = array("Q", sorted(lines.offsets))
     at: int | None = 0
     with path.open("rb") as opened:
         while at is not None:
@@ -355,21 +395,50 @@ def _verify(file: ArchiveFile, path: Path, index: Path | None) -> Verified:
                 found.records += 1
                 record = read_record(content, parse_http=False)
                 if record is None or not _has_digest(record):
-                    found.damage.append(f"the record at {start} is damaged")
+                    found.add(f"the record at {start} is damaged")
                 elif record.headers.get("WARC-Type") in CAPTURES:
                     found.captures += 1
-                    places[start] = hash((end - start, record.headers.get("WARC-Target-URI")))
-            later = known[bisect_left(known, at) :]
+                    lines.check(record, start, end)
+            later = lines.offsets[bisect_left(lines.offsets, at) :]
             # What a process is writing now need not be whole.
             if at < file.size_bytes and (later or not file.name.is_open):
-                found.damage.append(f"the record at {at} is damaged")
+                found.add(f"the record at {at} is damaged")
             at = next((offset for offset in later if offset > at), None)
-    for line in map(Line.decoded, whole_lines(index)) if index is not None else ():
-        if places.get(line.offset) != hash((line.length, line.fields["url"])):
-            found.damage.append(f"the capture of {line.fields['url']} at {line.offset} is gone")
-    if len(found.damage) > _SHOWN:
-        found.damage[_SHOWN:] = [f"{len(found.damage) - _SHOWN} more like these"]
+    if lines.places:
+        found.add(f"{plural(len(lines.places), 'line')} of its index have no record")
+    if lines.unknown and index is not None and not file.name.is_open:
+        lacking = f"its index lacks {plural(lines.unknown, 'capture')}"
+        found.add(f"{lacking}; delete {index.name}, and {_REPAIR}")
     return found
+
+
+_REPAIR = "scrapy pages repair makes it again"
+
+
+class _Lines:
+    """Lines of an index, as far as they are compared with a file."""
+
+    def __init__(self) -> None:
+        self.offsets = array("Q")
+        # Hash of length and URL by offset, of lines whose record was not found yet.
+        self.places: dict[int, int] = {}
+        self._visits: set[int] = set()
+        # Number of captures that no line has.
+        self.unknown = 0
+
+    def add(self, line: Line) -> None:
+        self.offsets.append(line.offset)
+        self.places[line.offset] = hash((line.length, line.fields["url"]))
+        self._visits.add(hash(line.visit))
+
+    def check(self, record: WarcRecord, start: int, end: int) -> None:
+        """Find the line of a capture, or of a later one of the same visit."""
+        get = record.headers.get
+        if self.places.get(start) == hash((end - start, get("WARC-Target-URI"))):
+            del self.places[start]
+            return
+        visit = get("WARC-Crawl"), get("WARC-URL-Hash"), get("WARC-Visit")
+        self.unknown += hash(visit) not in self._visits
 
 
 def _has_digest(record: WarcRecord) -> bool:

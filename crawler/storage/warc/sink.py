@@ -25,7 +25,14 @@ from crawler.errors import ConfigurationError
 from crawler.items import Page
 from crawler.storage.disk_log import sync_folder
 from crawler.storage.sink import Repairs, Results, Sink, SinkContext, SinkReport
-from crawler.storage.warc.files import FolderRepair, WarcFiles, WarcName, repair, warc_names
+from crawler.storage.warc.files import (
+    FolderRepair,
+    WarcFiles,
+    WarcName,
+    check_writable,
+    repair,
+    warc_names,
+)
 from crawler.storage.warc.records import CODECS, Original, RecordMaker, Records, capture_of
 from crawler.storage.warc.upload import Uploads
 from crawler.util.format import plural, size
@@ -119,6 +126,7 @@ class WarcSink(Sink):
     async def open(self) -> None:
         try:
             await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
+            await asyncio.to_thread(check_writable, self.folder)
             await asyncio.to_thread(sync_folder, self.folder.absolute().parent)
             await self._repair()
         except OSError as error:
@@ -175,6 +183,7 @@ class WarcSink(Sink):
         folder = self.folder
         try:
             await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+            await asyncio.to_thread(check_writable, folder)
             names = await asyncio.to_thread(warc_names, folder)
             free = (await asyncio.to_thread(disk_usage, folder)).free
         except OSError as error:
@@ -244,8 +253,7 @@ class WarcSink(Sink):
         found: FolderRepair = await asyncio.to_thread(repair, self.folder)
         if found.closed:
             logger.info(
-                "%s in %s were left open, and are complete now, without %s of pages that are "
-                "fetched again",
+                "Completed %s in %s that was left open, and cut off %s of pages not stored",
                 *(plural(len(found.closed), "WARC file"), self.folder, size(found.cut_bytes)),
             )
 

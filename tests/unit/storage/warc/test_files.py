@@ -391,3 +391,21 @@ def test_names_are_read_back() -> None:
         assert f"{name.file}{'.open' if name.is_open else ''}" == text
     assert WarcName.of("a.cdxj") is None
     assert WarcName.of("a.warc.gz.part") is None
+
+
+def test_a_crawl_may_have_a_long_name(tmp_path: Path, maker: RecordMaker) -> None:
+    options: dict[str, Any] = {"codec": "gzip", "info": {}, "max_bytes": 1, "max_age_s": 1.0}
+    names = set()
+    for crawl in ("\u65e5" * 90, "\u65e5" * 91):
+        files = WarcFiles(tmp_path, crawl, maker, **options)
+        files.append(records(maker, 1), NOW_S)
+        names.add(complete(files).file.partition("-")[0])
+    assert len(names) == 2
+
+
+def test_a_folder_that_takes_no_files_is_refused(tmp_path: Path) -> None:
+    warc_files.check_writable(tmp_path)
+    with pytest.raises(OSError, match="No such file"):
+        warc_files.check_writable(tmp_path / "none")
+    with pytest.raises(OSError, match=r"Read-only|Permission|No such|not permitted"):
+        warc_files.check_writable(Path("/proc"))

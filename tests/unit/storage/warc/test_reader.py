@@ -15,7 +15,7 @@ from crawler.commands.archive import unpacked_body
 from crawler.errors import ConfigurationError, NotFound
 from crawler.items import NOT_MODIFIED, Page
 from crawler.servers.objects import ObjectStore
-from crawler.storage.warc.files import WarcFiles
+from crawler.storage.warc.files import WarcFiles, repair
 from crawler.storage.warc.reader import Archive, ArchiveFile, FolderSource, StoreSource, Verified
 from crawler.storage.warc.records import Original, RecordMaker, capture_of
 from crawler.storage.warc.upload import Uploads
@@ -199,3 +199,62 @@ def test_a_folder_that_is_only_read_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError):
         ObjectStore.from_url(f"file://{tmp_path / 'typo'}", what="--in", create=False)
     assert not (tmp_path / "typo").exists()
+
+
+async def verified(folder: Path) -> Verified:
+    total = Verified()
+    async for _ in Archive([FolderSource(folder)]).verify(total):
+        pass
+    return total
+
+
+def damage_lines(path: Path, *, keep: int = 1, add: bytes = b"") -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:keep]) + add)
+
+
+async def test_what_an_index_lacks_is_found(writer: Writer) -> None:
+    for number in range(3):
+        writer.add(page(f"http://a.test/{number}", exchange(body=BODY + bytes([number]))))
+    # The same visit twice, of which the index has one.
+    writer.add(page("http://a.test/0", exchange(body=b"again")), after_s=1)
+    writer.complete()
+    (index,) = writer.folder.glob("*.cdxj")
+    assert (await verified(writer.folder)).damage == []
+    damage_lines(index)
+    total = await verified(writer.folder)
+    assert total.damaged == 1
+    assert "its index lacks 2 captures; delete" in total.damage[0]
+
+
+async def test_an_index_without_its_file_is_found(writer: Writer) -> None:
+    writer.add(page(URL))
+    writer.complete()
+    (path,) = writer.folder.glob("*.warc.gz")
+    path.unlink()
+    total = await verified(writer.folder)
+    assert total.damaged == 1
+    assert total.damage[0].endswith(".cdxj: its WARC file is gone")
+
+
+@pytest.mark.parametrize("line", [b"garbage\n", b"test,a)/ 2026 {\n", bytes(5) + b"\n"])
+async def test_a_damaged_index_is_named_and_never_merged(writer: Writer, line: bytes) -> None:
+    writer.add(page(URL))
+    writer.complete()
+    (index,) = writer.folder.glob("*.cdxj")
+    damage_lines(index, add=line)
+    total = await verified(writer.folder)
+    assert any("its index is damaged" in text for text in total.damage)
+    with pytest.raises(NotFound, match=rf"{index.name} is damaged"):
+        async with writer.archive.indexes():
+            pass
+
+
+async def test_a_file_that_is_no_archive_is_damaged_and_stops_nothing(writer: Writer) -> None:
+    writer.add(page(URL))
+    writer.complete()
+    (writer.folder / "other.warc.gz").write_bytes(gzip.compress(b"root:x:0:0\n" * 100))
+    assert len(repair(writer.folder).indexed) == 1
+    total = await verified(writer.folder)
+    assert total.damage == ["other.warc.gz: the record at 0 is damaged"]
+    assert total.captures == 1
