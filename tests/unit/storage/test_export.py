@@ -102,7 +102,8 @@ def test_a_missing_package_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) ->
         made("a.parquet")
     assert str(caught.value) == (
         "scrapy pages export --format parquet needs the package pyarrow, which is not installed: "
-        'pip install "mercator-crawler[parquet]" (in a clone: pip install -r requirements-parquet.txt)'
+        'pip install "mercator-crawler[parquet]" (in a clone: pip install -r '
+        "requirements-parquet.txt)"
     )
 
 
