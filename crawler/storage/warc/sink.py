@@ -24,7 +24,7 @@ from crawler import config
 from crawler.errors import ConfigurationError
 from crawler.items import Page
 from crawler.storage.disk_log import sync_folder
-from crawler.storage.sink import Repairs, Results, Sink, SinkContext, SinkReport
+from crawler.storage.sink import Place, Repairs, Results, Sink, SinkContext, SinkReport
 from crawler.storage.warc.files import (
     FolderRepair,
     WarcFiles,
@@ -109,6 +109,7 @@ class WarcSink(Sink):
         self._thread = ThreadPoolExecutor(1, "warc")
         self._completing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop
 
     @classmethod
     def from_context(cls, context: SinkContext) -> Self:
@@ -135,7 +136,8 @@ class WarcSink(Sink):
             ) from error
         if self._uploads is not None:
             await self._uploads.open()
-        self._looking = asyncio.get_running_loop().create_task(self._look_forever())
+        self._loop = asyncio.get_running_loop()
+        self._looking = self._loop.create_task(self._look_forever())
 
     async def close(self) -> None:
         if self._looking is not None:
@@ -159,8 +161,7 @@ class WarcSink(Sink):
         written = [records for records in batch if records is not None]
         if not written:
             return {}
-        await self._rotate()
-        places = await self._in_thread(partial(self._files.append, written, time.time()))
+        places = await self._in_thread(partial(self._append, written, time.time()))
         for records in written:
             self._remember(records)
         return dict(zip(chosen, places, strict=True))
@@ -214,16 +215,27 @@ class WarcSink(Sink):
             self._known.popitem(last=False)
 
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        return await self._loop.run_in_executor(self._thread, work)
+
+    def _append(self, batch: Sequence[Records], now_s: float) -> list[Place]:
+        """Write a batch, to a new file if the current one is large or old. In the thread."""
+        complete = self._files.rotate(now_s)
+        if complete is not None:
+            # The batch does not wait for it.
+            self._loop.call_soon_threadsafe(self._complete_soon, complete)
+        return self._files.append(batch, now_s)
 
     async def _rotate(self, *, at_end: bool = False) -> None:
         """Complete the current file in the background, if it is large or old, or at the end."""
         rotate = partial(self._files.rotate, time.time(), at_end=at_end)
         complete = await self._in_thread(rotate)
         if complete is not None:
-            task = asyncio.get_running_loop().create_task(self._complete(complete))
-            self._completing.add(task)
-            task.add_done_callback(self._completing.discard)
+            self._complete_soon(complete)
+
+    def _complete_soon(self, complete: Callable[[], WarcName]) -> None:
+        task = self._loop.create_task(self._complete(complete))
+        self._completing.add(task)
+        task.add_done_callback(self._completing.discard)
 
     async def _complete(self, complete: Callable[[], WarcName]) -> None:
         try:
