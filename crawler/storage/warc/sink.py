@@ -33,7 +33,7 @@ from crawler.storage.warc.files import (
     repair,
     warc_names,
 )
-from crawler.storage.warc.records import CODECS, Original, RecordMaker, Records, capture_of
+from crawler.storage.warc.records import Original, RecordMaker, Records, capture_of
 from crawler.storage.warc.upload import Uploads
 from crawler.util.format import plural, size
 from crawler.util.tasks import end
@@ -208,9 +208,10 @@ class WarcSink(Sink):
         original = Original(capture.uri, capture.date)
         self._known.setdefault(records.digest, original)
         self._known.move_to_end(records.digest)
-        # For visits that find the page not modified.
-        self._known[capture.url_hash] = original
-        self._known.move_to_end(capture.url_hash)
+        if 200 <= capture.status < 300:
+            # For visits that find the page not modified.
+            self._known[capture.url_hash] = original
+            self._known.move_to_end(capture.url_hash)
         while len(self._known) > _KNOWN_MAX:
             self._known.popitem(last=False)
 
@@ -291,6 +292,3 @@ def warcinfo(crawl: str, operator: str, settings: BaseSettings) -> dict[str, str
         "description": f"Pages of the crawl {crawl}",
     }
     return {name: value for name, value in fields.items() if value}
-
-
-__all__ = ["CODECS", "FOLDER", "WarcSettings", "WarcSink"]
