@@ -141,7 +141,7 @@ class WarcFiles:
         max_bytes: int,
         max_age_s: float,
     ) -> None:
-        """`info` are the fields of the record at the begin of each file."""
+        """`info` are the fields of the record at the beginning of each file."""
         self.folder = folder
         self._crawl = _shortened(quote(crawl, safe=""))
         self._maker = maker

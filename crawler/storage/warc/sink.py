@@ -90,7 +90,7 @@ class WarcSink(Sink):
         info: Mapping[str, str],
         uploads: Uploads | None = None,
     ) -> None:
-        """`info` are the fields of the record at the begin of each file."""
+        """`info` are the fields of the record at the beginning of each file."""
         super().__init__(target)
         self.folder = Path(target or FOLDER)
         self._settings = settings
@@ -272,7 +272,7 @@ class WarcSink(Sink):
 
 
 def warcinfo(crawl: str, operator: str, settings: BaseSettings) -> dict[str, str]:
-    """Return the fields of the record at the begin of each file."""
+    """Return the fields of the record at the beginning of each file."""
     try:
         release = version("mercator-crawler")
     except PackageNotFoundError:
