@@ -105,6 +105,6 @@ $(CRAWL_INSTALLED): requirements.txt requirements-embedded.txt requirements-warc
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -r ,$(filter %.txt,$^))
 	@touch $@
 
-$(DEV_INSTALLED): requirements-dev.txt requirements-s3.txt requirements-parquet.txt $(CRAWL_INSTALLED)
+$(DEV_INSTALLED): $(wildcard requirements-*.txt) $(CRAWL_INSTALLED)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
