@@ -96,6 +96,11 @@ def build_parser() -> Parser:
     judge.add_argument("--summary", metavar="FILE.json", help="write the verdict as JSON")
     bench = commands.add_parser("bench", help="measure how many pages a second are served")
     bench.add_argument("--count", type=_number(1, 10_000_000, int), default=20_000, metavar="N")
+    kafka = commands.add_parser(
+        "kafka", help="run a Kafka broker in memory, on a free port, until SIGINT or SIGTERM"
+    )
+    kafka.add_argument("--brokers", type=_number(1, 10, int), default=1, metavar="N")
+    kafka.add_argument("--commands", action="store_true", help="obey standard input, as tests need")
     return parser
 
 

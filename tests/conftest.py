@@ -7,6 +7,7 @@ pytest_plugins = [
     "tests.support.cluster",
     "tests.support.browser",
     "tests.support.s3_server",
+    "tests.support.kafka_broker",
 ]
 
 # The same examples in every run, and no deadline: a busy machine is no failure.
