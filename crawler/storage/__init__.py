@@ -6,6 +6,7 @@
     commit    batches of pages, one in flight; writes that are repeated while a server is away
     spool     pages on disk while a sink is away
     spill     URLs that the frontier has no room for
+    runs      the record of each process of a crawl
     retention decides where content belongs at its age
     disk_log  records in files that the processes of a machine share
     documents the fields of a page, as MongoDB, object stores and exports have them

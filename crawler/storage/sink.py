@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from crawler.items import Page
     from crawler.servers.connections import Servers
     from crawler.servers.health import ServerHealth
+    from crawler.storage.runs import Run
 
 # Where a page lies in a sink of bodies, for example its file, offset and length.
 Place = Mapping[str, str | int]
@@ -121,6 +122,21 @@ class Sink(ABC):
     def close_timeout_s(self) -> float:
         """Seconds that `close` may take."""
         return 10.0
+
+    async def record_run(self, run: Run) -> None:  # noqa: B027 - most sinks ignore it
+        """Store the record of this process in the place of an earlier one with the same id.
+
+        Called at the start, every 30 s and at the end. Failures are logged, and harm nothing. Runs
+        of the same crawl that are `running` and were seen before `run.lost_before` become lost,
+        and those seen before `run.forgotten_before` are deleted.
+        """
+
+    async def crawl_ended(self, summary: Mapping[str, Any]) -> None:  # noqa: B027 - likewise
+        """Take note that the crawl ended; return when that is durable.
+
+        Called in the last process of the crawl that ends, after all its pages are written. Two
+        calls for one end are possible, but rare.
+        """
 
     async def repair(self, *, dry_run: bool) -> Repairs:
         """Mend what crashes left behind, or only find it; for `scrapy pages repair`."""

@@ -27,6 +27,7 @@ from crawler.errors import ConfigurationError, CrawlerError, NotStored, ServerAw
 from crawler.servers.health import PAGES, ServerHealth
 from crawler.servers.redis.errors import RedisAway
 from crawler.storage.commit import GroupCommit, RetryingWriter
+from crawler.storage.sink import Sink
 from crawler.storage.spool import Spool
 from crawler.util.breaker import CLOSED, OPEN
 from crawler.util.secrets import Mask, url_passwords
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 
     from crawler.frontier.on_disk import OnDisk
     from crawler.items import Page
-    from crawler.storage.sink import Place, Results, Sink
+    from crawler.storage.runs import Run
+    from crawler.storage.sink import Place, Results
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +54,8 @@ _POLL_S = 0.5
 _CLOSE_POLL_S = 0.02
 # Between two lines about a sink that takes long to open.
 _OPEN_LOG_S = 10.0
+# Time limits for the record of a run, and for the news that the crawl has ended.
+_RECORD_S, _END_S = 10.0, 60.0
 # After an error that nobody expected while the spool is drained, and after one of the settings.
 _FAILED_S, _MISTAKE_S = 5.0, 60.0
 
@@ -94,6 +98,8 @@ class SinkWriter:
         self._is_patient = is_patient
         self._on_change = on_change
         self._is_open = False
+        # Whether the last record of this run was not taken, which is logged once.
+        self._run_fails = False
         self._sending = asyncio.Lock()
         self._writer = RetryingWriter(
             *(PAGES, self.health),
@@ -188,6 +194,39 @@ class SinkWriter:
         """Write everything that waits."""
         await self._commit.drain()
 
+    async def record_run(self, run: Run) -> None:
+        """Give the sink the record of this process, in bounded time; the first failure is logged.
+
+        The next record has all of this one.
+        """
+        why = ""
+        try:
+            if not await within(_RECORD_S, self.sink.record_run(run)):
+                why = f"(no answer within {_RECORD_S:g} s)"
+        except Exception as error:  # noqa: BLE001 - the crawl does not depend on it
+            why = self._explained(error)
+        if why and not self._run_fails:
+            logger.warning(
+                "The sink %s did not take the record of this run %s; the crawl goes on",
+                *(self.name, why),
+            )
+        self._run_fails = bool(why)
+
+    async def crawl_ended(self, summary: Mapping[str, Any]) -> None:
+        """Tell the sink that the crawl ended, in bounded time; a failure is logged."""
+        try:
+            if await within(_END_S, self.sink.crawl_ended(summary)):
+                return
+            why = f"(no answer within {_END_S:g} s)"
+        except Exception as error:  # noqa: BLE001 - of a sink, and this process ends
+            why = self._explained(error)
+        self._stats.inc_value(f"sink/end_not_told/{self.name}")
+        logger.error(
+            "The sink %s was not told that the crawl has ended %s. To tell it again, run the crawl "
+            "once more",
+            *(self.name, why),
+        )
+
     async def close(self) -> None:
         """Close the sink, in bounded time: its server may be away."""
         if not self._is_open:
@@ -281,6 +320,7 @@ class Storage:
         self.has_drained = False
         self._draining: asyncio.Task[None] | None = None
         self._adopting: asyncio.Task[None] | None = None
+        self._is_finished = False
         # Set when the spool has room again, or is empty.
         self._changed = asyncio.Event()
 
@@ -296,8 +336,14 @@ class Storage:
         self._drain_soon()
         self._update()
 
-    async def close(self) -> None:
-        """Write everything that waits in memory. What is spooled stays there for the next run."""
+    async def finish(self) -> None:
+        """Write everything that waits in memory. What is spooled stays there for the next run.
+
+        Sinks are open until `close`: they may be told that the crawl has ended.
+        """
+        if self._is_finished:
+            return
+        self._is_finished = True
         while self._running:
             for writer in self.writers:
                 await writer.drain()
@@ -305,12 +351,32 @@ class Storage:
         for task in (self._adopting, self._draining):
             if task is not None:
                 await end(task)
-        for writer in self.writers:
-            await writer.close()
         if self.spool is not None:
             # A spool that is closed has no pages: others may take them over.
             self._stats.set_value(SPOOL_LEFT, self.spool.pages)
             await self.spool.close()
+
+    async def close(self) -> None:
+        """Write everything that waits, unless that is done, and close all sinks."""
+        await self.finish()
+        for writer in self.writers:
+            await writer.close()
+
+    # --- runs ------------------------------------------------------------------------------------
+
+    async def record_run(self, run: Run) -> None:
+        """Give all sinks the record of this process, in bounded time; failures are logged."""
+        await asyncio.gather(*(writer.record_run(run) for writer in self.writers))
+
+    @property
+    def hears_ends(self) -> bool:
+        """Whether a sink wants to know when the crawl has ended."""
+        nothing = Sink.crawl_ended
+        return any(type(writer.sink).crawl_ended is not nothing for writer in self.writers)
+
+    async def crawl_ended(self, summary: Mapping[str, Any]) -> None:
+        """Tell all sinks that the crawl has ended, in bounded time; failures are logged."""
+        await asyncio.gather(*(writer.crawl_ended(summary) for writer in self.writers))
 
     # --- pages -----------------------------------------------------------------------------------
 
