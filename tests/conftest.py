@@ -8,6 +8,7 @@ pytest_plugins = [
     "tests.support.browser",
     "tests.support.s3_server",
     "tests.support.kafka_broker",
+    "tests.support.postgres_server",
 ]
 
 # The same examples in every run, and no deadline: a busy machine is no failure.
