@@ -32,7 +32,7 @@ from crawler.items import Page
 from crawler.parsing.reader import DocumentReader, HtmlReader
 from crawler.pipelines.store import Store
 from crawler.servers.connections import Servers
-from crawler.storage.mongo.reader import PageReader
+from crawler.storage.mongo.reader import MongoReader
 from crawler.storage.mongo.sink import compressor, documents_of
 
 _CONCURRENT = 128
@@ -108,7 +108,7 @@ async def _measure(uri: str, quick: bool) -> list[Figure]:
         pages_s = count / (perf_counter() - started_s)
         cpu_ms = (process_time() - cpu_s) / count * 1000
         client = await servers.mongo()
-        stored = PageReader(client["batches"])
+        stored = MongoReader(client["batches"])
         chance, times = random.Random(1), []
         for _ in range(looks):
             url = _url("batches", chance.randrange(count))

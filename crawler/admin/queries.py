@@ -15,6 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
@@ -33,7 +34,8 @@ from crawler.monitoring.report import report
 from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
 from crawler.storage.documents import as_json
-from crawler.storage.mongo.reader import PageReader
+from crawler.storage.reader import PageReader
+from crawler.storage.readers import open_reader
 from crawler.storage.sinks import uses_mongo
 from crawler.storage.spool import spool_places
 from crawler.urls import Rejected, Urls, canonical, host_of
@@ -604,10 +606,7 @@ class StoredPages:
         if not uses_mongo(settings) or not (settings["MONGO_URI"] or folder.is_dir()):
             return cls()
 
-        async def connect() -> PageReader:
-            return PageReader((await servers.mongo())[settings["MONGO_DATABASE"]])
-
-        return cls(connect)
+        return cls(partial(open_reader, settings, servers))
 
     async def record(self, url: str, crawl: str) -> tuple[dict[str, Any] | None, str]:
         """Return what JSON can hold of a URL's record in a crawl; or None, and why not."""

@@ -49,8 +49,8 @@ from crawler.servers.redis.connection import Client
 from crawler.servers.redis.settings import redis_url
 from crawler.storage.disk_log import crawl_folder
 from crawler.storage.mongo import schema
-from crawler.storage.mongo.reader import PageReader, Wanted
-from crawler.storage.sinks import uses_mongo
+from crawler.storage.reader import Wanted
+from crawler.storage.readers import open_reader
 from crawler.urls import Rejected, Spelling, Urls, written_url
 from crawler.util import format as formats
 
@@ -243,7 +243,7 @@ async def _resume(verb: VerbContext) -> None:
 def _delete_arguments(parser: argparse.ArgumentParser) -> None:
     _common_arguments(parser)
     parser.add_argument(
-        "--pages", action="store_true", help="delete its pages from MongoDB too; else they stay"
+        "--pages", action="store_true", help="delete its stored pages too; else they stay"
     )
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
@@ -259,15 +259,9 @@ async def _delete(verb: VerbContext) -> None:
         )
         verb.show({"crawl": crawl, "keys_deleted": deleted}, text)
         return
-    if not uses_mongo(verb.settings) and not verb.settings["MONGO_URI"]:
-        raise ConfigurationError(
-            "--pages deletes pages from MongoDB, and neither SINKS nor MONGO_URI names one."
-        )
     wanted = Wanted(crawl=crawl)
-    # First, as MongoDB may be away, or of another version.
-    database = (await verb.servers.mongo())[verb.settings["MONGO_DATABASE"]]
-    await schema.check(database)
-    reader = PageReader(database, tier_url=verb.settings["PAGES_TIER_URL"])
+    # First, as the store may be away, or of another version.
+    reader = await open_reader(verb.settings, verb.servers)
     with pymongo.timeout(schema.LONG_S):
         count = await reader.count(wanted)
     confirm_deletion(crawl, urls, pages=count, yes=verb.arguments.yes)

@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.commands import ScrapyCommand
 
@@ -35,7 +35,7 @@ from crawler.commands._verbs import (
     time,
     whole_number,
 )
-from crawler.config.values import crawl_name, url_rules
+from crawler.config.values import crawl_name
 from crawler.errors import ConfigurationError, NotFound
 from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import masked
@@ -43,20 +43,12 @@ from crawler.storage.documents import as_json
 from crawler.storage.export.formats import FORMATS, STDOUT, Format, format_name, format_of
 from crawler.storage.export.run import Export, in_thread, output_of
 from crawler.storage.mongo import schema
-from crawler.storage.mongo.reader import (
-    MISSING,
-    Overview,
-    PageReader,
-    Repair,
-    StoredContent,
-    Wanted,
-    delete,
-    overview,
-)
+from crawler.storage.mongo.reader import MISSING, MongoReader, Repair
 from crawler.storage.mongo.tiers import Moved, Tiering, TierLock
+from crawler.storage.reader import Overview, PageReader, StoredContent, Wanted
+from crawler.storage.readers import open_mongo, open_reader
 from crawler.storage.retention import COLD, EXPIRED, WARM, Keep, Retention
 from crawler.storage.sinks import named_sinks, uses_mongo
-from crawler.urls import Urls
 from crawler.util.format import about, plural, size
 from crawler.util.tasks import in_daemon_thread
 
@@ -68,32 +60,24 @@ _TEXT_SHOWN = 600
 _BRIEF = "url crawl status reason title content_type language crawled_at depth links_count".split()
 
 
+Reader = TypeVar("Reader")
+Open = Callable[["BaseSettings", Servers], Awaitable[Reader]]
+
+
 def on_pages(
-    work: Callable[[PageReader, argparse.Namespace], Awaitable[None]], *, migrates: bool = False
+    work: Callable[[Reader, argparse.Namespace], Awaitable[None]], opened: Open[Reader]
 ) -> Callable[[BaseSettings, argparse.Namespace], None]:
-    """Make the function of a verb that works on the stored pages; `migrates`: of any version."""
+    """Make the function of a verb that works on the stored pages; `opened` gives their reader."""
 
     async def connect(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         # The user waits for the answer, which may have to read all pages.
         servers = Servers.from_settings(settings, mongo_timeout_s=schema.LONG_S)
         try:
-            database = (await servers.mongo())[settings["MONGO_DATABASE"]]
-            if not migrates:
-                await schema.check(database)
-            tier_url = settings["PAGES_TIER_URL"]
-            pages = PageReader(database, Urls(url_rules(settings)), tier_url=tier_url)
-            await work(pages, arguments)
+            await work(await opened(settings, servers), arguments)
         finally:
             await servers.close()
 
     def run(settings: BaseSettings, arguments: argparse.Namespace) -> None:
-        folder = Path(settings["CRAWL_DIR"])
-        if not settings["MONGO_URI"] and not folder.is_dir():
-            # Embedded servers would create an empty one.
-            raise ConfigurationError(
-                f"There is no folder {str(folder)!r}: crawl first, or name the crawl's folder by "
-                "-s CRAWL_DIR=… or its database by -s MONGO_URI=…"
-            )
         asyncio.run(connect(settings, arguments))
 
     return run
@@ -343,7 +327,7 @@ def _export(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     )
     arguments.all = bare is not None
     if arguments.output == STDOUT:
-        on_pages(partial(_print_export, form))(settings, arguments)
+        on_pages(partial(_print_export, form), open_reader)(settings, arguments)
         return
     names = ("crawl", "domain", "since", "status", "reason", "all", "no_body")
     where = settings["MONGO_URI"]
@@ -355,7 +339,7 @@ def _export(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         "server": masked(where) if where else str(Path(settings["CRAWL_DIR"]).absolute()),
     }
     output = output_of(arguments.output, Path(settings["CRAWL_DIR"]))
-    on_pages(partial(_run_export, Export(output, form, identity)))(settings, arguments)
+    on_pages(partial(_run_export, Export(output, form, identity)), open_reader)(settings, arguments)
 
 
 def _bare_option(arguments: argparse.Namespace) -> str | None:
@@ -451,11 +435,11 @@ def _repair_arguments(parser: argparse.ArgumentParser) -> None:
 def _repair(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     found: dict[str, int] = {}
 
-    async def repair_mongo(pages: PageReader, arguments: argparse.Namespace) -> None:
+    async def repair_mongo(pages: MongoReader, arguments: argparse.Namespace) -> None:
         found.update(await _repair_mongo(pages, arguments))
 
     if uses_mongo(settings) or settings["MONGO_URI"]:
-        on_pages(repair_mongo)(settings, arguments)
+        on_pages(repair_mongo, open_mongo)(settings, arguments)
     found |= asyncio.run(_repair_sinks(settings, dry_run=arguments.dry_run))
     if arguments.json:
         print_json({**found, "mended": not arguments.dry_run})
@@ -475,7 +459,7 @@ WITHOUT_CONTENT = "metadata_without_content"
 _REPAIRED = {"content_without_metadata": ": deleted", WITHOUT_CONTENT: f": marked as {MISSING}"}
 
 
-async def _repair_mongo(pages: PageReader, arguments: argparse.Namespace) -> dict[str, int]:
+async def _repair_mongo(pages: MongoReader, arguments: argparse.Namespace) -> dict[str, int]:
     crawl, before = arguments.crawl, datetime.now(UTC) - arguments.older
     await _check_crawl(pages, crawl)
     repair = Repair(pages, before=before, dry_run=arguments.dry_run, crawl=crawl)
@@ -531,7 +515,7 @@ def _tier(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     # Without ages, only objects that no page needs any more are deleted.
     retention = retention or Retention(Keep(), settings["PAGES_TIER_URL"])
 
-    async def tier(pages: PageReader, _arguments: argparse.Namespace) -> None:
+    async def tier(pages: MongoReader, _arguments: argparse.Namespace) -> None:
         await _check_crawl(pages, arguments.crawl)
         crawls = await pages.crawls() if arguments.crawl is None else [arguments.crawl]
         done, left, loose = {to: Moved() for to in _MOVES}, 0, 0
@@ -548,10 +532,10 @@ def _tier(settings: BaseSettings, arguments: argparse.Namespace) -> None:
                 done[to].bytes += moved.bytes
         _print_moved(done, left, loose, arguments)
 
-    on_pages(tier)(settings, arguments)
+    on_pages(tier, open_mongo)(settings, arguments)
 
 
-async def _run_tiering(tiering: Tiering, pages: PageReader, crawl: str) -> None:
+async def _run_tiering(tiering: Tiering, pages: MongoReader, crawl: str) -> None:
     lock, has_waited = TierLock(pages.database, crawl), False
     while True:
         async with lock.taken() as is_taken:
@@ -596,7 +580,7 @@ def _stats_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def _stats(pages: PageReader, arguments: argparse.Namespace) -> None:
     await _check_crawl(pages, arguments.crawl)
-    found = await overview(pages.database, arguments.crawl)
+    found = await pages.overview(arguments.crawl)
     if arguments.json:
         print_json(asdict(found))
     elif not found.urls:
@@ -685,7 +669,7 @@ async def _delete(pages: PageReader, arguments: argparse.Namespace) -> None:
     if not total:
         await _check_crawl(pages, arguments.crawl)
         raise NotFound("No stored page is like that.")
-    if not arguments.yes and not confirmed(f"Delete {plural(total, 'page')} from MongoDB?"):
+    if not arguments.yes and not confirmed(f"Delete {plural(total, 'page')} from {pages.name}?"):
         raise ConfigurationError("No page was deleted; say yes, or give --yes.")
     deleted = await delete_pages(pages, wanted, total)
     if arguments.json:
@@ -698,7 +682,7 @@ async def delete_pages(pages: PageReader, wanted: Wanted, total: int) -> int:
     """Delete pages with a progress bar; returns their number."""
     deleted = 0
     with progress_bar("pages", total) as advance:
-        async for count in delete(pages, wanted):
+        async for count in pages.delete(wanted):
             deleted += count
             advance(count)
     return deleted
@@ -718,7 +702,7 @@ def _migrate(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         raise ConfigurationError("--crawl is empty; give the name of the crawl.")
     crawl = crawl_name(settings, "", arguments.crawl)
 
-    async def migrate(pages: PageReader, _arguments: argparse.Namespace) -> None:
+    async def migrate(pages: MongoReader, _arguments: argparse.Namespace) -> None:
         database = pages.database
         if not await schema.is_old(database):
             print(f"The database {database.name!r} has no pages of an earlier version.")
@@ -728,7 +712,7 @@ def _migrate(settings: BaseSettings, arguments: argparse.Namespace) -> None:
             await migration.run()
         print(f"All stored pages are of the crawl {migration.crawl!r} now.")
 
-    on_pages(migrate, migrates=True)(settings, arguments)
+    on_pages(migrate, partial(open_mongo, any_version=True))(settings, arguments)
 
 
 class _ShownMigration:
@@ -752,12 +736,12 @@ class _ShownMigration:
 
 
 VERBS = {
-    "get": Verb("show one page", _get_arguments, on_pages(_get)),
-    "find": Verb("list pages, the newest first", _find_arguments, on_pages(_find)),
+    "get": Verb("show one page", _get_arguments, on_pages(_get, open_reader)),
+    "find": Verb("list pages, the newest first", _find_arguments, on_pages(_find, open_reader)),
     "export": Verb(
         "write pages to a file: JSON lines, CSV, Parquet or WARC", _export_arguments, _export
     ),
-    "stats": Verb("count the stored pages", _stats_arguments, on_pages(_stats)),
+    "stats": Verb("count the stored pages", _stats_arguments, on_pages(_stats, open_reader)),
     "repair": Verb(
         "mend what crashes left: documents that are not whole, WARC files that are open",
         _repair_arguments,
@@ -768,7 +752,7 @@ VERBS = {
         _tier_arguments,
         _tier,
     ),
-    "delete": Verb("delete pages", _delete_arguments, on_pages(_delete)),
+    "delete": Verb("delete pages", _delete_arguments, on_pages(_delete, open_reader)),
     "migrate": Verb(
         "give pages of an earlier version the name of their crawl", _migrate_arguments, _migrate
     ),

@@ -13,11 +13,13 @@
     objects   one object for each page in an object store
     warc/     WARC files, their index and readers
     mongo/    the sink for MongoDB, its documents and their readers
+    reader    the contract of a reader of stored pages
+    readers   opens the reader of the store that SINKS names
     export/   stored pages as JSON lines, CSV, Parquet or WARC
 
 The pipeline (pipelines/store.py) gives pages to `storage.Storage`. Folders: SPOOL_DIR/<crawl>,
 CRAWL_DIR/spill/<crawl>, CRAWL_DIR/export, and that of SINKS=warc:FOLDER. Entry points:
-`storage.Storage`, `sinks.named_sinks`, `mongo.reader.PageReader`, `warc.reader.Archive`. Public:
+`storage.Storage`, `sinks.named_sinks`, `readers.open_reader`, `warc.reader.Archive`. Public:
 `Sink`, for sinks of your own.
 """
 

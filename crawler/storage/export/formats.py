@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.items import NOT_MODIFIED, Page
 from crawler.storage.documents import as_json
-from crawler.storage.mongo.reader import Document, StoredContent
+from crawler.storage.reader import Document, StoredContent
 from crawler.storage.warc.records import RecordMaker, capture_of
 from crawler.util.extras import optional
 

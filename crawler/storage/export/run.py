@@ -33,7 +33,7 @@ from crawler.errors import ConfigurationError, CrawlerError
 from crawler.servers.objects import ObjectStore, is_store_url
 from crawler.storage.disk_log import is_same_file, sync_folder
 from crawler.storage.export.formats import Format
-from crawler.storage.mongo.reader import Batch, PageReader, Wanted
+from crawler.storage.reader import Batch, PageReader, Wanted
 
 Result = TypeVar("Result")
 

@@ -11,6 +11,6 @@ Collections: `pages_metadata` (one document for each URL of each crawl), `pages_
 each page that is kept), `pages_schema`, `spilled`. docs/pages.md describes the fields,
 docs/adr/0013-page-writes.md the order of writes, docs/adr/0025-identity-of-pages.md the migration.
 
-Entry points: `sink.MongoSink`, and `reader.PageReader` for commands.
+Entry points: `sink.MongoSink`, and `reader.MongoReader` for commands.
 Public: the documents, as docs/pages.md has them.
 """

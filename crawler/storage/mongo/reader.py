@@ -23,7 +23,6 @@ from bson.raw_bson import RawBSONDocument
 from pymongo import ASCENDING, DESCENDING, DeleteOne
 
 from crawler.errors import ConfigurationError, CrawlerError, NotFound, SinkAway
-from crawler.storage.documents import charset_of
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.moved import (
     GONE,
@@ -34,6 +33,21 @@ from crawler.storage.mongo.moved import (
 )
 from crawler.storage.mongo.schema import CONTENT, LONG_S, METADATA
 from crawler.storage.mongo.sink import decompress
+from crawler.storage.reader import (
+    BATCH,
+    BATCH_BARE,
+    BATCH_BYTES,
+    CHAIN_MAX,
+    MOST,
+    NEEDED,
+    Batch,
+    Document,
+    Overview,
+    StoredContent,
+    Wanted,
+    batch_of,
+    has_changed,
+)
 from crawler.urls import DEFAULT, Urls, fingerprint, icann_domain, registered_domain
 from crawler.util.format import plural
 from crawler.util.tasks import in_parallel
@@ -44,92 +58,41 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Document = dict[str, Any]
-
-# A duplicate points to the page that was kept. Chains are rare (a later crawl replaced the content
-# of the original) and followed this far.
-_CHAIN_MAX = 5
-# Pages that are read together, with content and without it; bytes of their documents and bodies.
-_BATCH, _BATCH_BARE = 100, 1000
-_BATCH_BYTES = 16 * 1024 * 1024
-# Fields of the metadata that are needed to read content.
-_NEEDED = ("crawl", "url", "url_hash", "duplicate_of", "size_bytes", "crawled_at")
 # Until a crawl that has written content has written the metadata, too.
 _METADATA_S = 1.0
-# Contents that cannot be read and are logged; the others are only counted.
-_LOGGED_MAX = 20
 # Filter for the metadata of pages that have content.
 KEPT: Document = {"status": {"$gte": 200, "$lt": 300}, "reason": "", "duplicate_of": ""}
-
-
-@dataclass(frozen=True, slots=True)
-class StoredContent:
-    """Body and text of a page, and the URL they were fetched from."""
-
-    url: str
-    body: bytes
-    text: str
-
-    def decoded(self, charset: str | None) -> str:
-        """Return the body as text; what its charset does not have is replaced."""
-        try:
-            return self.body.decode(charset_of(charset), "replace")
-        except (LookupError, ValueError):
-            return self.body.decode("utf-8", "replace")
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Pages that are read together, with their own content."""
-
-    pages: list[tuple[Document, StoredContent | None]]
-    # Pages of them whose content cannot be read.
-    unread: int = 0
 
 
 class _OtherVisit(NotFound):
     """Error of content that is newer than the metadata."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Choice of pages; None means any."""
-
-    crawl: str | None = None
-    domain: str | None = None
-    since: datetime | None = None
-    before: datetime | None = None
-    # From and to, both included: (200, 299).
-    statuses: tuple[int, int] | None = None
-    reason: str | None = None
-    # Only those with content.
-    kept: bool = False
-    # Only those that follow this `_id`.
-    after: Any = None
-
-    def filter(self) -> Document:
-        """Express the choice as a MongoDB filter."""
-        parts: list[Document] = [KEPT] if self.kept else []
-        if self.crawl is not None:
-            parts.append({"crawl": self.crawl})
-        if self.domain is not None:
-            parts.append(_of_domain(self.domain))
-        if self.since is not None:
-            parts.append({"crawled_at": {"$gte": self.since}})
-        if self.before is not None:
-            parts.append({"crawled_at": {"$lt": self.before}})
-        if self.statuses is not None:
-            first, last = self.statuses
-            parts.append({"status": first if first == last else {"$gte": first, "$lte": last}})
-        if self.reason is not None:
-            parts.append({"reason": self.reason})
-        if self.after is not None:
-            parts.append({"_id": {"$gt": self.after}})
-        return {"$and": parts} if parts else {}
+def filter_of(wanted: Wanted) -> Document:
+    """Express a choice of pages as a MongoDB filter."""
+    parts: list[Document] = [KEPT] if wanted.kept else []
+    if wanted.crawl is not None:
+        parts.append({"crawl": wanted.crawl})
+    if wanted.domain is not None:
+        parts.append(_of_domain(wanted.domain))
+    if wanted.since is not None:
+        parts.append({"crawled_at": {"$gte": wanted.since}})
+    if wanted.before is not None:
+        parts.append({"crawled_at": {"$lt": wanted.before}})
+    if wanted.statuses is not None:
+        first, last = wanted.statuses
+        parts.append({"status": first if first == last else {"$gte": first, "$lte": last}})
+    if wanted.reason is not None:
+        parts.append({"reason": wanted.reason})
+    if wanted.after is not None:
+        parts.append({"_id": {"$gt": wanted.after}})
+    return {"$and": parts} if parts else {}
 
 
-class PageReader:
-    """Reader of the pages of one database. `urls` are the URL rules of their crawl."""
+class MongoReader:
+    """Reader of the pages of one database (storage/reader.py). `urls` are their URL rules."""
+
+    name = "MongoDB"
 
     def __init__(
         self,
@@ -167,13 +130,13 @@ class PageReader:
 
         Of content in an object store: NotFound if it is gone, SinkAway if the store is away.
         """
-        for _ in range(_CHAIN_MAX):
+        for _ in range(CHAIN_MAX):
             crawl, url_hash = _id(page)
             if not page.get("duplicate_of"):
                 found = await self._content.find_one({"crawl": crawl, "page_id": url_hash})
                 return None if found is None else await self._newest_content(page, found)
             kept = await self._metadata.find_one({"crawl": crawl, "url_hash": page["duplicate_of"]})
-            if kept is None or _has_changed(page, kept):
+            if kept is None or has_changed(page, kept):
                 return None
             page = kept
         return None
@@ -181,52 +144,46 @@ class PageReader:
     async def find(self, wanted: Wanted, limit: int = 0) -> AsyncIterator[Document]:
         """Yield the metadata of pages, the newest first. A limit of 0 means all."""
         cursor = self._metadata.find(
-            wanted.filter(), {"_id": False}, sort=[("crawled_at", DESCENDING)], limit=limit
+            filter_of(wanted), {"_id": False}, sort=[("crawled_at", DESCENDING)], limit=limit
         )
         async for page in cursor.allow_disk_use(True):
             yield page
 
     async def count(self, wanted: Wanted) -> int:
-        return await self._metadata.count_documents(wanted.filter())
+        return await self._metadata.count_documents(filter_of(wanted))
 
     async def with_content(
-        self, wanted: Wanted, *, fields: Sequence[str] | None = None, contents: bool = True
+        self,
+        wanted: Wanted,
+        *,
+        fields: Sequence[str] | None = None,
+        contents: bool = True,
+        by_time: bool = False,
     ) -> AsyncIterator[Batch]:
-        """Yield pages with these fields of their metadata, in the order of `_id`; None means all.
-
-        Content and metadata are of one visit. Content that cannot be read is logged and left out.
-        One batch is in memory at a time.
-        """
-        needed = _NEEDED if contents else ()
+        needed = NEEDED if contents else ()
         chosen = (
             None if fields is None else {"_id": True, **dict.fromkeys((*needed, *fields), True)}
         )
         unread = 0
-        async for pages in self._batches(wanted, chosen, contents=contents):
+        async for pages in self._batches(wanted, chosen, contents=contents, by_time=by_time):
             if not contents:
                 yield Batch([(page, None) for page in pages])
                 continue
             found = await self._contents_of(pages, wanted, chosen)
-            faults = [
-                (page, each)
-                for page, each in zip(pages, found, strict=True)
-                if isinstance(each, CrawlerError)
-            ]
-            for page, error in faults[: max(0, _LOGGED_MAX - unread)]:
-                logger.warning("The content of %s cannot be read: %s", page["url"], error)
-            unread += len(faults)
-            kept = [None if isinstance(each, CrawlerError) else each for each in found]
-            yield Batch(list(zip(pages, kept, strict=True)), len(faults))
+            batch = batch_of(pages, found, unread)
+            unread += batch.unread
+            yield batch
 
     async def _batches(
-        self, wanted: Wanted, chosen: Document | None, *, contents: bool
+        self, wanted: Wanted, chosen: Document | None, *, contents: bool, by_time: bool
     ) -> AsyncIterator[list[Document]]:
-        """Yield metadata in lists that end early at _BATCH_BYTES; with contents, bodies count."""
+        """Yield metadata in lists that end early at BATCH_BYTES; with contents, bodies count."""
         options = self._metadata.codec_options
         # Undecoded, documents tell their size.
         raw = self._metadata.with_options(options.with_options(document_class=RawBSONDocument))
-        cursor: Any = raw.find(wanted.filter(), chosen, sort=[("_id", ASCENDING)])
-        most = _BATCH if contents else _BATCH_BARE
+        key = "crawled_at" if by_time else "_id"
+        cursor: Any = raw.find(filter_of(wanted), chosen, sort=[(key, ASCENDING)])
+        most = BATCH if contents else BATCH_BARE
         batch: list[Document] = []
         found_bytes = 0
         async for document in cursor.allow_disk_use(True):
@@ -235,7 +192,7 @@ class PageReader:
             found_bytes += len(document.raw)
             if contents:
                 found_bytes += page.get("size_bytes") or 0
-            if len(batch) == most or found_bytes >= _BATCH_BYTES:
+            if len(batch) == most or found_bytes >= BATCH_BYTES:
                 yield batch
                 batch, found_bytes = [], 0
         if batch:
@@ -256,7 +213,7 @@ class PageReader:
             if not again:
                 break
             await asyncio.sleep(wait_s)
-            still_wanted = {"$and": [{"_id": {"$in": list(again)}}, wanted.filter()]}
+            still_wanted = {"$and": [{"_id": {"$in": list(again)}}, filter_of(wanted)]}
             places = []
             async for page in self._metadata.find(still_wanted, chosen):
                 places.append(again[page["_id"]])
@@ -312,6 +269,77 @@ class PageReader:
             return StoredContent(page["url"], *await self.moved.read(found["object"]))
         return None
 
+    async def overview(self, crawl: str | None = None) -> Overview:
+        """Read all metadata, or those of a crawl, in one pass, and no content."""
+        is_duplicate = {"$gt": ["$duplicate_of", ""]}
+        sums = {
+            "urls": {"$sum": 1},
+            "duplicates": {"$sum": {"$cond": [is_duplicate, 1, 0]}},
+            "first": {"$min": "$crawled_at"},
+            "last": {"$max": "$crawled_at"},
+        }
+        sums_of_kept = {"pages": {"$sum": 1}, "bytes": {"$sum": "$size_bytes"}}
+        facets = {
+            "all": [{"$group": {"_id": None, **sums}}],
+            "kept": [{"$match": KEPT}, {"$group": {"_id": None, **sums_of_kept}}],
+            "crawls": _most_frequent("crawl"),
+            "statuses": _most_frequent("status"),
+            "reasons": [{"$match": {"reason": {"$gt": ""}}}, *_most_frequent("reason")],
+            "domains": _most_frequent("domain"),
+        }
+        stages = [{"$match": filter_of(Wanted(crawl=crawl))}, {"$facet": facets}]
+        (found,) = await (await self._metadata.aggregate(stages)).to_list()
+        total, kept = (found[name][0] if found[name] else {} for name in ("all", "kept"))
+        disk_bytes = 0
+        for name in (METADATA, CONTENT):
+            stats = await self.database.command("collStats", name)
+            disk_bytes += int(stats["storageSize"] + stats["totalIndexSize"])
+        return Overview(
+            urls=total.get("urls", 0),
+            pages=kept.get("pages", 0),
+            duplicates=total.get("duplicates", 0),
+            fetched_bytes=kept.get("bytes", 0),
+            disk_bytes=disk_bytes,
+            first_crawled=total.get("first"),
+            last_crawled=total.get("last"),
+            **{
+                name: {each["_id"]: each["n"] for each in found[name]}
+                for name in ("crawls", "statuses", "reasons", "domains")
+            },
+        )
+
+    async def delete(self, wanted: Wanted) -> AsyncIterator[int]:
+        """Delete pages, content first; yields the number of pages deleted since the last time.
+
+        Metadata are deleted when their content is.
+        """
+        started, busy = datetime.now(UTC), 0
+        metadata, content = self._metadata, self._content
+        found = metadata.find(filter_of(wanted), _VISIT_FIELDS)
+        async for batch in batches(found, _DELETE_BATCH):
+            visits = {_id(page): page["crawled_at"] for page in batch}
+            older = await _contents_until(content, visits)
+            if await delete_contents(content, self.moved, older) < len(older):
+                for each in await _contents_until(content, visits):
+                    del visits[_id(each, "page_id")]
+                    busy += 1
+            of_metadata = [
+                DeleteOne({"crawl": crawl, "url_hash": url_hash, "crawled_at": at})
+                for (crawl, url_hash), at in visits.items()
+            ]
+            if of_metadata:
+                yield (await metadata.bulk_write(of_metadata, ordered=False)).deleted_count
+        if busy:
+            logger.warning(
+                "%s stay: their content is being moved; delete again", plural(busy, "page")
+            )
+        if wanted == Wanted(crawl=wanted.crawl):
+            # A process that died may have left content without metadata.
+            left = {"crawl": wanted.crawl, "crawled_at": {"$lt": started}}
+            with pymongo.timeout(LONG_S):
+                async for batch in batches(content.find(left, STATE_FIELDS), _DELETE_BATCH):
+                    await delete_contents(content, self.moved, batch)
+
 
 # Crawl and hash of a page. The crawl is None for what a process of version 1 stored that was not
 # stopped before the migration; MongoDB finds missing fields by it.
@@ -360,122 +388,18 @@ def _of_domain(domain: str) -> Document:
     return {"$or": [{"domain": domain}, {"domain": wider, "host": domain}]}
 
 
-def _has_changed(page: Document, original: Document) -> bool:
-    """Whether the original has changed since the page was found to be its duplicate."""
-    distance = page.get("duplicate_distance")
-    if distance is None:
-        return page.get("content_hash") != original.get("content_hash")
-    # Without a SimHash the original has become too short to be compared.
-    now = original.get("simhash")
-    return not now or (int(page["simhash"], 16) ^ int(now, 16)).bit_count() > distance
-
-
-# Entries in each list of an overview.
-_MOST = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """Figures of one database, or of one crawl. The dicts have the most frequent values first."""
-
-    urls: int
-    pages: int
-    duplicates: int
-    crawls: dict[str, int]
-    statuses: dict[int, int]
-    reasons: dict[str, int]
-    domains: dict[str, int]
-    # Size of the bodies as they were fetched, and of all crawls on the server's disk.
-    fetched_bytes: int
-    disk_bytes: int
-    first_crawled: datetime | None
-    last_crawled: datetime | None
-
-
-async def overview(database: AsyncDatabase[Document], crawl: str | None = None) -> Overview:
-    """Read all metadata, or those of a crawl, in one pass, and no content."""
-    is_duplicate = {"$gt": ["$duplicate_of", ""]}
-    sums = {
-        "urls": {"$sum": 1},
-        "duplicates": {"$sum": {"$cond": [is_duplicate, 1, 0]}},
-        "first": {"$min": "$crawled_at"},
-        "last": {"$max": "$crawled_at"},
-    }
-    sums_of_kept = {"pages": {"$sum": 1}, "bytes": {"$sum": "$size_bytes"}}
-    facets = {
-        "all": [{"$group": {"_id": None, **sums}}],
-        "kept": [{"$match": KEPT}, {"$group": {"_id": None, **sums_of_kept}}],
-        "crawls": _most_frequent("crawl"),
-        "statuses": _most_frequent("status"),
-        "reasons": [{"$match": {"reason": {"$gt": ""}}}, *_most_frequent("reason")],
-        "domains": _most_frequent("domain"),
-    }
-    stages = [{"$match": Wanted(crawl=crawl).filter()}, {"$facet": facets}]
-    (found,) = await (await database[METADATA].aggregate(stages)).to_list()
-    total, kept = (found[name][0] if found[name] else {} for name in ("all", "kept"))
-    disk_bytes = 0
-    for name in (METADATA, CONTENT):
-        stats = await database.command("collStats", name)
-        disk_bytes += int(stats["storageSize"] + stats["totalIndexSize"])
-    return Overview(
-        urls=total.get("urls", 0),
-        pages=kept.get("pages", 0),
-        duplicates=total.get("duplicates", 0),
-        fetched_bytes=kept.get("bytes", 0),
-        disk_bytes=disk_bytes,
-        first_crawled=total.get("first"),
-        last_crawled=total.get("last"),
-        **{
-            name: {each["_id"]: each["n"] for each in found[name]}
-            for name in ("crawls", "statuses", "reasons", "domains")
-        },
-    )
-
-
 def _most_frequent(name: str) -> list[Document]:
     """Make the stages that count the values of a field."""
     return [
         {"$group": {"_id": f"${name}", "n": {"$sum": 1}}},
         {"$sort": {"n": -1, "_id": 1}},
-        {"$limit": _MOST},
+        {"$limit": MOST},
     ]
 
 
 # What identifies a page, and the visit that its metadata describe.
 _VISIT_FIELDS = {"_id": False, "crawl": True, "url_hash": True, "crawled_at": True}
 _DELETE_BATCH = 1000
-
-
-async def delete(pages: PageReader, wanted: Wanted) -> AsyncIterator[int]:
-    """Delete pages, content first; yields the number of pages deleted since the last time.
-
-    It may be interrupted and run again. What a crawl stores meanwhile stays whole: only the visit
-    that was found is deleted, with its content. Metadata are deleted when their content is.
-    """
-    started, busy = datetime.now(UTC), 0
-    metadata, content = pages.database[METADATA], pages.database[CONTENT]
-    found = metadata.find(wanted.filter(), _VISIT_FIELDS)
-    async for batch in batches(found, _DELETE_BATCH):
-        visits = {_id(page): page["crawled_at"] for page in batch}
-        older = await _contents_until(content, visits)
-        if await delete_contents(content, pages.moved, older) < len(older):
-            for each in await _contents_until(content, visits):
-                del visits[_id(each, "page_id")]
-                busy += 1
-        of_metadata = [
-            DeleteOne({"crawl": crawl, "url_hash": url_hash, "crawled_at": at})
-            for (crawl, url_hash), at in visits.items()
-        ]
-        if of_metadata:
-            yield (await metadata.bulk_write(of_metadata, ordered=False)).deleted_count
-    if busy:
-        logger.warning("%s stay: their content is being moved; delete again", plural(busy, "page"))
-    if wanted == Wanted(crawl=wanted.crawl):
-        # A process that died may have left content without metadata.
-        left = {"crawl": wanted.crawl, "crawled_at": {"$lt": started}}
-        with pymongo.timeout(LONG_S):
-            async for batch in batches(content.find(left, STATE_FIELDS), _DELETE_BATCH):
-                await delete_contents(content, pages.moved, batch)
 
 
 async def _contents_until(
@@ -508,14 +432,14 @@ class Repair:
     """Pass over both collections, or one crawl in them. A crawl may run meanwhile."""
 
     def __init__(
-        self, pages: PageReader, *, before: datetime, dry_run: bool, crawl: str | None = None
+        self, pages: MongoReader, *, before: datetime, dry_run: bool, crawl: str | None = None
     ) -> None:
         """Content younger than `before` is left alone: it may be waiting for its metadata."""
         self._database = pages.database
         self._metadata = pages.database[METADATA]
         self._content = pages.database[CONTENT]
         self._moved = pages.moved
-        self._chosen = Wanted(crawl=crawl).filter()
+        self._chosen = filter_of(Wanted(crawl=crawl))
         self._before = before
         self._dry_run = dry_run
         self.found = Repaired()

@@ -10,7 +10,7 @@ from pymongo import AsyncMongoClient
 from crawler.admin.queries import StoredPages
 from crawler.admin.routes import CrawlContext
 from crawler.admin.server import Application
-from crawler.storage.mongo.reader import PageReader
+from crawler.storage.mongo.reader import MongoReader
 from crawler.urls import fingerprint
 from tests.integration.admin.api import TOKEN, Api, client, entry
 
@@ -63,8 +63,8 @@ async def test_what_is_stored_of_a_url_is_shown_without_its_content(
     mongo: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(mongo_uri, tz_aware=True)
     database = mongo[mongo_db_name]
 
-    async def connect() -> PageReader:
-        return PageReader(database)
+    async def connect() -> MongoReader:
+        return MongoReader(database)
 
     page = {"url": URL, "url_hash": f"{fingerprint(URL):016x}", "status": 200, "links": ["x"]}
     await database["pages_metadata"].insert_many(
@@ -83,7 +83,7 @@ async def test_what_is_stored_of_a_url_is_shown_without_its_content(
 async def test_without_mongodb_the_rest_is_answered(api: Api) -> None:
     asked = 0
 
-    async def connect() -> PageReader:
+    async def connect() -> MongoReader:
         nonlocal asked
         asked += 1
         raise pymongo.errors.ServerSelectionTimeoutError("nobody there")

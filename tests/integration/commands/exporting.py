@@ -28,7 +28,7 @@ def kill() -> None:
 
 
 def make_batches_small() -> None:
-    reader._BATCH = reader._BATCH_BARE = BATCH
+    reader.BATCH = reader.BATCH_BARE = BATCH
     run._COMMIT_BYTES = 1
 
 

@@ -31,7 +31,7 @@ from crawler.servers.objects import ObjectStore
 from crawler.storage.export import formats
 from crawler.storage.export.run import Export
 from crawler.storage.mongo import reader
-from crawler.storage.mongo.reader import PageReader
+from crawler.storage.mongo.reader import MongoReader
 from crawler.storage.mongo.sink import compressor, documents_of
 from tests.integration.commands import exporting
 from tests.support.crawlers import project_crawler
@@ -113,7 +113,7 @@ def run(mongo_uri: str, database: Any, capfd: pytest.CaptureFixture[str], tmp_pa
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_BATCH", 7)
+    monkeypatch.setattr(reader, "BATCH", 7)
 
 
 def urls_in(path: Path) -> list[str]:
@@ -513,7 +513,7 @@ def test_a_page_that_is_crawled_meanwhile_is_exported_as_one_visit(
     """The metadata of one are there at once, of one a little later, and of one never."""
     at_once, soon, never = 3, 5, 7
     monkeypatch.setattr(reader, "_METADATA_S", 0.01)
-    read_contents, calls = PageReader._read_contents, 0
+    read_contents, calls = MongoReader._read_contents, 0
 
     def later(number: int) -> Any:
         again = page(number, crawled_at=AT + timedelta(days=500), title="later", body=b"later")
@@ -523,7 +523,7 @@ def test_a_page_that_is_crawled_meanwhile_is_exported_as_one_visit(
         values = bson.decode(later(number).metadata)
         database["pages_metadata"].update_one({"url": url(number)}, {"$set": values})
 
-    async def read(self: PageReader, pages: Any) -> Any:
+    async def read(self: MongoReader, pages: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 1:
@@ -535,7 +535,7 @@ def test_a_page_that_is_crawled_meanwhile_is_exported_as_one_visit(
             replace_metadata(soon)
         return await read_contents(self, pages)
 
-    monkeypatch.setattr(PageReader, "_read_contents", read)
+    monkeypatch.setattr(MongoReader, "_read_contents", read)
     path = tmp_path / "p.jsonl"
     assert "; content that cannot be read: 1" in run("-o", str(path))
     assert f"The content of {url(never)} cannot be read: it is of a later visit" in caplog.text
@@ -558,7 +558,7 @@ def test_batches_are_bounded_by_their_bytes(
         append(self, data, batch, rows)
 
     monkeypatch.setattr(Export, "_append", noted)
-    monkeypatch.setattr(reader, "_BATCH_BYTES", 5_000)
+    monkeypatch.setattr(reader, "BATCH_BYTES", 5_000)
     for columns in ("url,links,text", "url,title,headers,items,extra,languages,versions"):
         sizes.clear()
         run("-o", str(tmp_path / "p.jsonl"), "--columns", columns)
@@ -601,7 +601,7 @@ def test_content_that_cannot_be_read_is_left_out_and_counted(
         chosen = {"page_id": page(number).url_hash}
         moved = {"$unset": {"body": True}} if "object" in change else {}
         database["pages_content"].update_one(chosen, {"$set": change, **moved})
-    monkeypatch.setattr(reader, "_LOGGED_MAX", 3)
+    monkeypatch.setattr("crawler.storage.reader._LOGGED_MAX", 3)
     path = tmp_path / "p.jsonl"
     said = run("-o", str(path), PAGES_TIER_URL=store_folder.as_uri())
     assert "60 pages written" in said

@@ -18,8 +18,9 @@ from scrapy.crawler import Crawler
 from crawler.errors import ConfigurationError
 from crawler.pipelines.store import Store
 from crawler.storage.mongo import schema
-from crawler.storage.mongo.reader import PageReader, Wanted, delete
+from crawler.storage.mongo.reader import MongoReader
 from crawler.storage.mongo.schema import Migration
+from crawler.storage.reader import Wanted
 from tests.integration.storage.test_documents import visit
 from tests.support import old_pages
 from tests.support.waiting import until
@@ -227,7 +228,7 @@ async def test_a_crawl_of_the_same_site_then_has_pages_of_its_own(
     await asyncio.gather(
         *(store.process_item(visit(url=old_pages.url(number))) for number in range(PAGES))
     )
-    reader = PageReader(database)
+    reader = MongoReader(database)
     for crawl, text in (("old", "text 3"), ("web", "text 1")):
         assert await reader.count(Wanted(crawl=crawl)) == PAGES
         page = await reader.metadata(old_pages.url(3), crawl)
@@ -235,7 +236,7 @@ async def test_a_crawl_of_the_same_site_then_has_pages_of_its_own(
         content = await reader.content(page)
         assert content is not None
         assert content.text == text
-    assert [count async for count in delete(reader, Wanted(crawl="web"))] == [PAGES]
+    assert [count async for count in reader.delete(Wanted(crawl="web"))] == [PAGES]
     assert await reader.crawls() == ["old"]
     for collection in (schema.METADATA, schema.CONTENT):
         assert await database[collection].count_documents({}) == PAGES

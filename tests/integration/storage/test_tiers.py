@@ -18,9 +18,10 @@ from crawler.items import Page
 from crawler.pipelines.store import Store
 from crawler.servers.objects import ObjectStore
 from crawler.storage.mongo import sink
-from crawler.storage.mongo.reader import PageReader, Repair, StoredContent, Wanted, delete
+from crawler.storage.mongo.reader import MongoReader, Repair
 from crawler.storage.mongo.schema import CONTENT, METADATA
 from crawler.storage.mongo.tiers import Tiering, TierLock
+from crawler.storage.reader import StoredContent, Wanted
 from crawler.storage.retention import Keep, Retention
 from tests.integration.storage.test_documents import visit
 from tests.support.s3_front import front_of
@@ -85,7 +86,7 @@ async def contents(database: Database) -> dict[str, dict[str, Any]]:
 
 async def bodies(database: Database, url: str | None) -> dict[str, tuple[bytes, str] | None]:
     """What a reader gets of each page."""
-    reader = PageReader(database, tier_url=url)
+    reader = MongoReader(database, tier_url=url)
     found = {}
     for page_url in AGES:
         metadata = await reader.metadata(page_url)
@@ -96,7 +97,7 @@ async def bodies(database: Database, url: str | None) -> dict[str, tuple[bytes, 
 
 
 async def contents_in_batches(
-    reader: PageReader, wanted: Wanted
+    reader: MongoReader, wanted: Wanted
 ) -> dict[str, StoredContent | None]:
     batches = [batch async for batch in reader.with_content(wanted)]
     return {page["url"]: content for batch in batches for page, content in batch.pages}
@@ -131,7 +132,7 @@ async def test_content_moves_by_its_age_and_is_read_from_where_it_is(
     assert (folder / moved["object"]).stat().st_size == moved["object_size"]
     assert len(files(folder)) == 2
     # Also in batches.
-    reader = PageReader(database, tier_url=url)
+    reader = MongoReader(database, tier_url=url)
     batch = await contents_in_batches(reader, Wanted())
     assert {name: content and content.text for name, content in batch.items()} == {
         name: content and content[1] for name, content in (await bodies(database, url)).items()
@@ -142,7 +143,7 @@ async def test_content_moves_by_its_age_and_is_read_from_where_it_is(
 
 
 async def repaired(database: Database, url: str) -> int:
-    repair = Repair(PageReader(database, tier_url=url), before=datetime.now(UTC), dry_run=False)
+    repair = Repair(MongoReader(database, tier_url=url), before=datetime.now(UTC), dry_run=False)
     async for _ in repair.run():
         pass
     return repair.found.total
@@ -236,14 +237,14 @@ async def test_cold_content_has_its_class_in_s3_and_archived_content_is_named(
         with pytest.raises(CrawlerError, match="restore it first"):
             await bodies(database, s3_url)
         # In batches, it does not stop the others.
-        found = await contents_in_batches(PageReader(database, tier_url=s3_url), Wanted(kept=True))
+        found = await contents_in_batches(MongoReader(database, tier_url=s3_url), Wanted(kept=True))
         assert [name for name, content in found.items() if content is None] == [OLD, OLDER]
         front.answer = (503, "SlowDown")
         with pytest.raises(SinkAway):
             await bodies(database, s3_url)
         front.answer = None
-        reader = PageReader(database, tier_url=s3_url)
-        assert [count async for count in delete(reader, Wanted(crawl="web"))] == [4]
+        reader = MongoReader(database, tier_url=s3_url)
+        assert [count async for count in reader.delete(Wanted(crawl="web"))] == [4]
         assert [each async for each in reader.moved.store.list()] == []
 
 
@@ -420,10 +421,10 @@ async def test_deleted_pages_leave_no_object(
     await store.process_item(page(OLD, DAY, number=2))
     assert len(files(folder)) == 2
     with pytest.raises(ConfigurationError, match="PAGES_TIER_URL is not set"):
-        _ = [count async for count in delete(PageReader(database), wanted)]
+        _ = [count async for count in MongoReader(database).delete(wanted)]
     assert await database[METADATA].count_documents({}) == 4
-    reader = PageReader(database, tier_url=url)
-    assert [count async for count in delete(reader, wanted)] == [4]
+    reader = MongoReader(database, tier_url=url)
+    assert [count async for count in reader.delete(wanted)] == [4]
     assert files(folder) == []
     assert await database[CONTENT].count_documents({}) == 0
 
@@ -443,7 +444,7 @@ async def test_repair_deletes_moved_content_without_metadata(
 async def test_pages_that_are_deleted_while_they_are_moved_leave_nothing(
     database: Database, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
-    bulk_write, reader = AsyncCollection.bulk_write, PageReader(database, tier_url=url)
+    bulk_write, reader = AsyncCollection.bulk_write, MongoReader(database, tier_url=url)
     writes = 0
 
     async def late(self: Any, *args: Any, **options: Any) -> Any:
@@ -465,7 +466,7 @@ async def test_pages_that_are_deleted_while_they_are_moved_leave_nothing(
         raise SinkAway("interrupted")
 
     monkeypatch.setattr(AsyncCollection, "bulk_write", late)
-    assert [count async for count in delete(reader, Wanted(domain="example.com"))] == [4]
+    assert [count async for count in reader.delete(Wanted(domain="example.com"))] == [4]
     assert await database[CONTENT].count_documents({}) == 0
     assert files(folder) == []
 
@@ -483,8 +484,8 @@ async def test_metadata_stay_while_their_content_cannot_be_deleted(
         await database[CONTENT].update_many({"tier": "warm"}, longer)
 
     monkeypatch.setattr(ObjectStore, "delete", changing)
-    reader = PageReader(database, tier_url=url)
-    assert [count async for count in delete(reader, Wanted(domain="example.com"))] == [1]
+    reader = MongoReader(database, tier_url=url)
+    assert [count async for count in reader.delete(Wanted(domain="example.com"))] == [1]
     assert await database[METADATA].count_documents({}) == 3
     assert "3 pages stay: their content is being moved" in caplog.text
 
@@ -583,7 +584,7 @@ async def test_an_object_that_is_gone_is_named(
     await tier(database, url)
     name = (await contents(database))[OLD]["object"]
     (folder / name).unlink()
-    reader = PageReader(database, tier_url=url)
+    reader = MongoReader(database, tier_url=url)
     metadata = await reader.metadata(OLD)
     assert metadata is not None
     with pytest.raises(NotFound, match=name):
@@ -608,7 +609,7 @@ async def test_a_damaged_object_and_a_damaged_body_are_named(
     await database[CONTENT].update_many({}, {"$set": {"codec": "none"}})
     assert (await tier(database, url, "7d/-/-")).left == 0
     (folder / (await contents(database))[OLD]["object"]).write_bytes(b"nonsense")
-    reader = PageReader(database, tier_url=url)
+    reader = MongoReader(database, tier_url=url)
     metadata = await reader.metadata(OLD)
     assert metadata is not None
     with pytest.raises(CrawlerError, match="is damaged"):

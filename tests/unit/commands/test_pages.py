@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from crawler.commands import pages
-from crawler.storage.mongo.reader import KEPT, Wanted
+from crawler.storage.mongo.reader import KEPT, filter_of
+from crawler.storage.reader import Wanted
 
 
 @pytest.mark.parametrize(
@@ -82,4 +83,4 @@ def test_what_is_wrong_is_named(read: Callable[[str], Any], text: str) -> None:
     ],
 )
 def test_a_choice_becomes_a_query(wanted: Wanted, query: dict[str, Any]) -> None:
-    assert wanted.filter() == query
+    assert filter_of(wanted) == query

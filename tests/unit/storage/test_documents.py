@@ -9,8 +9,8 @@ import zstandard
 from benchmarks.crawl.pages import Size, page
 from crawler.errors import CrawlerError
 from crawler.storage.documents import as_json, charset_of
-from crawler.storage.mongo.reader import StoredContent
 from crawler.storage.mongo.sink import CODECS, compressor, decompress
+from crawler.storage.reader import StoredContent
 
 KB = 1024
 
