@@ -1,9 +1,10 @@
-"""Connections to Redis and MongoDB, and embedded servers for crawls that name none.
+"""Connections to Redis, MongoDB and others, and embedded servers for crawls that name none.
 
     connections  one connection to each server for all components of a crawl; Scrapy extension
     health       whether a server answers; one log line when it goes away, one when it is back
     redis/       connect, share round trips, explain errors, check a server, scrapy-redis settings
     mongo        explain errors of MongoDB
+    postgres     connect to PostgreSQL, explain its errors
     embedded/    private redis-server and mongod in the crawl's folder
 
 The Redis client is imported only here, in frontier/ and in dedup/. Other packages that own keys get

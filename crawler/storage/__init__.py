@@ -15,6 +15,7 @@
     mongo/    the sink for MongoDB, its documents and their readers
     reader    the contract of a reader of stored pages
     readers   opens the reader of the store that SINKS names
+    postgres/ the catalogue in PostgreSQL: its tables, sink and spill
     export/   stored pages as JSON lines, CSV, Parquet or WARC
 
 The pipeline (pipelines/store.py) gives pages to `storage.Storage`. Folders: SPOOL_DIR/<crawl>,

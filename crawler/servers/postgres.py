@@ -1,0 +1,212 @@
+"""Connect to PostgreSQL, explain its errors, and tell those that pass from those that do not.
+
+Every call has a deadline. Needs the extra `postgres`; the package is imported at the first use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl, quote, urlencode
+
+from crawler.errors import ConfigurationError, CrawlerError, ServerAway
+from crawler.util.extras import optional
+from crawler.util.secrets import Mask, url_passwords, without_secrets
+from crawler.util.tasks import abandon, within
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from psycopg import AsyncConnection
+
+    Connection = AsyncConnection[tuple[Any, ...]]
+
+T = TypeVar("T")
+Work = Callable[["Connection"], Awaitable[T]]
+
+logger = logging.getLogger(__name__)
+# It says that a frozen server did not take the cancellation of a query, which we say, too.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
+
+EXTRA = "postgres"
+SCHEMES = ("postgresql", "postgres")
+_CONNECT_S, _CLOSE_S = 10.0, 2.0
+# The server ends a statement a little later than we give it up, if nobody tells it to.
+_LATER = 1.2
+_KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+# Parameter of the URL that is ours, not libpq's.
+_SCHEMA = "schema"
+
+_DENIED, _DISK_FULL, _READ_ONLY, _NO_DATABASE = "42501", "53100", "25006", "3D000"
+# Errors that may not come again, by their class (two characters) or whole code: connections,
+# transactions that collide, rights, no room, shutdowns and time limits, and those of its disk.
+_PASSING_CLASSES = frozenset({"08", "28", "40", "53", "57", "58", "55", "25", "3D"})
+_PASSING = frozenset({_DENIED})
+# Errors of a start that people must correct.
+_MISTAKES = frozenset({_DENIED, _NO_DATABASE, "28000", "28P01", "3F000"})
+_EXPLANATIONS = {
+    _DENIED: "its user may not do this: grant it SELECT, INSERT, UPDATE and DELETE on the tables, "
+    "and TEMPORARY on the database",
+    _DISK_FULL: "its disk is full: make room there",
+    _READ_ONLY: "it takes no writes now, as a standby: name the primary, or all servers with "
+    "?target_session_attrs=read-write",
+}
+
+
+def psycopg(what: str = "postgresql:// in SINKS") -> ModuleType:
+    """Import the package; ConfigurationError if it is not installed."""
+    return optional("psycopg", extra=EXTRA, what=what)
+
+
+class Database:
+    """Database by one connection, which is opened at its first use, and again after it was lost.
+
+    Calls wait for each other. The tables are in the schema of `?schema=`, if the URL has one.
+    """
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+        self.where = without_secrets(url)
+        self._mask = Mask(url_passwords(url))
+        self._url, self.schema = _split_schema(url)
+        self._parameters = self._checked()
+        self._connection: Connection | None = None
+        self._lock = asyncio.Lock()
+
+    def _checked(self) -> dict[str, Any]:
+        package = psycopg()
+        try:
+            given = package.conninfo.conninfo_to_dict(self._url)
+        except package.ProgrammingError as error:
+            raise ConfigurationError(
+                f"{self.where} is no address of PostgreSQL ({self._mask(str(error)).strip()}); use "
+                "postgresql://user:password@host:5432/database."
+            ) from error
+        limit_s = max(2, round(min(_CONNECT_S, self.timeout_s)))
+        usual = {"connect_timeout": limit_s, "application_name": "crawler", **_KEEPALIVES}
+        return {**usual, **given, "client_encoding": "utf8"}
+
+    async def run(self, work: Work[T], *, limit_s: float | None = None) -> T:
+        """Call `work` with the connection; it has `limit_s` (default: timeout_s) for all it does.
+
+        Raises TimeoutError after that, and the errors of psycopg. A call that was given up may
+        still be carried out by the server.
+        """
+        limit_s = limit_s or self.timeout_s
+        async with asyncio.timeout(limit_s):
+            await self._lock.acquire()
+        try:
+            return await self._run(work, limit_s)
+        finally:
+            self._lock.release()
+
+    async def _run(self, work: Work[T], limit_s: float) -> T:
+        ends_s = monotonic() + limit_s
+        if self._connection is None or self._connection.closed:
+            async with asyncio.timeout(min(limit_s, _CONNECT_S)):
+                self._connection = await self._connect()
+        connection = self._connection
+        # A task of its own: psycopg takes ten seconds to give up a server that is frozen.
+        task = asyncio.ensure_future(work(connection))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=max(0.0, ends_s - monotonic()))
+            if not done:
+                raise TimeoutError(f"no answer within {limit_s:g} s")
+            return task.result()
+        except BaseException:
+            if not task.done() or connection.broken:
+                self._connection = None
+            raise
+        finally:
+            if not task.done():
+                abandon(task)
+                task.add_done_callback(lambda _: connection.pgconn.finish())
+
+    async def _connect(self) -> Connection:
+        package = psycopg()
+        connection: Connection = await package.AsyncConnection.connect(
+            **self._parameters, autocommit=True
+        )
+        limit_ms = str(round(self.timeout_s * _LATER * 1000))
+        values = {
+            "statement_timeout": limit_ms,
+            "lock_timeout": limit_ms,
+            # A crawler that is frozen while it writes must not keep its locks.
+            "idle_in_transaction_session_timeout": limit_ms,
+        }
+        if self.schema:
+            values["search_path"] = _quoted(self.schema)
+        chosen = ", ".join("set_config(%s, %s, false)" for _ in values)
+        parameters = [part for pair in values.items() for part in pair]
+        await connection.execute(f"SELECT {chosen}", parameters)
+        # Without it, a page that counts as stored is lost when the server crashes.
+        await connection.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) "
+            "WHERE current_setting('synchronous_commit') = 'off'"
+        )
+        return connection
+
+    async def close(self) -> None:
+        """Close the connection, in bounded time."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await within(_CLOSE_S, connection.close())
+
+    def start_error(self, error: Exception) -> CrawlerError:
+        """Return the error with which a start ends: what people must correct, or ServerAway."""
+        code = getattr(error, "sqlstate", None) or ""
+        text = self.explain(error)
+        refused = code in _MISTAKES or _is_refused(text) or not may_pass(error)
+        trouble = "refuses" if refused else "does not answer"
+        full = (
+            f"PostgreSQL at {self.where} {trouble} ({text}). Start it, correct its address in "
+            "SINKS, or leave it out."
+        )
+        return ConfigurationError(full) if refused else ServerAway(full)
+
+    def explain(self, error: BaseException) -> str:
+        """Describe an error for people, without passwords."""
+        return self._mask(explain(error))
+
+
+def _split_schema(url: str) -> tuple[str, str]:
+    """Take our own parameter out of a URL."""
+    head, mark, query = url.partition("?")
+    given = parse_qsl(query, keep_blank_values=True)
+    others = [(name, value) for name, value in given if name != _SCHEMA]
+    rest = urlencode(others, quote_via=quote)
+    return head + (mark + rest if rest else ""), dict(given).get(_SCHEMA, "")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _is_refused(text: str) -> bool:
+    """Whether a connection was refused by its user, password or database: it has no code then."""
+    return "authentication failed" in text or ("FATAL" in text and "does not exist" in text)
+
+
+def may_pass(error: BaseException) -> bool:
+    """Return whether another attempt makes sense. Not for errors of single records."""
+    if isinstance(error, OSError | ServerAway):
+        return True
+    package = psycopg()
+    if not isinstance(error, package.Error):
+        return False
+    code = error.sqlstate
+    if code is None:
+        # The connection is lost, or was closed.
+        return isinstance(error, package.OperationalError | package.InterfaceError)
+    return code in _PASSING or code[:2] in _PASSING_CLASSES
+
+
+def explain(error: BaseException) -> str:
+    """Describe an error for people, with a remedy where there is one. It may have passwords."""
+    code = getattr(error, "sqlstate", None)
+    if code in _EXPLANATIONS:
+        return _EXPLANATIONS[code]
+    return " ".join(str(error).split()) or type(error).__name__
