@@ -252,6 +252,8 @@ WARC_OPERATOR = ""
 # Where complete WARC files and their indexes are uploaded, after which they are deleted here:
 # "s3://bucket/prefix", "gs://…", "az://…" or "file:///…". None: they stay.
 WARC_UPLOAD: str | None = None
+# API key of Elasticsearch or OpenSearch, in its encoded form, for sinks whose URL has no user.
+ELASTICSEARCH_API_KEY = os.environ.get("ELASTICSEARCH_API_KEY") or None
 # Compression of bodies in MongoDB: "zstd", "zlib" or "none".
 PAGES_CODEC = "zstd"
 # How long content stays in MongoDB: ages since its visit at which it moves to PAGES_TIER_URL, gets

@@ -34,6 +34,7 @@ _ENGINE = logging.getLogger("scrapy.core.engine")
 MESSAGE_MAX = 8000
 _CUT = " … (cut)"
 _SERVERS = ("REDIS_URL", "MONGO_URI", "SINKS")
+_SECRETS = ("ADMIN_TOKEN", "ELASTICSEARCH_API_KEY")
 # Attribute of a record with numbers for programs: logger.info(…, extra={"figures": {…}}).
 FIGURES = "figures"
 # Loggers and beginnings of Scrapy's listings. The same loggers have lines that are wanted.
@@ -223,7 +224,8 @@ def _handler(settings: BaseSettings) -> logging.Handler:
 
 def _formatter(settings: BaseSettings) -> logging.Formatter:
     servers = " ".join(str(settings[name] or "") for name in _SERVERS)
-    mask = Mask([settings["ADMIN_TOKEN"], *url_passwords(servers)])
+    secrets = [settings[name] for name in _SECRETS]
+    mask = Mask([*secrets, *url_passwords(servers)])
     # Projects with the add-on take the environment's from our settings; their own come first.
     if settings.getbool("LOG_JSON", ours.LOG_JSON):
         return JsonFormatter(mask)

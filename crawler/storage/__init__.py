@@ -10,6 +10,7 @@
     retention decides where content belongs at its age
     disk_log  records in files that the processes of a machine share
     documents the fields of a page, as MongoDB, object stores and exports have them
+    elastic   the sink for Elasticsearch and OpenSearch
     objects   one object for each page in an object store
     warc/     WARC files, their index and readers
     mongo/    the sink for MongoDB, its documents and their readers

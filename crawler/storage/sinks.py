@@ -31,6 +31,7 @@ _BUILT_IN = {
     MONGO: "crawler.storage.mongo.sink.MongoSink",
     WARC: "crawler.storage.warc.sink.WarcSink",
     **dict.fromkeys(SCHEMES, "crawler.storage.objects.ObjectSink"),
+    **dict.fromkeys(("elasticsearch", "opensearch"), "crawler.storage.elastic.ElasticSink"),
 }
 # A name of its own before a sink, as in first=myproject.sinks.Files:a/.
 _NAME = re.compile(r"([A-Za-z][\w.+]{0,29})=")
