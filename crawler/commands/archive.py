@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import sys
-import zlib
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from scrapy.commands import ScrapyCommand
-from scrapy.utils.gz import gunzip
 
 from crawler import config
 from crawler.admin.queries import canonical_url
@@ -32,10 +29,10 @@ from crawler.commands._verbs import (
     progress_bar,
 )
 from crawler.config.values import url_rules
-from crawler.download.decompress import NotPacked, unpacking
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.servers.objects import ObjectStore, is_store_url
-from crawler.storage.sinks import WARC, targets
+from crawler.storage.bodies import archive_folders, archive_of_settings
+from crawler.storage.sinks import WARC
 from crawler.storage.warc.index import Line
 from crawler.storage.warc.reader import (
     Archive,
@@ -44,6 +41,7 @@ from crawler.storage.warc.reader import (
     StoreSource,
     Verified,
     unpacked,
+    unpacked_body,
 )
 from crawler.storage.warc.sink import FOLDER
 from crawler.storage.warc.upload import SETTING, Uploads
@@ -67,19 +65,9 @@ def _archive_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _folders(settings: BaseSettings) -> list[Path]:
-    """Return the folders of SINKS, or the usual one if it names none."""
-    return [Path(target or FOLDER) for target in targets(settings, WARC) or [""]]
-
-
 def archive_of(settings: BaseSettings, where: list[str] | None) -> Archive:
     """Return the archive in these places, or that of the settings."""
-    if where:
-        return Archive([_source(place) for place in where])
-    sources: list[Source] = [FolderSource(folder) for folder in _folders(settings)]
-    if url := config.value(settings, SETTING):
-        sources.append(StoreSource(ObjectStore.from_url(url, what=SETTING)))
-    return Archive(sources)
+    return Archive([_source(place) for place in where]) if where else archive_of_settings(settings)
 
 
 def _source(place: str) -> Source:
@@ -248,39 +236,6 @@ async def _print_capture(
         print(text, file=sys.stderr)
 
 
-_ENCODING = re.compile(rb"^content-encoding[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
-_STEP_BYTES = 1 << 24
-
-
-def unpacked_body(head: bytes, body: bytes) -> bytes:
-    """Undo the content encodings of a body; one that it does not have is left alone."""
-    names = [name.strip().lower() for each in _ENCODING.findall(head) for name in each.split(b",")]
-    for name in reversed(names):
-        # What is not packed, or is damaged, stays as it is.
-        with suppress(OSError, *NotPacked):
-            body = _without_encoding(name, body)
-    return body
-
-
-def _without_encoding(name: bytes, body: bytes) -> bytes:
-    if name in (b"gzip", b"x-gzip"):
-        # Also of several members, and cut ones.
-        return gunzip(body)
-    begun = unpacking(name, body)
-    if begun is None:
-        return body
-    parts = []
-    try:
-        while not begun.is_whole and (part := begun.more(_STEP_BYTES)):
-            parts.append(part)
-    except NotPacked:
-        if name != b"deflate":
-            raise
-        # Some servers leave the frame of zlib out.
-        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(body)
-    return b"".join(parts)
-
-
 # --- cdxj -----------------------------------------------------------------------------------------
 
 
@@ -337,7 +292,7 @@ def _upload(settings: BaseSettings, arguments: argparse.Namespace) -> None:
 
     async def upload() -> None:
         store = ObjectStore.from_url(url, what="--to" if arguments.to else SETTING)
-        for folder in _folders(settings):
+        for folder in archive_folders(settings):
             if not folder.is_dir():
                 raise NotFound(f"There is no folder {folder}.")
             uploads = Uploads(store, folder)

@@ -5,7 +5,6 @@
     request_writer   a request as bytes, its server and its proxy
     response_parser  one response from the bytes of a connection; llhttp reads its head
     receiver         receives a response as it comes: which types, how many bytes
-    decompress       unpacks bodies in bounded steps
     address_guard    refuses private addresses, whatever name leads to them
     errors           errors of a fetch, and the table of what follows from each
 

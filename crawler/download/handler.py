@@ -12,11 +12,11 @@ from scrapy.utils._download_handlers import get_dataloss_msg
 
 from crawler.download.address_guard import RefusedAddress
 from crawler.download.client import HttpClient
-from crawler.download.decompress import is_whole
 from crawler.download.errors import PrivateAddress
 from crawler.download.receiver import DATALOSS, DownloadLimits, Receiver
 from crawler.download.request_writer import write
 from crawler.download.response_parser import Truncated
+from crawler.util.decompress import is_whole
 
 if TYPE_CHECKING:
     from scrapy import Request

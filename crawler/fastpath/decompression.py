@@ -14,9 +14,9 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.http import Response
 from scrapy.utils._compression import _check_max_size, _DecompressionMaxSizeExceeded
 
-from crawler.download.decompress import HasTail, NotPacked, Unpacking, before_tail, unpacking
 from crawler.download.errors import TooBigUnpacked
 from crawler.download.receiver import DATALOSS, make_response
+from crawler.util.decompress import HasTail, NotPacked, Unpacking, before_tail, unpacking
 
 logger = logging.getLogger(__name__)
 

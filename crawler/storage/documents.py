@@ -21,6 +21,8 @@ _NOT_METADATA = frozenset({"body", "text", "links", "stored", "parent_url"})
 _METADATA = tuple(field.name for field in fields(Page) if field.name not in _NOT_METADATA)
 _metadata_of = attrgetter(*_METADATA)
 _LINKS_KEPT = 1000
+# Characters of a text: far more than people read, and few enough for a document of MongoDB.
+TEXT_KEPT = 1_000_000
 # Fields that a document has only if the page has some, and what they become when it has none.
 OPTIONAL: dict[str, list[Any] | dict[str, Any]] = {"items": [], "places": {}}
 

@@ -29,7 +29,7 @@ from crawler.errors import ConfigurationError, CrawlerError
 from crawler.items import NOT_MODIFIED, Page
 from crawler.servers.mongo import DUPLICATE_KEY, code_may_pass, explain, may_pass, start_error
 from crawler.servers.redis.connection import masked
-from crawler.storage.documents import OPTIONAL, page_fields
+from crawler.storage.documents import OPTIONAL, TEXT_KEPT, page_fields
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.moved import GONE, NOT_MOVED
 from crawler.storage.mongo.schema import CONTENT, METADATA
@@ -287,8 +287,6 @@ _VISIT = (
 _LASTING = ("parent_url", "discovered_at")
 # Of those, the fields that "not modified" leaves as they were.
 _OF_PAGE = frozenset({"status", "reason", "final_url", "redirects", "redirect_statuses"})
-# Far more than people read; with it, all but the largest bodies fit into a document.
-_TEXT_KEPT = 1_000_000
 # MongoDB's limit is 16 MB, less a few bytes for what an update puts around a document.
 _DOCUMENT_MAX_BYTES = 16 * 1024 * 1024 - 16 * 1024
 
@@ -419,7 +417,7 @@ def documents_of(page: Page, codec: str, compress: Compress) -> Documents:
                 "codec": codec,
                 "original_size": len(page.body),
                 "compressed_size": compressed_bytes,
-                "text": page.text[:_TEXT_KEPT],
+                "text": page.text[:TEXT_KEPT],
                 "body": body,
             }
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -17,6 +18,8 @@ from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from scrapy.utils.gz import gunzip
 
 from crawler.errors import CrawlerError, NotFound
 from crawler.storage.warc.files import (
@@ -38,6 +41,7 @@ from crawler.storage.warc.index import (
 )
 from crawler.storage.warc.keys import surt
 from crawler.storage.warc.records import REVISIT
+from crawler.util.decompress import NotPacked, unpacking
 from crawler.util.format import plural
 
 if TYPE_CHECKING:
@@ -217,13 +221,11 @@ class Archive:
     async def read(self, line: Line) -> bytes:
         """Read the record of a capture, as it is in its file; NotFound if the file is gone."""
         wanted = line.fields["filename"]
-        for file in await self.files():
-            if file.name.file == wanted:
-
-                def read(now: ArchiveFile) -> Awaitable[bytes]:
-                    return now.source.read(now.stored_name, line.offset, line.length)
-
-                return await self._on(file, read)
+        # Twice: a file may be completed or uploaded between two of the places.
+        for source in (*self._sources, *self._sources):
+            for name in (wanted, f"{wanted}{OPEN}"):
+                with suppress(FileNotFoundError, NotFound):
+                    return await source.read(name, line.offset, line.length)
         raise NotFound(f"{wanted}, in which {line.fields['url']} is, is not in {self.where}.")
 
     async def payload(self, line: Line) -> tuple[bytes, bytes]:
@@ -320,6 +322,39 @@ def _split(block: bytes) -> tuple[bytes, bytes]:
     """Return the head and the body of a response, however its lines end."""
     end = _HEAD_END.search(block)
     return (block[: end.end()], block[end.end() :]) if end else (block, b"")
+
+
+_ENCODING = re.compile(rb"^content-encoding[ \t]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+_STEP_BYTES = 1 << 24
+
+
+def unpacked_body(head: bytes, body: bytes) -> bytes:
+    """Undo the content encodings of a body; one that it does not have is left alone."""
+    names = [name.strip().lower() for each in _ENCODING.findall(head) for name in each.split(b",")]
+    for name in reversed(names):
+        # What is not packed, or is damaged, stays as it is.
+        with suppress(OSError, *NotPacked):
+            body = _without_encoding(name, body)
+    return body
+
+
+def _without_encoding(name: bytes, body: bytes) -> bytes:
+    if name in (b"gzip", b"x-gzip"):
+        # Also of several members, and cut ones.
+        return gunzip(body)
+    begun = unpacking(name, body)
+    if begun is None:
+        return body
+    parts = []
+    try:
+        while not begun.is_whole and (part := begun.more(_STEP_BYTES)):
+            parts.append(part)
+    except NotPacked:
+        if name != b"deflate":
+            raise
+        # Some servers leave the frame of zlib out.
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(body)
+    return b"".join(parts)
 
 
 async def _with_key(key: str, file: ArchiveFile) -> list[Line]:

@@ -13,10 +13,10 @@ from scrapy import Request
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.http import HtmlResponse, Response
 
-from crawler.download.decompress import unpacking
 from crawler.download.errors import TooBigUnpacked
 from crawler.fastpath import decompression
 from crawler.fastpath.decompression import Decompression
+from crawler.util.decompress import unpacking
 from tests.support.crawlers import project_crawler
 
 PAGE = b"<html><p>" + b"hello " * 5000

@@ -23,7 +23,7 @@ PRIVATE_PARTS = {
     "scheduling/engine.py": "_process_spidermw_output_async _slot _start",
     # What Scrapy's own download handlers and commands use.
     "download/client.py": "_make_ssl_context normalize_bind_address",
-    "download/decompress.py": "zstd",
+    "util/decompress.py": "zstd",
     "download/handler.py": "get_dataloss_msg",
     "download/receiver.py": "check_stop_download get_warnsize_msg",
     "commands/crawl.py": "_create_crawler",

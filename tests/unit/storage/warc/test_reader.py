@@ -11,12 +11,18 @@ import brotli
 import pytest
 import zstandard
 
-from crawler.commands.archive import unpacked_body
 from crawler.errors import ConfigurationError, NotFound
 from crawler.items import NOT_MODIFIED, Page
 from crawler.servers.objects import ObjectStore
 from crawler.storage.warc.files import WarcFiles, repair
-from crawler.storage.warc.reader import Archive, ArchiveFile, FolderSource, StoreSource, Verified
+from crawler.storage.warc.reader import (
+    Archive,
+    ArchiveFile,
+    FolderSource,
+    StoreSource,
+    Verified,
+    unpacked_body,
+)
 from crawler.storage.warc.records import Original, RecordMaker, capture_of
 from crawler.storage.warc.upload import Uploads
 from tests.unit.storage.warc.pages import AT, exchange, page
