@@ -14,7 +14,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -117,6 +117,8 @@ class Scheduler(BaseScheduler):
         self.storage: Storage | None = None
         # Stores a response that is no page, if a sink archives them; set by the same pipeline.
         self.archive: Callable[[Page], asyncio.Future[None]] | None = None
+        # Awaited before this process signs off, while Redis answers.
+        self.before_leaving: Callable[[], Awaitable[None]] | None = None
         self._engine = Engine(crawler, file_limit.prepare(settings).fetches)
         self.adder: UrlAdder
         self.recrawls = Recrawls(recrawl_tuning(settings))
@@ -300,6 +302,12 @@ class Scheduler(BaseScheduler):
         added = await self.adder.add_unknown(ids, entries)
         return await self._intake.keep(entries, added) if added.refused else added
 
+    async def conclude(self) -> bool:
+        """Return, when it is closed, whether this was the last process of the crawl to end."""
+        if self._heartbeat is None or self.health.given_up:
+            return False
+        return await self._heartbeat.conclude()
+
     # --- life ----------------------------------------------------------------------------------
 
     async def _open(self) -> None:
@@ -361,6 +369,8 @@ class Scheduler(BaseScheduler):
             await self.options_watcher.close()
             await self._intake.close()
             await self.leases.close()
+            if self.before_leaving is not None and not self.health.away:
+                await self.before_leaving()
             await self._heartbeat.close()
             if not self.leases.has_claimed:
                 has_drained = self.storage is not None and self.storage.has_drained

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from scrapy.commands.crawl import Command as ScrapyCrawl
-from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, UsageError
 
 from crawler.commands import _validate, frontier
@@ -26,8 +25,7 @@ from crawler.commands._settings import check_spider, completed, crawl_settings, 
 from crawler.commands._verbs import report_error
 from crawler.errors import CrawlerError, ExitCode
 from crawler.monitoring import logs
-from crawler.pipelines.feeds import FEED_FAILED
-from crawler.scheduling.lease_pool import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
+from crawler.pipelines.runs import EXIT_CODES, exit_code
 from crawler.servers.connections import Servers
 from crawler.servers.redis.checks import required
 from crawler.storage.sinks import uses_mongo
@@ -37,15 +35,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 
-# Finish reasons that are no success.
-_EXIT_CODES = {
-    NO_SEEDS: ExitCode.MISTAKE,
-    BAD_SEEDS: ExitCode.MISTAKE,
-    REDIS_LOST: ExitCode.SERVER_AWAY,
-    DATA_LOST: ExitCode.DATA_LOST,
-    FEED_FAILED: ExitCode.FAILED,
-    "start_error": ExitCode.FAILED,
-}
 # Time limit from the end of the spider: an embedded MongoDB may take minutes to stop.
 _CLOSE_S = 240.0
 # Time limit from the end of the embedded servers.
@@ -106,7 +95,8 @@ class Command(ScrapyCrawl):
             interrupts.remember()
             self.crawler_process.start()
             if crawler.spider is not None and not self.exitcode:
-                self.exitcode = self._outcome(crawler)
+                stats = crawler.stats.get_stats()
+                self.exitcode = exit_code(stats.get("finish_reason", ""), stats)
             if not self.exitcode and not self.crawler_process.bootstrap_failed:
                 self._report_early_end()
         except CrawlerError as error:
@@ -118,16 +108,6 @@ class Command(ScrapyCrawl):
             end_within(_EXIT_S, code=self.exitcode or ExitCode.FAILED)
         if self.crawler_process.bootstrap_failed and not self.exitcode:
             self.exitcode = ExitCode.FAILED
-
-    @staticmethod
-    def _outcome(crawler: Crawler) -> ExitCode:
-        """Return the exit code of a crawl that ended by itself."""
-        stats = crawler.stats.get_stats()
-        code = _EXIT_CODES.get(stats.get("finish_reason", ""), ExitCode.DONE)
-        # A feed that is uploaded at the end, as to S3, may fail there.
-        if not code and any(name.startswith("feedexport/failed_count/") for name in stats):
-            return ExitCode.FAILED
-        return code
 
     def _report(self, task: asyncio.Task[None]) -> None:
         """Print an error meant for the user in a line; other errors keep their traceback."""
@@ -149,7 +129,7 @@ class Command(ScrapyCrawl):
 
     def _closed(self, reason: str) -> None:
         self._is_closed = True
-        code = _EXIT_CODES.get(reason, ExitCode.FAILED)
+        code = EXIT_CODES.get(reason, ExitCode.FAILED)
         end_within(_CLOSE_S, asyncio.get_running_loop(), code=code)
 
     def _report_early_end(self) -> None:

@@ -55,6 +55,8 @@ class Monitoring:
         redis = await Servers.of(self._crawler).redis()
         crawl = Scheduler.of(self._crawler).crawl
         self._ledger = Ledger(redis, crawl)
+        # So that the last process of the crawl sees the figures of all others.
+        Scheduler.of(self._crawler).before_leaving = self._flush
         # Redis may be away by now; other components log that.
         with suppress(*RedisAway):
             found = await instances(redis, crawl)

@@ -174,6 +174,14 @@ class Frontier:
         """Sign off. Leases that are still held come back when this instance is found dead."""
         await self.scripts.run_on(None, "leave", self.owner)
 
+    async def conclude(
+        self, *, silence_ms: int, first_ms: int = 0, now_ms: int = 0
+    ) -> tuple[int, int]:
+        """Ask after `leave` whether this instance was the last; see conclude.lua for the answer."""
+        args = (self.owner, now_ms, silence_ms, first_ms)
+        verdict, now = await self.scripts.run("conclude", 0, *args)
+        return verdict, now
+
     async def sync(self) -> None:
         """Return when a single server has all that it acknowledged on its disk.
 

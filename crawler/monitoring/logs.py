@@ -222,10 +222,15 @@ def _handler(settings: BaseSettings) -> logging.Handler:
     return logging.StreamHandler() if settings.getbool("LOG_ENABLED") else logging.NullHandler()
 
 
-def _formatter(settings: BaseSettings) -> logging.Formatter:
+def mask_of(settings: BaseSettings) -> Mask:
+    """Return the mask that hides the secrets of these settings."""
     servers = " ".join(str(settings[name] or "") for name in _SERVERS)
     secrets = [settings[name] for name in _SECRETS]
-    mask = Mask([*secrets, *url_passwords(servers)])
+    return Mask([*secrets, *url_passwords(servers)])
+
+
+def _formatter(settings: BaseSettings) -> logging.Formatter:
+    mask = mask_of(settings)
     # Projects with the add-on take the environment's from our settings; their own come first.
     if settings.getbool("LOG_JSON", ours.LOG_JSON):
         return JsonFormatter(mask)

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Self
 
+from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from crawler import config
@@ -20,6 +21,7 @@ from crawler.frontier.on_disk import OnDisk
 from crawler.items import Page
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.pipelines.feeds import has_pipelines_of_others
+from crawler.pipelines.runs import RunRecorder
 from crawler.scheduler import Scheduler
 from crawler.scheduling.engine import Engine
 from crawler.servers.connections import Servers
@@ -58,6 +60,9 @@ class Store:
             is_closing=self._is_closing,
             spool=self._make_spool(),
         )
+        self._runs = RunRecorder(crawler, self._storage, self._crawl)
+        # Whether spider_closed will be sent.
+        self._is_open = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -70,7 +75,10 @@ class Store:
                     "nowhere. To write them to a file: -O pages.jsonl"
                 )
             raise NotConfigured
-        return cls(crawler)
+        store = cls(crawler)
+        crawler.signals.connect(store._opened, signals.spider_opened)
+        crawler.signals.connect(store._closed, signals.spider_closed)
+        return store
 
     async def open_spider(self) -> None:
         scheduler = getattr(self._crawler.engine, "scheduler", None)
@@ -89,7 +97,21 @@ class Store:
 
     async def close_spider(self) -> None:
         self._closing = True
-        await self._storage.close()
+        if self._is_open:
+            await self._storage.finish()
+        else:
+            await self._storage.close()
+
+    def _opened(self) -> None:
+        self._is_open = True
+        self._runs.start()
+
+    async def _closed(self, reason: str) -> None:
+        """Close the sinks, which are told first how the run and the crawl ended."""
+        try:
+            await self._runs.end(reason)
+        finally:
+            await self._storage.close()
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page):

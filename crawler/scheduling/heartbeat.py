@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BEAT_S = 2.0
+# Beats that a process misses before it counts as dead for those that end.
+_DEAD_BEATS = 5
 # Calls in a row that take over leases. Each is short, and a process may have died with thousands of
 # leases, of pages that waited for their store.
 _RECLAIMS = 50
@@ -124,6 +126,19 @@ class Heartbeat:
             if not self._leases.completion.may_go_on and not self._leases.outbox.is_safe:
                 # After its end nobody could repeat its seeds and links.
                 await self._frontier.sync()
+
+    async def conclude(self) -> bool:
+        """Return, after `close`, whether this was the last process of the crawl.
+
+        Of several that end together, one gets True. A process that was killed is not waited for
+        longer than _DEAD_BEATS. Raises RedisAway.
+        """
+        silence_ms = round(_DEAD_BEATS * self._pulse.beat_s * 1000)
+        verdict, first_ms = await self._frontier.conclude(silence_ms=silence_ms)
+        while verdict < 0:
+            await asyncio.sleep(self._pulse.beat_s / 4)
+            verdict, _ = await self._frontier.conclude(silence_ms=silence_ms, first_ms=first_ms)
+        return verdict > 0
 
     async def _beat_forever(self) -> None:
         while True:

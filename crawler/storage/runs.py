@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 RUNNING, FINISHED, STOPPED, ENDED, FAILED, LOST = STATES = (
     *("running", "finished", "stopped", "ended", "failed", "lost"),
@@ -88,6 +88,28 @@ class Run:
         for name in ("started", "seen", "ended"):
             found[name] = found[name].isoformat() if found[name] is not None else None
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRuns:
+    """Choice of runs, the newest first; None means any. `now` decides which of them are lost."""
+
+    now: datetime
+    crawl: str | None = None
+    state: str | None = None
+    # Those that started at this time or later.
+    since: datetime | None = None
+    limit: int = 50
+
+
+class RunReader(Protocol):
+    """Reader of the records of runs in one store."""
+
+    async def runs(self, wanted: WantedRuns) -> list[Run]:
+        """Return the runs that are wanted, as of its time."""
+
+    async def run(self, run_id: str, now: datetime) -> Run | None:
+        """Return one run as of this time; None if there is no record of it."""
 
 
 def ended_state(reason: str, exit_code: int) -> str:

@@ -51,6 +51,8 @@ if ARGV[8] ~= '' and tonumber(ARGV[8]) ~= current and tonumber(claims_from or 0)
 end
 redis.call('ZADD', OWNERS, digits(now), owner)
 redis.call('HSET', shard .. 'instances', owner, ARGV[4])
+-- See conclude.lua.
+redis.call('HSET', STATS, 'running', '1')
 local named, unknown, unsuspected = {}, {}, {}
 for token, mark in string.gmatch(ARGV[6], '(%d+)(%??)') do
   named[token] = true

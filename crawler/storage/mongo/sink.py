@@ -32,6 +32,7 @@ from crawler.servers.redis.connection import masked
 from crawler.storage.documents import OPTIONAL, TEXT_KEPT, page_fields
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.moved import GONE, NOT_MOVED
+from crawler.storage.mongo.runs import MongoRuns
 from crawler.storage.mongo.schema import CONTENT, METADATA
 from crawler.storage.sink import Sink, SinkContext, SinkReport
 from crawler.urls import host_of, registered_domain
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pymongo.asynchronous.collection import AsyncCollection
 
     from crawler.servers.health import ServerHealth
+    from crawler.storage.runs import Run
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +84,7 @@ class MongoSink(Sink):
         self._threads = local()
         self._content: AsyncCollection[dict[str, Any]]
         self._metadata: AsyncCollection[dict[str, Any]]
+        self._runs: MongoRuns
 
     @classmethod
     def from_context(cls, context: SinkContext) -> Self:
@@ -126,9 +129,13 @@ class MongoSink(Sink):
             first = WriteConcern(**{**last.document, "j": False})
         self._content = database.get_collection(CONTENT, write_concern=first)
         self._metadata = database.get_collection(METADATA, write_concern=last)
+        self._runs = MongoRuns(database)
 
     async def close(self) -> None:
         """Close nothing: the connection is shared."""
+
+    async def record_run(self, run: Run) -> None:
+        await self._runs.record(run)
 
     def prepare(self, page: Page) -> Documents:
         compress: Compress | None = getattr(self._threads, "compress", None)

@@ -483,3 +483,55 @@ async def test_a_balanced_instance_asks_the_fullest_shard_first(
 async def test_an_instance_without_preference_goes_round(frontier: Frontier, place: Place) -> None:
     firsts = [(await order_of(place, frontier, "any", turn))[0] for turn in range(place.shards)]
     assert firsts == list(range(place.shards))
+
+
+# --- conclude ------------------------------------------------------------------------------------
+
+DEAD_MS = 10_000
+
+
+async def test_the_last_instance_that_leaves_concludes_the_crawl(
+    frontier: Frontier, place: Place
+) -> None:
+    other = await place.instance()
+    await frontier.leave()
+    verdict, first_ms = await frontier.conclude(silence_ms=DEAD_MS, now_ms=T0)
+    assert (verdict, first_ms) == (-1, T0)
+    await other.leave()
+    last = await other.conclude(silence_ms=DEAD_MS, now_ms=T0 + 10)
+    assert last[0] == 1
+    again = await frontier.conclude(silence_ms=DEAD_MS, first_ms=first_ms, now_ms=T0 + 20)
+    assert again[0] == 0
+
+
+async def test_an_instance_that_beats_on_concludes_the_crawl_itself(
+    frontier: Frontier, place: Place
+) -> None:
+    other = await place.instance()
+    await frontier.leave()
+    _, first_ms = await frontier.conclude(silence_ms=DEAD_MS, now_ms=T0 + 1000)
+    await beat(other, now_ms=T0 + 2000)
+    now = {"silence_ms": DEAD_MS, "now_ms": T0 + 2500}
+    assert (await frontier.conclude(first_ms=first_ms, **now))[0] == 0
+    await other.leave()
+    assert (await other.conclude(**now))[0] == 1
+
+
+async def test_a_killed_instance_is_not_waited_for_longer_than_its_silence(
+    dead: Frontier, alive: Frontier
+) -> None:
+    await beat(alive, now_ms=T0 + 5000)
+    await alive.leave()
+    verdict, first_ms = await alive.conclude(silence_ms=DEAD_MS, now_ms=T0 + 5000)
+    assert verdict == -1
+    for at_ms, expected in ((T0 + DEAD_MS - 1, -1), (T0 + DEAD_MS, 1), (T0 + DEAD_MS + 1, 0)):
+        answer = await alive.conclude(silence_ms=DEAD_MS, first_ms=first_ms, now_ms=at_ms)
+        assert answer[0] == expected
+
+
+async def test_a_crawl_that_runs_again_is_concluded_again(frontier: Frontier, place: Place) -> None:
+    await frontier.leave()
+    assert (await frontier.conclude(silence_ms=DEAD_MS, now_ms=T0))[0] == 1
+    later = await place.instance()
+    await later.leave()
+    assert (await later.conclude(silence_ms=DEAD_MS, now_ms=T0 + 60_000))[0] == 1
