@@ -21,6 +21,7 @@ BENCHMARKS = (
     "content",
     "store",
     "archive",
+    "sinks",
     "crawl",
 )
 RESULTS = Path(__file__).parent / "results"
