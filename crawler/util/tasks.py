@@ -42,6 +42,16 @@ async def in_daemon_thread(function: Callable[[], T]) -> T:
     return await asyncio.wrap_future(future)
 
 
+async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function in a thread; if this is cancelled, wait until the function has ended."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
 async def in_parallel(
     limit: int, work: Callable[[Item], Awaitable[T]], items: Iterable[Item]
 ) -> list[T]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from hashlib import sha256
 from io import FileIO
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
 from bson import json_util
@@ -34,8 +34,7 @@ from crawler.servers.objects import ObjectStore, is_store_url
 from crawler.storage.disk_log import is_same_file, sync_folder
 from crawler.storage.export.formats import Format
 from crawler.storage.reader import Batch, PageReader, Wanted
-
-Result = TypeVar("Result")
+from crawler.util.tasks import in_thread
 
 # What a kill may cost, in bytes and in seconds. A sync takes some milliseconds.
 _COMMIT_BYTES, _COMMIT_S = 16 * 1024 * 1024, 1.0
@@ -294,13 +293,3 @@ class Export:
                 f"{self.work} cannot be written ({reason}); make that possible, or name another "
                 "output."
             ) from error
-
-
-async def in_thread(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Call a function in a thread; if this is cancelled, wait until the function has ended."""
-    task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
