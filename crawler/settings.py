@@ -256,6 +256,13 @@ WARC_UPLOAD: str | None = None
 ELASTICSEARCH_API_KEY = os.environ.get("ELASTICSEARCH_API_KEY") or None
 # Compression of bodies in MongoDB: "zstd", "zlib" or "none".
 PAGES_CODEC = "zstd"
+# Folder of the search index; None: "search" in CRAWL_DIR.
+SEARCH_DIR: str | None = None
+# Bytes of memory that `scrapy pages index` collects pages in before it writes them to the disk.
+SEARCH_HEAP_BYTES = 64_000_000
+# Characters of a page's text that are indexed. A longer text is mostly a list or a log, and slows
+# the snippets of every search that finds it.
+SEARCH_TEXT_MAX = 100_000
 # How long content stays in MongoDB: ages since its visit at which it moves to PAGES_TIER_URL, gets
 # the class PAGES_TIER_COLD_CLASS there, and is deleted, as "7d/180d/5y". Units are s, m, h, d, w
 # and y; "-" means never. Metadata stays. It happens by `scrapy pages tier`, and every hour while a

@@ -1,4 +1,4 @@
-"""`scrapy pages`: inspect, export, repair, tier, delete and migrate stored pages.
+"""`scrapy pages`: inspect, export, search, repair, tier, delete and migrate stored pages.
 
 A verb is its arguments and a coroutine that gets a reader of the stored pages. Several verbs filter
 pages by --crawl, --domain, --since, --status and --reason.
@@ -17,6 +17,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.commands import ScrapyCommand
@@ -41,16 +42,19 @@ from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import masked
 from crawler.storage.documents import as_json
 from crawler.storage.export.formats import FORMATS, STDOUT, Format, format_name, format_of
-from crawler.storage.export.run import Export, in_thread, output_of
+from crawler.storage.export.run import Export, output_of
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.reader import MISSING, MongoReader, Repair
 from crawler.storage.mongo.tiers import Moved, Tiering, TierLock
 from crawler.storage.reader import Overview, PageReader, StoredContent, Wanted
 from crawler.storage.readers import open_mongo, open_reader
 from crawler.storage.retention import COLD, EXPIRED, WARM, Keep, Retention
+from crawler.storage.search.index import IndexWriter, SearchSettings
+from crawler.storage.search.query import LIMIT_MAX, Filters, Result, search
+from crawler.storage.search.update import Counts, Update
 from crawler.storage.sinks import named_sinks, uses_mongo
 from crawler.util.format import about, plural, size
-from crawler.util.tasks import in_daemon_thread
+from crawler.util.tasks import in_daemon_thread, in_thread
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -197,15 +201,19 @@ def _domain_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _filter_options(parser: argparse.ArgumentParser) -> None:
-    _crawl_option(parser)
-    _domain_option(parser)
+def _since_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since",
         type=_when,
         metavar="WHEN",
         help="crawled within 45m, 2h, 3d or 1w, or since a date",
     )
+
+
+def _filter_options(parser: argparse.ArgumentParser) -> None:
+    _crawl_option(parser)
+    _domain_option(parser)
+    _since_option(parser)
     parser.add_argument(
         "--status", type=statuses, metavar="CODE", help="200, 4xx …; 0: there was no answer"
     )
@@ -643,6 +651,116 @@ def _line(page: dict[str, Any]) -> str:
     return f"{line}  ({why})" if why and why != f"status_{status}" else line
 
 
+# --- index and search -----------------------------------------------------------------------------
+
+# Without a terminal, progress is a line this often.
+_PROGRESS_S = 10.0
+_BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+
+
+def _folder_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--folder", metavar="PATH", help="folder of the index (SEARCH_DIR: search in CRAWL_DIR)"
+    )
+
+
+def _index_arguments(parser: argparse.ArgumentParser) -> None:
+    _since_option(parser)
+    parser.add_argument("--fresh", action="store_true", help="delete the index, and make it anew")
+    _folder_option(parser)
+    add_json_option(parser)
+
+
+def _index(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    if arguments.fresh and arguments.since:
+        raise ConfigurationError("--fresh makes the whole index anew; leave --since out.")
+    chosen = SearchSettings.from_settings(settings, arguments.folder)
+
+    async def update(pages: PageReader, _arguments: argparse.Namespace) -> None:
+        with IndexWriter(chosen, fresh=arguments.fresh) as writer:
+            start = None if arguments.since is None else since(arguments.since)
+            counts = await _run_update(Update(writer, pages, since=start), pages)
+        if arguments.json:
+            print_json({**asdict(counts), "folder": str(chosen.folder)})
+        else:
+            _print_counts(counts, chosen.folder)
+
+    on_pages(update, open_reader)(settings, arguments)
+
+
+async def _run_update(update: Update, pages: PageReader) -> Counts:
+    total, shown, told_at = await pages.count(update.wanted), 0, monotonic()
+    with progress_bar("pages", total) as advance:
+        async for counts in update.run():
+            advance(counts.compared - shown)
+            shown = counts.compared
+            if not sys.stderr.isatty() and monotonic() - told_at >= _PROGRESS_S:
+                told_at = monotonic()
+                told = f"{shown:,} of {plural(total, 'page')} compared, {counts.indexed:,} indexed"
+                print(told, file=sys.stderr, flush=True)
+    return update.counts
+
+
+def _print_counts(counts: Counts, folder: Path) -> None:
+    unread = f"; content that cannot be read: {counts.unread:,}" if counts.unread else ""
+    print(
+        f"{plural(counts.indexed, 'page')} indexed, {counts.removed:,} older versions and pages "
+        f"removed, {counts.compared:,} compared; the index is in {folder}{unread}"
+    )
+
+
+def _search_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "words", nargs="+", metavar="WORD", help='words, "a phrase", or -word to leave pages out'
+    )
+    _crawl_option(parser)
+    _domain_option(parser)
+    _since_option(parser)
+    parser.add_argument("--language", metavar="TAG", help="declared by the page: en, de …")
+    parser.add_argument(
+        "--limit", type=_result_count, default=10, metavar="N", help="how many to list (10)"
+    )
+    _folder_option(parser)
+    add_json_option(parser)
+
+
+def _result_count(text: str) -> int:
+    count = whole_number(text)
+    if not 1 <= count <= LIMIT_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is no number from 1 to {LIMIT_MAX}")
+    return count
+
+
+def _search(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    filters = Filters(
+        crawl=arguments.crawl,
+        domain=arguments.domain,
+        since=None if arguments.since is None else since(arguments.since),
+        language=arguments.language,
+    )
+    folder = SearchSettings.from_settings(settings, arguments.folder).folder
+    found = search(folder, " ".join(arguments.words), filters, limit=arguments.limit)
+    if arguments.json:
+        print_json({"total": found.total, "results": [each.as_json() for each in found.results]})
+    else:
+        print("\n\n".join(map(_shown_result, found.results)), end="\n" * bool(found.results))
+    if not found.total:
+        raise NotFound("No page in the index has all of that.")
+    if found.total > len(found.results) and not arguments.json:
+        print(f"\n{plural(found.total, 'page')} in all; --limit shows more", file=sys.stderr)
+
+
+def _shown_result(found: Result) -> str:
+    bold, dim, plain = (_BOLD, _DIM, _PLAIN) if sys.stdout.isatty() else ("", "", "")
+    snippet = "".join(
+        f"{bold}{harmless(part.text)}{plain}" if part.marked else harmless(part.text)
+        for part in found.snippet
+    )
+    title = harmless(found.title) or "(without a title)"
+    about_it = f"{time(found.crawled_at)}  [{found.crawl}]  {found.score:.2f}"
+    return f"{bold}{title}{plain}\n{harmless(found.url)}\n{snippet}\n{dim}{about_it}{plain}"
+
+
 # --- delete ---------------------------------------------------------------------------------------
 
 
@@ -741,6 +859,8 @@ VERBS = {
     "export": Verb(
         "write pages to a file: JSON lines, CSV, Parquet or WARC", _export_arguments, _export
     ),
+    "index": Verb("bring the search index up to date", _index_arguments, _index),
+    "search": Verb("search the index for words", _search_arguments, _search),
     "stats": Verb("count the stored pages", _stats_arguments, on_pages(_stats, open_reader)),
     "repair": Verb(
         "mend what crashes left: documents that are not whole, WARC files that are open",
@@ -763,5 +883,5 @@ class Command(VerbCommand, ScrapyCommand):
     """Command with a verb for each use of the stored pages."""
 
     name = "pages"
-    summary = "Inspect stored pages, export, repair, move and delete them"
+    summary = "Inspect stored pages, export, search, repair, move and delete them"
     verbs = VERBS

@@ -206,6 +206,9 @@ _RULES: dict[str, _Rule] = {
     "REDIS_TIMEOUT": _ABOVE_ZERO,
     "RETRY_HTTP_CODES": _Rule(lambda _: True, "give numbers such as 503"),
     "ROBOTS_FORBIDDEN_IS": _one_of("allow", "deny"),
+    # The least that the index's writer takes.
+    "SEARCH_HEAP_BYTES": _Rule(lambda found: found >= 15_000_000, "give 15000000 bytes or more"),
+    "SEARCH_TEXT_MAX": _ONE_OR_MORE,
     "TEXT_WITHOUT": _Rule(_are_elements, "give names of elements, such as nav"),
     "TRAP_CALENDAR_YEARS": _numbers(2),
     "URL_FOLD": _Rule(lambda found: {*found} <= {*FOLDS}, f"use any of {', '.join(FOLDS)}"),

@@ -18,6 +18,7 @@
     readers   opens the reader of the store that SINKS names
     postgres/ the catalogue in PostgreSQL: its tables, sink and spill
     export/   stored pages as JSON lines, CSV, Parquet or WARC
+    search/   an index of the stored pages, and searches in it
 
 The pipeline (pipelines/store.py) gives pages to `storage.Storage`. Folders: SPOOL_DIR/<crawl>,
 CRAWL_DIR/spill/<crawl>, CRAWL_DIR/export, and that of SINKS=warc:FOLDER. Entry points:
