@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 _PRODUCER: Final = 0
+# Time that a new consumer group waits for more members; 3 s if it is not set.
+_GROUP_DELAY_MS: Final = 100
 _ERROR_CHARACTERS: Final = 512
 
 
@@ -65,6 +67,10 @@ class MockCluster:
         if not client:
             raise RuntimeError(f"The mock broker did not start: {error.value.decode()}")
         self._cluster = new_cluster(client, brokers)
+        delay_group = _function(
+            library.rd_kafka_mock_group_initial_rebalance_delay_ms, None, pointer, ctypes.c_int32
+        )
+        delay_group(self._cluster, _GROUP_DELAY_MS)
         # As in bootstrap.servers: host:port of each broker.
         self.servers: str = bootstraps(self._cluster).decode()
 
