@@ -4,18 +4,22 @@ For the generic spider an element is a URL, or JSON with a `url`. For other spid
 its JSON may also have a `method`, `meta` and form fields, and a spider with the method
 `make_request_from_data` makes the requests itself. Requests that are made here pass the offsite
 filter, as with scrapy-redis: whoever pushes a URL wants it.
+
+Messages of Kafka are the same (scheduling/kafka_seeds.py). So may be the URLs that another crawl
+discovered: their JSON names its schema. They are seeds here, in the front queue of their score.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from scrapy import FormRequest, Request
 
+from crawler.discovery.priority import clamp, front_queue
 from crawler.discovery.seeds import parse_seed, why
 from crawler.frontier.entry import Entry
 from crawler.urls import DEFAULT, Rejected, Urls
@@ -28,6 +32,10 @@ logger = logging.getLogger(__name__)
 
 EntryOf = Callable[[Request], Entry | None]
 
+# Schema of the JSON that crawls write about the URLs they discover (docs/streams.md), any version.
+_DISCOVERED = "discovered/"
+_REFUSED = "its requests cannot be crawled; the log says why"
+
 
 class Pushed(NamedTuple):
     """URL that was pushed; `forced` URLs are fetched even if they are known (`dont_filter`)."""
@@ -36,8 +44,16 @@ class Pushed(NamedTuple):
     forced: bool = False
 
 
+class Unreadable(ValueError):
+    """Element that gives no URL; the text says why."""
+
+    def __init__(self, reason: str, *, is_logged: bool = False) -> None:
+        super().__init__(reason)
+        self.is_logged = is_logged
+
+
 class PushedReader:
-    """Reader of the elements pushed for one spider. It logs and skips those that it cannot read."""
+    """Reader of the elements pushed for one spider."""
 
     def __init__(
         self,
@@ -47,11 +63,13 @@ class PushedReader:
         make: Callable[[bytes], Any] | None = None,
         *,
         has_filter: bool = False,
+        thresholds: Sequence[int] = (),
     ) -> None:
         """Without `entry_of` an element is a URL and nothing more, as for the generic spider.
 
         `make` is the spider's own `make_request_from_data`. With `has_filter` the requests must
-        pass Scrapy's offsite filter.
+        pass Scrapy's offsite filter. `thresholds` are the minimum scores of the front queues, for
+        elements with a score.
         """
         # May elements ask for known URLs? Then only one process may take each element.
         self.may_force = make is not None
@@ -61,33 +79,54 @@ class PushedReader:
         self._make = make
         # Only if needed, since every entry carries it.
         self._meta = {"allow_offsite": True} if has_filter else {}
+        self._thresholds = thresholds
         self._warned = False
 
     @classmethod
-    def from_spider(cls, spider: Spider, key: str, entry_of: EntryOf, urls: Urls) -> Self:
+    def from_spider(
+        cls,
+        spider: Spider,
+        key: str,
+        entry_of: EntryOf,
+        urls: Urls,
+        thresholds: Sequence[int] = (),
+    ) -> Self:
         if getattr(spider, "is_scoped", False):
-            return cls(key, urls)
+            return cls(key, urls, thresholds=thresholds)
         has_filter = bool(getattr(spider, "allowed_domains", None))
         make = getattr(spider, "make_request_from_data", None)
-        return cls(key, urls, entry_of, make, has_filter=has_filter)
+        return cls(key, urls, entry_of, make, has_filter=has_filter, thresholds=thresholds)
 
     def read(self, raw: bytes, *, now_s: float) -> list[Pushed]:
-        """Return the URLs of an element that is taken in now."""
+        """Return the URLs of an element that is taken in now; log one that cannot be read."""
+        try:
+            return self.parse(raw, now_s=now_s)
+        except Unreadable as error:
+            if not error.is_logged:
+                text = shown(raw.decode("utf-8", "replace"))
+                cause = error.__cause__
+                logger.warning("%s: %r was left out: %s", self._key, text, error, exc_info=cause)
+            return []
+
+    def parse(self, raw: bytes, *, now_s: float) -> list[Pushed]:
+        """Return the URLs of an element that is taken in now, or raise Unreadable."""
         if self._make is not None and self._entry_of is not None:
             return self._made(self._make, self._entry_of, raw)
         found = parse_url(raw, self._urls, now_s=now_s)
         if isinstance(found, Rejected):
-            _log_skipped(self._key, raw, why(found.reason))
-            return []
+            raise Unreadable(why(found.reason))
         more = _beside_url(raw)
+        if str(more.get("schema")).startswith(_DISCOVERED):
+            found, more = self._scored(found, more.get("score")), {}
         if more and self._entry_of is not None:
             try:
                 entry = self._entry_of(_request(found.written_url, more, self._meta))
             except (TypeError, ValueError) as error:
-                _log_skipped(self._key, raw, str(error))
-                return []
+                raise Unreadable(str(error)) from None
+            if entry is None:
+                raise Unreadable(_REFUSED, is_logged=True)
             # Not forced: several processes may read this element.
-            return [] if entry is None else [Pushed(entry)]
+            return [Pushed(entry)]
         if more and not self._warned:
             self._warned = True
             logger.warning(
@@ -97,14 +136,21 @@ class PushedReader:
         tail = {**found.tail, "meta": self._meta} if self._meta else found.tail
         return [Pushed(replace(found, tail=tail))]
 
+    def _scored(self, seed: Entry, score: Any) -> Entry:
+        if not self._thresholds or not isinstance(score, int):
+            return seed
+        return replace(seed, queue=front_queue(clamp(score), self._thresholds))
+
     def _made(self, make: Callable[[bytes], Any], entry_of: EntryOf, raw: bytes) -> list[Pushed]:
         try:
             # entry_of logs requests that cannot be crawled.
             entries = [(entry_of(each), each.dont_filter) for each in _requests(make(raw))]
-        except Exception as error:  # noqa: BLE001 - the spider's own code; others wait behind it
-            _log_skipped(self._key, raw, f"make_request_from_data: {error!r}", exc_info=True)
-            return []
-        return [Pushed(entry, forced) for entry, forced in entries if entry is not None]
+        except Exception as error:  # the spider's own code; others wait behind it
+            raise Unreadable(f"make_request_from_data: {error!r}") from error
+        found = [Pushed(entry, forced) for entry, forced in entries if entry is not None]
+        if entries and not found:
+            raise Unreadable(_REFUSED, is_logged=True)
+        return found
 
 
 def parse_url(raw: bytes, urls: Urls = DEFAULT, *, now_s: float) -> Entry | Rejected:
@@ -155,8 +201,3 @@ def _requests(made: Any) -> list[Request]:
         if not isinstance(request, Request):
             raise TypeError(f"it gave a {type(request).__name__}, and no Request")
     return requests
-
-
-def _log_skipped(key: str, raw: bytes, reason: str, *, exc_info: bool = False) -> None:
-    text = shown(raw.decode("utf-8", "replace"))
-    logger.warning("%s: %r was left out: %s", key, text, reason, exc_info=exc_info)

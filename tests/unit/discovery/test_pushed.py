@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request, Spider
 
-from crawler.discovery.pushed import Pushed, PushedReader, parse_url
+from crawler.discovery.pushed import Pushed, PushedReader, Unreadable, parse_url
 from crawler.frontier import Entry
 from crawler.scheduling.request_codec import NotCarried, to_entry, to_request
 from crawler.urls import DEFAULT, Rejected, fingerprint
@@ -173,6 +174,45 @@ def test_what_is_no_request_is_told_and_left_out(
 ) -> None:
     assert PushedReader(KEY, DEFAULT, entry_of).read(raw, now_s=NOW_S) == []
     assert f"{KEY}: {raw.decode()!r} was left out: {reason}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"nonsense", "it is no URL; write it with http:// or https://"),
+        (b'{"url": "http://h.test/", "method": 1}', "its method is 1, and no text"),
+        (
+            b'{"url": "http://h.test/", "meta": {"depth": "deep"}}',
+            "its requests cannot be crawled; the log says why",
+        ),
+    ],
+)
+def test_whoever_keeps_bad_elements_gets_the_reason(raw: bytes, reason: str) -> None:
+    with pytest.raises(Unreadable, match=reason):
+        PushedReader(KEY, DEFAULT, entry_of).parse(raw, now_s=NOW_S)
+
+
+@pytest.mark.parametrize(
+    ("score", "queue"), [(100, 1), (79, 2), (0, 5), (-5, 5), (10**6, 1), (None, 1), ("5", 1)]
+)
+@pytest.mark.parametrize("entry_of", [None, entry_of], ids=["generic", "own"])
+def test_a_url_that_another_crawl_discovered_is_a_seed_in_the_queue_of_its_score(
+    score: Any, queue: int, entry_of: Any
+) -> None:
+    found = {
+        "schema": "discovered/1",
+        "crawl": "other",
+        "url": "http://h.test/?b=1&a=2",
+        "score": score,
+        "depth": 3,
+        "parent": "00000000000000ff",
+        "priority": 4,
+    }
+    reader = PushedReader(KEY, DEFAULT, entry_of, thresholds=(80, 60, 40, 20))
+    [pushed] = reader.parse(json.dumps(found).encode(), now_s=NOW_S)
+    entry = pushed.entry
+    assert (entry.written_url, entry.queue) == ("http://h.test/?b=1&a=2", queue)
+    assert (entry.depth, entry.parent, entry.tail) == (0, 0, {})
 
 
 def test_a_spider_makes_its_own_requests_and_says_which_are_fetched_again() -> None:
