@@ -504,7 +504,7 @@ async def _dead(verb: VerbContext) -> None:
     if not page.letters:
         print("There is no dead letter like that.", file=sys.stderr)
     for one in page.letters:
-        print(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.reason:20}  {one.url or repr(one.data[:80])}")
+        print(f"{one.at:%Y-%m-%d %H:%M:%S}  {one.reason:20}  {one.url or repr(one.data[:200])}")
 
 
 async def _requeue(verb: VerbContext) -> None:

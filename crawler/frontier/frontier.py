@@ -43,6 +43,8 @@ HOSTS_MAX = 500
 # A URL is buried when so many owners died while they fetched it. Not fewer: a slow page is in
 # flight by chance when processes are killed from outside again and again.
 POISON = 5
+# Before a letter that is no entry: scripts find no front queue in it. JSON may begin with blanks.
+_NO_ENTRY = b"\n\n\n"
 # A server syncs its log every second.
 _SYNC_MAX_MS = 2000
 
@@ -243,6 +245,14 @@ class Frontier:
                 raise ValueError(f"{len(answer)} answers to {len(part)} URLs: {answer[:50]!r}")
             answers.append(answer)
         return b"".join(answers).decode()
+
+    async def reject(self, letters: Sequence[bytes], reason: str) -> None:
+        """Put what is no URL of the crawl into the dead-letter queue.
+
+        A repeated call writes the letters twice.
+        """
+        marked = [_NO_ENTRY + letter for letter in letters]
+        await self.scripts.run("reject", 0, 0, self.tuning.dead_max, reason, *marked)
 
     async def promote(
         self, limit: int = 1000, *, shards: Iterable[int] | None = None, now_ms: int = 0

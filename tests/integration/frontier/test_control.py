@@ -459,6 +459,19 @@ async def test_bytes_that_are_no_entry_survive_a_requeue(
     assert (await frontier.sizes()).dead == 1
 
 
+async def test_what_is_no_url_becomes_a_letter_that_is_never_requeued(
+    frontier: Frontier, control: CrawlControl
+) -> None:
+    # It has all that the scripts look for in an entry, but for its first bytes.
+    letters = [b'{"text": "' + b"x" * 200 + b'http://a.test/"}', b"{}"]
+    await frontier.reject(letters, "bad_message")
+    assert await control.requeue() == 0
+    found = await control.dead(reason="bad_message")
+    assert sorted(letter.data.strip() for letter in found) == sorted(letters)
+    assert {letter.entry for letter in found} == {None}
+    assert (await frontier.sizes()).dead == 2
+
+
 # --- the crawl -----------------------------------------------------------------------------------
 
 
