@@ -254,6 +254,28 @@ WARC_OPERATOR = ""
 WARC_UPLOAD: str | None = None
 # API key of Elasticsearch or OpenSearch, in its encoded form, for sinks whose URL has no user.
 ELASTICSEARCH_API_KEY = os.environ.get("ELASTICSEARCH_API_KEY") or None
+# Kafka (docs/streams.md). What the names of topics begin with, and the names that follow.
+KAFKA_TOPIC_PREFIX = ""
+KAFKA_TOPICS = {
+    "documents": "crawled-documents",
+    "errors": "crawl-errors",
+    "discovered": "discovered-urls",
+    "completed": "crawl-completed",
+}
+# Whether new URLs are sent to the topic "discovered". It costs a question to Redis for each page.
+KAFKA_DISCOVERED = False
+# Whether messages of pages have their bodies and texts.
+KAFKA_BODY = False
+# Largest message in bytes; at most max.message.bytes of the topics. Bodies that do not fit are left
+# out of their message.
+KAFKA_MAX_MESSAGE_BYTES = 1_000_000
+# How the partition of a page is chosen: by "domain", so that one consumer gets a site in order, or
+# by "url_hash", which spreads large sites.
+KAFKA_PARTITION_BY = "domain"
+# Seconds after which a message that no broker acknowledged counts as lost, and is sent again.
+KAFKA_TIMEOUT = 20.0
+# Options of librdkafka, for TLS and SASL: {"security.protocol": "SASL_SSL", …}.
+KAFKA_OPTIONS: dict[str, object] = {}
 # Compression of bodies in MongoDB: "zstd", "zlib" or "none".
 PAGES_CODEC = "zstd"
 # Folder of the search index; None: "search" in CRAWL_DIR.

@@ -190,6 +190,11 @@ _RULES: dict[str, _Rule] = {
     "FLEET_STRATEGY": _one_of("sticky", "balanced", "any"),
     "FRONTIER_THRESHOLDS": _numbers(4),
     "GROUP_BY": _one_of(*GROUPS),
+    # Less has no room for the fields that are never left out.
+    "KAFKA_MAX_MESSAGE_BYTES": _Rule(lambda found: found >= 100_000, "give bytes, 100000 or more"),
+    "KAFKA_PARTITION_BY": _one_of("domain", "url_hash"),
+    # With less a broker has no time to answer.
+    "KAFKA_TIMEOUT": _Rule(lambda found: found >= 1, "give seconds, 1 or more"),
     # With less a process would be declared dead between two of its heartbeats.
     "LEASE_TTL": _Rule(lambda found: found >= 0.5, "give 0.5 seconds or more"),
     "MONGO_TIMEOUT": _ABOVE_ZERO,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import json
+from base64 import b64encode
 from dataclasses import fields
 from datetime import datetime
 from math import isfinite
@@ -62,6 +63,28 @@ def _finite(value: Any) -> Any:
 def _json_default(value: object) -> str:
     """Convert a value that JSON has no type for."""
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def body_fields(body: bytes, charset: str | None) -> dict[str, str]:
+    """Return a body for JSON, from which it comes back byte for byte.
+
+    It is text in `body` if the charset turns that into the same bytes again, and `body_base64`
+    otherwise.
+    """
+    text = _as_text(body, charset)
+    return {"body_base64": b64encode(body).decode("ascii")} if text is None else {"body": text}
+
+
+def _as_text(body: bytes, charset: str | None) -> str | None:
+    """Decode a body; None if the text would not give the same bytes again."""
+    name = charset_of(charset)
+    try:
+        text = body.decode(name)
+        # JSON is UTF-8, which has no halves of surrogate pairs.
+        text.encode()
+        return text if text.encode(name) == body else None
+    except (LookupError, ValueError):
+        return None
 
 
 # Python's codecs whose time grows with the square of the length, or that are for host names.

@@ -21,13 +21,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from crawler.errors import SinkAway
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from crawler.frontier import Entry
     from crawler.items import Page
     from crawler.servers.connections import Servers
     from crawler.servers.health import ServerHealth
@@ -53,6 +54,15 @@ class SinkContext:
     servers: Servers
 
 
+class Discovered(NamedTuple):
+    """URL that was found on a page, in a sitemap or by a redirect, and is not in the frontier."""
+
+    entry: Entry
+    # 0 to 100, of which its front queue comes; None if it was not computed.
+    score: int | None = None
+    parent_url: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class SinkReport:
     """Answer of a sink to `scrapy doctor`: one line, and what should be changed."""
@@ -72,6 +82,9 @@ class Sink(ABC):
     # Whether pages come with their bytes on the wire (`page.exchange`), and responses that are no
     # pages come too: robots.txt, sitemaps and redirects.
     archives: ClassVar[bool] = False
+
+    # Whether `discover` is called; a sink may decide it when it is made.
+    wants_discovered: bool = False
 
     def __init__(self, target: str = "") -> None:
         self.target = target
@@ -122,6 +135,13 @@ class Sink(ABC):
     def close_timeout_s(self) -> float:
         """Seconds that `close` may take."""
         return 10.0
+
+    async def discover(self, urls: Sequence[Discovered]) -> None:  # noqa: B027 - most get none
+        """Take URLs that the crawl is about to add; return when they are durable.
+
+        They are added afterwards, so after a crash they may come again. Errors are those of
+        `write`.
+        """
 
     async def record_run(self, run: Run) -> None:  # noqa: B027 - most sinks ignore it
         """Store the record of this process in the place of an earlier one with the same id.

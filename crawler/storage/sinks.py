@@ -26,10 +26,12 @@ FORMER = "PAGES_STORE"
 NONE = "none"
 MONGO = "mongo"
 WARC = "warc"
+KAFKA = "kafka"
 # By the name or the scheme in SINKS. Loaded when used, as each may need packages of its own.
 _BUILT_IN = {
     MONGO: "crawler.storage.mongo.sink.MongoSink",
     WARC: "crawler.storage.warc.sink.WarcSink",
+    KAFKA: "crawler.storage.kafka.sink.KafkaSink",
     **dict.fromkeys(SCHEMES, "crawler.storage.objects.ObjectSink"),
     **dict.fromkeys(("elasticsearch", "opensearch"), "crawler.storage.elastic.ElasticSink"),
 }
