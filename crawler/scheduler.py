@@ -59,6 +59,7 @@ from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
 from crawler.servers.connections import Servers
 from crawler.servers.health import redis_health
+from crawler.servers.postgres import Database
 from crawler.servers.redis.checks import required
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.settings import (
@@ -69,7 +70,8 @@ from crawler.servers.redis.settings import (
 )
 from crawler.storage.disk_log import crawl_folder
 from crawler.storage.mongo.spill import MongoSpill
-from crawler.storage.sinks import uses_mongo
+from crawler.storage.postgres.spill import PostgresSpill
+from crawler.storage.sinks import POSTGRESQL, targets, uses_mongo
 from crawler.storage.spill import FileSpill, Spill
 from crawler.urls import Rejected, Urls
 from crawler.util import file_limit
@@ -644,10 +646,13 @@ def spill_of(
     *,
     is_closing: Callable[[], bool] = lambda: False,
 ) -> Spill:
-    """Return the place for URLs that the frontier has no room for: MongoDB, if there is one."""
+    """Return the place for URLs that the frontier has no room for: a server, if there is one."""
     if uses_mongo(settings) or value(settings, "MONGO_URI"):
         database = value(settings, "MONGO_DATABASE")
         return MongoSpill(servers.mongo, database, crawl, servers.mongo_health)
+    if urls := targets(settings, POSTGRESQL):
+        catalogue = Database(urls[0], value(settings, "POSTGRES_TIMEOUT"))
+        return PostgresSpill(catalogue, crawl, servers.postgres_health)
     return FileSpill(
         crawl_folder(Path(value(settings, "CRAWL_DIR"), "spill"), crawl),
         OnDisk(redis, crawl),

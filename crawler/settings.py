@@ -49,6 +49,8 @@ MONGO_URI = os.environ.get("MONGO_URI") or None
 MONGO_DATABASE = "crawler"
 # Seconds to wait for an answer of MongoDB; then the operation is repeated.
 MONGO_TIMEOUT = 20.0
+# Seconds in which PostgreSQL must take a batch of pages; then it is written again.
+POSTGRES_TIMEOUT = 20.0
 CRAWL_DIR = os.environ.get("CRAWL_DIR") or ".crawl"
 
 # --- The crawl ----------------------------------------------------------------------------------

@@ -206,6 +206,7 @@ _RULES: dict[str, _Rule] = {
     "PAGES_TIER_URL": _Rule(
         _may_be_store, "use s3://bucket/prefix, gs://…, az://… or file:///folder"
     ),
+    "POSTGRES_TIMEOUT": _ABOVE_ZERO,
     "PROGRESS": _one_of("auto", "live", "plain", "off"),
     "PROGRESS_INTERVAL": _ABOVE_ZERO,
     "REDIS_TIMEOUT": _ABOVE_ZERO,

@@ -23,7 +23,7 @@ from crawler import settings as ours
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.servers.embedded import EmbeddedServers
 from crawler.servers.embedded.servers import Watchdog
-from crawler.servers.health import mongo_health
+from crawler.servers.health import mongo_health, postgres_health
 from crawler.servers.mongo import explain, start_error
 from crawler.servers.redis import checks, connection
 from crawler.servers.redis.connection import Client
@@ -74,6 +74,8 @@ class Servers:
         self._require_persistence = require_persistence
         # Shared by all who use MongoDB.
         self.mongo_health = mongo_health()
+        # Of the first PostgreSQL of SINKS.
+        self.postgres_health = postgres_health()
         self._redis: Client = None
         self._mongo: AsyncMongoClient[dict[str, Any]] | None = None
         self._lock = asyncio.Lock()

@@ -1,4 +1,4 @@
-"""Know whether Redis and MongoDB answer: one log line when one goes away, one when it is back."""
+"""Know whether servers answer: one log line when one goes away, one when it is back."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from time import monotonic
 from typing import Any
 
 from crawler.errors import NotStored
-from crawler.servers import mongo
+from crawler.servers import mongo, postgres
 from crawler.servers.redis import errors
+from crawler.util.secrets import without_secrets
 
 logger = logging.getLogger(__name__)
 
 # Callers of Redis: the outbox, and beats and claims. A full server takes what the latter send and
 # refuses links, and a part of a cluster may be away: neither can say that the other's calls work.
 OUTBOX, LEASES = "outbox", "leases"
-# Callers of MongoDB, by what waits for it. A server with a full disk is read, and not written to.
+# Callers of MongoDB or PostgreSQL, by what waits for it. A server with a full disk is read, and not
+# written to.
 PAGES, REFUSED_LINKS, SPILLED_URLS = "pages", "links without room in Redis", "URLs kept there"
 
 # A process that closes waits no longer for a server that is away: whoever stopped it waits too, and
@@ -138,3 +140,12 @@ def redis_health(give_up_s: float = 0.0) -> ServerHealth:
 def mongo_health() -> ServerHealth:
     """Make the health of a process's MongoDB."""
     return ServerHealth("MongoDB", lambda error: f"({mongo.explain(error)})", reader=SPILLED_URLS)
+
+
+def postgres_health() -> ServerHealth:
+    """Make the health of a process's PostgreSQL."""
+    return ServerHealth(
+        "PostgreSQL",
+        lambda error: f"({without_secrets(postgres.explain(error))})",
+        reader=SPILLED_URLS,
+    )

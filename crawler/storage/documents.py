@@ -10,6 +10,7 @@ import json
 from base64 import b64encode
 from dataclasses import fields
 from datetime import datetime
+from functools import cache
 from math import isfinite
 from operator import attrgetter
 from typing import Any
@@ -45,11 +46,19 @@ def page_fields(page: Page) -> dict[str, Any]:
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
     """Format a value as JSON; dates in ISO 8601, and null for numbers that JSON does not have."""
-    options: dict[str, Any] = {"indent": indent, "ensure_ascii": False, "default": _json_default}
+    encode = _encoder(indent).encode
     try:
-        return json.dumps(value, allow_nan=False, **options)
+        return encode(value)
     except ValueError:
-        return json.dumps(_finite(value), **options)
+        return encode(_finite(value))
+
+
+@cache
+def _encoder(indent: int | None) -> json.JSONEncoder:
+    # Made once: to make it takes longer than to encode a few fields.
+    return json.JSONEncoder(
+        indent=indent, ensure_ascii=False, allow_nan=False, default=_json_default
+    )
 
 
 def _finite(value: Any) -> Any:

@@ -12,6 +12,7 @@ from scrapy.utils.misc import load_object
 
 from crawler import config
 from crawler.errors import ConfigurationError, CrawlerError
+from crawler.servers import postgres
 from crawler.servers.objects import SCHEMES
 from crawler.storage.sink import Sink, SinkContext
 from crawler.util.secrets import Mask, url_passwords, without_secrets
@@ -27,11 +28,13 @@ NONE = "none"
 MONGO = "mongo"
 WARC = "warc"
 KAFKA = "kafka"
+POSTGRESQL = "postgresql"
 # By the name or the scheme in SINKS. Loaded when used, as each may need packages of its own.
 _BUILT_IN = {
     MONGO: "crawler.storage.mongo.sink.MongoSink",
     WARC: "crawler.storage.warc.sink.WarcSink",
     KAFKA: "crawler.storage.kafka.sink.KafkaSink",
+    **dict.fromkeys(postgres.SCHEMES, "crawler.storage.postgres.sink.PostgresSink"),
     **dict.fromkeys(SCHEMES, "crawler.storage.objects.ObjectSink"),
     **dict.fromkeys(("elasticsearch", "opensearch"), "crawler.storage.elastic.ElasticSink"),
 }

@@ -1,8 +1,9 @@
 """Keep URLs that the frontier has no room for, and give them back later.
 
 A URL is written before the lease of its page is settled, and removed after the frontier has it: it
-is always in one of the two. In MongoDB the whole fleet shares them (mongo/spill.py). Without it
-each process has files, and the crawl is not over while one of them has URLs.
+is always in one of the two. In MongoDB (mongo/spill.py) or PostgreSQL (postgres/spill.py) the whole
+fleet shares them. Without these each process has files, and the crawl is not over while one of them
+has URLs.
 """
 
 from __future__ import annotations
