@@ -223,7 +223,7 @@ async def test_items_that_are_too_big_are_left_out(
     await store(sink, found)
     (url,) = rows("SELECT details FROM crawled_urls")
     assert (url["details"], found.flags) == ({"flags": ["items_too_big"]}, [])
-    with pytest.raises(CrawlerError, match="5,.* bytes without its body"):
+    with pytest.raises(CrawlerError, match="bytes without its body"):
         sink.prepare(page(extra={"x": "y" * 5000}))
 
 
@@ -392,18 +392,18 @@ async def test_doctor_describes_the_server_without_its_password(
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "text"),
+    ("change", "text"),
     [
-        (("/test_", "/nix_"), ConfigurationError, "does not exist"),
-        (("crawler@", "stranger:topsecret@"), ConfigurationError, "does not exist"),
-        (("127.0.0.1:", "127.0.0.1:1"), ConfigurationError, "port"),
+        (("/test_", "/nix_"), "does not exist"),
+        (("crawler@", "stranger:topsecret@"), "does not exist"),
+        (("crawler@", "crawler:topsecret@[["), "no address of PostgreSQL"),
     ],
 )
 async def test_a_start_that_fails_says_why(
-    postgres_url: str, change: tuple[str, str], error: type[Exception], text: str
+    postgres_url: str, change: tuple[str, str], text: str
 ) -> None:
     url = postgres_url.replace(*change)
-    with pytest.raises(error, match=text) as failed:
+    with pytest.raises(ConfigurationError, match=text) as failed:
         await PostgresSink(url, timeout_s=5.0).open()
     assert "topsecret" not in str(failed.value)
 
