@@ -56,6 +56,8 @@ class PostgresSink(Sink):
         super().__init__(url)
         self._database = Database(url, timeout_s)
         self._health = health
+        # The connection that has the table of a batch.
+        self._prepared: Connection | None = None
 
     @classmethod
     def from_context(cls, context: SinkContext) -> Self:
@@ -93,7 +95,14 @@ class PostgresSink(Sink):
         return row_of(page)
 
     async def write(self, batch: Sequence[Row]) -> None:
-        await self._database.run(lambda connection: _write(connection, batch))
+        await self._database.run(lambda connection: self._write(connection, batch))
+
+    async def _write(self, connection: Connection, batch: Sequence[Row]) -> None:
+        if self._prepared is not connection:
+            # Not in the transaction: it is of the session, and stays.
+            await connection.execute(_CREATE_BATCH)
+            self._prepared = connection
+        await _write(connection, batch)
 
     def is_away(self, error: Exception) -> bool:
         return may_pass(error)
@@ -274,7 +283,10 @@ SELECT u.crawl, u.url_hash, u.url, u.host, u.domain, u.depth, u.parent, u.discov
     d.title, d.description, d.language, d.simhash, d.size_bytes, d.duplicate_of, d.places,
     d.versions, d.details AS document_details
 FROM crawled_urls u, documents d
-WITH NO DATA
+WITH NO DATA;
+-- Its rows live for milliseconds: they are neither compressed nor moved to another table.
+ALTER TABLE pg_temp.crawl_batch
+    ALTER document_details SET STORAGE EXTERNAL, SET (toast_tuple_target = 8160)
 """
 # Columns of `documents` among them.
 _PAGE_COLUMNS = 9
@@ -360,8 +372,6 @@ _EMPTY_BATCH = "TRUNCATE pg_temp.crawl_batch"
 
 
 async def _write(connection: Connection, batch: Sequence[Row]) -> None:
-    # Not in the transaction: it is of the session, and stays.
-    await connection.execute(_CREATE_BATCH)
     async with connection.transaction():
         for number, rows in enumerate(_rounds(batch)):
             if number:

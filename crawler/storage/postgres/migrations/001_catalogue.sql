@@ -66,6 +66,15 @@ CREATE TABLE documents (
 
 CREATE INDEX ON documents (url_hash);
 
+-- Links are most of a row. The usual compression, pglz, takes the server as long as all the rest of
+-- a write; lz4 takes a tenth of that, where the server has it (version 14 or later).
+DO $$
+BEGIN
+    EXECUTE 'ALTER TABLE documents ALTER details SET COMPRESSION lz4';
+EXCEPTION WHEN feature_not_supported OR syntax_error THEN
+    ALTER TABLE documents ALTER details SET STORAGE EXTERNAL;
+END $$;
+
 -- One row for each process of a crawl.
 CREATE TABLE crawl_jobs (
     id               text COLLATE "C" PRIMARY KEY,
