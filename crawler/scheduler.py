@@ -9,13 +9,14 @@ knows, and requests that the frontier refuses (a spider may yield a million of t
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -45,6 +46,7 @@ from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduling.engine import Engine, EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.intake import Intake
+from crawler.scheduling.kafka_seeds import KafkaSeeds
 from crawler.scheduling.lease_pool import (
     DATA_LOST,
     REDIS_LOST,
@@ -59,6 +61,7 @@ from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
 from crawler.servers.connections import Servers
 from crawler.servers.health import redis_health
+from crawler.servers.kafka_group import GroupMember
 from crawler.servers.postgres import Database
 from crawler.servers.redis.checks import required
 from crawler.servers.redis.connection import Client
@@ -87,6 +90,7 @@ if TYPE_CHECKING:
 
     from crawler.items import Exchange, Page
     from crawler.servers.health import ServerHealth
+    from crawler.storage.sink import RejectedMessage
     from crawler.storage.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -132,6 +136,8 @@ class Scheduler(BaseScheduler):
         self.known_starts = KnownStarts(self.crawl, anew, self.count)
         self.control: CrawlControl
         self._intake: Intake
+        # Only with KAFKA_SEEDS.
+        self._kafka_seeds: KafkaSeeds | None = None
         self._on_disk: OnDisk
         self._heartbeat: Heartbeat | None = None
         self._beats = 0
@@ -142,6 +148,7 @@ class Scheduler(BaseScheduler):
     def from_crawler(cls, crawler: Crawler) -> Self:
         scheduler = cls(crawler)
         crawler.signals.connect(scheduler._spider_idle, signals.spider_idle)
+        crawler.signals.connect(scheduler._spider_opened, signals.spider_opened)
         return scheduler
 
     @classmethod
@@ -345,13 +352,16 @@ class Scheduler(BaseScheduler):
         await self.frontier.create()
         self.control = await CrawlControl.open(redis, self.crawl, self.urls)
         self.urls = self.control.urls
-        reader = PushedReader.from_spider(spider, pushed.key, self.entry_of, self.urls)
+        reader = self._pushed_reader(pushed.key)
         self._intake = Intake(
             *(self.frontier, pushed, reader, self.adder.add, spill),
             timeout_s=config.value(crawler.settings, "MONGO_TIMEOUT"),
             count=self.count,
             is_closing=lambda: Engine.is_closing(crawler),
         )
+        if url := value(settings, "KAFKA_SEEDS"):
+            self._kafka_seeds = self._seeds_of(url)
+            await self._kafka_seeds.open()
         heartbeat = Heartbeat(
             *(self.frontier, self.leases, self.health, self._pulse),
             about=self._about,
@@ -366,7 +376,42 @@ class Scheduler(BaseScheduler):
         await self.options_watcher.open(self.control, self._given)
         self.leases.open()
 
+    def _pushed_reader(self, source: str) -> PushedReader:
+        return PushedReader.from_spider(
+            *(self._spider, source, self.entry_of, self.urls, self.thresholds)
+        )
+
+    def _seeds_of(self, url: str) -> KafkaSeeds:
+        settings = self._crawler.settings
+        group = value(settings, "KAFKA_GROUP") or f"crawler-{self.crawl}"
+        return KafkaSeeds(
+            GroupMember.from_settings(settings, url, group, value(settings, "LEASE_TTL")),
+            *(self._pushed_reader("KAFKA_SEEDS"), self.add, self._reject),
+            is_full=self._is_full,
+            sync=self.frontier.sync,
+            count=self.count,
+        )
+
+    async def _is_full(self) -> bool:
+        if self.frontier.nearly_full:
+            return True
+        full_at = self.frontier.tuning.full_at * self.frontier.shards
+        return bool(full_at) and (await self.frontier.sizes()).waiting >= full_at
+
+    async def _reject(self, messages: Sequence[RejectedMessage]) -> None:
+        """Keep messages that give no URL: in the sinks that take them, or as dead letters."""
+        writers = self.storage.writers if self.storage is not None else ()
+        sinks = [writer.sink for writer in writers if writer.sink.takes_rejected]
+        for sink in sinks:
+            await sink.reject(messages)
+        if sinks:
+            return
+        letters = [json.dumps(asdict(each), ensure_ascii=False).encode() for each in messages]
+        await self.frontier.reject(letters, "bad_message")
+
     async def _close(self) -> None:
+        if self._kafka_seeds is not None:
+            await self._kafka_seeds.close()
         if self._heartbeat is not None:
             await self.options_watcher.close()
             await self._intake.close()
@@ -401,6 +446,8 @@ class Scheduler(BaseScheduler):
     async def _take_in(self) -> int:
         """Take in what waits outside the frontier, and count the pages that are spooled."""
         taken = await self._intake.take_in()
+        if self._kafka_seeds is not None and not taken:
+            taken = await self._kafka_seeds.waiting()
         spooled = self.storage.spooled if self.storage is not None else 0
         if spooled and not taken and not self._waits_for_sinks:
             self._waits_for_sinks = True
@@ -454,6 +501,8 @@ class Scheduler(BaseScheduler):
 
     def _store_healths(self) -> Iterator[ServerHealth]:
         yield self._intake.spill_health
+        if self._kafka_seeds is not None:
+            yield self._kafka_seeds.health
         for writer in self.storage.writers if self.storage is not None else ():
             yield writer.health
 
@@ -466,6 +515,11 @@ class Scheduler(BaseScheduler):
         for lease in self._engine.lost(self.leases.taken):
             self.count("scheduler/lost")
             self.leases.done(lease, page=False)
+
+    def _spider_opened(self) -> None:
+        # Not before: a sink may get the messages that are rejected.
+        if self._kafka_seeds is not None:
+            self._kafka_seeds.start()
 
     def _spider_idle(self) -> None:
         completion = self.leases.completion

@@ -43,6 +43,12 @@ REDIS_GIVE_UP = 0.0
 # Key of the list, set or sorted set to which seeds can be pushed at any time. A spider overrides it
 # with its attribute `redis_key`.
 REDIS_START_URLS_KEY = "%(name)s:start_urls"
+# Topics of Kafka from which seeds are read all the time: "kafka://host:9092/topic", or several
+# topics with commas (docs/streams.md). The generic spider takes it as -a seeds=kafka://… too.
+KAFKA_SEEDS: str | None = None
+# Consumer group in which the processes of a crawl share these topics. None: crawler- and the name
+# of the crawl. A new group reads all messages that the topics have.
+KAFKA_GROUP: str | None = None
 # Refuse to start on a Redis that may evict keys or does not persist them.
 REQUIRE_PERSISTENCE = True
 MONGO_URI = os.environ.get("MONGO_URI") or None

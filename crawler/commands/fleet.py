@@ -30,6 +30,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands import _validate, frontier
 from crawler.commands._settings import check_spider, completed, crawl_settings
+from crawler.discovery.seeds import split_topics
 from crawler.errors import CrawlerError, ExitCode
 from crawler.frontier import CrawlControl, Sizes
 from crawler.monitoring import ledger, logs
@@ -380,10 +381,14 @@ def crawl_command(
     """Return the command of a crawl process.
 
     `arguments` and `settings` are those after -a and -s, NAME=VALUE each. Only the first process
-    gets the seeds: the others find them in the frontier. The dashboard of the fleet is at `port`;
-    the processes serve their metrics at the ports above it.
+    gets the seeds: the others find them in the frontier. Topics of Kafka are for all of them. The
+    dashboard of the fleet is at `port`; the processes serve their metrics at the ports above it.
     """
     given = [each for each in arguments if first or each.partition("=")[0] not in _FIRST_ONLY]
+    _, topics = split_topics(dict(each.split("=", 1) for each in arguments).get("seeds", ""))
+    if topics and not first:
+        # Of a topic, each process reads its share.
+        settings = [*settings, f"KAFKA_SEEDS={topics}"]
     # The fleet shows the progress of all processes.
     options = [*settings, "PROGRESS=off", f"ADMIN_PORT={port + 1}"]
     return [*_SCRAPY, "crawl", spider, *_flags("-a", given), *_flags("-s", options)]

@@ -38,6 +38,8 @@ NAMES = tuple(name for name in dir(ours) if name.isupper())
 _SETTING = "setting"
 # Object stores; crawler/servers/objects.py reads the rest of their URLs.
 _STORE = re.compile(r"(s3|gs|az|file)://")
+# A cluster of Kafka and its topics; crawler/servers/kafka.py reads the rest.
+_TOPIC_URL = re.compile(r"kafka://[^/\s]+/\S+")
 # Characters of a header's name (RFC 9110: token).
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
@@ -172,6 +174,10 @@ def _are_headers(given: str | Iterable[str] | None) -> bool:
     return all(_HEADER.fullmatch(name) for name in header_names(given) or ())
 
 
+def _may_be_topic(given: object) -> bool:
+    return not given or (isinstance(given, str) and _TOPIC_URL.fullmatch(given) is not None)
+
+
 def _may_be_store(given: object) -> bool:
     return not given or (isinstance(given, str) and _STORE.match(given) is not None)
 
@@ -190,9 +196,14 @@ _RULES: dict[str, _Rule] = {
     "FLEET_STRATEGY": _one_of("sticky", "balanced", "any"),
     "FRONTIER_THRESHOLDS": _numbers(4),
     "GROUP_BY": _one_of(*GROUPS),
+    "KAFKA_GROUP": _Rule(
+        lambda found: found is None or (isinstance(found, str) and 0 < len(found) < 250),
+        "give the name of a consumer group",
+    ),
     # Less has no room for the fields that are never left out.
     "KAFKA_MAX_MESSAGE_BYTES": _Rule(lambda found: found >= 100_000, "give bytes, 100000 or more"),
     "KAFKA_PARTITION_BY": _one_of("domain", "url_hash"),
+    "KAFKA_SEEDS": _Rule(_may_be_topic, "use kafka://host:9092/topic"),
     # With less a broker has no time to answer.
     "KAFKA_TIMEOUT": _Rule(lambda found: found >= 1, "give seconds, 1 or more"),
     # With less a process would be declared dead between two of its heartbeats.

@@ -1,4 +1,4 @@
-"""Read seeds: URLs, files with one URL a line, and standard input."""
+"""Read seeds: URLs, files with one URL a line, and standard input. Topics of Kafka are named."""
 
 import gzip
 import io
@@ -27,6 +27,8 @@ _WHY = {
     "too_long": "it is too long (URL_LENGTH_LIMIT, max_url_length)",
     "excluded": "its domain is excluded from this crawl",
 }
+# Up to a blank: commas separate its hosts and topics.
+_TOPIC_URL = re.compile(r"kafka://\S*")
 _GZIP = b"\x1f\x8b"
 # Enough to tell text from other data.
 _PEEKED_BYTES = 1024
@@ -51,6 +53,22 @@ class BadSeed:
 
     def __str__(self) -> str:
         return f"{self.where}: {shown(self.text)!r} was left out: {self.reason}."
+
+
+def split_topics(seeds: str) -> tuple[str, str]:
+    """Return a `seeds` argument without its topics of Kafka, and their URL; both may be empty.
+
+    Raises ConfigurationError for several clusters.
+    """
+    if _is_file(seeds):
+        return seeds, ""
+    found = _TOPIC_URL.findall(seeds)
+    if len(found) > 1:
+        raise ConfigurationError(
+            "seeds has several kafka:// URLs; give one, with commas between its topics: "
+            "kafka://host:9092/topic,other."
+        )
+    return _TOPIC_URL.sub("", seeds).strip(", "), "".join(found)
 
 
 def parse(seeds: str, urls: Urls = DEFAULT) -> list[Spelling | str]:

@@ -121,7 +121,11 @@ class WebSpider(Spider):
             crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         spider.urls = Urls(config.url_rules(settings))
         if spider.arguments.seeds is not None:
-            spider.seeds = seeds.parse(spider.arguments.seeds, spider.urls)
+            given, topics = seeds.split_topics(spider.arguments.seeds)
+            if topics:
+                settings.set("KAFKA_SEEDS", topics, "cmdline")
+            if given or not topics:
+                spider.seeds = seeds.parse(given, spider.urls)
         if spider.arguments.sitemaps is not None:
             spider.sitemaps = seeds.parse_sitemaps(spider.arguments.sitemaps, spider.urls)
         spider.pages = PageMaker.of(crawler)
@@ -157,7 +161,8 @@ class WebSpider(Spider):
             # The next start adds the rest.
             logger.error("Not all seeds are added: %s", error)
             raise CloseSpider(REDIS_LOST) from error
-        if not self.seeds and not self.sitemaps:
+        has_topics = config.value(self.crawler.settings, "KAFKA_SEEDS") is not None
+        if not self.seeds and not self.sitemaps and not has_topics:
             self.crawler.signals.connect(self._idle, signals.spider_idle)
         nothing: tuple[Request, ...] = ()
         for request in nothing:

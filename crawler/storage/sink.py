@@ -64,6 +64,18 @@ class Discovered(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class RejectedMessage:
+    """Message of a stream of seeds that gives no URL to crawl."""
+
+    reason: str
+    # Its beginning.
+    text: str
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class SinkReport:
     """Answer of a sink to `scrapy doctor`: one line, and what should be changed."""
 
@@ -83,6 +95,8 @@ class Sink(ABC):
     # pages come too: robots.txt, sitemaps and redirects.
     archives: ClassVar[bool] = False
 
+    # Whether `reject` is called; without such a sink, rejected messages are dead letters.
+    takes_rejected: ClassVar[bool] = False
     # Whether `discover` is called; a sink may decide it when it is made.
     wants_discovered: bool = False
 
@@ -141,6 +155,12 @@ class Sink(ABC):
 
         They are added afterwards, so after a crash they may come again. Errors are those of
         `write`.
+        """
+
+    async def reject(self, messages: Sequence[RejectedMessage]) -> None:  # noqa: B027 - likewise
+        """Take messages that give no URL; return when they are durable.
+
+        Errors that pass are those of `write`. After a crash, the same messages may come again.
         """
 
     async def record_run(self, run: Run) -> None:  # noqa: B027 - most sinks ignore it

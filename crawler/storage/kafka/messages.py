@@ -15,7 +15,7 @@ from typing import Any
 
 from crawler.items import NOT_MODIFIED, Page
 from crawler.storage.documents import as_json, body_fields, page_fields
-from crawler.storage.sink import Discovered
+from crawler.storage.sink import Discovered, RejectedMessage
 from crawler.urls import host_of, registered_domain
 
 DOCUMENT, ERROR, DISCOVERED, COMPLETED = "document/1", "error/1", "discovered/1", "completed/1"
@@ -112,25 +112,24 @@ def _error(page: Page) -> Message:
     return Message("errors", domain, _encoded(value), domain)
 
 
-def rejection_message(
-    crawl: str, reason: str, text: str, *, at: datetime, source: Mapping[str, Any]
-) -> Message:
-    """Return the message of an input that is no URL of the crawl.
-
-    `text` is what it said, and `source` where it was: topic, partition and offset.
-    """
+def rejection_message(crawl: str, rejected: RejectedMessage, *, at: datetime) -> Message:
+    """Return the message of an input that is no URL of the crawl."""
     value = {
         "schema": ERROR,
         "crawl": crawl,
         "url": None,
-        "reason": reason,
+        "reason": rejected.reason,
         "status": 0,
         "crawled_at": at,
         "attempts": 0,
-        "text": text,
-        "source": source,
+        "text": rejected.text,
+        "source": {
+            "topic": rejected.topic,
+            "partition": rejected.partition,
+            "offset": rejected.offset,
+        },
     }
-    return Message("errors", str(source.get("topic", "")), _encoded(value), "")
+    return Message("errors", rejected.topic, _encoded(value), "")
 
 
 def discovered_message(found: Discovered, crawl: str) -> Message:

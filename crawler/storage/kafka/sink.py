@@ -20,7 +20,14 @@ from crawler.servers.kafka import KafkaSettings, KafkaUrl, checked_topic
 from crawler.storage.kafka import messages
 from crawler.storage.kafka.messages import Message
 from crawler.storage.kafka.producer import TOO_LARGE, Producer
-from crawler.storage.sink import Discovered, Results, Sink, SinkContext, SinkReport
+from crawler.storage.sink import (
+    Discovered,
+    RejectedMessage,
+    Results,
+    Sink,
+    SinkContext,
+    SinkReport,
+)
 from crawler.storage.sinks import uses_mongo
 from crawler.util.format import plural
 
@@ -57,6 +64,7 @@ class StreamSettings:
 class KafkaSink(Sink):
     """Sink of messages: a page, an error, a new URL, and the end of the crawl."""
 
+    takes_rejected = True
     # JSON of a page of 24 KB with its body takes 0.2 ms.
     inline_bytes = 60_000
 
@@ -134,10 +142,11 @@ class KafkaSink(Sink):
             # Its page must not fail for a URL that is in the frontier all the same.
             logger.error("Kafka did not take %s: %s", urls[index].entry.url, error)
 
-    async def reject(self, rejected: Sequence[Message]) -> None:
-        """Send messages about inputs that are no URLs of the crawl; see `rejection_message`."""
-        for error in (await self._producer.send(rejected)).values():
-            logger.error("Kafka did not take the report of a rejected message: %s", error)
+    async def reject(self, rejected: Sequence[RejectedMessage]) -> None:
+        now = datetime.now(UTC)
+        sent = [messages.rejection_message(self._crawl, each, at=now) for each in rejected]
+        for index, error in (await self._producer.send(sent)).items():
+            logger.error("Kafka did not take the report of %s: %s", rejected[index], error)
 
     async def crawl_ended(self, summary: Mapping[str, Any]) -> None:
         message = messages.completed_message(self._crawl, summary, datetime.now(UTC))

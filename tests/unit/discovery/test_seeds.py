@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from crawler.discovery.seeds import BadSeed, parse, parse_sitemaps, read
+from crawler.discovery.seeds import BadSeed, parse, parse_sitemaps, read, split_topics
 from crawler.errors import ConfigurationError
 from crawler.frontier import Entry
 from crawler.urls import UrlRules, Urls
@@ -90,6 +90,28 @@ def test_a_url_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Urls, "spelling", counted)
     assert urls("http://a.test http://b.test") == ["http://a.test/", "http://b.test/"]
     assert parsed == ["http://a.test", "http://b.test"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("http://h.test/", ("http://h.test/", "")),
+        ("kafka://k:9092/a", ("", "kafka://k:9092/a")),
+        ("kafka://k:9092,l:9092/a,b", ("", "kafka://k:9092,l:9092/a,b")),
+        (
+            "http://h.test/ kafka://k/a http://i.test/",
+            ("http://h.test/  http://i.test/", "kafka://k/a"),
+        ),
+        ("", ("", "")),
+    ],
+)
+def test_topics_of_kafka_go_up_to_a_blank(given: str, found: tuple[str, str]) -> None:
+    assert split_topics(given) == found
+
+
+def test_seeds_of_several_clusters_are_a_mistake() -> None:
+    with pytest.raises(ConfigurationError, match="several kafka:// URLs; give one"):
+        split_topics("kafka://k/a kafka://l/b")
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

@@ -133,4 +133,12 @@ def test_seeds_are_given_to_the_first_process_only() -> None:
     for command in (first, other):
         assert command[-6:] == ["-s", "DELAY_MIN=2", "-s", "PROGRESS=off", "-s", "ADMIN_PORT=8801"]
         assert "scope=any" in command
+    topics = "kafka://k:9092/a,b"
+    arguments = [f"seeds={topics} http://a/"]
+    first, other = (
+        crawl_command("web", arguments, settings, port=8800, first=number == 1) for number in (1, 2)
+    )
+    assert arguments[0] in first
+    assert f"KAFKA_SEEDS={topics}" in other
+    assert arguments[0] not in other
     assert admin_command("web", settings)[3:] == ["admin", "--crawl=web", "-s", "DELAY_MIN=2"]

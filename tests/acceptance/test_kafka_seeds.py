@@ -1,0 +1,56 @@
+"""Crawls with seeds of Kafka: they end with the topic, and work for any spider."""
+
+import json
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from demo.access_log import read_log
+from demo.process import DemoServer
+from demo.web import WebOptions
+from tests.acceptance.crawls import Crawls
+from tests.acceptance.fleets import sizes
+from tests.support.kafka_broker import KafkaBroker
+
+WEB = WebOptions(hosts=4, pages=3, seed=3, zoo="none")
+OPTIONS = {"session.timeout.ms": 1500, "heartbeat.interval.ms": 200, "fetch.wait.max.ms": 20}
+
+
+def send(kafka: KafkaBroker, topic: str, *values: str) -> None:
+    producer = Producer({"bootstrap.servers": kafka.servers})
+    for value in values:
+        producer.produce(topic, value.encode())
+    assert producer.flush(60) == 0
+
+
+def test_a_crawl_ends_when_it_has_read_the_topic_and_goes_on_with_new_messages(
+    kafka: KafkaBroker, topic_prefix: str, redis_url: str, tmp_path: Path
+) -> None:
+    topic, log = f"{topic_prefix}seeds", tmp_path / "access.tsv"
+    settings = {"KAFKA_OPTIONS": json.dumps(OPTIONS)}
+    crawls = Crawls(tmp_path, redis_url)
+    with DemoServer(WEB, log) as web:
+        send(kafka, topic, "http://s0.test/", "nonsense", json.dumps({"url": "http://s1.test/"}))
+        seeds = f"{kafka.url}/{topic} http://s2.test/"
+        run = crawls.run(seeds, web=web, arguments={"follow": "no"}, settings=settings)
+        assert run.code == 0, run.stderr
+        assert run.summary["finished"]
+        assert "'nonsense' was left out: it is no URL" in run.stderr
+        send(kafka, topic, "http://s3.test/")
+        # The setting is for any spider.
+        settings["KAFKA_SEEDS"] = f"{kafka.url}/{topic}"
+        run = crawls.run(web=web, arguments={"follow": "no"}, settings=settings)
+        assert run.code == 0, run.stderr
+    fetched = sorted(entry.url for entry in read_log(log) if entry.target == "/")
+    assert fetched == [f"http://s{number}.test/" for number in range(4)]
+    found = sizes(redis_url)
+    assert (found.pages, found.dead) == (4, 1)
+
+
+def test_a_crawl_without_its_topic_does_not_start(
+    kafka: KafkaBroker, redis_url: str, tmp_path: Path
+) -> None:
+    run = Crawls(tmp_path, redis_url).run(f"{kafka.url}/no-such-topic")
+    assert run.code == 2
+    assert "names the topic 'no-such-topic', which Kafka at" in run.stderr
+    assert "Traceback" not in run.stderr
