@@ -105,6 +105,18 @@ def overrides(given: Mapping[str, str]) -> dict[str, tuple[str, int]]:
     return {name.lower(): target("DNS_OVERRIDES", to, name) for name, to in given.items()}
 
 
+def override_of(overrides: Mapping[str, tuple[str, int]], host: str) -> tuple[str, int] | None:
+    """Return the entry for a host: that of its name, or of the longest ".suffix"."""
+    name = host
+    while True:
+        if name in overrides:
+            return overrides[name]
+        dot = name.find(".", 1)
+        if dot < 0:
+            return None
+        name = name[dot:]
+
+
 def servers(given: Iterable[str]) -> list[tuple[str, int]]:
     """Parse DNS_SERVERS: addresses and ports (0: the default one)."""
     return [target("DNS_SERVERS", to) for to in given]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgpack
 
@@ -27,6 +27,7 @@ from crawler.dns.lookup import DnsFailed, Lookup, NoSuchHost
 from crawler.frontier import Frontier
 from crawler.servers.redis.batching import CommandBatcher
 from crawler.servers.redis.errors import RedisAway
+from crawler.servers.redis.invalidation import invalidate
 from crawler.util.backoff import Backoff
 from crawler.util.breaker import CLOSED, Breaker
 from crawler.util.file_limit import OutOfSockets
@@ -38,8 +39,12 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawler.scheduling.lease_pool import LeasePool
+    from crawler.servers.redis.connection import Client
 
 logger = logging.getLogger(__name__)
+
+# Name of the cache in invalidations.
+CACHE = "dns"
 
 
 class Resolver:
@@ -79,7 +84,7 @@ class Resolver:
 
     def address(self, host: str) -> str | None:
         """Return the address that tells which hosts share a machine; None before a lookup."""
-        name = _name(host)
+        name = host_name(host)
         if (override := self._override(name)) is not None:
             return override[0]
         # The least of several: DNS gives them in changing order.
@@ -90,7 +95,7 @@ class Resolver:
 
         Returns False if that takes longer than `wait_s`. The lookup goes on then.
         """
-        name = _name(host)
+        name = host_name(host)
         if self._override(name) is not None:
             self._count("dns/overridden")
         elif literal(name) is None:
@@ -101,7 +106,7 @@ class Resolver:
 
     def prefetch(self, hosts: Iterable[str]) -> list[str]:
         """Look up hosts in the background; return those that DNS must be asked for."""
-        names = map(_name, hosts)
+        names = map(host_name, hosts)
         return self.cache.prefetch(
             name for name in names if self._override(name) is None and literal(name) is None
         )
@@ -110,7 +115,7 @@ class Resolver:
         """Return the addresses and ports to connect to; raises NoSuchHost or DnsFailed."""
         if is_address(host):
             return [(host, port)]
-        name = _name(host)
+        name = host_name(host)
         if (override := self._override(name)) is not None:
             address, other_port = override
             return [(address, other_port or port)]
@@ -120,17 +125,11 @@ class Resolver:
         await self.cache.close()
 
     def _override(self, host: str) -> tuple[str, int] | None:
-        name = host
-        while True:
-            if name in self._overrides:
-                return self._overrides[name]
-            dot = name.find(".", 1)
-            if dot < 0:
-                return None
-            name = name[dot:]
+        return addresses.override_of(self._overrides, host)
 
 
-def _name(host: str) -> str:
+def host_name(host: str) -> str:
+    """Return the name by which the cache knows a host."""
     return host.lower().removesuffix(".")
 
 
@@ -189,6 +188,8 @@ class DnsCache:
         # Hosts whose lookups a caller did not wait for, and until when failures of such count.
         self._slow: set[str] = set()
         self._slow_failed: OrderedDict[str, float] = OrderedDict()
+        # Hosts that were forgotten while they are looked up: the answer may be the old one.
+        self._outdated: set[str] = set()
 
     def recent(self, host: str) -> tuple[str, ...]:
         """Return the addresses of a host that are in memory, even if they are expired."""
@@ -250,6 +251,18 @@ class DnsCache:
                 started.append(host)
         return started
 
+    def forget(self, host: str | None) -> None:
+        """Drop what is in memory of a host, or of all hosts: somebody forgot it."""
+        if host is None:
+            self._recent.clear()
+            self._slow_failed.clear()
+            self._outdated.update(self._in_flight)
+            return
+        self._recent.pop(host, None)
+        self._slow_failed.pop(host, None)
+        if host in self._in_flight:
+            self._outdated.add(host)
+
     async def close(self) -> None:
         """Cancel the lookups that are still running."""
         tasks = list(self._in_flight.values())
@@ -268,6 +281,7 @@ class DnsCache:
 
     def _found(self, host: str, task: asyncio.Task[_Record | None]) -> None:
         self._in_flight.pop(host, None)
+        self._outdated.discard(host)
         # The exception is retrieved in any case: asyncio logs those that are not.
         has_failed = not task.cancelled() and task.exception() is None and task.result() is None
         if host in self._slow:
@@ -354,6 +368,8 @@ class DnsCache:
         return _Record(addresses, now + ttl_s, now + usable_s, now + ttl_s * (1 - _RENEW_SHARE))
 
     def _remember(self, host: str, record: _Record) -> _Record:
+        if host in self._outdated:
+            return record
         self._recent[host] = record
         self._recent.move_to_end(host)
         while len(self._recent) > self._size:
@@ -364,21 +380,14 @@ class DnsCache:
         if self.redis is None:
             return None
         try:
-            key = self._key(host)
-            packed, left_ms = await CommandBatcher.for_client(self.redis).ask(
-                ("GET", key), ("PTTL", key)
-            )
+            found = await read(self.redis, host)
         except RedisAway as error:
             logger.debug("Cannot read the address of %s from Redis: %s", host, error)
             return None
-        if packed is None or left_ms <= 0:
-            return None
-        addresses = tuple(msgpack.unpackb(packed))
-        usable_s = left_ms / 1000
-        return self._record(addresses, usable_s - (_STALE_S if addresses else 0), usable_s)
+        return None if found is None else self._record(*found)
 
     async def _share(self, host: str, record: _Record) -> None:
-        if self.redis is None:
+        if self.redis is None or host in self._outdated:
             return
         # The key lives as long as the answer is usable, so its PTTL shows the age of the answer.
         until = record.usable_until if record.addresses else record.fresh_until
@@ -386,14 +395,42 @@ class DnsCache:
         try:
             if left_ms > 0:
                 packed = msgpack.packb(record.addresses)
-                command = ("SET", self._key(host), packed, "PX", left_ms)
+                command = ("SET", _key(host), packed, "PX", left_ms)
                 await CommandBatcher.for_client(self.redis).ask(command)
         except RedisAway as error:
             logger.debug("Cannot share the address of %s: %s", host, error)
 
-    @staticmethod
-    def _key(host: str) -> str:
-        return f"dns:{host}"
+
+class SharedAnswer(NamedTuple):
+    """Answer in Redis: for how many seconds it is fresh, and usable while DNS fails.
+
+    Without addresses, it says that the name does not exist.
+    """
+
+    addresses: tuple[str, ...]
+    fresh_s: float
+    usable_s: float
+
+
+async def read(redis: Client, host: str) -> SharedAnswer | None:
+    """Return the answer that all processes know; None if there is none."""
+    key = _key(host)
+    packed, left_ms = await CommandBatcher.for_client(redis).ask(("GET", key), ("PTTL", key))
+    if packed is None or left_ms <= 0:
+        return None
+    found = tuple(msgpack.unpackb(packed))
+    usable_s = left_ms / 1000
+    return SharedAnswer(found, usable_s - (_STALE_S if found else 0), usable_s)
+
+
+async def forget(redis: Client, host: str) -> None:
+    """Forget a host, in Redis and in the memory of every process: it is looked up anew."""
+    await CommandBatcher.for_client(redis).ask(("DEL", _key(host)))
+    await invalidate(redis, CACHE, [host])
+
+
+def _key(host: str) -> str:
+    return f"dns:{host}"
 
 
 def _addresses(host: str, record: _Record | None) -> tuple[str, ...]:

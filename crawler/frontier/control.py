@@ -39,6 +39,8 @@ _KINDS = ("GET", SITEMAP)
 # Field of the hash of options that counts the changes; it is no option.
 _VERSION = "version"
 
+# Smallest bucket of delayed URLs, see lua/retry.lua.
+BUCKET_MS = 1000
 # Hosts whose state a list reads, and names that it scans to find them.
 READ_MAX = 10_000
 SCAN_MAX = 200_000
@@ -63,6 +65,7 @@ _HOST_CHANGES: dict[str, tuple[Callable[[int], bool], str]] = {
     "queue": (lambda value: 0 <= value <= 5, "1 to 5, 0 for each URL's own"),
     "budget": (lambda value: value >= 1, "1 or more pages, None for the crawl's"),
     "parallelism": (lambda value: 1 <= value <= 100, "1 to 100 fetches, None for the crawl's"),
+    "due": (lambda value: value >= 0, "milliseconds until its next contact"),
 }
 _MAY_BE_NONE = ("budget", "parallelism")
 
@@ -232,7 +235,10 @@ class CrawlControl:
     # --- hosts ---------------------------------------------------------------------------------
 
     async def host(self, host: str, **changes: int | None) -> HostState:
-        """Read or change one host: block=until_ms, exclude, purge, queue, budget, parallelism."""
+        """Read or change one host: block=until_ms, exclude, purge, queue, budget, parallelism, due.
+
+        `due` brings its next contact forward, to so many milliseconds from now.
+        """
         pairs: list[Any] = []
         for name, value in changes.items():
             pairs += [name, _checked(name, value)]
@@ -401,7 +407,7 @@ class CrawlControl:
 
     async def _status(self, url: str, kind: str) -> UrlStatus:
         shard, id_ = self._place(url, kind)
-        args = (id_, self._group(url), _SEARCH_MAX, self._seen_argument)
+        args = (id_, self.group(url), _SEARCH_MAX, self._seen_argument)
         answer, word, at_ms, data = await self._scripts.run("status", shard, *args)
         state, text = answer.decode(), word.decode()
         return UrlStatus(
@@ -461,9 +467,10 @@ class CrawlControl:
 
     def _place(self, url: str, kind: str) -> tuple[int, bytes]:
         """Return the shard of a URL, and its id."""
-        return self._shard(self._group(url)), self.urls.fingerprint(url, kind).to_bytes(8, "big")
+        return self._shard(self.group(url)), self.urls.fingerprint(url, kind).to_bytes(8, "big")
 
-    def _group(self, url: str) -> str:
+    def group(self, url: str) -> str:
+        """Return the host of a canonical URL as the frontier knows it: its politeness group."""
         return host_of(url)[self.urls.group_skip(url) :]
 
 

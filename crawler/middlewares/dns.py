@@ -20,11 +20,12 @@ from scrapy.utils.misc import load_object
 
 from crawler import config
 from crawler.dns.lookup import DnsFailed
-from crawler.dns.resolver import DnsPrefetch, Resolver
+from crawler.dns.resolver import CACHE, DnsPrefetch, Resolver
 from crawler.download.handler import DownloadHandler
 from crawler.frontier import Lease
 from crawler.scheduler import Scheduler
 from crawler.servers.connections import Servers
+from crawler.servers.redis.invalidation import InvalidationReader
 from crawler.util.backoff import Backoff
 from crawler.util.request_meta import LEASE
 
@@ -64,7 +65,9 @@ class Dns:
         return middleware
 
     async def _spider_opened(self) -> None:
-        self._resolver.cache.redis = await Servers.of(self._crawler).redis()
+        redis = await Servers.of(self._crawler).redis()
+        self._resolver.cache.redis = redis
+        InvalidationReader.of(self._crawler).open(redis, CACHE, self._forget)
         self._warn_of_other_handlers()
         assert self._crawler.engine is not None
         scheduler = self._crawler.engine.scheduler
@@ -81,6 +84,13 @@ class Dns:
             await self._prefetch.close()
         # The download handlers close it too, but they are only made for the first fetch.
         await self._resolver.close()
+
+    def _forget(self, host: str | None) -> None:
+        self._resolver.cache.forget(host)
+        if host is None:
+            self._troubled.clear()
+        else:
+            self._troubled.pop(host, None)
 
     def _warn_of_other_handlers(self) -> None:
         handlers = self._crawler.settings.getwithbase("DOWNLOAD_HANDLERS")

@@ -15,10 +15,12 @@ from scrapy.exceptions import DownloadCancelledError
 
 from crawler.config.values import value
 from crawler.download.errors import Forbidden
+from crawler.robots import records
 from crawler.robots.gate import Denied, PutOff, RobotsGate, check_user_agent
 from crawler.scheduler import Scheduler
 from crawler.scheduling.page_maker import PageMaker
 from crawler.servers.connections import Servers
+from crawler.servers.redis.invalidation import InvalidationReader
 from crawler.util.request_meta import CRAWL_DELAY, LEASE
 
 if TYPE_CHECKING:
@@ -47,7 +49,9 @@ class Robots:
         return robots
 
     async def _spider_opened(self) -> None:
-        self.open(await Servers.of(self._crawler).redis())
+        redis = await Servers.of(self._crawler).redis()
+        self.open(redis)
+        InvalidationReader.of(self._crawler).open(redis, records.CACHE, self.gate.cache.forget)
 
     def open(self, redis: Client) -> None:
         """Make the gate, with its cache in this Redis."""

@@ -1,8 +1,9 @@
 """robots.txt after RFC 9309: rules, cache, fetches, and the decision about each URL.
 
-    gate   `RobotsGate.check(url, lease)` gives Allowed, PutOff or Denied; it fetches files, and
-           keeps rules in Redis for the fleet, the recent ones in memory; locks on files
-    rules  interprets an answer, parses its rules; pure
+    gate     `RobotsGate.check(url, lease)` gives Allowed, PutOff or Denied; it fetches files, and
+             keeps rules in Redis for the fleet, the recent ones in memory; locks on files
+    records  the files in Redis: store, read, forget
+    rules    interprets an answer, parses its rules; pure
 
 Keys: `robots:<authority>` (the file, or that there was no answer, until it expires) and
 `robots:lock:<authority>` (held by the process that fetches the file). The slot of a host in the

@@ -9,10 +9,9 @@ one process at a time fetch a file. Two kinds of requests differ in what happens
 - A direct request has no lease, as those of media pipelines. It cannot be put off, so it waits for
   a file that is being fetched, and is denied if there are no rules.
 
-A missing answer is never taken for a permission. The cache is bounded; its keys:
+A missing answer is never taken for a permission. The cache is bounded. records.py has the records
+in Redis; the other key:
 
-robots:<authority>       string  body, whether it was a 401 or 403, reason and number of failures,
-                                 and how long it is valid; msgpack
 robots:lock:<authority>  string  token of the process that fetches the file; expires by itself
 """
 
@@ -27,14 +26,12 @@ import uuid
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from functools import lru_cache, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urljoin, urlsplit
 
-import msgpack
-import zstandard
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader
 from scrapy.exceptions import DownloadCancelledError
@@ -48,6 +45,13 @@ from crawler.config.values import fill, setting, value
 from crawler.errors import ConfigurationError
 from crawler.politeness.host_delays import Fetch, HostDelays, retry_after_s
 from crawler.politeness.ip_clock import IpClock
+from crawler.robots.records import (
+    RobotsRecord,
+    mark_of,
+    read_commands,
+    store_command,
+    unpacked,
+)
 from crawler.robots.rules import (
     FORBIDDEN_FILE_RULES,
     MAX_BYTES,
@@ -158,7 +162,8 @@ class RobotsGate:
             return await self._check_direct(url)
         authority, url = authority_of(lease.entry.url), lease.entry.written_url
         cached = self.cache.recent(authority)
-        if cached is None or monotonic() >= cached.refresh_from:
+        # URLs that are put off wait for long: Redis knows whether the file was forgotten.
+        if cached is None or monotonic() >= cached.refresh_from or self._puts_off(cached):
             try:
                 found = await self._find(authority, lease)
             except RedisAway as error:
@@ -168,15 +173,19 @@ class RobotsGate:
             if isinstance(found, PutOff):
                 return found
             cached = found
-        if isinstance(cached.rules, Unreachable):
-            self.count("robots/deferred")
-            return PutOff(_until_expiry_ms(cached))
-        if cached.rules.crawl_delay_s > self.crawl_delay_max_s:
-            # Coming more often than asked would be impolite, coming that rarely is useless.
-            self.count("robots/crawl_delay_too_long")
+        if self._puts_off(cached):
+            is_known = isinstance(cached.rules, RobotsRules)
+            self.count("robots/crawl_delay_too_long" if is_known else "robots/deferred")
             return PutOff(_until_expiry_ms(cached))
         self.count("robots/cached")
         return await self._evaluate(cached, url)
+
+    def _puts_off(self, cached: CachedRules) -> bool:
+        """Tell whether all URLs wait until the file expires."""
+        if isinstance(cached.rules, Unreachable):
+            return True
+        # Coming more often than asked would be impolite, coming that rarely is useless.
+        return cached.rules.crawl_delay_s > self.crawl_delay_max_s
 
     async def _check_direct(self, url: str) -> Allowed | Denied:
         parts, spelling = urlsplit(url), DEFAULT.spelling(url)
@@ -275,20 +284,25 @@ class RobotsGate:
         if isinstance(content, Unreachable):
             self.count("robots/unreachable")
             at_least_s = retry_after_s(answer.headers.get("Retry-After")) or 0.0
-            # Rules that were to be refreshed stay valid until they expire.
-            cached = lock.found
+            # Rules that were to be refreshed stay valid until they expire, or are forgotten.
+            if lock.found is not None and lock.found.left_s > 0:
+                cached = lock.found
         if cached is not None:
             self.cache.postpone_refresh(lock.authority)
         else:
             cached = await self.cache.put(
                 lock.authority,
                 content,
+                status=answer.status or 0,
                 at_least_s=at_least_s,
                 cache_control=answer.headers.get("Cache-Control"),
                 lock=lock,
             )
         if lease is None:
-            return cached
+            return cached or PutOff(0)
+        if cached is None:
+            # The file was forgotten meanwhile: this may be the old one. It was a contact, though.
+            return PutOff((await self.host_delays.after(lease.entry.host, ended)).ms)
         if isinstance(cached.rules, Unreachable):
             logger.info(
                 "No robots.txt rules from %s (%s): its URLs wait %.0f s",
@@ -495,8 +509,6 @@ _ERROR_TTL_MAX_S = 86_400.0
 _EARLY = 0.05
 # Failures are remembered after their delay: for as long again, an hour at least.
 _FAILURES_KEPT_MIN_S = 3600.0
-# Made once: that takes 25 times as long as packing a short file. Used by this thread alone.
-_PACKER, _UNPACKER = zstandard.ZstdCompressor(), zstandard.ZstdDecompressor()
 
 
 @dataclass(slots=True)
@@ -526,8 +538,9 @@ class RobotsLock:
     authority: str
     token: str
     is_held: bool
-    # Rules that were known by then, in Redis or in memory.
+    # Rules that were known by then, in Redis or in memory; or the mark that they were forgotten.
     found: CachedRules | None = None
+    mark: bytes = b""
 
     @property
     def key(self) -> str:
@@ -556,6 +569,8 @@ class RobotsCache:
     forbidden_is: str = setting("ROBOTS_FORBIDDEN_IS")
     _recent: OrderedDict[str, CachedRules] = field(default_factory=OrderedDict, init=False)
     _recent_bytes: int = field(default=0, init=False)
+    # How often something was forgotten.
+    _forgotten: int = field(default=0, init=False)
     _commands: CommandBatcher = field(init=False)
 
     def __post_init__(self, redis: Redis) -> None:
@@ -569,20 +584,32 @@ class RobotsCache:
         self._recent.move_to_end(authority)
         return found
 
+    def forget(self, authority: str | None) -> None:
+        """Drop rules from memory, all of them without an authority: somebody forgot the file."""
+        self._forgotten += 1
+        for name in list(self._recent) if authority is None else [authority]:
+            if (dropped := self._recent.pop(name, None)) is not None:
+                self._recent_bytes -= dropped.size_bytes
+                # For requests that have them at hand.
+                dropped.until = -math.inf
+
     @asynccontextmanager
     async def locked(self, authority: str) -> AsyncIterator[RobotsLock]:
         """Try to lock a file, and read what is known of it in the same round trip."""
         lock = RobotsLock(authority, uuid.uuid4().hex, is_held=False)
+        forgotten = self._forgotten
         taken, packed, left_ms = await self._commands.ask(
             ("SET", lock.key, lock.token, "NX", "PX", round(LOCK_S * 1000)),
-            *_read_commands(authority),
+            *read_commands(authority),
         )
-        lock.is_held = bool(taken)
+        lock.is_held, lock.mark = bool(taken), mark_of(packed)
         try:
+            if lock.mark:
+                self.forget(authority)
             recent = self.recent(authority)
             if lock.is_held or recent is None:
                 # Also without the lock: its holder may have done no more than read.
-                lock.found = await self._read(authority, *_record(packed, left_ms))
+                lock.found = await self._read(authority, unpacked(packed, left_ms), forgotten)
             lock.found = lock.found or recent
             yield lock
         finally:
@@ -601,47 +628,52 @@ class RobotsCache:
         authority: str,
         content: bytes | ForbiddenFile | Unreachable,
         *,
+        status: int = 0,
         at_least_s: float = 0.0,
         cache_control: bytes | None = None,
         lock: RobotsLock | None = None,
-    ) -> CachedRules:
+    ) -> CachedRules | None:
         """Store what a fetch of robots.txt gave, and release its lock in the same round trip.
 
-        `at_least_s` is what the host asked for with Retry-After. A host without an answer is left
-        alone for longer each time, whichever process asks.
+        Returns None, and stores nothing, if the file was forgotten during the fetch. `at_least_s`
+        is what the host asked for with Retry-After. A host without an answer is left alone for
+        longer each time, whichever process asks.
         """
         rules: RobotsRules | Unreachable
-        record: dict[str, Any] = {"body": b"", "reason": "", "failures": 0, "kept_ms": 0}
         if isinstance(content, Unreachable):
-            rules = content
+            rules, failures = content, 1
             with suppress(*RedisAway):
-                before, _ = _record(*await self._commands.ask(*_read_commands(authority)))
-                record["failures"] = before["failures"] if before is not None else 0
-            record["reason"] = content.reason
-            record["failures"] += 1
+                before = unpacked(*await self._commands.ask(*read_commands(authority)))
+                failures += before.failures if before is not None else 0
+            record = RobotsRecord(reason=content.reason, failures=failures)
             backoff = Backoff(self.error_ttl_s, max(self.error_ttl_s, _ERROR_TTL_MAX_S))
-            ttl_s = backoff.delay_s(record["failures"])
+            ttl_s = backoff.delay_s(failures)
         else:
-            record["withheld"] = isinstance(content, ForbiddenFile)
             body = self._rules_text(content)
+            record = RobotsRecord(body, is_forbidden=isinstance(content, ForbiddenFile))
             rules, ttl_s = await self._parse(body), rules_ttl_s(self.ttl_s, cache_control)
-            record["body"] = _PACKER.compress(body)
         # Spread, so that a fleet does not refresh all of them at once.
         ttl_s = max(ttl_s * (1 + random.uniform(-_JITTER, _JITTER)), at_least_s)
-        if record["failures"]:
-            record["kept_ms"] = round(max(ttl_s, _FAILURES_KEPT_MIN_S) * 1000)
-        record["ttl_ms"] = round(ttl_s * 1000)
         # In memory first: this process must know them even while Redis is away.
         cached = self._remember(authority, rules, ttl_s, ttl_s)
-        expires_ms = record["ttl_ms"] + record["kept_ms"]
-        commands: list[Command] = [
-            ("SET", f"robots:{authority}", msgpack.packb(record), "PX", expires_ms)
+        kept_s = max(ttl_s, _FAILURES_KEPT_MIN_S) if record.failures else 0.0
+        commands = [
+            store_command(
+                authority,
+                replace(record, status=status, ttl_ms=round(ttl_s * 1000)),
+                kept_ms=round(kept_s * 1000),
+                asked_ms=round(at_least_s * 1000),
+                mark=b"" if lock is None else lock.mark,
+            )
         ]
         if lock is not None:
             commands.append(lock.unlock)
-        await self._commands.ask(*commands)
+        is_stored, *_ = await self._commands.ask(*commands)
         if lock is not None:
             lock.is_held = False
+        if not is_stored:
+            self.forget(authority)
+            return None
         return cached
 
     def postpone_refresh(self, authority: str) -> None:
@@ -651,19 +683,21 @@ class RobotsCache:
             cached.refresh_from = monotonic() + self.error_ttl_s
 
     async def _read(
-        self, authority: str, record: dict[str, Any] | None, left_ms: int
+        self, authority: str, record: RobotsRecord | None, forgotten: int
     ) -> CachedRules | None:
-        if record is None or left_ms <= record["kept_ms"]:
+        if record is None or record.left_ms <= 0:
             return None
-        if record["reason"]:
-            rules: RobotsRules | Unreachable = Unreachable(record["reason"])
-        elif record.get("withheld"):
+        if record.reason:
+            rules: RobotsRules | Unreachable = Unreachable(record.reason)
+        elif record.is_forbidden:
             rules = await self._parse(self._rules_text(ForbiddenFile()))
         else:
-            text = _UNPACKER.decompress(record["body"], max_output_size=2 * MAX_BYTES)
-            rules = await self._parse(text)
-        left_s = (left_ms - record["kept_ms"]) / 1000
-        return self._remember(authority, rules, left_s, record["ttl_ms"] / 1000)
+            rules = await self._parse(record.body or b"")
+        left_s, ttl_s = record.left_ms / 1000, record.ttl_ms / 1000
+        if forgotten != self._forgotten:
+            # Perhaps this file, since Redis was asked: the next URL asks again.
+            return _cached(rules, left_s, ttl_s)
+        return self._remember(authority, rules, left_s, ttl_s)
 
     def _rules_text(self, content: bytes | ForbiddenFile) -> bytes:
         if isinstance(content, ForbiddenFile):
@@ -680,10 +714,7 @@ class RobotsCache:
     def _remember(
         self, authority: str, rules: RobotsRules | Unreachable, left_s: float, ttl_s: float
     ) -> CachedRules:
-        until = monotonic() + left_s
-        # What gave no answer is not asked for again before its time.
-        is_file = isinstance(rules, RobotsRules)
-        cached = CachedRules(rules, until, until - _EARLY * ttl_s if is_file else math.inf)
+        cached = _cached(rules, left_s, ttl_s)
         self._recent_bytes += cached.size_bytes
         if (old := self._recent.pop(authority, None)) is not None:
             self._recent_bytes -= old.size_bytes
@@ -701,13 +732,8 @@ def _shared_rules(body: bytes, user_agent: str) -> RobotsRules:
     return RobotsRules(body, user_agent)
 
 
-def _read_commands(authority: str) -> tuple[Command, Command]:
-    key = f"robots:{authority}"
-    return ("GET", key), ("PTTL", key)
-
-
-def _record(packed: bytes | None, left_ms: int) -> tuple[dict[str, Any] | None, int]:
-    if packed is None or left_ms <= 0:
-        return None, 0
-    record = msgpack.unpackb(packed)
-    return (record, left_ms) if isinstance(record, dict) else (None, 0)
+def _cached(rules: RobotsRules | Unreachable, left_s: float, ttl_s: float) -> CachedRules:
+    until = monotonic() + left_s
+    # What gave no answer is not asked for again before its time.
+    is_file = isinstance(rules, RobotsRules)
+    return CachedRules(rules, until, until - _EARLY * ttl_s if is_file else math.inf)

@@ -9,7 +9,8 @@
 
 The Redis client is imported only here, in frontier/ and in dedup/. Other packages that own keys get
 a connection or a CommandBatcher. Errors of the client libraries are translated here, once. Every
-call has a time limit. Owns no keys but `crawler:probe`, which tests whether writes are accepted.
+call has a time limit. Owns the keys `crawler:probe`, which tests whether writes are accepted, and
+`invalidated`, see redis/invalidation.py.
 
 Entry points: `connections.Servers.of(crawler)` in a crawl, `Servers.from_settings` in commands.
 Public: nothing.

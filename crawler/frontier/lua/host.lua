@@ -5,7 +5,8 @@
 -- ARGV[2]  now, ms (0 = the shard's time)
 -- ARGV[3…] name, value: 'block' until ms (0 = lift the block), 'exclude' '1' or '0', 'purge' '1',
 --          'queue' 1-5 or 0 for each URL's own, 'budget' pages or '' for the crawl's, 'parallelism'
---          fetches in flight or '' for the crawl's
+--          fetches in flight or '' for the crawl's, 'due' ms from now on: the next contact, if that is
+--          sooner; but not before the host's own delay, nor during a block
 -- Returns  the new state, see host_view.lua. All changes are O(1): they apply to URLs in the front
 --          queues when these are routed
 
@@ -62,6 +63,14 @@ function change.parallelism(value)
   clock = math.max(tonumber(clock or 0), now + tonumber(delay or UNKNOWN_DELAY_MS))
   redis.call('HSET', key, 'clock', clock)
   if tonumber(waiting or 0) > 0 then redis.call('ZADD', HEAP, clock, host) end
+end
+function change.due(value)
+  local clock, delay, blocked = unpack(redis.call('HMGET', key, 'clock', 'delay', 'blocked'))
+  if not clock or tonumber(blocked or 0) > now then return end
+  local wait = math.max(tonumber(value), tonumber(delay or UNKNOWN_DELAY_MS))
+  clock = math.min(tonumber(clock), now + wait)
+  redis.call('HSET', key, 'clock', clock)
+  redis.call('ZADD', HEAP, 'XX', clock, host)
 end
 
 for i = 3, #ARGV, 2 do assert(change[ARGV[i]], 'a host has no ' .. ARGV[i]) end

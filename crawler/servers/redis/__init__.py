@@ -1,10 +1,11 @@
 """Tools for Redis that know nothing of the frontier.
 
-    connection  connect to a server, Sentinel or a cluster; locks that end by themselves
-    batching    commands of many tasks in one round trip
-    errors      errors of calls: which of them pass, and the remedy for others
-    checks      whether a crawl may trust a server
-    settings    address of Redis and key of pushed seeds, in the words of scrapy-redis
+    connection    connect to a server, Sentinel or a cluster; locks that end by themselves
+    batching      commands of many tasks in one round trip
+    invalidation  let all processes drop a cached entry from memory
+    errors        errors of calls: which of them pass, and the remedy for others
+    checks        whether a crawl may trust a server
+    settings      address of Redis and key of pushed seeds, in the words of scrapy-redis
 
 Entry points: `connection.connect`, `batching.CommandBatcher`. Public: nothing.
 """

@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from crawler.dns.lookup import DnsFailed, Lookup, NoSuchHost
-from crawler.dns.resolver import DnsCache
+from crawler.dns.resolver import DnsCache, forget
 from crawler.util.backoff import Backoff
 from crawler.util.breaker import Breaker
 from tests.support.dns_server import DnsServer
@@ -296,3 +296,31 @@ async def test_closing_ends_what_is_going_on(server: DnsServer) -> None:
     assert cache._in_flight
     await cache.close()
     assert not cache._in_flight
+
+
+async def test_a_forgotten_address_is_looked_up_anew_by_all(
+    server: DnsServer, redis_client: Redis
+) -> None:
+    mine, other = Cache(server, redis_client), Cache(server, redis_client)
+    assert await mine.get("a.test") == await other.get("a.test") == (ONE,)
+    server.set("a.test", OTHER)
+    assert await mine.get("a.test") == (ONE,)
+    await forget(redis_client, "a.test")
+    for cache in (mine, other):
+        cache.forget("a.test")
+        assert await cache.get("a.test") == (OTHER,)
+    assert server.questions("a.test") == 2
+
+
+async def test_an_answer_that_was_on_its_way_is_used_but_not_kept(
+    server: DnsServer, redis_client: Redis
+) -> None:
+    cache = Cache(server, redis_client)
+    for host in ("a.test", None):
+        assert cache.prefetch(["a.test"])
+        cache.forget(host)
+        assert await cache.get("a.test") == (ONE,)
+        assert cache.recent("a.test") == ()
+        assert not await redis_client.exists("dns:a.test")
+    assert await cache.get("a.test") == (ONE,)
+    assert cache.recent("a.test") == (ONE,)

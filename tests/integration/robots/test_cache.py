@@ -9,6 +9,7 @@ import redis.exceptions
 from redis.asyncio import Redis
 
 from crawler.robots.gate import CachedRules, RobotsCache
+from crawler.robots.records import forget
 from crawler.robots.rules import (
     MAX_BYTES,
     ForbiddenFile,
@@ -280,3 +281,71 @@ async def test_a_lock_comes_with_what_others_fetched_and_storing_rules_releases_
 async def test_a_record_of_another_version_is_unknown(redis_client: Redis) -> None:
     await redis_client.set("robots:" + AUTHORITY, b"\x92\xc4\x00\xa0", px=10_000)
     assert await get(cache_in(redis_client), AUTHORITY) is None
+
+
+async def test_a_forgotten_file_is_unknown_to_all(redis_client: Redis) -> None:
+    mine, other = cache_in(redis_client), cache_in(redis_client)
+    await mine.put(AUTHORITY, BODY)
+    assert forbids_private(await get(other, AUTHORITY))
+    await forget(redis_client, [AUTHORITY])
+    for cache in (mine, other):
+        # As the note lets it do.
+        cache.forget(AUTHORITY)
+        assert await get(cache, AUTHORITY) is None
+    async with mine.locked(AUTHORITY) as lock:
+        assert allows_root(await mine.put(AUTHORITY, b"", lock=lock))
+    assert allows_root(await get(other, AUTHORITY))
+
+
+async def test_a_process_that_asks_redis_need_not_read_the_note(redis_client: Redis) -> None:
+    cache = cache_in(redis_client)
+    known = await cache.put(AUTHORITY, Unreachable("status 503"))
+    assert known is not None
+    await forget(redis_client, [AUTHORITY])
+    async with cache.locked(AUTHORITY) as lock:
+        assert lock.is_held
+        assert lock.found is None
+    assert cache.recent(AUTHORITY) is None
+    assert known.left_s <= 0
+
+
+async def test_a_fetch_that_began_before_the_file_was_forgotten_stores_nothing(
+    redis_client: Redis,
+) -> None:
+    mine, other = cache_in(redis_client), cache_in(redis_client)
+    async with mine.locked(AUTHORITY) as lock:
+        await forget(redis_client, [AUTHORITY])
+        assert await mine.put(AUTHORITY, BODY, lock=lock) is None
+    assert mine.recent(AUTHORITY) is None
+    assert await get(other, AUTHORITY) is None
+    # The next fetch began after that; but the file may be forgotten once more.
+    async with mine.locked(AUTHORITY) as lock:
+        assert lock.is_held
+        await forget(redis_client, [AUTHORITY])
+        assert await mine.put(AUTHORITY, BODY, lock=lock) is None
+    async with mine.locked(AUTHORITY) as lock:
+        assert forbids_private(await mine.put(AUTHORITY, BODY, lock=lock))
+
+
+async def test_rules_that_are_forgotten_while_they_are_parsed_are_not_remembered(
+    redis_client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await cache_in(redis_client).put(AUTHORITY, BODY)
+    cache = cache_in(redis_client)
+
+    async def parse(body: bytes) -> RobotsRules:
+        cache.forget(AUTHORITY)
+        return RobotsRules(body, "crawler")
+
+    monkeypatch.setattr(RobotsCache, "_parse", lambda _self, body: parse(body))
+    assert forbids_private(await get(cache, AUTHORITY))
+    assert cache.recent(AUTHORITY) is None
+
+
+async def test_all_files_may_be_forgotten(redis_client: Redis) -> None:
+    cache = cache_in(redis_client)
+    for number in range(3):
+        await cache.put(f"http://h{number}.test", BODY)
+    cache.forget(None)
+    assert not any(cache.recent(f"http://h{number}.test") for number in range(3))
+    assert cache._recent_bytes == 0

@@ -29,6 +29,8 @@ class Memory:
 
     def carry_out(self, name: str, *given: Any) -> Any:
         """One command, as a server would."""
+        if name == "EVAL" and "SET" in given[0]:
+            return self._store(*given[2:])
         if name == "EVAL":
             return self._eval(*given[2:])
         key = given[0]
@@ -39,6 +41,13 @@ class Memory:
             self._values[key] = (given[1], given[-1])
             return True
         return {"GET": value, "PTTL": left_ms}[name]
+
+    def _store(self, key: str, record: bytes, left_ms: int, mark: bytes) -> int:
+        """Store the record of a file, unless it was forgotten."""
+        if self._values.get(key, (b"", 0))[0][:1] == b"\xd9" != mark[:1]:
+            return 0
+        self._values[key] = (record, left_ms)
+        return 1
 
     def _eval(self, key: str, token: str, more_ms: int = 0) -> None:
         """Unlock, or lock for longer."""

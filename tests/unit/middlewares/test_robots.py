@@ -5,6 +5,7 @@ from itertools import pairwise
 from time import monotonic
 from typing import Any
 
+import msgpack
 import pytest
 from scrapy import Request, Spider, signals
 from scrapy.exceptions import (
@@ -18,6 +19,7 @@ from scrapy.http import Response
 from crawler.download.errors import Forbidden
 from crawler.errors import ConfigurationError
 from crawler.frontier import Entry, Lease
+from crawler.robots.rules import Unreachable
 from crawler.scheduling.request_codec import to_entry
 from crawler.util.request_meta import CRAWL_DELAY, LEASE
 from tests.support.schedulers import lease_of
@@ -535,3 +537,62 @@ async def test_rules_that_hold_are_used_while_their_address_rests() -> None:
     known.refresh_from = 0
     assert await world.meets(ALLOWED) is None
     assert len(world.asked) == 1
+
+
+def forget(world: World) -> None:
+    """Set the mark of a forgotten file, as another process does."""
+    world.redis._values["robots:http://h.test"] = (msgpack.packb("f" * 32), 120_000)
+
+
+@pytest.mark.parametrize(
+    "waited_for", [answer(503), answer(body=b"User-agent: *\nCrawl-delay: 9999\n")]
+)
+async def test_urls_that_wait_for_a_forgotten_file_do_so_no_longer(waited_for: Answer) -> None:
+    world = World(waited_for, DELAY_MIN=0)
+    assert isinstance(await world.meets(ALLOWED), Request)
+    world.answer = answer(body=b"")
+    assert isinstance(await world.meets(ALLOWED), Request)
+    assert len(world.asked) == 1
+    # This process has not read that it was forgotten.
+    forget(world)
+    assert await world.meets(ALLOWED) is None
+    assert len(world.asked) == 2
+
+
+async def test_a_file_that_was_forgotten_during_its_fetch_is_fetched_again() -> None:
+    world = World(answer())
+    download = world._download
+
+    async def forgotten_meanwhile(request: Request) -> Response:
+        forget(world)
+        return await download(request)
+
+    engine = world.robots._crawler.engine
+    engine.download_async = forgotten_meanwhile  # type: ignore[union-attr,method-assign]
+    assert isinstance(await world.meets(ALLOWED), Request)
+    # It was a contact, but the Crawl-delay may be that of the old file.
+    assert world.scheduler.calls == [("hand_back", ALLOWED, 1_000)]
+    assert world.cache.recent("http://h.test") is None
+    engine.download_async = download  # type: ignore[union-attr,method-assign]
+    assert isinstance(await world.meets(ALLOWED), Request)
+    assert await world.meets(ALLOWED) is None
+    assert len(world.asked) == 2
+
+
+async def test_rules_that_are_forgotten_while_they_are_refreshed_hold_no_longer() -> None:
+    world = World(answer(), DELAY_MIN=0)
+    await world.meets(ALLOWED)
+    known = world.cache.recent("http://h.test")
+    assert known is not None
+    known.refresh_from = 0.0
+    key = "robots:http://h.test"
+    world.redis._values[key] = (world.redis._values[key][0], 10_000)
+
+    async def forgotten_meanwhile(_request: Request) -> Response:
+        world.cache.forget("http://h.test")
+        return answer(503)
+
+    engine = world.robots._crawler.engine
+    engine.download_async = forgotten_meanwhile  # type: ignore[union-attr,method-assign]
+    assert isinstance(await world.meets(ALLOWED), Request)
+    assert world.cache.recent("http://h.test").rules == Unreachable("status 503")  # type: ignore[union-attr]
