@@ -27,6 +27,7 @@ from crawler.discovery import seeds
 from crawler.discovery.scope import Scope
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.frontier import CrawlControl, Entry, HostState
+from crawler.frontier.control import BUCKET_MS
 from crawler.frontier.on_disk import OnDisk
 from crawler.monitoring.figures import by_word
 from crawler.monitoring.ledger import Fleet, read
@@ -181,8 +182,16 @@ class DelayedQueue:
     """URLs that wait for their retry or recrawl, in buckets of time."""
 
     total_items: Count
-    active_buckets: Count
-    current_bucket: datetime | None = field(metadata=doc("When the next bucket is due"))
+    active_buckets: Count = field(metadata=doc("Buckets that have URLs"))
+    bucket_size_seconds: Count = field(
+        metadata=doc(
+            "Seconds of a bucket below an hour of delay; a minute below a day, else an hour"
+        )
+    )
+    current_bucket_id: Count | None = field(
+        metadata=doc("The next bucket that is due: its time in ms since 1970")
+    )
+    current_bucket: datetime | None = field(metadata=doc("The same as a date"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +205,12 @@ class SchedulerStatus:
     urls_delayed: Count
     urls_rejected: dict[str, int] = field(metadata=doc("Links that were not followed, by reason"))
     robots_denied: Count
+    politeness_violations: Count = field(
+        metadata=doc(
+            "Fetches whose lease was lost before they ended, so that another process may have "
+            "contacted the host at the same time"
+        )
+    )
     shard_assignments: dict[str, list[int]] = field(
         metadata=doc("Process: the shards it prefers, the most preferred first")
     )
@@ -203,11 +218,16 @@ class SchedulerStatus:
     shards: Count
     delayed_queue: DelayedQueue
     insert_rate: float = field(metadata=doc("URLs added per second, over the last minutes"))
-    retrieval_rate: float = field(metadata=doc("URLs fetched per second, over the last minutes"))
+    insert_rate_per_second: float = field(metadata=doc("The same"))
+    retrieval_rate: float = field(metadata=doc("Requests sent per second, over the last minutes"))
+    retrieval_rate_per_second: float = field(metadata=doc("The same"))
     average_delay_s: float | None = field(
         metadata=doc("Mean delay between fetches of a host, over the last minutes")
     )
+    average_delay_seconds: float | None = field(metadata=doc("The same"))
+    bucket_utilization: float | None = field(metadata=doc("Mean number of URLs in a bucket"))
     cache_hit_ratios: dict[str, float | None] = field(metadata=doc("known URLs, dns, robots"))
+    cache_hit_ratio: float | None = field(metadata=doc("That of the three caches together"))
 
 
 # Minutes over which rates are measured; of the current minute only the elapsed part counts.
@@ -223,34 +243,51 @@ async def scheduler_status(crawl: str, control: CrawlControl, fleet: Fleet) -> S
     totals, lately = fleet.totals, fleet.sum(RATE_MINUTES)
     span_s = (RATE_MINUTES - 1) * 60 + now.second + 1
     delays = sum(by_word(lately, "waits").values())
+    average_delay_s = round(lately.get("waits_ms", 0) / 1000 / delays, 3) if delays else None
+    insert_rate = round(lately.get("links/new", 0) / span_s, 3)
+    retrieval_rate = round(lately.get("requests", 0) / span_s, 3)
+    delayed = sizes.retries + sizes.recrawls
     return SchedulerStatus(
         crawl=crawl,
         at=now,
         urls_scheduled=sizes.added,
         urls_waiting=sizes.waiting,
-        urls_delayed=sizes.retries + sizes.recrawls,
+        urls_delayed=delayed,
         urls_rejected=by_word(totals, "links/refused"),
         robots_denied=totals.get("robots/denied", 0),
+        politeness_violations=totals.get("politeness/violations", 0),
         shard_assignments={
             name: list(about.get("shards", [])) for name, about in fleet.instances.items()
         },
         active_shards=sum(shard.unfinished > 0 for shard in shards),
         shards=len(shards),
-        delayed_queue=DelayedQueue(sizes.retries + sizes.recrawls, buckets, moment(due_ms)),
-        insert_rate=round(lately.get("links/new", 0) / span_s, 3),
-        retrieval_rate=round(lately.get("requests", 0) / span_s, 3),
-        average_delay_s=round(lately.get("waits_ms", 0) / 1000 / delays, 3) if delays else None,
-        cache_hit_ratios={
-            "known_urls": _ratio(totals, "links/cached", ("links/found",)),
-            "dns": _ratio(totals, "dns/hits", ("dns/hits", "dns/misses")),
-            "robots": _ratio(totals, "robots/cached", ("robots/cached", "robots/fetched")),
-        },
+        delayed_queue=DelayedQueue(
+            delayed, buckets, BUCKET_MS // 1000, due_ms or None, moment(due_ms)
+        ),
+        insert_rate=insert_rate,
+        insert_rate_per_second=insert_rate,
+        retrieval_rate=retrieval_rate,
+        retrieval_rate_per_second=retrieval_rate,
+        average_delay_s=average_delay_s,
+        average_delay_seconds=average_delay_s,
+        bucket_utilization=round(delayed / buckets, 3) if buckets else None,
+        cache_hit_ratios={name: _hit_ratio(totals, name) for name in _CACHES},
+        cache_hit_ratio=_hit_ratio(totals, *_CACHES),
     )
 
 
-def _ratio(figures: Mapping[str, int], hits: str, all_: Sequence[str]) -> float | None:
-    total = sum(figures.get(name, 0) for name in all_)
-    return round(figures.get(hits, 0) / total, 4) if total else None
+# Figures of each cache: its hits, and all lookups.
+_CACHES = {
+    "known_urls": ("links/cached", ("links/found",)),
+    "dns": ("dns/hits", ("dns/hits", "dns/misses")),
+    "robots": ("robots/cached", ("robots/cached", "robots/fetched")),
+}
+
+
+def _hit_ratio(figures: Mapping[str, int], *caches: str) -> float | None:
+    hits = sum(figures.get(_CACHES[name][0], 0) for name in caches)
+    lookups = sum(figures.get(figure, 0) for name in caches for figure in _CACHES[name][1])
+    return round(hits / lookups, 4) if lookups else None
 
 
 # --- hosts ----------------------------------------------------------------------------------------
@@ -376,10 +413,15 @@ async def _delays(control: CrawlControl) -> Mapping[str, float]:
 
 def _host_name(text: str) -> str:
     """Return a host as URLs spell it, with its port if it has one."""
-    url = canonical(f"http://{text}/")
+    return host_of(host_url(text))
+
+
+def host_url(text: str, scheme: str = "http") -> str:
+    """Return the first URL of a host that users wrote, or raise ConfigurationError."""
+    url = canonical(f"{scheme}://{text}/")
     if isinstance(url, Rejected) or url.count("/") != 3:
         raise ConfigurationError(f"{text[:100]!r} is no host; write it as www.example.com.")
-    return host_of(url)
+    return url
 
 
 # --- URLs -----------------------------------------------------------------------------------------

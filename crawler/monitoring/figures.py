@@ -168,6 +168,9 @@ FIGURES = (
         scale=1000,
     ),
     Figure(
+        *("politeness/violations", "Fetches whose lease was lost before they ended"),
+    ),
+    Figure(
         *("breaker/opened", "Times that the breaker of a host opened"),
         metric="crawler_host_breaker_opened",
     ),

@@ -140,6 +140,9 @@ class LeasePool:
 
     def drop_all(self) -> None:
         """Forget all leases: this process was declared dead, and they belong to others now."""
+        for _ in self._in_flight.keys() & self._started:
+            # Another process may contact the host while this one still fetches from it.
+            self._hooks.count("politeness/violations")
         self._alive_until = [-math.inf] * len(self._alive_until)
         self._ready.clear()
         self._held.clear()

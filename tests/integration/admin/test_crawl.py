@@ -56,6 +56,7 @@ async def test_the_scheduler_tells_of_queues_rates_and_caches(api: Api) -> None:
         "dns/misses": 1,
         "waits/minimum": 4,
         "waits_ms": 6000,
+        "politeness/violations": 2,
     }
     await Ledger(api.redis, "web").add(figures, now_s=datetime.now(UTC).timestamp())
     found = await api.json("GET", "/scheduler/status")
@@ -68,11 +69,31 @@ async def test_the_scheduler_tells_of_queues_rates_and_caches(api: Api) -> None:
     assert (found["active_shards"], found["shards"]) == (1, 1)
     delayed = found["delayed_queue"]
     assert (delayed["total_items"], delayed["active_buckets"]) == (1, 1)
-    assert datetime.fromisoformat(delayed["current_bucket"]) > datetime.now(UTC)
-    assert found["insert_rate"] > 0
-    assert found["retrieval_rate"] > found["insert_rate"]
-    assert found["average_delay_s"] == 1.5
+    due = datetime.fromisoformat(delayed["current_bucket"])
+    assert due > datetime.now(UTC)
+    assert delayed["current_bucket_id"] == due.timestamp() * 1000
+    assert delayed["bucket_size_seconds"] == 1
+    assert found["bucket_utilization"] == 1.0
+    assert found["politeness_violations"] == 2
+    assert found["insert_rate_per_second"] == found["insert_rate"] > 0
+    assert found["retrieval_rate_per_second"] == found["retrieval_rate"] > found["insert_rate"]
+    assert found["average_delay_seconds"] == found["average_delay_s"] == 1.5
+    assert found["cache_hit_ratio"] == round(84 / 110, 4)
     assert found["cache_hit_ratios"] == {"known_urls": 0.75, "dns": 0.9, "robots": None}
+
+
+async def test_the_scheduler_of_a_new_crawl_has_no_figures_yet(api: Api) -> None:
+    found = await api.json("GET", "/scheduler/status")
+    assert found["delayed_queue"] == {
+        "total_items": 0,
+        "active_buckets": 0,
+        "bucket_size_seconds": 1,
+        "current_bucket_id": None,
+        "current_bucket": None,
+    }
+    assert found["bucket_utilization"] is found["cache_hit_ratio"] is None
+    assert found["average_delay_seconds"] is None
+    assert found["politeness_violations"] == 0
 
 
 async def test_any_instance_answers_for_the_crawl(api: Api, redis_url: str) -> None:

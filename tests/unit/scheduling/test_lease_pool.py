@@ -120,3 +120,17 @@ async def test_a_lease_that_was_dropped_meanwhile_is_not_settled(pool: Pool) -> 
     safe.set_result(None)
     await asyncio.sleep(0)
     assert pool.outbox.verbs == []
+
+
+@pytest.mark.parametrize(
+    ("begun", "ended", "violations"), [(True, False, 1), (True, True, 0), (False, False, 0)]
+)
+def test_a_fetch_whose_lease_is_lost_may_violate_politeness(
+    pool: Pool, begun: bool, ended: bool, violations: int
+) -> None:
+    if begun:
+        assert pool.leases.may_fetch(pool.lease)
+    if ended:
+        pool.leases.release(pool.lease, 1000)
+    pool.leases.drop_all()
+    assert pool.counted.count("politeness/violations") == violations
