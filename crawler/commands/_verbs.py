@@ -25,7 +25,7 @@ from scrapy.exceptions import UsageError
 
 from crawler.commands import _validate
 from crawler.commands._settings import completed
-from crawler.errors import CrawlerError, ExitCode, ServerAway
+from crawler.errors import ConfigurationError, CrawlerError, ExitCode, ServerAway
 from crawler.monitoring import logs
 from crawler.servers.mongo import explain, start_error
 from crawler.servers.redis.errors import RedisAway
@@ -120,6 +120,9 @@ def errors_in_one_line(command: Any, name: str) -> Iterator[None]:
     except BrokenPipeError:
         # `… | head` has closed the pipe: without this, Python's flush at exit would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        # The Redis client raises errors of its own.
+        report_error(command, name, _named(error))
     except RedisAway as error:
         report_error(command, name, ServerAway(f"Redis does not answer: {error}"))
     except PyMongoError as error:
@@ -127,6 +130,15 @@ def errors_in_one_line(command: Any, name: str) -> Iterator[None]:
     except KeyboardInterrupt:
         print(logs.line(f"scrapy {name}: stopped"), file=sys.stderr)
         command.exitcode = ExitCode.INTERRUPTED
+
+
+def _named(error: OSError) -> CrawlerError:
+    """Describe an error of the system: of a file, or of a connection."""
+    if error.filename is not None:
+        return ConfigurationError(f"{error.filename}: {error.strerror}")
+    if isinstance(error, ConnectionError | TimeoutError):
+        return ServerAway(f"A connection failed ({type(error).__name__}): {error}".rstrip(": "))
+    return CrawlerError(f"{type(error).__name__}: {error}")
 
 
 def report_error(command: Any, name: str, error: CrawlerError) -> None:

@@ -17,6 +17,18 @@ from crawler.errors import ConfigurationError, CrawlerError, ExitCode, NotFound
         (ConfigurationError("A is 1."), ExitCode.MISTAKE, "scrapy x: A is 1."),
         (NotFound("It is not there."), ExitCode.FAILED, "scrapy x: It is not there."),
         (redis.ConnectionError("gone"), ExitCode.SERVER_AWAY, "scrapy x: Redis does not answer: g"),
+        (
+            FileNotFoundError(2, "No such file", "a.txt"),
+            ExitCode.MISTAKE,
+            "scrapy x: a.txt: No such",
+        ),
+        (OSError(28, "No space left"), ExitCode.MISTAKE, "scrapy x: OSError: [Errno 28] No space"),
+        (TimeoutError(), ExitCode.SERVER_AWAY, "scrapy x: A connection failed (TimeoutError)\n"),
+        (
+            ConnectionRefusedError(111, "Connect call failed"),
+            ExitCode.SERVER_AWAY,
+            "scrapy x: A connection failed (ConnectionRefusedError): [Errno 111] Connect",
+        ),
         (ServerSelectionTimeoutError("gone"), ExitCode.SERVER_AWAY, "scrapy x: MongoDB: "),
         (KeyboardInterrupt(), ExitCode.INTERRUPTED, "scrapy x: stopped"),
     ],
