@@ -3,12 +3,13 @@
 All state is in Redis and MongoDB, so every instance answers for the whole crawl. The API runs in
 the process of a crawl (extensions/admin.py) or alone (`scrapy admin`).
 
-    queries   questions to a crawl and orders for it, and the typed answers
-    routes    HTTP routes: they check a request, call a query, return its answer; events
-    server    makes application and server from the settings; runs in the caller's event loop
-    security  the bearer token, and the checks that every request has to pass
-    errors    problem JSON (RFC 9457) for every error
-    static/   files of the dashboard
+    queries       questions to a crawl and orders for it, and the typed answers
+    host_records  what is cached of a host, robots.txt and addresses: read or forget it
+    routes        HTTP routes: they check a request, call a query, return its answer; events
+    server        makes application and server from the settings; runs in the caller's event loop
+    security      the bearer token, and the checks that every request has to pass
+    errors        problem JSON (RFC 9457) for every error
+    static/       files of the dashboard
 
 A new question or order is a function in `queries`, and a route here or a verb in
 commands/frontier.py. The package owns no keys: it uses frontier.CrawlControl. FastAPI and uvicorn

@@ -24,6 +24,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from crawler.admin import queries
 from crawler.admin.errors import problem
+from crawler.admin.host_records import ForgottenRecords, HostDns, HostRecords, HostRobots
 from crawler.admin.queries import Count, StoredPages
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.frontier import CrawlControl
@@ -142,6 +143,7 @@ class CrawlContext:
     # Of the process that serves the API, if it crawls as well.
     crawler: Crawler | None = field(default=None, repr=False)
     pages: StoredPages = field(default_factory=StoredPages, repr=False)
+    records: HostRecords = field(default_factory=HostRecords, repr=False)
 
     async def control(self) -> CrawlControl:
         """Return the crawl's control, or raise NotFound while there is no such crawl."""
@@ -429,6 +431,47 @@ async def purge(request: Request, control: TheControl, host: HostName) -> querie
     """Drop all waiting URLs of a host; links to it that are found later are crawled again."""
     answer = await queries.purge(control, host)
     note(request, f"({answer.dropped} dropped)")
+    return answer
+
+
+@host_routes.get("/hosts/{host}/robots")
+async def robots(crawl: TheCrawl, control: TheControl, host: HostName) -> HostRobots:
+    """Show the robots.txt files of a host as they are cached for all processes.
+
+    404 if the crawl has not met the host, and nothing of it is cached.
+    """
+    return await crawl.records.robots(control, crawl.redis, host)
+
+
+@host_routes.delete("/hosts/{host}/robots")
+async def forget_robots(
+    request: Request, crawl: TheCrawl, control: TheControl, host: HostName
+) -> ForgottenRecords:
+    """Forget the robots.txt files of a host in the whole fleet, within 2 s: they are fetched anew.
+
+    URLs that wait for an unreachable file are due at once.
+    """
+    answer = await crawl.records.forget_robots(control, crawl.redis, host)
+    note(request, f"({len(answer.forgotten)} forgotten)")
+    return answer
+
+
+@host_routes.get("/hosts/{host}/dns")
+async def dns(crawl: TheCrawl, control: TheControl, host: HostName) -> HostDns:
+    """Show the addresses of a host as they are cached for all processes.
+
+    404 if the crawl has not met the host, and nothing of it is cached.
+    """
+    return await crawl.records.dns(control, crawl.redis, host)
+
+
+@host_routes.delete("/hosts/{host}/dns")
+async def forget_dns(
+    request: Request, crawl: TheCrawl, control: TheControl, host: HostName
+) -> ForgottenRecords:
+    """Forget the addresses of a host in the whole fleet, within 2 s: it is looked up anew."""
+    answer = await crawl.records.forget_dns(control, crawl.redis, host)
+    note(request, f"({len(answer.forgotten)} forgotten)")
     return answer
 
 

@@ -29,6 +29,7 @@ from starlette.types import Receive, Scope, Send
 
 import crawler
 from crawler.admin import errors, routes
+from crawler.admin.host_records import HostRecords
 from crawler.admin.queries import StoredPages
 from crawler.admin.routes import BEARER, CrawlContext
 from crawler.admin.security import FILE, STATIC, SecurityMiddleware, token_for
@@ -267,7 +268,8 @@ def create_server(
     else:
         listener = listen(host, port)
     pages = StoredPages.from_settings(settings, servers)
-    context = CrawlContext(crawl, redis, urls, crawler, pages)
+    records = HostRecords.from_settings(settings)
+    context = CrawlContext(crawl, redis, urls, crawler, pages, records)
     return AdminServer(Application(context, token=token, names=names), listener)
 
 

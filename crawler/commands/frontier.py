@@ -21,12 +21,14 @@ import pymongo
 from scrapy.commands import ScrapyCommand
 
 from crawler.admin import queries
+from crawler.admin.host_records import HostRecords
 from crawler.commands._verbs import (
     Verb,
     VerbCommand,
     add_json_option,
     confirmed,
     fields,
+    harmless,
     print_json,
     print_table,
     whole_number,
@@ -430,6 +432,49 @@ async def _unblock(verb: VerbContext) -> None:
     verb.show(_host_fields(host), f"{host.host} is contacted again.")
 
 
+def _record_arguments(parser: argparse.ArgumentParser) -> None:
+    _host_arguments(parser)
+    parser.add_argument(
+        "--forget", action="store_true", help="forget it in the whole fleet, within 2 s"
+    )
+
+
+async def _robots(verb: VerbContext) -> None:
+    records, redis = HostRecords.from_settings(verb.settings), await verb.servers.redis()
+    name = verb.arguments.host
+    if verb.arguments.forget:
+        forgotten = await records.forget_robots(verb.control, redis, name)
+        known = ", ".join(forgotten.forgotten) or "nothing was cached"
+        text = f"robots.txt of {forgotten.host} is fetched anew by its next URL ({known})."
+        verb.show(asdict(forgotten), text)
+        return
+    found = await records.robots(verb.control, redis, name)
+    parts = []
+    for file in found.files:
+        shown = asdict(file) | {"sitemaps": "\n".join(file.sitemaps) or None}
+        text = shown.pop("text")
+        parts.append(f"{fields(shown)}\n\n{harmless(text)}".rstrip())
+    nothing = f"No robots.txt of {found.host} is cached; its next URL fetches it."
+    verb.show(asdict(found), "\n\n".join(parts) or nothing)
+
+
+async def _dns(verb: VerbContext) -> None:
+    records, redis = HostRecords.from_settings(verb.settings), await verb.servers.redis()
+    name = verb.arguments.host
+    if verb.arguments.forget:
+        forgotten = await records.forget_dns(verb.control, redis, name)
+        known = ", ".join(forgotten.forgotten) or "no address was cached"
+        verb.show(
+            asdict(forgotten), f"{forgotten.host} is looked up anew by its next fetch ({known})."
+        )
+        return
+    found = asdict(await records.dns(verb.control, redis, name))
+    shown = found | {"addresses": ", ".join(found["addresses"])}
+    verb.show(
+        found, fields({name: value for name, value in shown.items() if value not in ("", None)})
+    )
+
+
 # --- URLs -----------------------------------------------------------------------------------------
 
 
@@ -625,6 +670,8 @@ VERBS = {
     "add": Verb("add seeds", _add_arguments, on_crawl(_add)),
     "block": Verb("leave a host alone", _block_arguments, on_crawl(_block)),
     "unblock": Verb("contact a host again", _host_arguments, on_crawl(_unblock)),
+    "robots": Verb("show or forget the robots.txt of a host", _record_arguments, on_crawl(_robots)),
+    "dns": Verb("show or forget the addresses of a host", _record_arguments, on_crawl(_dns)),
     "forget": Verb("let a URL be crawled again", _url_arguments, on_crawl(_forget)),
     "pause": Verb("fetch nothing new until resumed", _common_arguments, on_crawl(_pause)),
     "resume": Verb("continue a paused crawl", _common_arguments, on_crawl(_resume)),

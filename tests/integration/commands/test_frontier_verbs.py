@@ -4,10 +4,12 @@ import argparse
 import asyncio
 import json
 import os
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pymongo
 import pytest
 from scrapy.exceptions import UsageError
@@ -17,6 +19,7 @@ from crawler.commands.frontier import Command
 from crawler.frontier import CrawlControl, Entry, Frontier
 from crawler.frontier.on_disk import OnDisk
 from crawler.monitoring.ledger import Ledger
+from crawler.robots.gate import RobotsCache
 from crawler.servers.embedded import EmbeddedServers
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
@@ -25,7 +28,8 @@ from tests.support.crawlers import project_crawler
 
 URL = "http://a.test/1"
 ALL = (
-    "crawls status hosts host url explain add block unblock forget pause resume dead requeue delete"
+    "crawls status hosts host url explain add block unblock robots dns forget pause resume dead "
+    "requeue delete"
 ).split()
 
 
@@ -204,6 +208,50 @@ def test_one_host_is_shown_blocked_and_unblocked(verbs: Verbs) -> None:
     # The crawl need not have met it.
     assert "until it is unblocked" in verbs("block", "bad.test")[1]
     assert verbs.json("host", "bad.test")["state"] == "blocked"
+
+
+def test_the_robots_txt_of_a_host_is_shown_and_forgotten(verbs: Verbs) -> None:
+    code, out, _ = verbs("robots", "a.test")
+    assert (code, out) == (0, "No robots.txt of a.test is cached; its next URL fetches it.\n")
+
+    async def fetch(frontier: Frontier) -> None:
+        cache = RobotsCache(frontier._redis, "crawler")
+        body = b"User-agent: *\nDisallow: /x\x1b[31m\nSitemap: http://a.test/s.xml\n"
+        await cache.put("http://a.test", body, status=200)
+
+    verbs.frontier(fetch)
+    code, out, _ = verbs("robots", "a.test")
+    assert code == 0
+    assert "Disallow: /x\ufffd[31m" in out
+    assert re.search(r"^state +rules$", out, re.MULTILINE)
+    [file] = verbs.json("robots", "A.test")["files"]
+    assert (file["status"], file["sitemaps"]) == (200, ["http://a.test/s.xml"])
+    code, out, _ = verbs("robots", "a.test", "--forget")
+    assert (code, "http://a.test/robots.txt" in out) == (0, True)
+    assert verbs.json("robots", "a.test")["files"] == []
+    assert verbs.json("robots", "a.test", "--forget") == {"host": "a.test", "forgotten": []}
+    code, _, error = verbs("robots", "unknown.test")
+    assert (code, "'unknown.test'" in error) == (1, True)
+    code, _, error = verbs("robots", "no host")
+    assert (code, "'no host' is no host" in error) == (2, True)
+
+
+def test_the_addresses_of_a_host_are_shown_and_forgotten(verbs: Verbs) -> None:
+    assert verbs.json("dns", "a.test")["state"] == "unknown"
+
+    async def look_up(frontier: Frontier) -> None:
+        await frontier._redis.set("dns:a.test", msgpack.packb(["192.0.2.1"]), px=86_460_000)
+
+    verbs.frontier(look_up)
+    code, out, _ = verbs("dns", "a.test")
+    assert code == 0
+    assert re.search(r"^addresses +192\.0\.2\.1$", out, re.MULTILINE)
+    code, out, _ = verbs("dns", "a.test", "--forget")
+    assert (code, "192.0.2.1" in out) == (0, True)
+    assert verbs.json("dns", "a.test")["addresses"] == []
+    fixed = json.loads(verbs("dns", "b.test", "--json", DNS_OVERRIDES={".test": "127.0.0.1:80"})[1])
+    assert (fixed["addresses"], fixed["cached_in"]) == (["127.0.0.1"], "DNS_OVERRIDES")
+    assert verbs("dns", "unknown.test")[0] == 1
 
 
 def test_a_host_is_shown_with_what_was_ordered_for_it(verbs: Verbs) -> None:
