@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
-from collections.abc import AsyncIterator
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -450,3 +454,44 @@ async def test_a_server_that_hangs_is_given_up_in_time_and_written_to_when_it_is
             await store(sink, page(at=AT + HOUR))
         assert sink.is_away(refused.value)
         await sink.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small disk")
+async def test_a_server_without_room_on_its_disk_is_away_until_it_has_some() -> None:
+    with PrivatePostgres() as server, small_disk(server, "24m") as disk:
+        with psycopg.connect(server.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE TABLESPACE small LOCATION '{disk}/space'")
+            connection.execute("CREATE DATABASE small TABLESPACE small")
+        sink = PostgresSink(server.url("small"), timeout_s=20.0)
+        await sink.open()
+        await store(sink, page())
+        (disk / "ballast").write_bytes(bytes(shutil.disk_usage(disk).free))
+        noise = [{"noise": os.urandom(4000).hex()} for _ in range(300)]
+        pages = [page(f"http://a.test/{i}", extra=extra) for i, extra in enumerate(noise)]
+        with pytest.raises(psycopg.errors.DiskFull) as full:
+            await store(sink, *pages)
+        assert sink.is_away(full.value)
+        (disk / "ballast").unlink()
+        await store(sink, *pages)
+        await sink.close()
+        with psycopg.connect(server.url(), autocommit=True) as connection:
+            connection.execute("DROP DATABASE small")
+            connection.execute("DROP TABLESPACE small")
+
+
+@contextmanager
+def small_disk(server: PostgresServer, size: str) -> Iterator[Path]:
+    """A disk of a few MB beside the server's folder, with a folder that is the server's."""
+    disk = server.folder.with_suffix(".disk")
+    disk.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "none", str(disk)]
+    if subprocess.run(mounted, check=False, capture_output=True).returncode:
+        disk.rmdir()
+        pytest.skip("root may not mount here")
+    try:
+        (disk / "space").mkdir()
+        shutil.chown(disk / "space", server.folder.stat().st_uid)
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+        disk.rmdir()

@@ -1,4 +1,4 @@
-"""URLs for which the frontier has no room wait in MongoDB, and come back when it has."""
+"""URLs for which the frontier has no room wait in a store or in files, and come back later."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from pymongo import AsyncMongoClient
 
@@ -20,20 +21,17 @@ from crawler.frontier.entry import encode
 from crawler.frontier.on_disk import OnDisk
 from crawler.frontier.start_urls import StartUrls
 from crawler.scheduling.intake import Intake
-from crawler.servers.health import mongo_health
+from crawler.servers.health import mongo_health, postgres_health
+from crawler.servers.postgres import Database
 from crawler.servers.redis.connection import connect
 from crawler.storage.disk_log import SharedLog
 from crawler.storage.mongo.spill import MongoSpill
+from crawler.storage.postgres.spill import PostgresSpill
 from crawler.storage.spill import FileSpill, Spill
 from tests.integration.frontier.fleet import CRAWL, T0, beat, claim, crawl, entries, entry
 from tests.support.crawlers import project_crawler
+from tests.support.postgres_server import PrivatePostgres
 from tests.support.private_mongo import PrivateMongo
-
-
-@pytest.fixture
-async def collection(mongo_uri: str, mongo_db_name: str) -> AsyncIterator[Any]:
-    async with AsyncMongoClient[dict[str, Any]](mongo_uri) as client:
-        yield client[mongo_db_name]["spilled"]
 
 
 @pytest.fixture
@@ -65,6 +63,76 @@ def mongo_spill(collection: Any, crawl: str = CRAWL) -> MongoSpill:
     return MongoSpill(connect, collection.database.name, crawl, mongo_health())
 
 
+class SharedSpills:
+    """Spills of crawls in one store that the fleet shares, and what the store has of them."""
+
+    # For commands.
+    settings: dict[str, Any]
+
+    def spill(self, crawl: str = CRAWL) -> Spill:
+        raise NotImplementedError
+
+    async def crawls(self) -> list[str]:
+        """The name of the crawl of each URL, in order."""
+        raise NotImplementedError
+
+    async def put_damaged(self) -> None:
+        raise NotImplementedError
+
+
+class InMongo(SharedSpills):
+    def __init__(self, collection: Any, uri: str) -> None:
+        self._collection = collection
+        database = collection.database.name
+        self.settings = {"SINKS": "mongo", "MONGO_URI": uri, "MONGO_DATABASE": database}
+
+    def spill(self, crawl: str = CRAWL) -> Spill:
+        return mongo_spill(self._collection, crawl)
+
+    async def crawls(self) -> list[str]:
+        return sorted([each["crawl"] async for each in self._collection.find()])
+
+    async def put_damaged(self) -> None:
+        await self._collection.insert_one({"_id": "bad", "crawl": CRAWL, "entry": b"x"})
+
+
+class InPostgres(SharedSpills):
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._databases: list[Database] = []
+        self.settings = {"SINKS": url, "MONGO_URI": None}
+
+    def spill(self, crawl: str = CRAWL) -> Spill:
+        self._databases.append(Database(self._url, 20.0))
+        return PostgresSpill(self._databases[-1], crawl, postgres_health())
+
+    async def crawls(self) -> list[str]:
+        with psycopg.connect(self._url) as connection:
+            rows = connection.execute("SELECT crawl FROM spilled ORDER BY 1").fetchall()
+        return [crawl for (crawl,) in rows]
+
+    async def put_damaged(self) -> None:
+        with psycopg.connect(self._url) as connection:
+            connection.execute("INSERT INTO spilled VALUES (%s, 'bad', 'x')", [CRAWL])
+
+    async def close(self) -> None:
+        for each in self._databases:
+            await each.close()
+
+
+@pytest.fixture(params=["mongo", "postgresql"])
+async def shared(request: pytest.FixtureRequest) -> AsyncIterator[SharedSpills]:
+    if request.param == "mongo":
+        uri = request.getfixturevalue("mongo_uri")
+        name = request.getfixturevalue("mongo_db_name")
+        async with AsyncMongoClient[dict[str, Any]](uri) as client:
+            yield InMongo(client[name]["spilled"], uri)
+    else:
+        found = InPostgres(request.getfixturevalue("postgres_url"))
+        yield found
+        await found.close()
+
+
 def intake(frontier: Frontier, spill: Spill, *, closing: bool = False) -> Intake:
     async def add(found: Sequence[Entry], mode: str) -> Added:
         return await frontier.add(found, mode=mode)
@@ -91,39 +159,42 @@ async def fill_and_spill(frontier: Frontier, spill: Spill) -> list[Entry]:
 
 
 async def test_what_is_refused_comes_back_when_there_is_room(
-    frontier: Frontier, collection: Any
+    frontier: Frontier, shared: SharedSpills
 ) -> None:
-    spill = mongo_spill(collection)
+    spill = shared.spill()
     low = await fill_and_spill(frontier, spill)
     # There is no room yet, so the crawl is not over.
     assert await intake(frontier, spill).take_in() > 0
-    assert await collection.count_documents({}) == 4
+    assert len(await shared.crawls()) == 4
     for i in range(3):
         for lease in await claim(frontier, now_ms=T0 + i):
             await crawl(frontier, lease, now_ms=T0 + i)
     assert await intake(frontier, spill).take_in() == 4
-    assert await collection.count_documents({}) == 0
-    assert [lease.entry for lease in await claim(frontier, now_ms=T0 + 9)] == low
+    assert len(await shared.crawls()) == 0
+    found = [lease.entry for lease in await claim(frontier, now_ms=T0 + 9)]
+    assert sorted(found, key=lambda each: each.url) == low
     assert await intake(frontier, spill).take_in() == 0
 
 
 async def test_a_process_that_dies_between_add_and_delete_loses_and_doubles_nothing(
-    frontier: Frontier, collection: Any
+    frontier: Frontier, shared: SharedSpills
 ) -> None:
-    spill = mongo_spill(collection)
+    spill = shared.spill()
     low = await fill_and_spill(frontier, spill)
     await frontier.add(low, mode="all")
     # It is known by now, so that it is dropped and not added a second time.
     assert await intake(frontier, spill).take_in() == 4
-    assert await collection.count_documents({}) == 0
+    assert len(await shared.crawls()) == 0
     assert (await frontier.sizes()).waiting == 7
 
 
-async def test_a_url_is_kept_once_however_often_it_is_spilled_and_by_whom(collection: Any) -> None:
-    mine, others = mongo_spill(collection), mongo_spill(collection, "another crawl")
+async def test_a_url_is_kept_once_however_often_it_is_spilled_and_by_whom(
+    shared: SharedSpills,
+) -> None:
+    mine, others = shared.spill(), shared.spill("another crawl")
     for spill in (mine, mine, others):
         await spill.put(entries(2))
-    assert await collection.count_documents({}) == 4
+    assert len(await shared.crawls()) == 4
     assert await mine.some(10) == entries(2)
     assert len(await mine.some(1)) == 1
     await mine.drop(entries(2))
@@ -131,33 +202,28 @@ async def test_a_url_is_kept_once_however_often_it_is_spilled_and_by_whom(collec
 
 
 async def test_a_damaged_one_is_told_and_stops_nothing(
-    collection: Any, caplog: pytest.LogCaptureFixture
+    shared: SharedSpills, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spill = mongo_spill(collection)
-    await collection.insert_one({"_id": "bad", "crawl": CRAWL, "entry": b"x"})
+    spill = shared.spill()
     await spill.put(entries(1))
+    await shared.put_damaged()
     assert await spill.some(10) == entries(1)
     assert "cannot be read" in caplog.text
-    assert await collection.count_documents({}) == 1
+    assert len(await shared.crawls()) == 1
 
 
 async def test_a_crawl_that_is_deleted_leaves_none_to_one_of_its_name(
-    frontier: Frontier, collection: Any, redis_url: str, mongo_uri: str
+    frontier: Frontier, shared: SharedSpills, redis_url: str
 ) -> None:
-    await fill_and_spill(frontier, mongo_spill(collection))
-    await mongo_spill(collection, "another crawl").put(entries(2))
+    await fill_and_spill(frontier, shared.spill())
+    await shared.spill("another crawl").put(entries(2))
     await frontier.leave()
     command = Command()
-    command.settings = project_crawler(
-        REDIS_URL=redis_url,
-        SINKS="mongo",
-        MONGO_URI=mongo_uri,
-        MONGO_DATABASE=collection.database.name,
-    ).settings
+    command.settings = project_crawler(REDIS_URL=redis_url, **shared.settings).settings
     arguments = ["delete", "--yes", "--crawl", CRAWL]
     await asyncio.to_thread(command.run, arguments, argparse.Namespace(help=False))
     assert command.exitcode == 0
-    assert await collection.distinct("crawl") == ["another crawl"]
+    assert await shared.crawls() == ["another crawl"] * 2
 
 
 FileSpills = Callable[..., FileSpill]
@@ -313,6 +379,28 @@ async def test_a_crawl_that_spilled_is_not_over_while_mongodb_is_away(
     await frontier.add(entries(3))
     assert (await frontier.add([entry("http://low.test/", 5)])).answers == "2"
     assert await found.take_in() > 0
+
+
+async def test_what_is_refused_waits_for_a_postgresql_that_is_away(
+    frontier: Frontier, caplog: pytest.LogCaptureFixture
+) -> None:
+    with PrivatePostgres() as server:
+        database = Database(server.url(), 2.0)
+        spill = PostgresSpill(database, CRAWL, postgres_health())
+        await spill.put(entries(1))
+        server.kill()
+        keeping = asyncio.create_task(intake(frontier, spill).keep(entries(2), Added("22")))
+        for _ in range(3000):
+            if "PostgreSQL is away" in caplog.text:
+                break
+            await asyncio.sleep(0.02)
+        assert "PostgreSQL is away" in caplog.text
+        assert not keeping.done()
+        server.start()
+        async with asyncio.timeout(60):
+            await keeping
+        assert await spill.some(10) == entries(2)
+        await spill.close()
 
 
 async def test_what_is_refused_waits_for_a_mongodb_that_is_away(
