@@ -1,6 +1,6 @@
 """Questions to a crawl and orders for it, shared by `scrapy frontier` and the admin API.
 
-Each function asks Redis, and MongoDB for stored pages, and returns a typed answer: the command
+Each function asks Redis, and the store of pages, and returns a typed answer: the command
 prints it, the API serialises it. The answers are plain dataclasses, so this module works without
 FastAPI; the metadata of their fields goes into the OpenAPI document, where `exclude` keeps a field
 out of the API. Names of hosts and URLs are taken as the user wrote them. An order that needs the
@@ -36,8 +36,8 @@ from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
 from crawler.storage.documents import as_json
 from crawler.storage.reader import PageReader
-from crawler.storage.readers import open_reader
-from crawler.storage.sinks import uses_mongo
+from crawler.storage.readers import open_reader, store_of
+from crawler.storage.sinks import MONGO, targets
 from crawler.storage.spool import spool_places
 from crawler.urls import Rejected, Urls, canonical, host_of
 
@@ -452,7 +452,7 @@ class UrlState:
     queue: int | None
     attempts: int | None
     history: list[Failure] = field(metadata=doc("The last failed attempts"))
-    page: dict[str, Any] | None = field(metadata=doc("Its record in MongoDB, without content"))
+    page: dict[str, Any] | None = field(metadata=doc("Its stored record, without content"))
     page_note: str = field(metadata=doc("Why there is no record"))
 
 
@@ -632,30 +632,36 @@ _TIMEOUT_S = 2.0
 
 
 class StoredPages:
-    """Records of pages in MongoDB, if it answers in time; connects at the first question."""
+    """Records of pages in a store, if it answers in time; connects at the first question."""
 
-    def __init__(self, connect: Callable[[], Awaitable[PageReader]] | None = None) -> None:
-        """`connect` is None where pages are not stored in MongoDB."""
+    def __init__(
+        self, connect: Callable[[], Awaitable[PageReader]] | None = None, name: str = "MongoDB"
+    ) -> None:
+        """`connect` is None where records are not stored, `name` that of the store for people."""
         self._connect = connect
+        self._name = name
         self._reader: PageReader | None = None
         self._away_until = 0.0
 
     @classmethod
     def from_settings(cls, settings: BaseSettings, servers: Servers) -> Self:
         """Use the database that the settings name."""
+        store = store_of(settings)
+        if store is None or not targets(settings, store):
+            return cls()
         folder = Path(settings["CRAWL_DIR"], "mongo")
         # Without its folder, an embedded server would create an empty database.
-        if not uses_mongo(settings) or not (settings["MONGO_URI"] or folder.is_dir()):
+        if store == MONGO and not (settings["MONGO_URI"] or folder.is_dir()):
             return cls()
-
-        return cls(partial(open_reader, settings, servers))
+        name = "MongoDB" if store == MONGO else "PostgreSQL"
+        return cls(partial(open_reader, settings, servers), name)
 
     async def record(self, url: str, crawl: str) -> tuple[dict[str, Any] | None, str]:
         """Return what JSON can hold of a URL's record in a crawl; or None, and why not."""
         if self._connect is None:
-            return None, "Pages are not stored in MongoDB (SINKS)."
+            return None, "Pages are not stored in MongoDB or PostgreSQL (SINKS)."
         if monotonic() < self._away_until:
-            return None, "MongoDB does not answer."
+            return None, f"{self._name} does not answer."
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 if self._reader is None:
@@ -663,8 +669,8 @@ class StoredPages:
                 page = await self._reader.metadata(url, crawl)
         except (PyMongoError, CrawlerError, TimeoutError) as error:
             self._away_until = monotonic() + _RETRY_S
-            logger.warning("Admin API: MongoDB does not answer: %s", error)
-            return None, "MongoDB does not answer."
+            logger.warning("Admin API: %s does not answer: %s", self._name, error)
+            return None, f"{self._name} does not answer."
         if page is None:
             return None, "It is not stored."
         kept = {name: value for name, value in page.items() if name not in _CONTENT}

@@ -351,7 +351,7 @@ async def set_limits(request: Request, control: TheControl, body: UrlLimits) -> 
 
 @url_routes.get("/urls")
 async def url_state(crawl: TheCrawl, control: TheControl, url: Url) -> queries.UrlState:
-    """Show where a URL is in the crawl, its failures, and its record in MongoDB."""
+    """Show where a URL is in the crawl, its failures, and its stored record."""
     return await queries.url(control, url, crawl.pages)
 
 

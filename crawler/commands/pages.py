@@ -2,7 +2,8 @@
 
 A verb is its arguments and a coroutine that gets a reader of the stored pages. Several verbs filter
 pages by --crawl, --domain, --since, --status and --reason.
-Exit 0: found; 1: not found; 2: wrong arguments or settings; 3: MongoDB or an object store is away.
+Exit 0: found; 1: not found; 2: wrong arguments or settings; 3: the database or an object store is
+away.
 """
 
 from __future__ import annotations
@@ -47,13 +48,21 @@ from crawler.storage.mongo import schema
 from crawler.storage.mongo.reader import MISSING, MongoReader, Repair
 from crawler.storage.mongo.tiers import Moved, Tiering, TierLock
 from crawler.storage.reader import Overview, PageReader, StoredContent, Wanted
-from crawler.storage.readers import open_mongo, open_reader
+from crawler.storage.readers import STORES, open_mongo, open_reader, store_of
 from crawler.storage.retention import COLD, EXPIRED, WARM, Keep, Retention
 from crawler.storage.search.index import IndexWriter, SearchSettings
 from crawler.storage.search.query import LIMIT_MAX, Filters, Result, search
 from crawler.storage.search.update import Counts, Update
-from crawler.storage.sinks import named_sinks, uses_mongo
+from crawler.storage.sinks import (
+    MONGO,
+    POSTGRESQL,
+    named_sinks,
+    shown_sinks,
+    targets,
+    uses_mongo,
+)
 from crawler.util.format import about, plural, size
+from crawler.util.secrets import without_secrets
 from crawler.util.tasks import in_daemon_thread, in_thread
 
 if TYPE_CHECKING:
@@ -65,7 +74,7 @@ _BRIEF = "url crawl status reason title content_type language crawled_at depth l
 
 
 Reader = TypeVar("Reader")
-Open = Callable[["BaseSettings", Servers], Awaitable[Reader]]
+Open = Callable[["BaseSettings", Servers, argparse.Namespace], Awaitable[Reader]]
 
 
 def on_pages(
@@ -77,7 +86,7 @@ def on_pages(
         # The user waits for the answer, which may have to read all pages.
         servers = Servers.from_settings(settings, mongo_timeout_s=schema.LONG_S)
         try:
-            await work(await opened(settings, servers), arguments)
+            await work(await opened(settings, servers, arguments), arguments)
         finally:
             await servers.close()
 
@@ -87,12 +96,36 @@ def on_pages(
     return run
 
 
+def _stored(
+    settings: BaseSettings, servers: Servers, arguments: argparse.Namespace
+) -> Awaitable[PageReader]:
+    """Open the store that SINKS or --store names."""
+    return open_reader(settings, servers, store=arguments.store)
+
+
+def _in_mongo(
+    settings: BaseSettings,
+    servers: Servers,
+    _arguments: argparse.Namespace,
+    *,
+    any_version: bool = False,
+) -> Awaitable[MongoReader]:
+    """Open the store of a verb that is for MongoDB alone."""
+    if store_of(settings) != MONGO:
+        raise ConfigurationError(
+            f"This is for pages in MongoDB, and SINKS is {shown_sinks(settings)}. There is nothing "
+            "to do; for a MongoDB of an earlier crawl, give -s MONGO_URI=…"
+        )
+    return open_mongo(settings, servers, any_version=any_version)
+
+
 # --- get ------------------------------------------------------------------------------------------
 
 
 def _get_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL")
     _crawl_option(parser)
+    _store_option(parser)
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--meta", action="store_true", help="all its metadata")
     part.add_argument("--text", action="store_true", help="its text")
@@ -119,7 +152,11 @@ async def _get(pages: PageReader, arguments: argparse.Namespace) -> None:
     elif arguments.meta:
         print(fields(page, shown_raw))
     else:
-        _print_brief(page, await pages.content(page))
+        try:
+            content, why = await pages.content(page), ""
+        except NotFound as error:
+            content, why = None, str(error)
+        _print_brief(page, content, why or _why_not_kept(page))
     others = [crawl for crawl in crawls if crawl != page.get("crawl")]
     if others and arguments.crawl is None:
         print(f"This is the newest{_others(others)}; --crawl chooses.", file=sys.stderr)
@@ -170,14 +207,14 @@ def _print_content(
         sys.stdout.buffer.write(content.body)
 
 
-def _print_brief(page: dict[str, Any], content: StoredContent | None) -> None:
+def _print_brief(page: dict[str, Any], content: StoredContent | None, why_not: str) -> None:
     brief = {name: page[name] for name in _BRIEF if page.get(name) not in ("", None)}
     brief["size"] = size(page.get("size_bytes", 0))
     if content is not None and content.url != page["url"]:
         brief["content of"] = content.url
     print(fields(brief, shown_raw))
     if content is None:
-        print(f"\n{_why_not_kept(page)}")
+        print(f"\n{why_not}")
     else:
         more = " …" if len(content.text) > _TEXT_SHOWN else ""
         print(f"\n{harmless(content.text[:_TEXT_SHOWN])}{more}")
@@ -201,6 +238,12 @@ def _domain_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _store_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--store", choices=STORES, help="which of SINKS has the pages (mongo, if there are both)"
+    )
+
+
 def _since_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--since",
@@ -212,6 +255,7 @@ def _since_option(parser: argparse.ArgumentParser) -> None:
 
 def _filter_options(parser: argparse.ArgumentParser) -> None:
     _crawl_option(parser)
+    _store_option(parser)
     _domain_option(parser)
     _since_option(parser)
     parser.add_argument(
@@ -335,19 +379,28 @@ def _export(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     )
     arguments.all = bare is not None
     if arguments.output == STDOUT:
-        on_pages(partial(_print_export, form), open_reader)(settings, arguments)
+        on_pages(partial(_print_export, form), _stored)(settings, arguments)
         return
     names = ("crawl", "domain", "since", "status", "reason", "all", "no_body")
-    where = settings["MONGO_URI"]
     identity = {
         **{name: getattr(arguments, name) for name in names},
         "format": format_name(arguments.output, arguments.format),
         "columns": form.columns,
+        **_identity_of_store(settings, arguments.store),
+    }
+    output = output_of(arguments.output, Path(settings["CRAWL_DIR"]))
+    on_pages(partial(_run_export, Export(output, form, identity)), _stored)(settings, arguments)
+
+
+def _identity_of_store(settings: BaseSettings, store: str | None) -> dict[str, str]:
+    """Return what tells the store of an export from others."""
+    if store_of(settings, store) == POSTGRESQL:
+        return {"server": " ".join(map(without_secrets, targets(settings, POSTGRESQL)[:1]))}
+    where = settings["MONGO_URI"]
+    return {
         "database": settings["MONGO_DATABASE"],
         "server": masked(where) if where else str(Path(settings["CRAWL_DIR"]).absolute()),
     }
-    output = output_of(arguments.output, Path(settings["CRAWL_DIR"]))
-    on_pages(partial(_run_export, Export(output, form, identity)), open_reader)(settings, arguments)
 
 
 def _bare_option(arguments: argparse.Namespace) -> str | None:
@@ -447,7 +500,7 @@ def _repair(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         found.update(await _repair_mongo(pages, arguments))
 
     if uses_mongo(settings) or settings["MONGO_URI"]:
-        on_pages(repair_mongo, open_mongo)(settings, arguments)
+        on_pages(repair_mongo, _in_mongo)(settings, arguments)
     found |= asyncio.run(_repair_sinks(settings, dry_run=arguments.dry_run))
     if arguments.json:
         print_json({**found, "mended": not arguments.dry_run})
@@ -540,7 +593,7 @@ def _tier(settings: BaseSettings, arguments: argparse.Namespace) -> None:
                 done[to].bytes += moved.bytes
         _print_moved(done, left, loose, arguments)
 
-    on_pages(tier, open_mongo)(settings, arguments)
+    on_pages(tier, _in_mongo)(settings, arguments)
 
 
 async def _run_tiering(tiering: Tiering, pages: MongoReader, crawl: str) -> None:
@@ -583,6 +636,7 @@ def _print_moved(
 
 def _stats_arguments(parser: argparse.ArgumentParser) -> None:
     _crawl_option(parser)
+    _store_option(parser)
     add_json_option(parser)
 
 
@@ -666,6 +720,7 @@ def _folder_option(parser: argparse.ArgumentParser) -> None:
 
 def _index_arguments(parser: argparse.ArgumentParser) -> None:
     _since_option(parser)
+    _store_option(parser)
     parser.add_argument("--fresh", action="store_true", help="delete the index, and make it anew")
     _folder_option(parser)
     add_json_option(parser)
@@ -685,7 +740,7 @@ def _index(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         else:
             _print_counts(counts, chosen.folder)
 
-    on_pages(update, open_reader)(settings, arguments)
+    on_pages(update, _stored)(settings, arguments)
 
 
 async def _run_update(update: Update, pages: PageReader) -> Counts:
@@ -766,6 +821,7 @@ def _shown_result(found: Result) -> str:
 
 def _delete_arguments(parser: argparse.ArgumentParser) -> None:
     _crawl_option(parser)
+    _store_option(parser)
     _domain_option(parser)
     parser.add_argument(
         "--before",
@@ -830,7 +886,7 @@ def _migrate(settings: BaseSettings, arguments: argparse.Namespace) -> None:
             await migration.run()
         print(f"All stored pages are of the crawl {migration.crawl!r} now.")
 
-    on_pages(migrate, partial(open_mongo, any_version=True))(settings, arguments)
+    on_pages(migrate, partial(_in_mongo, any_version=True))(settings, arguments)
 
 
 class _ShownMigration:
@@ -854,14 +910,14 @@ class _ShownMigration:
 
 
 VERBS = {
-    "get": Verb("show one page", _get_arguments, on_pages(_get, open_reader)),
-    "find": Verb("list pages, the newest first", _find_arguments, on_pages(_find, open_reader)),
+    "get": Verb("show one page", _get_arguments, on_pages(_get, _stored)),
+    "find": Verb("list pages, the newest first", _find_arguments, on_pages(_find, _stored)),
     "export": Verb(
         "write pages to a file: JSON lines, CSV, Parquet or WARC", _export_arguments, _export
     ),
     "index": Verb("bring the search index up to date", _index_arguments, _index),
     "search": Verb("search the index for words", _search_arguments, _search),
-    "stats": Verb("count the stored pages", _stats_arguments, on_pages(_stats, open_reader)),
+    "stats": Verb("count the stored pages", _stats_arguments, on_pages(_stats, _stored)),
     "repair": Verb(
         "mend what crashes left: documents that are not whole, WARC files that are open",
         _repair_arguments,
@@ -872,7 +928,7 @@ VERBS = {
         _tier_arguments,
         _tier,
     ),
-    "delete": Verb("delete pages", _delete_arguments, on_pages(_delete, open_reader)),
+    "delete": Verb("delete pages", _delete_arguments, on_pages(_delete, _stored)),
     "migrate": Verb(
         "give pages of an earlier version the name of their crawl", _migrate_arguments, _migrate
     ),

@@ -17,6 +17,7 @@ from pymongo.errors import PyMongoError
 from scrapy import signals
 
 from crawler import config
+from crawler.errors import CrawlerError
 from crawler.frontier import Sizes
 from crawler.items import Page
 from crawler.monitoring.console.screen import Screen
@@ -35,7 +36,9 @@ from crawler.monitoring.process_stats import ProcessStats, RecentRate
 from crawler.scheduler import Scheduler
 from crawler.servers.connections import Servers
 from crawler.servers.redis.errors import RedisAway
-from crawler.storage.sinks import named_sinks, uses_mongo
+from crawler.storage.reader import Wanted
+from crawler.storage.readers import open_reader, store_of
+from crawler.storage.sinks import named_sinks, targets
 from crawler.urls import host_of
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ logger = logging.getLogger(__name__)
 
 # Hosts counted for the summary, about 100 bytes each.
 _HOSTS_MAX = 100_000
+# Time limit for finding a page that the last lines may name.
+_ANY_PAGE_S = 5.0
 
 
 class Progress:
@@ -161,18 +166,15 @@ class Progress:
         """Return the URL of a page that an earlier run stored."""
         settings = self._crawler.settings
         none_yet = self._sizes is not None and not self._sizes.pages
-        if not uses_mongo(settings) or none_yet:
+        store = store_of(settings)
+        if store is None or not targets(settings, store) or none_yet:
             return None
-        with suppress(PyMongoError):
-            database = (await Servers.of(self._crawler).mongo())[
-                config.value(settings, "MONGO_DATABASE")
-            ]
-            of_crawl = {"crawl": Scheduler.of(self._crawler).crawl}
-            content = await database["pages_content"].find_one(of_crawl, {"page_id": True})
-            if content is not None:
-                wanted = {**of_crawl, "url_hash": content["page_id"]}
-                page = await database["pages_metadata"].find_one(wanted, {"url": True})
-                return str(page["url"]) if page is not None else None
+        wanted = Wanted(crawl=Scheduler.of(self._crawler).crawl, kept=True)
+        with suppress(PyMongoError, CrawlerError, TimeoutError):
+            async with asyncio.timeout(_ANY_PAGE_S):
+                pages = await open_reader(settings, Servers.of(self._crawler))
+                async for page in pages.find(wanted, 1):
+                    return str(page["url"])
         return None
 
 

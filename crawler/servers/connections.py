@@ -25,6 +25,7 @@ from crawler.servers.embedded import EmbeddedServers
 from crawler.servers.embedded.servers import Watchdog
 from crawler.servers.health import mongo_health, postgres_health
 from crawler.servers.mongo import explain, start_error
+from crawler.servers.postgres import Database
 from crawler.servers.redis import checks, connection
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway
@@ -78,6 +79,7 @@ class Servers:
         self.postgres_health = postgres_health()
         self._redis: Client = None
         self._mongo: AsyncMongoClient[dict[str, Any]] | None = None
+        self._databases: list[Database] = []
         self._lock = asyncio.Lock()
 
     @classmethod
@@ -143,6 +145,12 @@ class Servers:
                 self._mongo = await _connect_mongo(uri, self._mongo_timeout_s)
             return self._mongo
 
+    def postgres(self, url: str, timeout_s: float) -> Database:
+        """Return a PostgreSQL, which is connected to when first used."""
+        database = Database(url, timeout_s)
+        self._databases.append(database)
+        return database
+
     @asynccontextmanager
     async def checked(self, *, mongo: bool) -> AsyncIterator[Client]:
         """Check that the servers answer and accept writes, and connect to Redis for the block.
@@ -171,10 +179,13 @@ class Servers:
         """Close the connections, in bounded time: clients sign off, and servers may be away."""
         await self._watchdog.stop()
         redis, mongo, self._redis, self._mongo = self._redis, self._mongo, None, None
+        databases, self._databases = self._databases, []
         try:
             closed = await within(_CLOSE_S, *([] if redis is None else [redis.aclose()]))
             if mongo is not None:
                 closed &= await _close_mongo(mongo)
+            for database in databases:
+                await database.close()
             if not closed:
                 logger.info(
                     "A server did not sign off within %.0f s; its connection is cut", _CLOSE_S

@@ -45,6 +45,10 @@ def archive_of_settings(settings: BaseSettings) -> Archive:
     return Archive(sources)
 
 
+class OtherVisit(NotFound):
+    """Error of content that is newer than the record of its page."""
+
+
 class Bodies:
     """Bodies and texts of pages, by the places in their records."""
 
@@ -92,7 +96,7 @@ class Bodies:
             raise CrawlerError(f"{url} is damaged ({error}); crawl the page again.") from error
         if at > page["crawled_at"]:
             # Visits of one day have one object.
-            raise NotFound("it is of a later visit than the metadata; read it again.")
+            raise OtherVisit("it is of a later visit than the record; read it again.")
         return content
 
     def _store_of(self, url: str) -> ObjectStore:

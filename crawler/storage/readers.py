@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from crawler import config
 from crawler.config.values import url_rules
-from crawler.errors import ConfigurationError
+from crawler.errors import ConfigurationError, CrawlerError
+from crawler.storage.bodies import Bodies
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.reader import MongoReader
-from crawler.storage.sinks import MONGO, shown_sinks, uses_mongo
+from crawler.storage.sinks import MONGO, POSTGRESQL, shown_sinks, targets
 from crawler.urls import Urls
 
 if TYPE_CHECKING:
@@ -20,27 +21,58 @@ if TYPE_CHECKING:
     from crawler.storage.reader import PageReader
 
 
-def store_of(settings: BaseSettings) -> str | None:
+STORES = (MONGO, POSTGRESQL)
+
+
+def store_of(settings: BaseSettings, store: str | None = None) -> str | None:
     """Return the name of the store that has the records of pages; None if there is none.
 
-    Where SINKS names none, it is the MongoDB of an earlier crawl: MONGO_URI, or that in CRAWL_DIR.
+    It is `store` if that is given, else the MongoDB of SINKS, else its PostgreSQL. Where SINKS has
+    neither, it is the MongoDB of an earlier crawl: MONGO_URI, or that in CRAWL_DIR.
     """
-    if uses_mongo(settings) or config.value(settings, "MONGO_URI"):
-        return MONGO
-    return MONGO if Path(config.value(settings, "CRAWL_DIR"), "mongo").is_dir() else None
+    if store is not None:
+        return store
+    for name in STORES:
+        if targets(settings, name):
+            return name
+    folder = Path(config.value(settings, "CRAWL_DIR"), "mongo")
+    return MONGO if config.value(settings, "MONGO_URI") or folder.is_dir() else None
 
 
-async def open_reader(settings: BaseSettings, servers: Servers) -> PageReader:
-    """Connect to the store of the settings; ConfigurationError if there is none.
+async def open_reader(
+    settings: BaseSettings, servers: Servers, *, store: str | None = None
+) -> PageReader:
+    """Connect to a store, or to that of the settings; ConfigurationError if there is none.
 
     The reader is closed with the servers.
     """
-    if store_of(settings) is None:
+    name = store_of(settings, store)
+    if name == MONGO:
+        return await open_mongo(settings, servers)
+    urls = targets(settings, POSTGRESQL)
+    if not urls:
         raise ConfigurationError(
-            f"SINKS is {shown_sinks(settings)}, which has no records of pages that could be read; "
-            "use SINKS with mongo, or name a database by -s MONGO_URI=…"
+            f"SINKS is {shown_sinks(settings)}, which has no {store or 'records of pages'}; name "
+            "the store that the crawl has: SINKS=mongo, or SINKS=postgresql://…"
         )
-    return await open_mongo(settings, servers)
+    return await _open_postgres(urls[0], settings, servers)
+
+
+async def _open_postgres(url: str, settings: BaseSettings, servers: Servers) -> PageReader:
+    """Connect to the catalogue; ConfigurationError if it is of another version, or not there."""
+    # Loaded when used: it needs a package of its own.
+    from crawler.storage.postgres import schema as catalogue  # noqa: PLC0415
+    from crawler.storage.postgres.reader import PostgresReader  # noqa: PLC0415
+
+    database = servers.postgres(url, config.value(settings, "POSTGRES_TIMEOUT"))
+    try:
+        await catalogue.check(database)
+    except CrawlerError:
+        raise
+    except Exception as error:
+        raise database.start_error(error) from error
+    bodies = Bodies.from_settings(settings)
+    return PostgresReader(database, url, bodies, Urls(url_rules(settings)))
 
 
 async def open_mongo(

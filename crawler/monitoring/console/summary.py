@@ -22,7 +22,15 @@ from crawler.monitoring.console.view import RunFigures
 from crawler.scheduling.lease_pool import BAD_SEEDS, DATA_LOST, NO_SEEDS, REDIS_LOST
 from crawler.servers.redis.connection import masked
 from crawler.servers.redis.settings import redis_url
-from crawler.storage.sinks import MONGO, NamedSink, named_sinks, uses_mongo
+from crawler.storage.sinks import (
+    MONGO,
+    POSTGRESQL,
+    NamedSink,
+    named_sinks,
+    shown_sinks,
+    targets,
+    uses_mongo,
+)
 from crawler.util.format import by_reason, duration, plural, rate, share, size
 from crawler.util.secrets import Mask, url_passwords, without_secrets
 
@@ -299,7 +307,7 @@ def next_commands(
 ) -> Commands:
     """Return what to type next; `argv` is how this process was started, without the word crawl."""
     look = ""
-    if page_url is not None and uses_mongo(settings):
+    if page_url is not None and (uses_mongo(settings) or targets(settings, POSTGRESQL)):
         look = f"{program} pages get {shlex.quote(page_url)}{_flags(_page_options(settings))}"
     name = "" if crawl == _DEFAULT_CRAWL else f" --crawl {shlex.quote(crawl)}"
     options = _server_options(settings, "REDIS_URL")
@@ -320,6 +328,8 @@ def _flags(options: Sequence[str]) -> str:
 
 def _page_options(settings: BaseSettings) -> list[str]:
     """Return the settings by which another process finds the pages."""
+    if not uses_mongo(settings) and targets(settings, POSTGRESQL):
+        return [f"SINKS={shown_sinks(settings)}"] if _is_given(settings, "SINKS") else []
     options = _server_options(settings, "MONGO_URI")
     if settings["MONGO_DATABASE"] != _DEFAULT_DATABASE:
         options.append(f"MONGO_DATABASE={settings['MONGO_DATABASE']}")
@@ -331,12 +341,15 @@ def _server_options(settings: BaseSettings, name: str) -> list[str]:
     where = redis_url(settings) if name == "REDIS_URL" else settings[name]
     if where:
         given_as = name if settings[name] else "REDIS_HOST"
-        # The environment has it for other processes, too.
-        given = (settings.getpriority(given_as) or 0) >= SETTINGS_PRIORITIES["cmdline"]
-        return [f"{name}={masked(where)}"] if given else []
+        return [f"{name}={masked(where)}"] if _is_given(settings, given_as) else []
     if settings["CRAWL_DIR"] != _DEFAULT_FOLDER:
         return [f"CRAWL_DIR={settings['CRAWL_DIR']}"]
     return []
+
+
+def _is_given(settings: BaseSettings, name: str) -> bool:
+    """Whether the command line has a setting; the environment has it for other processes, too."""
+    return (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]
 
 
 def _is_for_once(argument: str) -> bool:

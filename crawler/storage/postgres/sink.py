@@ -42,7 +42,9 @@ _HOST_CHARS = 255
 _LATER_S = 2.0
 
 # Fields of a page in `details` of each table, if they are not empty.
-URL_DETAILS = (*("final_url", "redirects", "redirect_statuses", "flags", "worker", "fetch_ms"),)
+URL_DETAILS = (
+    *("final_url", "redirects", "redirect_statuses", "flags", "worker", "fetch_ms", "parent_url"),
+)
 DOCUMENT_DETAILS = (
     *("charset", "canonical", "feeds", "languages", "headers", "duplicate_distance", "etag"),
     *("last_modified", "links_count", "links", "extra", "items"),
@@ -328,8 +330,8 @@ ON CONFLICT (crawl, url_hash) DO UPDATE SET
         THEN excluded.content_type ELSE known.content_type END,
     content_hash = CASE WHEN excluded.http_status BETWEEN 200 AND 299
         THEN excluded.content_hash ELSE known.content_hash END,
-    details = CASE
-        WHEN NOT excluded.details->'flags' @> '"not_modified"' IS TRUE THEN excluded.details
+    details = jsonb_strip_nulls(jsonb_build_object('parent_url', known.details->'parent_url'))
+        || CASE WHEN NOT excluded.details->'flags' @> '"not_modified"' IS TRUE THEN excluded.details
         ELSE excluded.details - 'final_url' - 'redirects' - 'redirect_statuses'
             || jsonb_strip_nulls(jsonb_build_object('final_url', known.details->'final_url',
                 'redirects', known.details->'redirects',

@@ -638,7 +638,7 @@ def test_a_migration_that_a_killed_process_began_is_ended_with_its_name(
         (["delete", "--yes"], "Say which pages to delete: --crawl NAME, --domain NAME or"),
         (["migrate"], "the following arguments are required: --crawl"),
         (["migrate", "--crawl", "a b"], "use a name without braces, colons and blanks"),
-        (["drop"], "there is no 'drop'; use one of get, find, export, stats, repair, tier"),
+        (["drop"], "there is no 'drop'; use one of get, find, export, index, search, stats"),
     ],
 )
 def test_a_mistake_is_named(pages: Run, arguments: list[str], text: str) -> None:
