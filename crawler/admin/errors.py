@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from pymongo.errors import PyMongoError
 from starlette.exceptions import HTTPException
 
-from crawler.errors import CrawlerError, NotFound
+from crawler.errors import CrawlerError, NotFound, ServerAway
 from crawler.servers.redis.errors import RedisAway, RedisFull
 
 logger = logging.getLogger(__name__)
@@ -67,6 +67,8 @@ async def _answer(_request: Request, error: Exception) -> JSONResponse:
         return problem(error.status_code, str(error.detail), headers=error.headers)
     if isinstance(error, RequestValidationError):
         return _invalid(error)
+    if isinstance(error, ServerAway):
+        return problem(503, str(error), headers={"Retry-After": str(_RETRY_AFTER_S)})
     if isinstance(error, CrawlerError):
         return problem(404 if isinstance(error, NotFound) else 422, str(error))
     if isinstance(error, RedisFull):

@@ -18,14 +18,14 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import monotonic, time
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, cast
 
 from annotated_types import Ge
 from pymongo.errors import PyMongoError
 
 from crawler.discovery import seeds
 from crawler.discovery.scope import Scope
-from crawler.errors import ConfigurationError, CrawlerError, NotFound
+from crawler.errors import ConfigurationError, CrawlerError, NotFound, ServerAway
 from crawler.frontier import CrawlControl, Entry, HostState
 from crawler.frontier.control import BUCKET_MS
 from crawler.frontier.on_disk import OnDisk
@@ -37,6 +37,7 @@ from crawler.servers.redis.connection import Client
 from crawler.storage.documents import as_json
 from crawler.storage.reader import PageReader
 from crawler.storage.readers import open_reader, store_of
+from crawler.storage.runs import Run, WantedRuns
 from crawler.storage.sinks import MONGO, targets
 from crawler.storage.spool import spool_places
 from crawler.urls import Rejected, Urls, canonical, host_of
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Count = Annotated[int, Ge(0)]
 
 
@@ -660,18 +662,38 @@ class StoredPages:
         """Return what JSON can hold of a URL's record in a crawl; or None, and why not."""
         if self._connect is None:
             return None, "Pages are not stored in MongoDB or PostgreSQL (SINKS)."
-        if monotonic() < self._away_until:
-            return None, f"{self._name} does not answer."
         try:
-            async with asyncio.timeout(_TIMEOUT_S):
-                if self._reader is None:
-                    self._reader = await self._connect()
-                page = await self._reader.metadata(url, crawl)
-        except (PyMongoError, CrawlerError, TimeoutError) as error:
-            self._away_until = monotonic() + _RETRY_S
-            logger.warning("Admin API: %s does not answer: %s", self._name, error)
-            return None, f"{self._name} does not answer."
+            page = await self._ask(lambda reader: reader.metadata(url, crawl))
+        except ServerAway as error:
+            return None, str(error)
         if page is None:
             return None, "It is not stored."
         kept = {name: value for name, value in page.items() if name not in _CONTENT}
         return json.loads(as_json(kept)), ""
+
+    async def runs(self, wanted: WantedRuns) -> list[Run]:
+        """Return recorded runs; NotFound if none are recorded, ServerAway as `_ask`."""
+        return await self._ask(lambda reader: reader.runs.find(wanted))
+
+    async def run(self, run_id: str) -> Run:
+        """Return one recorded run; NotFound if there is no record of it, ServerAway as `_ask`."""
+        run = await self._ask(lambda reader: reader.runs.get(run_id, datetime.now(UTC)))
+        if run is None:
+            raise NotFound("There is no record of this run; GET /jobs lists those that there are.")
+        return run
+
+    async def _ask(self, question: Callable[[PageReader], Awaitable[T]]) -> T:
+        """Ask the reader; ServerAway if it does not answer in time, and for a while after that."""
+        if self._connect is None:
+            raise NotFound("Runs are recorded in MongoDB or PostgreSQL, and SINKS names neither.")
+        if monotonic() < self._away_until:
+            raise ServerAway(f"{self._name} does not answer.")
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                if self._reader is None:
+                    self._reader = await self._connect()
+                return await question(self._reader)
+        except (PyMongoError, CrawlerError, TimeoutError) as error:
+            self._away_until = monotonic() + _RETRY_S
+            logger.warning("Admin API: %s does not answer: %s", self._name, error)
+            raise ServerAway(f"{self._name} does not answer.") from error

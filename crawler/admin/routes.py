@@ -15,6 +15,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, HTTPException, Path, Query, Request
@@ -34,6 +35,7 @@ from crawler.monitoring.prometheus import CONTENT_TYPE, Sheet, add_fleet, add_wo
 from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway
+from crawler.storage.runs import WantedRuns
 from crawler.urls import DEFAULT, Urls
 
 if TYPE_CHECKING:
@@ -159,6 +161,13 @@ def _crawl(request: Request) -> Any:
 
 
 TheCrawl = Annotated[CrawlContext, Depends(_crawl)]
+
+
+async def _pages(crawl: TheCrawl) -> StoredPages:
+    return crawl.pages
+
+
+ThePages = Annotated[StoredPages, Depends(_pages)]
 
 
 async def _control(crawl: TheCrawl) -> CrawlControl:
@@ -515,6 +524,56 @@ async def requeue(request: Request, control: TheControl, body: Requeue | None = 
     return Requeued(requeued=number)
 
 
+# --- jobs -----------------------------------------------------------------------------------------
+
+job_routes = APIRouter(tags=["jobs"])
+RunState = Literal["running", "finished", "stopped", "ended", "failed", "lost"]
+
+
+class Job(BaseModel):
+    """Run of a crawl: one process, from its start to its end. Times are UTC."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    crawl: str
+    spider: str
+    machine: str
+    pid: int
+    user: str = Field(description="Who started it, by the operating system")
+    worker: str = Field(description="Its name in the `worker` of pages")
+    command: str = Field(description="How it was started, without secrets")
+    started: AwareDatetime
+    seen: AwareDatetime = Field(description="Last sign of life")
+    ended: AwareDatetime | None
+    state: RunState
+    reason: str = Field(description="Scrapy's reason for the end")
+    options: dict[str, Any] = Field(description="Settings and arguments of this run, no secrets")
+    pages: Count = Field(description="Pages crawled")
+    errors: Count = Field(description="URLs that ended without a page")
+    exit_code: int | None = Field(description="Of the command; null while it runs")
+
+
+@job_routes.get("/jobs")
+async def jobs(
+    *,
+    pages: ThePages,
+    crawl: Annotated[str | None, Query(max_length=300, description="Only this crawl's")] = None,
+    state: RunState | None = None,
+    since: Annotated[AwareDatetime | None, Query(description="Started then or later")] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> list[Job]:
+    """List the recorded runs of all crawls, the newest first; 404 if none are recorded."""
+    wanted = WantedRuns(datetime.now(UTC), crawl, state, since, limit)
+    return [Job.model_validate(run) for run in await pages.runs(wanted)]
+
+
+@job_routes.get("/jobs/{job_id}")
+async def job(pages: ThePages, job_id: Annotated[str, Path(max_length=100)]) -> Job:
+    """Show all that is recorded of one run."""
+    return Job.model_validate(await pages.run(job_id))
+
+
 # --- events ---------------------------------------------------------------------------------------
 
 event_routes = APIRouter(tags=["crawl"])
@@ -589,4 +648,7 @@ async def vitals(
 
 
 # All but `health`, which is partly open to everybody.
-routers = (crawl_routes, url_routes, host_routes, dead_letter_routes, event_routes, figure_routes)
+routers = (
+    *(crawl_routes, url_routes, host_routes, dead_letter_routes, job_routes, event_routes),
+    figure_routes,
+)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from crawler.errors import CrawlerError
 from crawler.storage.documents import charset_of
+from crawler.storage.runs import RunReader
 from crawler.urls import Urls
 
 logger = logging.getLogger(__name__)
@@ -94,6 +95,10 @@ class PageReader(Protocol):
     # For people: "MongoDB".
     name: str
     urls: Urls
+
+    @property
+    def runs(self) -> RunReader:
+        """Reader of the records of runs in the same store."""
 
     async def crawls(self, url: str | None = None) -> list[str]:
         """List the crawls that have pages, or a page of this canonical URL."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from crawler.servers.connections import Servers
     from crawler.storage.reader import PageReader
+    from crawler.storage.runs import RunReader
 
 
 STORES = (MONGO, POSTGRESQL)
@@ -56,6 +57,16 @@ async def open_reader(
             "the store that the crawl has: SINKS=mongo, or SINKS=postgresql://…"
         )
     return await _open_postgres(urls[0], settings, servers)
+
+
+async def open_runs(settings: BaseSettings, servers: Servers) -> RunReader:
+    """Connect to the store of the settings for its records of runs, as `open_reader`."""
+    if store_of(settings) is None:
+        raise ConfigurationError(
+            f"Runs are recorded in MongoDB or PostgreSQL, and SINKS is {shown_sinks(settings)}: "
+            "name the store that the crawl has, as SINKS=mongo or SINKS=postgresql://…"
+        )
+    return (await open_reader(settings, servers)).runs
 
 
 async def _open_postgres(url: str, settings: BaseSettings, servers: Servers) -> PageReader:

@@ -35,7 +35,7 @@ KEPT = timedelta(days=365)
 class Run:
     """Record of one process of a crawl. All times are in UTC."""
 
-    # Unique; those of later runs are greater.
+    # Unique. It begins with the time of the start, so stores sort by it.
     id: str
     crawl: str
     spider: str
@@ -105,10 +105,10 @@ class WantedRuns:
 class RunReader(Protocol):
     """Reader of the records of runs in one store."""
 
-    async def runs(self, wanted: WantedRuns) -> list[Run]:
-        """Return the runs that are wanted, as of its time."""
+    async def find(self, wanted: WantedRuns) -> list[Run]:
+        """Return the runs that are wanted, the newest first."""
 
-    async def run(self, run_id: str, now: datetime) -> Run | None:
+    async def get(self, run_id: str, now: datetime) -> Run | None:
         """Return one run as of this time; None if there is no record of it."""
 
 

@@ -31,6 +31,7 @@ from crawler.storage.mongo.moved import (
     MovedContent,
     delete_contents,
 )
+from crawler.storage.mongo.runs import MongoRuns
 from crawler.storage.mongo.schema import CONTENT, LONG_S, METADATA
 from crawler.storage.mongo.sink import decompress
 from crawler.storage.reader import (
@@ -104,6 +105,7 @@ class MongoReader:
         """`tier_url` is the object store to which content was moved (PAGES_TIER_URL)."""
         self.database = database
         self.urls = urls
+        self.runs = MongoRuns(database)
         self.moved = MovedContent(tier_url)
         self._metadata = database[METADATA]
         self._content = database[CONTENT]

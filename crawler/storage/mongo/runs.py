@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from pymongo.asynchronous.database import AsyncDatabase
 
 JOBS = "jobs"
-_INDEXES = [
-    IndexModel([("crawl", ASCENDING), ("started", DESCENDING)]),
-    IndexModel([("started", DESCENDING)]),
-]
+# Ids begin with the time of the start.
+_BY_CRAWL = IndexModel([("crawl", ASCENDING), ("_id", DESCENDING)])
 _FIELDS = tuple(field.name for field in fields(Run) if field.name != "id")
 
 
@@ -27,13 +25,13 @@ class MongoRuns:
 
     def __init__(self, database: AsyncDatabase[dict[str, Any]]) -> None:
         self._jobs = database[JOBS]
-        self._has_indexes = False
+        self._has_index = False
 
     async def record(self, run: Run) -> None:
         """Write a run, mark those of its crawl that are lost, and delete those that are too old."""
-        if not self._has_indexes:
-            await self._jobs.create_indexes(_INDEXES)
-            self._has_indexes = True
+        if not self._has_index:
+            await self._jobs.create_indexes([_BY_CRAWL])
+            self._has_index = True
         document = asdict(run)
         chosen = {"_id": document.pop("id")}
         of_crawl = {"crawl": run.crawl}
@@ -46,12 +44,12 @@ class MongoRuns:
             ]
         )
 
-    async def runs(self, wanted: WantedRuns) -> list[Run]:
+    async def find(self, wanted: WantedRuns) -> list[Run]:
         """Return the runs that are wanted, the newest first."""
-        found = self._jobs.find(_filter(wanted), sort=[("started", DESCENDING)])
+        found = self._jobs.find(_filter(wanted), sort=[("_id", DESCENDING)])
         return [_run(each).as_of(wanted.now) async for each in found.limit(wanted.limit)]
 
-    async def run(self, run_id: str, now: datetime) -> Run | None:
+    async def get(self, run_id: str, now: datetime) -> Run | None:
         """Return one run; None if there is no record of it."""
         found = await self._jobs.find_one({"_id": run_id})
         return None if found is None else _run(found).as_of(now)

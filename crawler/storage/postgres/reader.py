@@ -17,6 +17,7 @@ from crawler.errors import ConfigurationError, CrawlerError, NotFound, ServerAwa
 from crawler.servers.postgres import Database, psycopg
 from crawler.storage.bodies import NEEDED as OF_BODY
 from crawler.storage.bodies import OtherVisit
+from crawler.storage.postgres.runs import PostgresRuns
 from crawler.storage.postgres.schema import LONG_S
 from crawler.storage.reader import (
     BATCH,
@@ -145,6 +146,7 @@ class PostgresReader:
     def __init__(self, database: Database, url: str, bodies: Bodies, urls: Urls = DEFAULT) -> None:
         """`database` answers short questions; for long ones the `url` is connected to again."""
         self.urls = urls
+        self.runs = PostgresRuns(self._ask)
         self._database = database
         self._url = url
         self._bodies = bodies
