@@ -4,6 +4,7 @@
                    the crawl is over
     heartbeat      keeps this process known to the fleet, and takes over from dead ones
     intake         URLs from outside the frontier: pushed to Redis, or spilled
+    kafka_seeds    seeds from topics of Kafka; offsets are committed when Redis has them
     request_codec  requests ↔ entries
     page_maker     pages of visits, from responses and failures
     outcome        retries of fetches that failed, their policy, dead letters

@@ -4,6 +4,8 @@
     health       whether a server answers; one log line when it goes away, one when it is back
     redis/       connect, share round trips, explain errors, check a server, scrapy-redis settings
     mongo        explain errors of MongoDB
+    kafka        address and options of Kafka clients, explain their errors
+    kafka_group  read topics as a member of a consumer group
     postgres     connect to PostgreSQL, explain its errors
     embedded/    private redis-server and mongod in the crawl's folder
 

@@ -116,13 +116,14 @@ class GroupMember:
     @classmethod
     def from_settings(cls, settings: BaseSettings, url: str, group: str, session_s: float) -> Self:
         """Make the member for kafka://host:9092/topic, or several topics with commas."""
-        cluster, _, names = url.rpartition("/")
+        scheme, _, rest = url.partition("://")
+        cluster, _, names = rest.partition("/")
+        servers = KafkaUrl.parse(f"{scheme}://{cluster}", what=_WHAT).servers
         topics = [checked_topic(name, what=_WHAT) for name in names.split(",") if name]
-        if not topics or "//" not in cluster:
+        if not topics:
             raise ConfigurationError(
                 f"{_WHAT} is {url!r} and names no topic; use kafka://host:9092/topic."
             )
-        servers = KafkaUrl.parse(cluster, what=_WHAT).servers
         kafka = KafkaSettings.from_settings(settings)
         return cls(kafka, servers, topics, group, session_s=session_s)
 

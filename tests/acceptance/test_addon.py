@@ -30,6 +30,7 @@ from tests.acceptance.crawls import ROOT, TIMEOUT_S, Run, environment, scrapy
 from tests.acceptance.fleets import Process, sizes
 from tests.support.archives import audit
 from tests.support.cluster import RedisProcess
+from tests.support.kafka_broker import KafkaBroker
 from tests.support.waiting import wait_until
 
 DELAY_S = 0.05
@@ -569,6 +570,22 @@ def test_a_spider_makes_requests_of_what_is_pushed_as_with_scrapy_redis(
             assert not client.exists("mine:start_urls")
         assert "1 of 1 URLs are known to this crawl" in run.stderr
     assert [item["job"] for item in project.items] == [0, 1]
+
+
+def test_a_spider_makes_requests_of_messages_of_kafka(
+    tmp_path: Path, redis_process: RedisProcess, kafka: KafkaBroker, topic_prefix: str
+) -> None:
+    topic = f"{topic_prefix}jobs"
+    jobs = [{"id": number, "again": True, "paths": ["/"]} for number in range(2)]
+    kafka.send(topic, *map(json.dumps, jobs), "no job")
+    with DemoServer(WebOptions(hosts=4, pages=4, seed=3, zoo="none")) as served:
+        project = Project(
+            tmp_path / "project", WORKER, redis_url=redis_process.url, address=served.address
+        )
+        run = project.crawl("-s", f"KAFKA_SEEDS={kafka.url}/{topic}")
+    assert "'no job' was left out: make_request_from_data: JSONDecodeError" in run.stderr
+    assert sorted(item["job"] for item in project.items) == [0, 1]
+    assert sizes(redis_process.url, "mine").dead == 1
 
 
 # --- requests beside the frontier ---------------------------------------------------------------

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-from confluent_kafka import Producer
-
 from demo.access_log import read_log
 from demo.process import DemoServer
 from demo.web import WebOptions
@@ -16,13 +14,6 @@ WEB = WebOptions(hosts=4, pages=3, seed=3, zoo="none")
 OPTIONS = {"session.timeout.ms": 1500, "heartbeat.interval.ms": 200, "fetch.wait.max.ms": 20}
 
 
-def send(kafka: KafkaBroker, topic: str, *values: str) -> None:
-    producer = Producer({"bootstrap.servers": kafka.servers})
-    for value in values:
-        producer.produce(topic, value.encode())
-    assert producer.flush(60) == 0
-
-
 def test_a_crawl_ends_when_it_has_read_the_topic_and_goes_on_with_new_messages(
     kafka: KafkaBroker, topic_prefix: str, redis_url: str, tmp_path: Path
 ) -> None:
@@ -30,13 +21,13 @@ def test_a_crawl_ends_when_it_has_read_the_topic_and_goes_on_with_new_messages(
     settings = {"KAFKA_OPTIONS": json.dumps(OPTIONS)}
     crawls = Crawls(tmp_path, redis_url)
     with DemoServer(WEB, log) as web:
-        send(kafka, topic, "http://s0.test/", "nonsense", json.dumps({"url": "http://s1.test/"}))
+        kafka.send(topic, "http://s0.test/", "nonsense", json.dumps({"url": "http://s1.test/"}))
         seeds = f"{kafka.url}/{topic} http://s2.test/"
         run = crawls.run(seeds, web=web, arguments={"follow": "no"}, settings=settings)
         assert run.code == 0, run.stderr
         assert run.summary["finished"]
         assert "'nonsense' was left out: it is no URL" in run.stderr
-        send(kafka, topic, "http://s3.test/")
+        kafka.send(topic, "http://s3.test/")
         # The setting is for any spider.
         settings["KAFKA_SEEDS"] = f"{kafka.url}/{topic}"
         run = crawls.run(web=web, arguments={"follow": "no"}, settings=settings)

@@ -17,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from demo.process import ROOT
 from tests.support.waiting import DEADLINE_S, wait_until
@@ -107,6 +107,13 @@ class KafkaBroker:
     def mend(self) -> None:
         for broker in range(1, self._brokers + 1):
             self.call("set_up", broker)
+
+    def send(self, topic: str, *values: str | bytes | None) -> None:
+        """Send messages, and return when the broker has them."""
+        producer = Producer({"bootstrap.servers": self.servers, "log_level": 0})
+        for value in values:
+            producer.produce(topic, value)
+        assert producer.flush(DEADLINE_S) == 0
 
     def messages(self, topic: str) -> list[Message]:
         """All messages of a topic, by partition and offset; none if there is no such topic."""

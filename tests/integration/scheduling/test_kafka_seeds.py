@@ -42,7 +42,7 @@ class Crawl:
         self.frontier = frontier
         self.stats: Counter[str] = Counter()
         self.bad: list[RejectedMessage] = []
-        self.full = False
+        self.full: bool | Exception = False
         self.may_add = asyncio.Event()
         self.may_add.set()
         self.may_reject = True
@@ -61,6 +61,8 @@ class Crawl:
         self.stats[name] += by
 
     async def is_full(self) -> bool:
+        if isinstance(self.full, Exception):
+            raise self.full
         return self.full
 
     async def add(self, entries: Sequence[Entry], mode: str) -> Added:
@@ -239,14 +241,15 @@ async def test_two_processes_share_the_partitions_and_one_takes_over(
     assert await one.waiting() == 80
 
 
-async def test_messages_wait_in_kafka_while_the_frontier_is_full(
-    frontier: Frontier, kafka: KafkaBroker, topic: str
+@pytest.mark.parametrize("why", [True, ConnectionError()], ids=["full", "redis away"])
+async def test_messages_wait_in_kafka_while_the_frontier_takes_none(
+    frontier: Frontier, kafka: KafkaBroker, topic: str, why: bool | Exception
 ) -> None:
     crawl = Crawl(frontier, kafka, topic)
     async with running(crawl):
         send(kafka, topic, *urls(4))
         await at_end(crawl)
-        crawl.full = True
+        crawl.full = why
         await until(lambda: crawl.member._is_paused, "partitions are paused")
         send(kafka, topic, *urls(40, start=4))
         assert await crawl.seeds.waiting() == 1
