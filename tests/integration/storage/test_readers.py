@@ -2,15 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
+import pymongo
 import pytest
 
+from crawler.admin.queries import StoredPages
 from crawler.errors import ConfigurationError, NotFound, ServerAway
 from crawler.items import Page
 from crawler.servers.connections import Servers
@@ -21,7 +24,7 @@ from crawler.storage.readers import open_reader, store_of
 from crawler.storage.sinks import named_sinks
 from crawler.urls import fingerprint
 from tests.support.crawlers import project_crawler
-from tests.support.postgres_server import PrivatePostgres
+from tests.support.postgres_server import PostgresServer, PrivatePostgres
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -155,23 +158,50 @@ class Stores:
         self.postgres = await open_reader(self.settings, self.servers, store="postgresql")
 
 
-@pytest.fixture
-async def stores(
-    mongo_uri: str, mongo_db_name: str, postgres_url: str, tmp_path: Path
-) -> AsyncIterator[Stores]:
-    settings = project_crawler(
-        SINKS=f"mongo {postgres_url} warc:{tmp_path / 'warc'}",
-        MONGO_URI=mongo_uri,
-        MONGO_DATABASE=mongo_db_name,
-        CRAWL_DIR=str(tmp_path / "crawl"),
-    ).settings
+def settings_of(sinks: str, folder: Path, **more: Any) -> Any:
+    return project_crawler(SINKS=sinks, CRAWL_DIR=str(folder / "crawl"), **more).settings
+
+
+async def write(settings: Any, visits: Sequence[Page]) -> None:
     servers = Servers.from_settings(settings)
-    found = Stores(settings, servers)
-    for each in VISITS:
+    for each in visits:
         each.places = {}
-    await found.write(VISITS)
+    await Stores(settings, servers).write(visits)
+    await servers.close()
+
+
+@pytest.fixture(scope="module")
+def written(
+    mongo_server: str, postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
+    """The settings of stores with all visits, which tests only read."""
+    name, folder = f"test_{uuid4().hex}", tmp_path_factory.mktemp("readers")
+    with psycopg.connect(postgres_server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        sinks = f"mongo {postgres_server.url(name)} warc:{folder / 'warc'}"
+        settings = settings_of(sinks, folder, MONGO_URI=mongo_server, MONGO_DATABASE=name)
+        asyncio.run(write(settings, VISITS))
+        yield settings
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with pymongo.MongoClient[dict[str, Any]](mongo_server) as client:
+        client.drop_database(name)
+
+
+@pytest.fixture
+async def stores(written: Any) -> AsyncIterator[Stores]:
+    found = Stores(written, Servers.from_settings(written))
     await found.open()
     yield found
+    await found.servers.close()
+
+
+@pytest.fixture
+async def alone(postgres_url: str, tmp_path: Path) -> AsyncIterator[PageReader]:
+    """The reader of a catalogue of the test's own, with an archive."""
+    settings = settings_of(f"{postgres_url} warc:{tmp_path / 'warc'}", tmp_path)
+    await write(settings, VISITS)
+    servers = Servers.from_settings(settings)
+    yield await open_reader(settings, servers)
     await servers.close()
 
 
@@ -319,10 +349,10 @@ async def test_an_export_goes_on_after_any_page(
 
 
 async def test_deleted_records_are_gone_from_both_tables(
-    stores: Stores, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    alone: PageReader, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_reader, "_DELETED_AT_ONCE", 4)
-    reader = stores.postgres
+    reader = alone
     count = await reader.count(Wanted(crawl="web"))
     steps = [step async for step in reader.delete(Wanted(crawl="web"))]
     assert sum(steps) == count
@@ -334,23 +364,21 @@ async def test_deleted_records_are_gone_from_both_tables(
 
 
 async def test_a_body_that_is_lost_is_told_and_the_others_are_read(
-    stores: Stores, tmp_path: Path
+    alone: PageReader, tmp_path: Path
 ) -> None:
     for each in (tmp_path / "warc").iterdir():
         each.unlink()
-    found = await stores.postgres.metadata("http://a.test/", "web")
+    found = await alone.metadata("http://a.test/", "web")
     assert found is not None
     with pytest.raises(NotFound, match=r"\.warc\.gz, in which http://a\.test/ is, is not in"):
-        await stores.postgres.content(found)
-    unread = [batch.unread async for batch in stores.postgres.with_content(Wanted(kept=True))]
-    assert sum(unread) == await stores.postgres.count(Wanted(kept=True))
+        await alone.content(found)
+    unread = [batch.unread async for batch in alone.with_content(Wanted(kept=True))]
+    assert sum(unread) == await alone.count(Wanted(kept=True))
 
 
 async def test_bodies_are_read_from_objects(postgres_url: str, tmp_path: Path) -> None:
     """Also of a page that was crawled again on the same day while it was read."""
-    settings = project_crawler(
-        SINKS=f"{postgres_url} {tmp_path.as_uri()}/objects", CRAWL_DIR=str(tmp_path / "crawl")
-    ).settings
+    settings = settings_of(f"{postgres_url} {tmp_path.as_uri()}/objects", tmp_path)
     servers = Servers.from_settings(settings)
     stores = Stores(settings, servers)
     first = page("http://a.test:8080/", text="as the spider read it")
@@ -362,8 +390,7 @@ async def test_bodies_are_read_from_objects(postgres_url: str, tmp_path: Path) -
     again = page("http://a.test:8080/", 1, body=html("new"), text="new", visits=2)
     await stores.write([again])
     assert await reader.content(old) == StoredContent(first.url, again.body, "new")
-    servers_of_another = project_crawler(SINKS=postgres_url, CRAWL_DIR=str(tmp_path)).settings
-    elsewhere = await open_reader(servers_of_another, servers)
+    elsewhere = await open_reader(settings_of(postgres_url, tmp_path), servers)
     with pytest.raises(NotFound, match="SINKS does not name that store"):
         await elsewhere.content(old)
     await servers.close()
@@ -372,7 +399,7 @@ async def test_bodies_are_read_from_objects(postgres_url: str, tmp_path: Path) -
 async def test_without_a_sink_of_bodies_the_records_say_so(
     postgres_url: str, tmp_path: Path
 ) -> None:
-    settings = project_crawler(SINKS=postgres_url, CRAWL_DIR=str(tmp_path)).settings
+    settings = settings_of(postgres_url, tmp_path)
     servers = Servers.from_settings(settings)
     stores = Stores(settings, servers)
     await stores.write([page("/")])
@@ -390,7 +417,7 @@ async def test_without_a_sink_of_bodies_the_records_say_so(
 
 
 async def test_a_catalogue_that_is_not_there_is_told(postgres_url: str, tmp_path: Path) -> None:
-    settings = project_crawler(SINKS=postgres_url, CRAWL_DIR=str(tmp_path)).settings
+    settings = settings_of(postgres_url, tmp_path)
     servers = Servers.from_settings(settings)
     with pytest.raises(ConfigurationError, match="has no catalogue"):
         await open_reader(settings, servers)
@@ -399,9 +426,7 @@ async def test_a_catalogue_that_is_not_there_is_told(postgres_url: str, tmp_path
 
 async def test_a_server_that_goes_away_ends_a_question_in_one_line(tmp_path: Path) -> None:
     with PrivatePostgres() as server:
-        settings = project_crawler(
-            SINKS=server.url(), CRAWL_DIR=str(tmp_path), POSTGRES_TIMEOUT=1
-        ).settings
+        settings = settings_of(server.url(), tmp_path, POSTGRES_TIMEOUT=1)
         servers = Servers.from_settings(settings)
         await Stores(settings, servers).write([page(f"/{number}") for number in range(120)])
         reader = await open_reader(settings, servers)
@@ -441,12 +466,32 @@ async def test_a_server_that_goes_away_ends_a_question_in_one_line(tmp_path: Pat
 def test_the_store_is_that_of_sinks(
     sinks: str, store: str | None, expected: str | None, tmp_path: Path
 ) -> None:
-    settings = project_crawler(SINKS=sinks, CRAWL_DIR=str(tmp_path)).settings
+    settings = settings_of(sinks, tmp_path)
     assert store_of(settings, store) == expected
 
 
 @pytest.mark.parametrize("store", [None, "postgresql"])
 async def test_no_store_is_told_in_one_line(tmp_path: Path, store: str | None) -> None:
-    settings = project_crawler(SINKS="warc:a/", CRAWL_DIR=str(tmp_path)).settings
+    settings = settings_of("warc:a/", tmp_path)
     with pytest.raises(ConfigurationError, match=r"SINKS is warc:a/, which has no"):
         await open_reader(settings, Servers.from_settings(settings), store=store)
+
+
+async def test_the_admin_api_reads_records_of_either_store(
+    written: Any, postgres_url: str, tmp_path: Path
+) -> None:
+    alone = settings_of(postgres_url, tmp_path)
+    await write(alone, [page("/")])
+    for settings in (written, alone):
+        servers = Servers.from_settings(settings)
+        pages = StoredPages.from_settings(settings, servers)
+        found, note = await pages.record("http://a.test/", "web")
+        assert found is not None
+        assert (found["title"], note) == ("/", "")
+        assert await pages.record("http://a.test/none", "web") == (None, "It is not stored.")
+        await servers.close()
+    nowhere = settings_of("postgresql://127.0.0.1:1/none", tmp_path)
+    servers = Servers.from_settings(nowhere)
+    pages = StoredPages.from_settings(nowhere, servers)
+    assert await pages.record("http://a.test/", "web") == (None, "PostgreSQL does not answer.")
+    await servers.close()
