@@ -266,14 +266,15 @@ async def _delete(verb: VerbContext) -> None:
     reader = await open_reader(verb.settings, verb.servers)
     with pymongo.timeout(schema.LONG_S):
         count = await reader.count(wanted)
-    confirm_deletion(crawl, urls, pages=count, yes=verb.arguments.yes)
+    pages = f"its {formats.plural(count, 'page')} from {reader.name}"
+    confirm_deletion(crawl, urls, also=pages, yes=verb.arguments.yes)
     deleted = await delete_crawl(crawl, verb.servers, verb.settings)
-    pages = await delete_pages(reader, wanted, count)
+    gone = await delete_pages(reader, wanted, count)
     if verb.settings["SPOOL_DIR"]:
         spool = crawl_folder(verb.settings["SPOOL_DIR"], crawl)
         await asyncio.to_thread(shutil.rmtree, spool, ignore_errors=True)
-    text = f"The crawl {crawl!r} is deleted: {deleted:,} keys and {formats.plural(pages, 'page')}."
-    verb.show({"crawl": crawl, "keys_deleted": deleted, "pages_deleted": pages}, text)
+    text = f"The crawl {crawl!r} is deleted: {deleted:,} keys and {formats.plural(gone, 'page')}."
+    verb.show({"crawl": crawl, "keys_deleted": deleted, "pages_deleted": gone}, text)
 
 
 # --- deletion, also for starts with --fresh -------------------------------------------------------
@@ -299,16 +300,13 @@ async def count_urls(redis: Client, crawl: str, spider: str) -> int | None:
     return (await (await CrawlControl.open(redis, crawl)).frontier.sizes()).added
 
 
-def confirm_deletion(crawl: str, urls: int, *, pages: int | None = None, yes: bool) -> None:
+def confirm_deletion(crawl: str, urls: int, *, also: str = "", yes: bool) -> None:
     """Ask the user, unless `yes`; raise ConfigurationError if the answer is no.
 
-    `pages` is the number of pages that are deleted too; None if they stay.
+    `also` says which pages are deleted too; empty if they stay.
     """
     question = f"Delete the crawl {crawl!r} with {urls:,} URLs from Redis"
-    if pages is None:
-        question += "? Pages stay."
-    else:
-        question += f", and its {formats.plural(pages, 'page')} from MongoDB?"
+    question += f", and {also}?" if also else "? Pages stay."
     if not yes and not confirmed(question):
         raise ConfigurationError(f"The crawl {crawl!r} was not deleted; say yes, or give --yes.")
 

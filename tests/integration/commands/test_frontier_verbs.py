@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
+import psycopg
 import pymongo
 import pytest
 from scrapy.exceptions import UsageError
@@ -22,9 +23,11 @@ from crawler.monitoring.ledger import Ledger
 from crawler.robots.gate import RobotsCache
 from crawler.servers.embedded import EmbeddedServers
 from crawler.servers.redis.connection import connect
+from crawler.storage.postgres.sink import PostgresSink
 from crawler.urls import fingerprint
 from tests.support import old_pages
 from tests.support.crawlers import project_crawler
+from tests.support.sinks import page
 
 URL = "http://a.test/1"
 ALL = (
@@ -439,6 +442,31 @@ def test_the_pages_of_a_crawl_stay_or_are_deleted_with_it(
     code, out, error = verbs("delete", "--yes", **settings)
     assert code == 0, error
     assert "Its pages stay; to delete them: scrapy pages delete --crawl web\n" in out
+
+
+def test_the_pages_of_a_crawl_are_deleted_from_postgresql_without_mongodb(
+    verbs: Verbs, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def store() -> None:
+        sink = PostgresSink(postgres_url, timeout_s=20.0)
+        await sink.open()
+        pages = [page(number, crawl=crawl) for number in range(3) for crawl in ("web", "web2")]
+        await sink.write([sink.prepare(each) for each in pages])
+        await sink.close()
+
+    asyncio.run(store())
+    asked: list[str] = []
+    monkeypatch.setattr(frontier, "confirmed", lambda question: not asked.append(question))
+    code, out, error = verbs("delete", "--pages", SINKS=postgres_url)
+    assert code == 0, error
+    assert asked == [
+        "Delete the crawl 'web' with 5 URLs from Redis, and its 3 pages from PostgreSQL?"
+    ]
+    assert "keys and 3 pages." in out
+    with psycopg.connect(postgres_url) as connection:
+        for table in ("crawled_urls", "documents"):
+            rows = connection.execute(f"SELECT crawl, count(*) FROM {table} GROUP BY 1").fetchall()
+            assert rows == [("web2", 3)]
 
 
 def test_a_crawl_is_not_deleted_with_pages_of_an_earlier_version(
