@@ -41,12 +41,11 @@ _KEEPALIVES = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_coun
 _SCHEMA = "schema"
 
 _DENIED, _DISK_FULL, _READ_ONLY, _NO_DATABASE = "42501", "53100", "25006", "3D000"
-# Errors that may not come again, by their class (two characters) or whole code: connections,
-# transactions that collide, rights, no room, shutdowns and time limits, and those of its disk.
-_PASSING_CLASSES = frozenset({"08", "28", "40", "53", "57", "58", "55", "25", "3D"})
-_PASSING = frozenset({_DENIED})
+# Classes of errors of one record: its data, constraints, limits, and what triggers of people raise.
+# All others may pass, by themselves or because people do something, as after a table was dropped.
+_OF_RECORDS = frozenset({"22", "23", "54", "P0"})
 # Errors of a start that people must correct.
-_MISTAKES = frozenset({_DENIED, _NO_DATABASE, "28000", "28P01", "3F000"})
+_MISTAKES = frozenset({_NO_DATABASE, "28000", "28P01", "3F000"})
 _EXPLANATIONS = {
     _DENIED: "its user may not do this: grant it SELECT, INSERT, UPDATE and DELETE on the tables, "
     "and TEMPORARY on the database",
@@ -96,15 +95,15 @@ class Database:
         still be carried out by the server.
         """
         limit_s = limit_s or self.timeout_s
+        ends_s = monotonic() + limit_s
         async with asyncio.timeout(limit_s):
             await self._lock.acquire()
         try:
-            return await self._run(work, limit_s)
+            return await self._run(work, limit_s, ends_s)
         finally:
             self._lock.release()
 
-    async def _run(self, work: Work[T], limit_s: float) -> T:
-        ends_s = monotonic() + limit_s
+    async def _run(self, work: Work[T], limit_s: float, ends_s: float) -> T:
         if self._connection is None or self._connection.closed:
             async with asyncio.timeout(min(limit_s, _CONNECT_S)):
                 self._connection = await self._connect()
@@ -159,7 +158,8 @@ class Database:
         """Return the error with which a start ends: what people must correct, or ServerAway."""
         code = getattr(error, "sqlstate", None) or ""
         text = self.explain(error)
-        refused = code in _MISTAKES or _is_refused(text) or not may_pass(error)
+        is_mistake = code in _MISTAKES or code[:2] == "42" or _is_refused(text)
+        refused = is_mistake or not may_pass(error)
         trouble = "refuses" if refused else "does not answer"
         full = (
             f"PostgreSQL at {self.where} {trouble} ({text}). Start it, correct its address in "
@@ -201,7 +201,7 @@ def may_pass(error: BaseException) -> bool:
     if code is None:
         # The connection is lost, or was closed.
         return isinstance(error, package.OperationalError | package.InterfaceError)
-    return code in _PASSING or code[:2] in _PASSING_CLASSES
+    return code[:2] not in _OF_RECORDS
 
 
 def explain(error: BaseException) -> str:

@@ -21,7 +21,7 @@ import pytest
 from demo.process import DemoServer
 from demo.truth import truth
 from demo.web import WebOptions
-from tests.acceptance.crawls import Crawls
+from tests.acceptance.crawls import Crawls, scrapy
 from tests.acceptance.fleets import Fleet, Process, sizes
 from tests.support.postgres_server import PrivatePostgres
 from tests.support.private_mongo import PrivateMongo
@@ -31,7 +31,7 @@ IS_STORM = bool(os.environ.get("STORM"))
 SEED = "http://s0.test/"
 WEB = WebOptions(hosts=12, pages=9, seed=6, zoo="none")
 KILL_WEB = WebOptions(hosts=64, pages=60, seed=6, zoo="none") if IS_STORM else WEB
-KILLS = 50 if IS_STORM else 2
+KILLS, PROCESSES = (50, 4) if IS_STORM else (2, 2)
 
 
 class Store(Protocol):
@@ -215,16 +215,17 @@ def test_crawlers_that_are_killed_again_and_again_leave_one_row_for_each_url(
         store = _Postgres(server)
         crawls = Crawls(tmp_path, redis_url)
         options = {"RETRY_TIMES": 0, "LEASE_TTL": 2, "DELAY_MIN": 0.05, **store.settings}
+        options["POSTGRES_TIMEOUT"] = 10
         with Fleet(crawls, web, **options) as fleet:
 
             def start() -> Process:
                 return fleet.start(SEED, arguments={"scope": "any"})
 
-            processes = [start(), start()]
+            processes = [start() for _ in range(PROCESSES)]
             wait_until(lambda: fetches(tmp_path) > 5, what="5 fetches")
             store.watch()
             for _ in range(KILLS):
-                target = fetches(tmp_path) + chance.randint(5, 25)
+                target = fetches(tmp_path) + chance.randint(5, 25) * PROCESSES // 2
                 wait_until(
                     lambda target=target: (
                         fetches(tmp_path) >= target or not sizes(redis_url).unfinished
@@ -238,4 +239,9 @@ def test_crawlers_that_are_killed_again_and_again_leave_one_row_for_each_url(
             for process in processes:
                 assert process.wait(1800.0 if IS_STORM else 120.0) == 0, process.log
                 assert "Traceback" not in process.log
+            if sizes(redis_url).dead:
+                # A URL whose process dies three times with it is given up, until people say more.
+                given = ("--reason", "poison", "-s", f"REDIS_URL={redis_url}")
+                assert scrapy("frontier", "requeue", *given).code == 0
+                assert start().wait() == 0
         check(redis_url, store, KILL_WEB)

@@ -1,0 +1,82 @@
+"""Errors of PostgreSQL: which pass, which are of one record, and what people read."""
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from crawler.errors import ConfigurationError, ServerAway
+from crawler.servers.postgres import Database, explain, may_pass
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        psycopg.OperationalError("connection lost"),
+        psycopg.InterfaceError("the connection is closed"),
+        TimeoutError("no answer within 2 s"),
+        ConnectionResetError(),
+        errors.AdminShutdown(),
+        errors.CannotConnectNow(),
+        errors.DiskFull(),
+        errors.TooManyConnections(),
+        errors.OutOfMemory(),
+        errors.ReadOnlySqlTransaction(),
+        errors.IdleInTransactionSessionTimeout(),
+        errors.SerializationFailure(),
+        errors.DeadlockDetected(),
+        errors.LockNotAvailable(),
+        errors.QueryCanceled(),
+        errors.InsufficientPrivilege(),
+        errors.IoError(),
+        errors.InvalidPassword(),
+        # As while somebody makes partitions.
+        errors.UndefinedTable(),
+        errors.FeatureNotSupported(),
+    ],
+    ids=repr,
+)
+def test_an_error_that_passes_lets_the_batch_be_written_again(error: Exception) -> None:
+    assert may_pass(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.NumericValueOutOfRange(),
+        errors.CharacterNotInRepertoire(),
+        errors.UntranslatableCharacter(),
+        errors.InvalidTextRepresentation(),
+        errors.NotNullViolation(),
+        errors.ProgramLimitExceeded(),
+        errors.StatementTooComplex(),
+        errors.RaiseException(),
+        ValueError(),
+    ],
+    ids=repr,
+)
+def test_an_error_of_a_record_does_not_pass(error: Exception) -> None:
+    assert not may_pass(error)
+
+
+def test_errors_say_what_to_do() -> None:
+    assert "make room" in explain(errors.DiskFull("could not extend file"))
+    assert "grant it" in explain(errors.InsufficientPrivilege("permission denied"))
+    assert explain(psycopg.OperationalError("two\n\tlines")) == "two lines"
+    assert explain(TimeoutError()) == "TimeoutError"
+
+
+def test_no_error_has_the_password() -> None:
+    database = Database("postgresql://u:topsecret@h/d?schema=s&application_name=a%20b", 2.0)
+    assert database.schema == "s"
+    assert "topsecret" not in database.where
+    away = database.start_error(psycopg.OperationalError("no route, topsecret"))
+    assert isinstance(away, ServerAway)
+    assert "topsecret" not in str(away)
+    refused = database.start_error(errors.InvalidPassword("wrong: topsecret"))
+    assert isinstance(refused, ConfigurationError)
+    assert "topsecret" not in str(refused)
+
+
+def test_an_address_with_unknown_options_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="is no address of PostgreSQL"):
+        Database("postgresql://u:topsecret@h/d?nope=1", 2.0)
