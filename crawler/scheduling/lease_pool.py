@@ -109,6 +109,9 @@ class LeasePool:
         self._in_flight: dict[tuple[int, bytes], Lease] = {}
         # Held leases whose fetch may have begun, and whose page is not parsed yet.
         self._started: set[tuple[int, bytes]] = set()
+        # Leases whose fetch ended when they may have belonged to others already: the next beat
+        # tells whether they did.
+        self._late: set[tuple[int, bytes]] = set()
         # See `settle_after`.
         self._settling: set[tuple[int, bytes]] = set()
         # By shard: the id of a claim without an answer.
@@ -140,9 +143,10 @@ class LeasePool:
 
     def drop_all(self) -> None:
         """Forget all leases: this process was declared dead, and they belong to others now."""
-        for _ in self._in_flight.keys() & self._started:
-            # Another process may contact the host while this one still fetches from it.
+        for _ in (self._in_flight.keys() & self._started) | self._late:
+            # Another process may have contacted the host while this one fetched from it.
             self._hooks.count("politeness/violations")
+        self._late.clear()
         self._alive_until = [-math.inf] * len(self._alive_until)
         self._ready.clear()
         self._held.clear()
@@ -324,6 +328,8 @@ class LeasePool:
         `usual` says whether this is the host's usual delay, or a longer one for once.
         """
         self._in_flight.pop(lease.key, None)
+        if lease.key in self._started and not self.is_alive(lease.shard):
+            self._late.add(lease.key)
         self.recent_releases.add(lease, delay_ms)
         self.outbox.release(lease, delay_ms, usual=usual)
 
@@ -430,6 +436,7 @@ class LeasePool:
         for each in range(len(self._alive_until)) if shard is None else (shard,):
             self._alive_until[each] = until
             self._away.pop(each, None)
+            self._late = {key for key in self._late if key[0] != each}
         if self._ready:
             self._hooks.wake()
 

@@ -16,6 +16,8 @@ from crawler.robots.rules import (
     RobotsRules,
     Unreachable,
 )
+from crawler.servers.redis.connection import connect
+from crawler.servers.redis.invalidation import InvalidationReader
 
 AUTHORITY = "http://h.test"
 BODY = b"User-agent: *\nDisallow: /private\nCrawl-delay: 3\n"
@@ -349,3 +351,24 @@ async def test_all_files_may_be_forgotten(redis_client: Redis) -> None:
     cache.forget(None)
     assert not any(cache.recent(f"http://h{number}.test") for number in range(3))
     assert cache._recent_bytes == 0
+
+
+@pytest.mark.parametrize("server", ["oldest_redis_url", "redis_cluster_url"])
+async def test_every_kind_of_server_stores_and_forgets_files(
+    server: str, request: pytest.FixtureRequest
+) -> None:
+    client = await connect(request.getfixturevalue(server))
+    reader, dropped = InvalidationReader(), []
+    reader._drops["robots"] = dropped.append
+    # Of several masters.
+    for number in range(6):
+        authority, cache = f"http://h{number}.test", cache_in(client)
+        async with cache.locked(authority) as lock:
+            assert await cache.put(authority, BODY, lock=lock) is not None
+        async with cache.locked(authority) as lock:
+            assert forbids_private(lock.found)
+            await forget(client, [authority])
+            assert await cache.put(authority, BODY, lock=lock) is None
+        await reader.read(client)
+        assert dropped.pop() == authority
+    await client.aclose()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -132,5 +133,19 @@ def test_a_fetch_whose_lease_is_lost_may_violate_politeness(
         assert pool.leases.may_fetch(pool.lease)
     if ended:
         pool.leases.release(pool.lease, 1000)
+    pool.leases.drop_all()
+    assert pool.counted.count("politeness/violations") == violations
+
+
+@pytest.mark.parametrize(("is_known", "violations"), [(True, 0), (False, 1)])
+def test_a_fetch_that_ended_too_late_violates_politeness_if_its_lease_was_lost(
+    pool: Pool, is_known: bool, violations: int
+) -> None:
+    assert pool.leases.may_fetch(pool.lease)
+    # As after a standstill of this process.
+    pool.leases.keep_alive(monotonic() - 1)
+    pool.leases.release(pool.lease, 1000)
+    if is_known:
+        pool.leases.keep_alive(monotonic() + 60)
     pool.leases.drop_all()
     assert pool.counted.count("politeness/violations") == violations
