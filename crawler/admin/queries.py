@@ -38,9 +38,11 @@ from crawler.storage.documents import as_json
 from crawler.storage.reader import PageReader
 from crawler.storage.readers import open_reader, store_of
 from crawler.storage.runs import Run, WantedRuns
+from crawler.storage.search.query import Filters, Results, search
 from crawler.storage.sinks import MONGO, targets
 from crawler.storage.spool import spool_places
 from crawler.urls import Rejected, Urls, canonical, host_of
+from crawler.util.tasks import in_daemon_thread
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -697,3 +699,65 @@ class StoredPages:
             self._away_until = monotonic() + _RETRY_S
             logger.warning("Admin API: %s does not answer: %s", self._name, error)
             raise ServerAway(f"{self._name} does not answer.") from error
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+# Searches at once, and the time of one: they take milliseconds, unless the disk is slow.
+_SEARCHES = 4
+_SEARCH_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page that a search found."""
+
+    title: str
+    url: str
+    crawl: str
+    language: str
+    score: float
+    crawled_at: datetime
+    snippet: str = field(metadata=doc("HTML: escaped text with <b> around the words"))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPages:
+    """The best pages first."""
+
+    results: list[FoundPage]
+    total: Count = field(metadata=doc("All pages that match"))
+
+
+class PageSearch:
+    """Searches in the index of the stored pages, each in a thread; there are few at once."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """`folder` is that of the index."""
+        self._folder = folder
+        self._running = 0
+
+    async def search(self, text: str, filters: Filters, *, limit: int) -> FoundPages:
+        """Search; ServerAway if that is not possible now, NotFound if there is no index."""
+        folder = self._folder
+        if folder is None:
+            raise NotFound("There is no search index: make one by `scrapy pages index`.")
+        if self._running >= _SEARCHES:
+            raise ServerAway("There are too many searches at once; try again.")
+
+        def work() -> Results:
+            try:
+                return search(folder, text, filters, limit=limit)
+            finally:
+                self._running -= 1
+
+        self._running += 1
+        try:
+            async with asyncio.timeout(_SEARCH_S):
+                found = await in_daemon_thread(work)
+        except TimeoutError:
+            raise ServerAway(f"The search took more than {_SEARCH_S:.0f} s; try again.") from None
+        except ConfigurationError as error:
+            # The package or a whole index is missing: a mistake of the server's, not of the query.
+            raise ServerAway(str(error)) from error
+        return FoundPages([FoundPage(**each.as_json()) for each in found.results], found.total)

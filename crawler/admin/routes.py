@@ -26,7 +26,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 from crawler.admin import queries
 from crawler.admin.errors import problem
 from crawler.admin.host_records import ForgottenRecords, HostDns, HostRecords, HostRobots
-from crawler.admin.queries import Count, StoredPages
+from crawler.admin.queries import Count, PageSearch, StoredPages
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
 from crawler.frontier import CrawlControl
 from crawler.frontier.control import READ_MAX
@@ -36,6 +36,7 @@ from crawler.scheduling import options
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway
 from crawler.storage.runs import WantedRuns
+from crawler.storage.search.query import LIMIT_MAX, QUERY_MAX, Filters
 from crawler.urls import DEFAULT, Urls
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ class CrawlContext:
     crawler: Crawler | None = field(default=None, repr=False)
     pages: StoredPages = field(default_factory=StoredPages, repr=False)
     records: HostRecords = field(default_factory=HostRecords, repr=False)
+    search: PageSearch = field(default_factory=PageSearch, repr=False)
 
     async def control(self) -> CrawlControl:
         """Return the crawl's control, or raise NotFound while there is no such crawl."""
@@ -574,6 +576,38 @@ async def job(pages: ThePages, job_id: Annotated[str, Path(max_length=100)]) -> 
     return Job.model_validate(await pages.run(job_id))
 
 
+# --- stored pages ---------------------------------------------------------------------------------
+
+page_routes = APIRouter(tags=["pages"])
+
+
+@page_routes.get("/pages/search")
+async def search_pages(
+    *,
+    crawl: TheCrawl,
+    q: Annotated[
+        str, Query(min_length=1, max_length=QUERY_MAX, description='Words, "a phrase", -without')
+    ],
+    domain: Annotated[str, Query(max_length=300, description="A domain, or a host")] = "",
+    since: Annotated[
+        AwareDatetime | None, Query(description="Only pages that were crawled since then")
+    ] = None,
+    language: Annotated[str, Query(max_length=50, description="en, de …")] = "",
+    of_crawl: Annotated[
+        str, Query(alias="crawl", max_length=300, description="By default, the crawl of this API")
+    ] = "",
+    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = 10,
+) -> queries.FoundPages:
+    """Search the pages in the index that `scrapy pages index` makes; the best come first."""
+    filters = Filters(
+        crawl=of_crawl or crawl.name,
+        domain=domain.lower() or None,
+        since=since,
+        language=language or None,
+    )
+    return await crawl.search.search(q, filters, limit=limit)
+
+
 # --- events ---------------------------------------------------------------------------------------
 
 event_routes = APIRouter(tags=["crawl"])
@@ -649,6 +683,6 @@ async def vitals(
 
 # All but `health`, which is partly open to everybody.
 routers = (
-    *(crawl_routes, url_routes, host_routes, dead_letter_routes, job_routes, event_routes),
-    figure_routes,
+    *(crawl_routes, url_routes, host_routes, dead_letter_routes),
+    *(job_routes, page_routes, event_routes, figure_routes),
 )

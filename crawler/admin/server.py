@@ -30,10 +30,11 @@ from starlette.types import Receive, Scope, Send
 import crawler
 from crawler.admin import errors, routes
 from crawler.admin.host_records import HostRecords
-from crawler.admin.queries import StoredPages
+from crawler.admin.queries import PageSearch, StoredPages
 from crawler.admin.routes import BEARER, CrawlContext
 from crawler.admin.security import FILE, STATIC, SecurityMiddleware, token_for
 from crawler.errors import ConfigurationError
+from crawler.storage.search.index import SearchSettings
 from crawler.util.tasks import end
 
 if TYPE_CHECKING:
@@ -269,7 +270,8 @@ def create_server(
         listener = listen(host, port)
     pages = StoredPages.from_settings(settings, servers)
     records = HostRecords.from_settings(settings)
-    context = CrawlContext(crawl, redis, urls, crawler, pages, records)
+    search = PageSearch(SearchSettings.from_settings(settings).folder)
+    context = CrawlContext(crawl, redis, urls, crawler, pages, records, search)
     return AdminServer(Application(context, token=token, names=names), listener)
 
 

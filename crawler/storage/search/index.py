@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
@@ -197,15 +197,24 @@ def schema() -> Any:
     return builder.build()
 
 
-def open_index(folder: Path) -> Any:
-    """Open an index that exists, to search it; NotFound if there is none. Blocking, about 1 ms."""
-    if not (folder / _META).is_file():
+def open_searcher(folder: Path) -> Any:
+    """Open the last commit of an index, to search it; NotFound if there is no index. Blocking."""
+    try:
+        meta = (folder / _META).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        # Without the engine, no index helps.
         tantivy()
         raise NotFound(
             f"There is no search index in {str(folder)!r}: make one by `scrapy pages index`, or "
             "name its folder by -s SEARCH_DIR=…"
-        )
-    return _opened(folder)
+        ) from None
+    return _searcher(folder, meta.st_ino, meta.st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _searcher(folder: Path, _inode: int, _changed_ns: int) -> Any:
+    """Keep the searcher of a commit: each one replaces the file that both numbers are of."""
+    return _opened(folder).searcher()
 
 
 def _opened(folder: Path) -> Any:

@@ -19,12 +19,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from crawler.errors import ConfigurationError
+from crawler.errors import CrawlerError
 from crawler.storage.search.index import (
     PLAIN,
     analyzers,
     milliseconds,
-    open_index,
+    open_searcher,
     primary_language,
     schema,
     tantivy,
@@ -40,6 +40,10 @@ _TITLE_WEIGHT, _ADDRESS_WEIGHT = 3.0, 1.0
 _SNIPPET, _CHUNK = 220, 20_000
 _BLANKS = re.compile(r"\s+")
 _PARTS = re.compile(r'(?P<minus>-?)(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))')
+
+
+class QueryError(CrawlerError):
+    """Error of a query that cannot be searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +107,7 @@ class Results:
 def words_of(text: str) -> list[Word]:
     """Read a query. A quotation mark without its twin counts as a blank."""
     if len(text) > QUERY_MAX:
-        raise ConfigurationError(
-            f"The query has {len(text):,} characters; use at most {QUERY_MAX}."
-        )
+        raise QueryError(f"The query has {len(text):,} characters; use at most {QUERY_MAX}.")
     if text.count('"') % 2:
         first, _, last = text.rpartition('"')
         text = f"{first} {last}"
@@ -114,21 +116,20 @@ def words_of(text: str) -> list[Word]:
         for found in _PARTS.finditer(text)
     ]
     if len(words) > _WORDS_MAX:
-        raise ConfigurationError(f"The query has {len(words)} words; use at most {_WORDS_MAX}.")
+        raise QueryError(f"The query has {len(words)} words; use at most {_WORDS_MAX}.")
     return words
 
 
 def search(folder: Path, text: str, filters: Filters, *, limit: int = 10) -> Results:
     """Search the index in a folder. Blocking."""
     words = words_of(text)
-    # Opened each time, in 1 ms: so it is never one that --fresh has replaced.
-    searcher = open_index(folder).searcher()
+    searcher = open_searcher(folder)
     present = [name for name, _ in searcher.terms_with_prefix("analyzer", "")]
     wanted = [_word_query(word.text, present) for word in words if not word.excluded]
     unwanted = [_word_query(word.text, present) for word in words if word.excluded]
     wanted, unwanted = [list(filter(None, queries)) for queries in (wanted, unwanted)]
     if not wanted:
-        raise ConfigurationError(f"The query {text!r} has no word to search for; give one.")
+        raise QueryError(f"The query {text!r} has no word to search for; give one.")
     engine = tantivy()
     query = engine.Query.boolean_query(
         [

@@ -97,6 +97,7 @@ def test_the_document_has_every_route_of_the_issue() -> None:
         "POST /crawl/pause",
         "POST /crawl/resume",
         "GET /workers",
+        "GET /pages/search",
         "GET /events",
         "GET /healthz",
         "GET /readyz",

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.errors import ConfigurationError
 from crawler.storage.search.index import IndexedPage, IndexWriter, SearchSettings
-from crawler.storage.search.query import Filters, Word, search, words_of
+from crawler.storage.search.query import Filters, QueryError, Word, search, words_of
 
 NOW = datetime(2026, 5, 6, 12, tzinfo=UTC)
 DOGS = IndexedPage(
@@ -184,12 +183,12 @@ def test_words_and_phrases_are_read() -> None:
 
 @pytest.mark.parametrize("text", ["", "  ", "& -x", '""', "-dogs"])
 def test_a_query_without_words_is_told(folder: Path, text: str) -> None:
-    with pytest.raises(ConfigurationError, match="has no word to search for"):
+    with pytest.raises(QueryError, match="has no word to search for"):
         search(folder, text, Filters())
 
 
 def test_a_query_that_is_too_long_is_told(folder: Path) -> None:
-    with pytest.raises(ConfigurationError, match="The query has 501 characters; use at most 500"):
+    with pytest.raises(QueryError, match="The query has 501 characters; use at most 500"):
         search(folder, "x" * 501, Filters())
-    with pytest.raises(ConfigurationError, match="The query has 40 words; use at most 32"):
+    with pytest.raises(QueryError, match="The query has 40 words; use at most 32"):
         search(folder, "x " * 40, Filters())
