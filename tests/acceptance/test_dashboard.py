@@ -1,12 +1,14 @@
 """The dashboard in a real browser, on a crawl of the synthetic web."""
 
 import socket
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
 import pytest
 
+from crawler.storage.search.index import IndexedPage, IndexWriter, SearchSettings
 from demo.process import DemoServer
 from demo.web import WebOptions
 from tests.acceptance.crawls import Crawls
@@ -199,6 +201,68 @@ def test_without_sinks_the_dashboard_says_who_takes_the_pages(
         dashboard = Dashboard(browser, url)
         dashboard.sign_in()
         dashboard.wait_for_text("#sink-rows", "feeds or your own pipelines take the pages")
+
+
+def test_stored_pages_are_searched(
+    tmp_path: Path, redis_url: str, browser: Any, artefacts: Path
+) -> None:
+    command = _admin(redis_url, tmp_path / "crawl", "web")
+    with beating(redis_url, {}), Served(tmp_path / "admin.log", *command) as url:
+        dashboard = Dashboard(browser, url, viewport={"width": 1280, "height": 800})
+        page = dashboard.page
+        dashboard.sign_in()
+        page.locator("#app").wait_for(state="visible")
+        # By the keyboard: the words, and Enter.
+        page.get_by_label("Words to search for").press_sequentially("dogs")
+        page.keyboard.press("Enter")
+        dashboard.wait_for_text("#search-summary", "There is no search index")
+        _index_dogs(tmp_path / "crawl" / "search")
+        page.keyboard.press("Enter")
+        dashboard.wait_for_text("#search-summary", "12 pages, the best 10")
+        assert page.locator("#search-results li").count() == 10
+        page.get_by_label("Domain").fill("h3.test")
+        page.keyboard.press("Enter")
+        dashboard.wait_for_text("#search-summary", "1 page")
+        found = page.locator("#search-results li")
+        assert found.locator("mark").all_inner_texts() == ["dogs"]
+        # What is markup on the page is text here.
+        assert found.locator("a").inner_text() == "<i>Dogs</i> & cats 3"
+        assert found.locator("a").get_attribute("href") == "http://h3.test/"
+        assert "<script>alert(1)</script> 'quoted' &amp; dogs 3" in found.inner_text()
+        page.locator("#search").screenshot(path=artefacts / "dashboard-search.png")
+        page.get_by_label("Words to search for").fill("nothing")
+        page.get_by_role("button", name="Search", exact=True).click()
+        dashboard.wait_for_text("#search-summary", "No page has all of that.")
+        assert found.count() == 0
+        page.get_by_label("Words to search for").fill("&")
+        page.get_by_role("button", name="Search", exact=True).click()
+        dashboard.wait_for_text("#search-summary", "has no word to search for")
+        page.set_viewport_size(PHONE)
+        page.get_by_label("Words to search for").fill("dogs")
+        page.get_by_role("button", name="Search", exact=True).click()
+        dashboard.wait_for_text("#search-summary", "1 page")
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        page.locator("#search").screenshot(path=artefacts / "dashboard-search-phone.png")
+    assert dashboard.complaints == []
+
+
+def _index_dogs(folder: Path) -> None:
+    with IndexWriter(SearchSettings(folder, heap_bytes=15_000_000)) as writer:
+        writer.replace(
+            [
+                IndexedPage(
+                    crawl="web",
+                    url_hash=f"{number:016x}",
+                    crawled_at=datetime(2026, 5, 6, tzinfo=UTC),
+                    url=f"http://h{number}.test/",
+                    title=f"<i>Dogs</i> & cats {number}",
+                    text=f"<script>alert(1)</script> 'quoted' &amp; dogs {number}",
+                    language="en",
+                )
+                for number in range(12)
+            ]
+        )
+        writer.commit()
 
 
 def test_trouble_is_told_and_passes_by_itself(

@@ -5,6 +5,7 @@ import { Dead } from "./dead.js";
 import { $, setText, toast } from "./dom.js";
 import { Hosts } from "./hosts.js";
 import { Overview } from "./overview.js";
+import { Search } from "./search.js";
 import { Seeds } from "./seeds.js";
 import { noSinks, showSinks } from "./sinks.js";
 import { noWorkers, showWorkers } from "./workers.js";
@@ -65,7 +66,7 @@ $("sign-out").addEventListener("click", () => signOut());
 function start() {
   $("sign-in").hidden = true;
   $("app").hidden = false;
-  parts ??= { overview: new Overview(), hosts: new Hosts(failed), dead: new Dead(failed), seeds: new Seeds(failed) };
+  parts ??= { overview: new Overview(), hosts: new Hosts(failed), dead: new Dead(failed), seeds: new Seeds(failed), search: new Search(failed) };
   parts.overview.nothing("Loading …");
   events = new Events("/events", {
     state: connection,
