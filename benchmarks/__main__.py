@@ -21,6 +21,7 @@ BENCHMARKS = (
     "content",
     "store",
     "archive",
+    "search",
     "sinks",
     "crawl",
 )
