@@ -21,6 +21,9 @@ from crawler.storage.documents import as_json
 from crawler.storage.postgres import reader as postgres_reader
 from crawler.storage.reader import Document, PageReader, StoredContent, Wanted
 from crawler.storage.readers import open_reader, store_of
+from crawler.storage.search.index import IndexWriter, SearchSettings
+from crawler.storage.search.query import Filters, search
+from crawler.storage.search.update import Update
 from crawler.storage.sinks import named_sinks
 from crawler.urls import fingerprint
 from tests.support.crawlers import project_crawler
@@ -495,3 +498,23 @@ async def test_the_admin_api_reads_records_of_either_store(
     pages = StoredPages.from_settings(nowhere, servers)
     assert await pages.record("http://a.test/", "web") == (None, "PostgreSQL does not answer.")
     await servers.close()
+
+
+async def test_the_search_index_is_the_same_of_both(stores: Stores, tmp_path: Path) -> None:
+    found = {}
+    for reader in (stores.mongo, stores.postgres):
+        chosen = SearchSettings(tmp_path / reader.name, heap_bytes=15_000_000)
+        with IndexWriter(chosen) as writer:
+            update = Update(writer, reader)
+            async for _ in update.run():
+                pass
+            again = Update(writer, reader)
+            async for _ in again.run():
+                pass
+        assert (again.counts.indexed, again.counts.removed) == (0, 0)
+        results = search(chosen.folder, "grusse word99", Filters(), limit=50)
+        of_reader = sorted((each.crawl, each.url, each.title) for each in results.results)
+        found[reader.name] = update.counts, of_reader
+    assert found[stores.mongo.name] == found[stores.postgres.name]
+    assert found[stores.mongo.name][0].unread == 0
+    assert ("web", "http://a.test/changed", "new") in found[stores.mongo.name][1]
