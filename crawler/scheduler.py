@@ -37,6 +37,8 @@ from crawler.discovery.seeds import why
 from crawler.discovery.traps import TrapRules, Traps
 from crawler.errors import ConfigurationError
 from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease, Sizes, Tuning
+from crawler.frontier.entry import decode
+from crawler.frontier.frontier import POISON
 from crawler.frontier.meta import stored_shards
 from crawler.frontier.on_disk import OnDisk
 from crawler.frontier.outbox import SeenCache, UrlAdder
@@ -54,7 +56,14 @@ from crawler.scheduling.lease_pool import (
     LeasePool,
 )
 from crawler.scheduling.options import CrawlOptions, OptionsWatcher, given_options
-from crawler.scheduling.outcome import Bury, Failures, RetryPolicy, SettlingErrback
+from crawler.scheduling.outcome import (
+    POISONED,
+    Bury,
+    Dropped,
+    Failures,
+    RetryPolicy,
+    SettlingErrback,
+)
 from crawler.scheduling.page_maker import PageMaker
 from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.scheduling.recrawls import Recrawls
@@ -65,6 +74,7 @@ from crawler.servers.kafka_group import GroupMember
 from crawler.servers.postgres import Database
 from crawler.servers.redis.checks import required
 from crawler.servers.redis.connection import Client
+from crawler.servers.redis.errors import RedisAway
 from crawler.servers.redis.settings import (
     keep_allowed_domains,
     start_urls_key,
@@ -74,6 +84,7 @@ from crawler.servers.redis.settings import (
 from crawler.storage.disk_log import crawl_folder
 from crawler.storage.mongo.spill import MongoSpill
 from crawler.storage.postgres.spill import PostgresSpill
+from crawler.storage.sink import Discovered
 from crawler.storage.sinks import POSTGRESQL, targets, uses_mongo
 from crawler.storage.spill import FileSpill, Spill
 from crawler.urls import Rejected, Urls
@@ -180,12 +191,16 @@ class Scheduler(BaseScheduler):
         while (lease := self.leases.take()) is not None:
             if reason := self._unwanted(lease.entry):
                 self.count(reason)
-                self.leases.done(lease, page=False)
+                self._drop_unwanted(lease)
+                continue
+            if lease.entry.reclaims >= POISON:
+                # Here, and not by the process that took its lease back: sinks are told.
+                self.failures.fail(lease, Bury(POISONED))
                 continue
             try:
                 request = to_request(lease.entry, self._spider)
             except Exception as error:  # noqa: BLE001 - the spider has changed, or is another one
-                self.leases.fail(lease, Bury(f"unreadable: {error}"[:200]))
+                self.failures.fail(lease, Bury(f"unreadable: {error}"[:200]))
                 continue
             request.meta[LEASE] = lease
             request.errback = SettlingErrback(self.failures, lease, request.errback)
@@ -198,6 +213,13 @@ class Scheduler(BaseScheduler):
             return "scope/excluded"
         return "recrawl/unwanted" if self.recrawls.is_unwanted(entry) else ""
 
+    def _drop_unwanted(self, lease: Lease) -> None:
+        if self.recrawls.was_visited(lease.entry):
+            # Sinks have its page.
+            self.leases.done(lease, page=False)
+        else:
+            self.failures.drop(lease, Dropped.EXCLUDED)
+
     def enqueue_request(self, request: Request) -> bool:
         """Take a request from the engine: a start request, an errback's, or a replacement."""
         lease: Lease | None = request.meta.get(LEASE)
@@ -205,7 +227,7 @@ class Scheduler(BaseScheduler):
             # See LeasePool.put_off.
             return True
         entry = self.entry_of(request) if lease is None else self._replacement(request, lease)
-        sent = None
+        sent: asyncio.Future[Added] | None = None
         if entry is not None:
             # In these modes the frontier refuses none for want of room. Scrapy marks start requests
             # as dont_filter, but a crawl that is resumed or shared knows them already.
@@ -213,11 +235,16 @@ class Scheduler(BaseScheduler):
             if lease is not None and entry.id == lease.entry.id:
                 # Equal to its source by URL_FOLD, and still the only way to the page.
                 forced = forced or entry.written_url != lease.entry.written_url
-            sent = self.adder.send(entry, "force" if forced else "all", self._engine.wake)
+            mode = "force" if forced else "all"
+            if lease is not None and self._is_announced:
+                sent = asyncio.ensure_future(self._announce_and_send(entry, mode))
+            else:
+                sent = self.adder.send(entry, mode, self._engine.wake)
             if request.meta.get("is_start_request"):
                 self.known_starts.sent(request, sent)
         if lease is not None:
-            self._settle_replaced(lease, sent, request.meta.get(EXCHANGE))
+            is_refused = entry is None
+            self._settle_replaced(lease, sent, request.meta.get(EXCHANGE), is_refused=is_refused)
         elif entry is not None:
             # A spider may add requests when it is told that it is idle.
             self.leases.completion.not_yet()
@@ -238,18 +265,25 @@ class Scheduler(BaseScheduler):
         return None if reason else entry
 
     def _settle_replaced(
-        self, lease: Lease, sent: asyncio.Future[Added] | None, exchange: Exchange | None
+        self,
+        lease: Lease,
+        sent: asyncio.Future[Added] | None,
+        exchange: Exchange | None,
+        *,
+        is_refused: bool,
     ) -> None:
         """Settle the leased URL when Redis has its replacement, and archives have its response.
 
-        If `sent` is None, Redis has the replacement already.
+        If `sent` is None, Redis has the replacement already, or it is refused.
         """
 
         def settle(error: BaseException | None) -> None:
-            if error is None:
-                self.leases.done(lease, page=False)
+            if error is not None:
+                self.failures.fail(lease, Bury(f"unsendable: {error}"[:200]))
+            elif is_refused:
+                self.failures.drop(lease, Dropped.REDIRECT_REFUSED)
             else:
-                self.leases.fail(lease, Bury(f"unsendable: {error}"[:200]))
+                self.leases.done(lease, page=False)
 
         safe: list[asyncio.Future[Any]] = [] if sent is None else [sent]
         if exchange is not None and self.archive is not None:
@@ -303,11 +337,17 @@ class Scheduler(BaseScheduler):
         """Add URLs, see Frontier.add. Returns when they are safe: in Redis, or spilled."""
         if mode == "all":
             await self.options_watcher.note_seeds(entries)
+        elif self._is_announced:
+            await self._announce(entries)
         added = await self.adder.add(entries, mode)
         return await self._intake.keep(entries, added) if added.refused else added
 
-    async def add_links(self, ids: Sequence[int], entries: Sequence[Entry | bytes]) -> Added:
+    async def add_links(
+        self, ids: Sequence[int], entries: Sequence[Entry | bytes], scores: Sequence[int]
+    ) -> Added:
         """Add links with these fingerprints, none of which is in the cache of known URLs."""
+        if self._is_announced:
+            await self._announce(entries, scores)
         added = await self.adder.add_unknown(ids, entries)
         return await self._intake.keep(entries, added) if added.refused else added
 
@@ -316,6 +356,41 @@ class Scheduler(BaseScheduler):
         if self._heartbeat is None or self.health.given_up:
             return False
         return await self._heartbeat.conclude()
+
+    # --- new URLs for sinks --------------------------------------------------------------------
+
+    @property
+    def _is_announced(self) -> bool:
+        """Whether a sink wants to know of new URLs."""
+        return self.storage is not None and self.storage.wants_discovered
+
+    async def _announce(
+        self, entries: Sequence[Entry | bytes], scores: Sequence[int] | None = None
+    ) -> None:
+        """Tell sinks which of the URLs are new.
+
+        Before they are added: if the process dies in between, the page is fetched again, and its
+        links are still new.
+        """
+        assert self.storage is not None
+        read = [decode(each) if isinstance(each, bytes) else each for each in entries]
+        try:
+            unseen = await self.frontier.unseen(read)
+        except RedisAway:
+            # They are added when it is back; some may be told twice.
+            unseen = [True] * len(read)
+        found = [
+            Discovered(entry, scores[i] if scores else None, self._parents.url_of(entry.parent))
+            for i, entry in enumerate(read)
+            if unseen[i] and is_plain_page(entry)
+        ]
+        if found:
+            await self.storage.discover(found)
+
+    async def _announce_and_send(self, entry: Entry, mode: str) -> Added:
+        await self._announce([entry])
+        sent = self.adder.send(entry, mode, self._engine.wake)
+        return Added("0") if sent is None else await sent
 
     # --- life ----------------------------------------------------------------------------------
 
@@ -514,7 +589,7 @@ class Scheduler(BaseScheduler):
         """
         for lease in self._engine.lost(self.leases.taken):
             self.count("scheduler/lost")
-            self.leases.done(lease, page=False)
+            self.failures.drop(lease, Dropped.LOST)
 
     def _spider_opened(self) -> None:
         # Not before: a sink may get the messages that are rejected.
@@ -657,6 +732,11 @@ _CLUSTER_SHARDS_PER_MASTER = 4
 FULL = 0.8
 # After a restart of Redis every process has this many heartbeats to report what it holds.
 _GRACE_BEATS = 5
+
+
+def is_plain_page(entry: Entry) -> bool:
+    """Return whether an entry is a page, and its URL says all that a fetch needs."""
+    return entry.kind is Kind.PAGE and not {"method", "body"} & entry.tail.keys()
 
 
 def this_process() -> dict[str, str | int]:

@@ -165,7 +165,7 @@ class LinkFollower:
         if not chosen.ids:
             return
         self._parents.remember(source.id, source.parent_url)
-        added = await scheduler.add_links(chosen.ids, chosen.entries)
+        added = await scheduler.add_links(chosen.ids, chosen.entries, chosen.scores)
         for host, number in Counter(added.new_of(chosen.hosts)).items():
             self.hosts.add(host, number)
         if chosen.links.capped:
@@ -302,6 +302,7 @@ class Selection:
         self.entries: list[bytes] = []
         self.urls: list[str] = []
         self.hosts: list[str] = []
+        self.scores: list[int] = []
         # Number of known links, and of refused links by reason.
         self.again = 0
         self.refused: dict[str, int] = {}
@@ -367,7 +368,9 @@ class Selection:
         score = self._base + points
         if url in source.facts:
             score += self._rules.scorer.fact_points(source.facts[url])
-        queue = self._rules.queues[score if 0 <= score <= 100 else clamp(score)]
+        score = score if 0 <= score <= 100 else clamp(score)
+        self.scores.append(score)
+        queue = self._rules.queues[score]
         data = self._new.encode(id_, url, queue, group_skip, source.written.get(url, ""))
         return add_tail(data, source.tails[url]) if url in source.tails else data
 

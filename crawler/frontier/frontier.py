@@ -254,6 +254,16 @@ class Frontier:
         marked = [_NO_ENTRY + letter for letter in letters]
         await self.scripts.run("reject", 0, 0, self.tuning.dead_max, reason, *marked)
 
+    async def unseen(self, entries: Sequence[Entry]) -> list[bool]:
+        """Tell for each URL whether it was never seen; at most ADD_MAX of a shard."""
+        found = [False] * len(entries)
+        for shard, places in places_by_shard(entries, self.shards).items():
+            ids = b"".join(entries[place].id.to_bytes(8) for place in places)
+            answers = await self.scripts.run("unseen", shard, ids, self._seen_argument)
+            for place, answer in zip(places, answers, strict=True):
+                found[place] = answer == ord("1")
+        return found
+
     async def promote(
         self, limit: int = 1000, *, shards: Iterable[int] | None = None, now_ms: int = 0
     ) -> int:
@@ -368,12 +378,11 @@ class Frontier:
         silence_ms: int,
         delay_ms: int,
         limit: int = 100,
-        poison: int = POISON,
         shards: Iterable[int] | None = None,
         now_ms: int = 0,
     ) -> int:
         """Take back leases of instances that were silent for so long; return how many."""
-        args = (now_ms, silence_ms, limit, poison, delay_ms, self.tuning.dead_max)
+        args = (now_ms, silence_ms, limit, delay_ms, self.tuning.dead_max)
         return sum(await self.scripts.run_on(shards, "reclaim", *args))
 
     # --- sizes and hosts -----------------------------------------------------------------------
@@ -438,6 +447,7 @@ PARTS = {
     "add": ("seen_{seen}",),
     "forget": ("leased", "seen_{seen}"),
     "status": ("leased", "seen_{seen}"),
+    "unseen": ("seen_{seen}",),
     "claim": ("route",),
     "done": ("trust",),
     "retry": ("trust",),

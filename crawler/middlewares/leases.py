@@ -237,7 +237,10 @@ class Leases:
         if account is None:
             return
         account.exhausted = True
-        if not isinstance(error, CloseSpider):
+        if isinstance(error, NotStored):
+            # The crawl ends before its requests are safe.
+            account.not_stored = True
+        elif not isinstance(error, CloseSpider):
             account.failed = f"callback_error_{type(error).__name__}"
         self._settle_if_finished(account)
 

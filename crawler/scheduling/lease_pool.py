@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, Self
 from crawler.config.values import fill, setting, value
 from crawler.errors import NotStored
 from crawler.frontier import Again, Claim, Frontier, Kind, Lease, OwnerDead, Sizes
-from crawler.frontier.frontier import gather_outcomes
+from crawler.frontier.frontier import POISON, gather_outcomes
 from crawler.frontier.outbox import UNSETTLED_MAX, Outbox
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.options import CrawlOptions
@@ -62,6 +62,8 @@ logger = logging.getLogger(__name__)
 # Two claims are at least this far apart, so that a busy process claims in batches.
 _CLAIM_GAP_S = 0.01
 _IDLE_MAX_S = 1.0
+# URLs whose ends are being stored, from which on none is taken: a sink may be slow, or away.
+_SETTLING_MAX = 1000
 # Time for another process to move a URL, between two checks for the end of the crawl.
 _CHECK_AGAIN_S = 0.05
 _FAILED_S = 5.0
@@ -299,7 +301,7 @@ class LeasePool:
 
     def take(self) -> Lease | None:
         """Take the next lease to fetch, if one is ready."""
-        if not self._paused:
+        if not self._paused and len(self._settling) < _SETTLING_MAX:
             for place, lease in enumerate(self._ready):
                 if self.is_alive(lease.shard):
                     del self._ready[place]
@@ -358,7 +360,9 @@ class LeasePool:
     def _give_up(self, lease: Lease, reason: str) -> None:
         if lease.entry.kind is Kind.PAGE:
             self._hooks.count(f"failed/{reason}")
-        if (again := self._recrawls.after_failures(lease)) is not None:
+        again = self._recrawls.after_failures(lease)
+        # A URL that kills its processes is not fetched again, whatever it was before.
+        if again is not None and lease.entry.reclaims < POISON:
             self.outbox.done(lease, page=False, again=again)
             self._hooks.count("recrawl/failed")
         else:
@@ -396,6 +400,8 @@ class LeasePool:
         """
 
         def finished(safe: asyncio.Future[Any]) -> None:
+            if len(self._settling) == _SETTLING_MAX:
+                self._hooks.wake()
             self._settling.discard(lease.key)
             error = asyncio.CancelledError() if safe.cancelled() else safe.exception()
             if not self.holds(lease):

@@ -74,6 +74,22 @@ class Bury:
     reason: str
 
 
+# Reason of a URL that killed process after process.
+POISONED = "poison"
+
+
+class Dropped:
+    """Reasons of URLs that ended without a page, and without a failure of their own."""
+
+    # The crawl's options exclude it by now.
+    EXCLUDED = "excluded"
+    # It led to a URL that the crawl does not take.
+    REDIRECT_REFUSED = "redirect_refused"
+    # A component took its request, and said nothing of it.
+    LOST = "lost"
+    REASONS = (EXCLUDED, REDIRECT_REFUSED, LOST)
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Number of retries, and the delays before them."""
@@ -192,6 +208,14 @@ class Failures:
             self._record(page, lease, done)
         else:
             self.fail(lease, Bury(failure_of(error).reason))
+
+    def drop(self, lease: Lease, reason: str) -> None:
+        """Finish a URL that ends without a page for one of `Dropped.REASONS`."""
+        page = self._pages.page_without_response(lease, reason)
+        # Nothing failed.
+        page.error_count, page.last_error = lease.entry.attempts, ""
+        self._recrawls.fill_in(page, lease, None)
+        self._record(page, lease, partial(self._leases.done, lease, page=False))
 
     def hand_back(self, lease: Lease) -> None:
         """Requeue a URL at once: it fails again, and its errback runs again."""

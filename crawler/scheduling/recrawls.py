@@ -74,6 +74,11 @@ class Recrawls:
         """Tell whether an entry is a recrawl, although recrawls are off."""
         return self.policy is None and _VISIT in entry.tail
 
+    @staticmethod
+    def was_visited(entry: Entry) -> bool:
+        """Tell whether an entry is a recrawl."""
+        return _VISIT in entry.tail
+
     def visited(
         self,
         lease: Lease,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from crawler.frontier.on_disk import OnDisk
     from crawler.items import Page
     from crawler.storage.runs import Run
-    from crawler.storage.sink import Place, Results
+    from crawler.storage.sink import Discovered, Place, Results
 
 logger = logging.getLogger(__name__)
 
@@ -194,6 +194,11 @@ class SinkWriter:
         """Write everything that waits."""
         await self._commit.drain()
 
+    async def discover(self, urls: Sequence[Discovered]) -> None:
+        """Give new URLs to the sink, as long as it takes; NotStored if the crawl ends first."""
+        await self._writer.write(partial(self.sink.discover, urls))
+        self._stats.inc_value(f"sink/discovered/{self.name}", len(urls))
+
     async def record_run(self, run: Run) -> None:
         """Give the sink the record of this process, in bounded time; the first failure is logged.
 
@@ -306,6 +311,7 @@ class Storage:
             for stage in self._stages
             if (chosen := [writer for writer in stage if writer.sink.archives])
         ]
+        self._discoverers = [writer for writer in self.writers if writer.sink.wants_discovered]
         self._by_name = {writer.name: writer for writer in self.writers}
         self.spool = spool
         self.pause: Callable[[bool], None] = lambda _: None
@@ -397,6 +403,24 @@ class Storage:
         """Store a response that is no page in the sinks that archive; otherwise as `put`."""
         await self._store(page, self._archives)
         self._stats.inc_value("store/archived")
+
+    @property
+    def wants_discovered(self) -> bool:
+        """Whether a sink wants to know of new URLs."""
+        return bool(self._discoverers)
+
+    async def discover(self, urls: Sequence[Discovered]) -> None:
+        """Give new URLs to the sinks that want them; return when they are durable.
+
+        They are not spooled: while such a sink is away, pages with new links wait. Raises NotStored
+        if the crawl ends first.
+        """
+        self._running += 1
+        try:
+            for writer in self._discoverers:
+                await writer.discover(urls)
+        finally:
+            self._running -= 1
 
     async def _store(self, page: Page, stages: Sequence[Sequence[SinkWriter]]) -> None:
         stored: set[str] = set()

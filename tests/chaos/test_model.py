@@ -28,7 +28,6 @@ CRAWL = "model"
 SILENCE_MS = 30_000
 GRACE_MS = 10_000
 REST_MS = 500
-POISON = 3
 HOSTS = [f"h{i}.test" for i in range(6)]
 
 
@@ -296,7 +295,6 @@ class Fleet:
             silence_ms=SILENCE_MS,
             delay_ms=REST_MS,
             limit=self.random.choice((1, 3, 100)),
-            poison=POISON,
             now_ms=self.now_ms,
         )
 

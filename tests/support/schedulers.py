@@ -116,7 +116,9 @@ class WritingScheduler(Scheduler):
         self.added += entries
         return Added(self.answer * len(entries))
 
-    async def add_links(self, ids: Sequence[int], entries: Sequence[Entry | bytes]) -> Added:
+    async def add_links(
+        self, ids: Sequence[int], entries: Sequence[Entry | bytes], scores: Sequence[int]
+    ) -> Added:
         return await self.add([decode(entry) for entry in entries])
 
 

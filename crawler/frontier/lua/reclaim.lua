@@ -4,11 +4,12 @@
 -- ARGV[1]  now, ms (0 = the shard's time)
 -- ARGV[2]  silence in ms after which an instance is dead
 -- ARGV[3]  maximum number of leases
--- ARGV[4]  number of times that a URL may be taken back before it is buried: it kills its workers. A
---          lease that was not to blame at the owner's last beat does not count, see beat.lua
--- ARGV[5]  delay in ms before a host in flight is contacted again, if its own delay is not known
--- ARGV[6]  dead letters kept
+-- ARGV[4]  delay in ms before a host in flight is contacted again, if its own delay is not known
+-- ARGV[5]  dead letters kept
 -- Returns  number of leases that were taken back
+--
+-- An entry counts how often it was taken back, unless it was not to blame at the owner's last beat
+-- (see beat.lua). A URL that kills its workers is buried by the next process that claims it.
 
 local now, limit, taken = now_ms(ARGV[1]), tonumber(ARGV[3]), 0
 
@@ -18,14 +19,10 @@ local function take_back(key, token, lease, started)
   entry = string.sub(entry, 1, 3) .. string.char(math.min(reclaims, 255)) .. string.sub(entry, 5)
   local host = host_of(entry)
   redis.call('HDEL', key, token)
-  if not host then return bury_entry(entry, 'damaged', now, ARGV[6]) end
-  local delay = tonumber(redis.call('HGET', shard .. 'host:' .. host, 'delay') or ARGV[5])
+  if not host then return bury_entry(entry, 'damaged', now, ARGV[5]) end
+  local delay = tonumber(redis.call('HGET', shard .. 'host:' .. host, 'delay') or ARGV[4])
   free_slot(host, token, now + delay, delay)
-  if started and reclaims >= tonumber(ARGV[4]) then
-    bury_entry(entry, 'poison', now, ARGV[6])
-  else
-    wait_again(entry)
-  end
+  wait_again(entry)
 end
 
 -- After a restart of the server nobody could beat for a while: every instance gets the time to do so.
@@ -42,7 +39,7 @@ for _, owner in ipairs(redis.call('ZRANGEBYSCORE', OWNERS, '-inf', now - tonumbe
   end
   for i = 1, #page, 2 do take_back(key, page[i], page[i + 1], not unsuspected[page[i]]) end
   taken = taken + #page / 2
-  if redis.call('EXISTS', key) == 0 then forget_owner(owner, now, tonumber(ARGV[5])) end
+  if redis.call('EXISTS', key) == 0 then forget_owner(owner, now, tonumber(ARGV[4])) end
 end
 count('reclaimed', taken)
 return taken
