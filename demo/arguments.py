@@ -96,6 +96,12 @@ def build_parser() -> Parser:
     judge.add_argument("--summary", metavar="FILE.json", help="write the verdict as JSON")
     bench = commands.add_parser("bench", help="measure how many pages a second are served")
     bench.add_argument("--count", type=_number(1, 10_000_000, int), default=20_000, metavar="N")
+    between = commands.add_parser(
+        "streams", help="crawl the web between topics of a Kafka broker in memory"
+    )
+    _add_web(between)
+    # Small: it is to be looked at.
+    between.set_defaults(hosts=6, pages=6)
     kafka = commands.add_parser(
         "kafka", help="run a Kafka broker in memory, on a free port, until SIGINT or SIGTERM"
     )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from demo import event_loop, kafka
+from demo import event_loop, kafka, streams
 from demo.arguments import build_parser, web_options
 from demo.bench import bench
 from demo.clock import Clock
@@ -137,6 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _print_truth(arguments)
         if arguments.command == "judge":
             return _judge(arguments)
+        if arguments.command == "streams":
+            return streams.run(web_options(arguments))
         if arguments.command == "kafka":
             commands = sys.stdin if arguments.commands else None
             return kafka.serve(brokers=arguments.brokers, commands=commands)

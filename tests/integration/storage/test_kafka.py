@@ -4,7 +4,7 @@ import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -148,7 +148,13 @@ async def test_errors_of_the_broker_and_what_they_mean() -> None:
             broker.push_errors(PRODUCE, TOPIC_NOT_ALLOWED)
             with pytest.raises(SinkAway, match="the user may not use the topic"):
                 await write(sink, page(5))
-            assert await write(sink, page(5)) == {}
+
+            async def is_allowed() -> bool:
+                with suppress(SinkAway):
+                    return await write(sink, page(5)) == {}
+                return False
+
+            await until(is_allowed, "the client has asked for the topic again")
         assert sorted(urls(broker)) == [page(number).url for number in (1, 3, 4, 5)]
 
 

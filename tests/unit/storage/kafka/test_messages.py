@@ -19,7 +19,7 @@ from crawler.storage.kafka.messages import (
     rejection_message,
     smaller,
 )
-from crawler.storage.sink import Discovered
+from crawler.storage.sink import Discovered, RejectedMessage
 from tests.support.sinks import page
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -133,9 +133,7 @@ def test_a_url_without_a_page_is_an_error(fields: dict[str, Any]) -> None:
 
 
 def test_a_rejected_input_is_an_error_with_its_text() -> None:
-    message = rejection_message(
-        "web", "no_url", "???", at=NOW, source={"topic": "seeds", "partition": 0, "offset": 7}
-    )
+    message = rejection_message("web", RejectedMessage("no_url", "???", "seeds", 0, 7), at=NOW)
     value = checked(message)
     assert (message.kind, value["url"], value["text"]) == ("errors", None, "???")
 
