@@ -202,3 +202,12 @@ async def test_status_and_forget_tell_urls_apart_as_the_crawl_does(
     assert await control.forget("http://www.example.com/news")
     assert (await control.status(url)).state == "unseen"
     assert (await control.options())["forgotten"] == 1
+
+
+async def test_unseen_urls_are_found_without_being_marked(place: Place) -> None:
+    frontier = await place.instance()
+    known, new = [entry(f"http://h{n}.test/") for n in range(5)], entry("http://new.test/")
+    await frontier.add(known)
+    for _ in range(2):
+        assert await frontier.unseen([*known, new]) == [False] * 5 + [True]
+    assert (await frontier.add([new])).new == 1
