@@ -411,6 +411,7 @@ class Scheduler(BaseScheduler):
         hooks = EngineHooks(
             *(self._engine.room, self._engine.wake),
             take_in=self._take_in,
+            messages_wait=self._messages_wait,
             elsewhere=self._elsewhere,
             starting=self._engine.starting,
             count=self.count,
@@ -521,8 +522,6 @@ class Scheduler(BaseScheduler):
     async def _take_in(self) -> int:
         """Take in what waits outside the frontier, and count the pages that are spooled."""
         taken = await self._intake.take_in()
-        if self._kafka_seeds is not None and not taken:
-            taken = await self._kafka_seeds.waiting()
         spooled = self.storage.spooled if self.storage is not None else 0
         if spooled and not taken and not self._waits_for_sinks:
             self._waits_for_sinks = True
@@ -532,6 +531,9 @@ class Scheduler(BaseScheduler):
                 spooled,
             )
         return taken + spooled
+
+    async def _messages_wait(self) -> bool:
+        return self._kafka_seeds is not None and await self._kafka_seeds.waiting()
 
     async def _elsewhere(self) -> list[str]:
         """Return where other processes have URLs or pages of this crawl on their disks."""

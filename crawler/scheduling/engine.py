@@ -181,6 +181,10 @@ async def _nowhere() -> list[str]:
     return []
 
 
+async def _no_messages() -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class EngineHooks:
     """Functions that the lease pool needs from its surroundings."""
@@ -195,5 +199,7 @@ class EngineHooks:
     starting: Callable[[], bool] = lambda: False
     # Where other processes have URLs or pages of the crawl on their disks.
     elsewhere: Callable[[], Awaitable[list[str]]] = _nowhere
+    # Do messages of a stream wait that give seeds?
+    messages_wait: Callable[[], Awaitable[bool]] = _no_messages
     # Add one to a stat.
     count: Callable[[str], None] = lambda _name: None

@@ -100,15 +100,15 @@ class KafkaSeeds:
             await end(self._task)
         await self._member.close()
 
-    async def waiting(self) -> int:
-        """Return 0 if the frontier has all messages, whichever process read them."""
+    async def waiting(self) -> bool:
+        """Return False if the frontier has all messages, whichever process read them."""
         if self.health.away:
-            return 1
+            return True
         try:
-            return 0 if await self._member.is_at_end() else 1
+            return not await self._member.is_at_end()
         except KafkaAway:
             # The other task finds out, too.
-            return 1
+            return True
 
     # --- messages --------------------------------------------------------------------------------
 

@@ -83,7 +83,9 @@ class LeasePool:
         recrawls: Recrawls,
     ) -> None:
         self.limits = limits
-        self.completion = Completion(frontier, limits, hooks.take_in, hooks.elsewhere)
+        self.completion = Completion(
+            *(frontier, limits, hooks.take_in, hooks.messages_wait, hooks.elsewhere)
+        )
         # The order in which shards are asked.
         self.shard_order: list[int] = list(range(frontier.shards))
         # Held while leases change hands, so that a heartbeat does not miss those on their way.
@@ -573,6 +575,7 @@ class Completion:
         frontier: Frontier,
         limits: CompletionLimits,
         take_in: Callable[[], Awaitable[int]],
+        messages_wait: Callable[[], Awaitable[bool]],
         elsewhere: Callable[[], Awaitable[list[str]]],
     ) -> None:
         # "finished", "max_pages", "waiting", "redis_lost" or "data_lost", once it is over for this
@@ -587,6 +590,7 @@ class Completion:
         self._frontier = frontier
         self._limits = limits
         self._take_in = take_in
+        self._messages_wait = messages_wait
         self._elsewhere = elsewhere
         self._last: Sizes | None = None
         # Where other processes have parts of the crawl on their disks, and since when only these
@@ -648,6 +652,11 @@ class Completion:
             return Verdict.GO_ON
         if round_.states == {"limit"}:
             return self._end("max_pages")
+        # Before the frontier is counted: a message is in one of both. After the limit, as a stream
+        # may never end.
+        if await self._messages_wait():
+            self.not_yet()
+            return Verdict.GO_ON
         sizes = await self._frontier.sizes()
         before, self._last = self._last, sizes
         if sizes.unfinished == 0:

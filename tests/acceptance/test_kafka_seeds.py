@@ -38,6 +38,26 @@ def test_a_crawl_ends_when_it_has_read_the_topic_and_goes_on_with_new_messages(
     assert (found.pages, found.dead) == (4, 1)
 
 
+def test_a_crawl_that_has_its_pages_does_not_wait_for_the_end_of_a_topic(
+    kafka: KafkaBroker, topic_prefix: str, redis_url: str, tmp_path: Path
+) -> None:
+    topic = f"{topic_prefix}seeds"
+    kafka.create_topic(topic, 1)
+    kafka.send(topic, "http://s0.test/", *(f"http://s0.test/{number}" for number in range(1000)))
+    # The frontier is full with one URL, and more than one batch waits: the topic is never read to
+    # its end.
+    settings = {"KAFKA_OPTIONS": json.dumps(OPTIONS), "FRONTIER_MAX_WAITING": 1}
+    with DemoServer(WEB) as web:
+        run = Crawls(tmp_path, redis_url).run(
+            f"{kafka.url}/{topic}",
+            web=web,
+            arguments={"follow": "no", "max_pages": 1},
+            settings=settings,
+        )
+    assert run.code == 0, run.stderr
+    assert sizes(redis_url).pages == 1
+
+
 def test_a_crawl_without_its_topic_does_not_start(
     kafka: KafkaBroker, redis_url: str, tmp_path: Path
 ) -> None:
