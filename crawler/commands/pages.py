@@ -48,13 +48,12 @@ from crawler.storage.mongo import schema
 from crawler.storage.mongo.reader import MISSING, MongoReader, Repair
 from crawler.storage.mongo.tiers import Moved, Tiering, TierLock
 from crawler.storage.reader import Overview, PageReader, StoredContent, Wanted
-from crawler.storage.readers import STORES, open_mongo, open_reader, store_of
+from crawler.storage.readers import STORES, has_mongo, open_mongo, open_reader, store_of
 from crawler.storage.retention import COLD, EXPIRED, WARM, Keep, Retention
 from crawler.storage.search.index import IndexWriter, SearchSettings
 from crawler.storage.search.query import LIMIT_MAX, Filters, Result, search
 from crawler.storage.search.update import Counts, Update
 from crawler.storage.sinks import (
-    MONGO,
     POSTGRESQL,
     named_sinks,
     shown_sinks,
@@ -111,7 +110,7 @@ def _in_mongo(
     any_version: bool = False,
 ) -> Awaitable[MongoReader]:
     """Open the store of a verb that is for MongoDB alone."""
-    if store_of(settings) != MONGO:
+    if not has_mongo(settings):
         raise ConfigurationError(
             f"This is for pages in MongoDB, and SINKS is {shown_sinks(settings)}. There is nothing "
             "to do; for a MongoDB of an earlier crawl, give -s MONGO_URI=…"

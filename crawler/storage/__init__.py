@@ -14,6 +14,7 @@
     objects   one object for each page in an object store
     warc/     WARC files, their index and readers
     mongo/    the sink for MongoDB, its documents and their readers
+    bodies    reads bodies where sinks keep them: WARC files and objects
     reader    the contract of a reader of stored pages
     readers   opens the reader of the store that SINKS names
     postgres/ the catalogue in PostgreSQL: its tables, sink and spill

@@ -25,19 +25,25 @@ if TYPE_CHECKING:
 STORES = (MONGO, POSTGRESQL)
 
 
+def has_mongo(settings: BaseSettings) -> bool:
+    """Return whether there is a MongoDB: that of SINKS, of MONGO_URI, or one in CRAWL_DIR."""
+    folder = Path(config.value(settings, "CRAWL_DIR"), "mongo")
+    uri = config.value(settings, "MONGO_URI")
+    return bool(targets(settings, MONGO) or uri or folder.is_dir())
+
+
 def store_of(settings: BaseSettings, store: str | None = None) -> str | None:
     """Return the name of the store that has the records of pages; None if there is none.
 
     It is `store` if that is given, else the MongoDB of SINKS, else its PostgreSQL. Where SINKS has
-    neither, it is the MongoDB of an earlier crawl: MONGO_URI, or that in CRAWL_DIR.
+    neither, it is the MongoDB of an earlier crawl.
     """
+    found = [name for name in STORES if targets(settings, name)]
+    if MONGO not in found and has_mongo(settings):
+        found.append(MONGO)
     if store is not None:
-        return store
-    for name in STORES:
-        if targets(settings, name):
-            return name
-    folder = Path(config.value(settings, "CRAWL_DIR"), "mongo")
-    return MONGO if config.value(settings, "MONGO_URI") or folder.is_dir() else None
+        return store if store in found else None
+    return found[0] if found else None
 
 
 async def open_reader(
@@ -50,13 +56,12 @@ async def open_reader(
     name = store_of(settings, store)
     if name == MONGO:
         return await open_mongo(settings, servers)
-    urls = targets(settings, POSTGRESQL)
-    if not urls:
-        raise ConfigurationError(
-            f"SINKS is {shown_sinks(settings)}, which has no {store or 'records of pages'}; name "
-            "the store that the crawl has: SINKS=mongo, or SINKS=postgresql://…"
-        )
-    return await _open_postgres(urls[0], settings, servers)
+    if name == POSTGRESQL:
+        return await _open_postgres(targets(settings, POSTGRESQL)[0], settings, servers)
+    raise ConfigurationError(
+        f"SINKS is {shown_sinks(settings)}, which has no {store or 'records of pages'}; name the "
+        "store that the crawl has: SINKS=mongo, or SINKS=postgresql://…"
+    )
 
 
 async def open_runs(settings: BaseSettings, servers: Servers) -> RunReader:

@@ -462,6 +462,8 @@ async def test_a_server_that_goes_away_ends_a_question_in_one_line(tmp_path: Pat
         ("postgres://h/d mongo", None, "mongo"),
         ("mongo postgresql://h/d", "postgresql", "postgresql"),
         ("warc:a/ postgres://h/d", None, "postgresql"),
+        ("postgresql://h/d", "mongo", None),
+        ("mongo", "postgresql", None),
         ("warc:a/", None, None),
         ("none", None, None),
     ],
@@ -471,9 +473,12 @@ def test_the_store_is_that_of_sinks(
 ) -> None:
     settings = settings_of(sinks, tmp_path)
     assert store_of(settings, store) == expected
+    # The MongoDB of an earlier crawl is the last that is asked.
+    earlier = settings_of(sinks, tmp_path, MONGO_URI="mongodb://h/")
+    assert store_of(earlier, store) == (expected or (None if store == "postgresql" else "mongo"))
 
 
-@pytest.mark.parametrize("store", [None, "postgresql"])
+@pytest.mark.parametrize("store", [None, "postgresql", "mongo"])
 async def test_no_store_is_told_in_one_line(tmp_path: Path, store: str | None) -> None:
     settings = settings_of("warc:a/", tmp_path)
     with pytest.raises(ConfigurationError, match=r"SINKS is warc:a/, which has no"):
