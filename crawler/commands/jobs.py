@@ -117,7 +117,7 @@ async def _show(runs: RunReader, arguments: argparse.Namespace) -> None:
     options = found.pop("options")
     print(fields({name: value for name, value in found.items() if value != ""}, shown_raw))
     if options:
-        print(f"\noptions\n{fields(options, shown_raw)}")
+        print(f"\noptions\n{fields(dict(sorted(options.items())), shown_raw)}")
 
 
 VERBS = {

@@ -62,6 +62,8 @@ SUMMARY_VERSION = 1
 _FEEDS_S = 120.0
 # Files of `python -m scrapy` and of scrapyd, which have the arguments of `scrapy`.
 _PROGRAMS = {("scrapy", "__main__.py"), ("scrapyd", "runner.py")}
+# Set by us with the priority of the command line.
+_NOT_GIVEN = frozenset({"LOG_INSTALL_ROOT_HANDLER"})
 # Characters of a value and of a command line that are kept.
 _VALUE_MAX, _COMMAND_MAX = 1000, 4000
 
@@ -227,6 +229,7 @@ def _options(settings: BaseSettings, spider: Any, mask: Mask) -> Iterator[tuple[
         name: settings[name]
         for name in settings
         if (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["cmdline"]
+        and name not in _NOT_GIVEN
     }
     arguments = getattr(spider, "arguments", None)
     if is_dataclass(arguments) and not isinstance(arguments, type):

@@ -49,7 +49,7 @@ def test_options_are_those_that_were_given_and_have_no_secrets() -> None:
         "CONCURRENT_REQUESTS": 7,
         "USER_AGENT": "me" * 2000,
     }
-    for name, value in given.items():
+    for name, value in {**given, "LOG_INSTALL_ROOT_HANDLER": False}.items():
         settings.set(name, value, SETTINGS_PRIORITIES["cmdline"])
     spider = WebSpider(seeds="https://u:hunter-77@a.example/", max_pages="5")
     found = dict(runs._options(settings, spider, mask_of(settings)))
