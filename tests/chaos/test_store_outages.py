@@ -214,7 +214,7 @@ def test_crawlers_that_are_killed_again_and_again_leave_one_row_for_each_url(
     ):
         store = _Postgres(server)
         crawls = Crawls(tmp_path, redis_url)
-        options = {"RETRY_TIMES": 0, "LEASE_TTL": 2, "DELAY_MIN": 0.05, **store.settings}
+        options = {"LEASE_TTL": 2, "DELAY_MIN": 0.05, **store.settings}
         options["POSTGRES_TIMEOUT"] = 10
         with Fleet(crawls, web, **options) as fleet:
 
@@ -241,7 +241,44 @@ def test_crawlers_that_are_killed_again_and_again_leave_one_row_for_each_url(
                 assert "Traceback" not in process.log
             if sizes(redis_url).dead:
                 # A URL whose process dies three times with it is given up, until people say more.
-                given = ("--reason", "poison", "-s", f"REDIS_URL={redis_url}")
+                given = ("-s", f"REDIS_URL={redis_url}")
+                print(scrapy("frontier", "dead", *given).stdout)
                 assert scrapy("frontier", "requeue", *given).code == 0
                 assert start().wait() == 0
         check(redis_url, store, KILL_WEB)
+
+
+def test_a_catalogue_that_is_away_gets_spooled_pages_with_the_places_of_their_bodies(
+    tmp_path: Path, redis_url: str
+) -> None:
+    arguments = ("--latency=0.1",)
+    with (
+        PrivatePostgres() as server,
+        DemoServer(WEB, tmp_path / "access.log", arguments=arguments) as web,
+    ):
+        store = _Postgres(server)
+        options = {
+            "SINKS": f"{server.url()} warc:{tmp_path / 'archive'}",
+            "SPOOL_DIR": tmp_path / "spool",
+            "POSTGRES_TIMEOUT": 0.5,
+            "RETRY_TIMES": 0,
+        }
+        with Fleet(Crawls(tmp_path, redis_url), web, **options) as fleet:
+            process = started(fleet, tmp_path)
+            store.kill()
+            files = tmp_path / "spool" / "web"
+            wait_until(lambda: any(files.glob("*.log")), what="spooled pages")
+            store.start()
+            assert process.wait() == 0, process.log
+            assert "Traceback" not in process.log
+        check(redis_url, store)
+        assert not list(files.glob("*.log"))
+        with psycopg.connect(server.url()) as connection:
+            rows = connection.execute(
+                """SELECT u.url, d.places->'warc'->>'file' FROM crawled_urls u
+                JOIN documents d USING (crawl, url_hash)
+                WHERE u.reason = '' AND duplicate_of = ''"""
+            ).fetchall()
+        assert rows
+        archive = {path.name for path in (tmp_path / "archive").rglob("*.warc.gz")}
+        assert {Path(file).name for _, file in rows} <= archive
