@@ -45,6 +45,15 @@ def test_settings_that_another_process_lacks_are_named() -> None:
     assert look(MONGO_DATABASE="mine").endswith(" -s MONGO_DATABASE=mine")
 
 
+def test_pages_in_postgresql_are_shown_by_the_sinks_of_the_crawl() -> None:
+    found = look(SINKS="postgresql://me:secret@h.test/d warc:a/")
+    assert found.endswith(" -s 'SINKS=postgresql://me:***@h.test/d warc:a/'")
+    by_project = settings()
+    by_project.set("SINKS", "postgresql://h.test/d", priority="project")
+    assert commands(by_project, page_url="http://a.test/").look == "scrapy pages get http://a.test/"
+    assert look(SINKS="warc:a/") == ""
+
+
 def test_a_password_is_never_shown() -> None:
     uri = "mongodb://user:secret@db:27017/"
     assert "secret" not in look(MONGO_URI=uri)
