@@ -38,6 +38,37 @@ def test_a_crawl_ends_when_it_has_read_the_topic_and_goes_on_with_new_messages(
     assert (found.pages, found.dead) == (4, 1)
 
 
+def test_urls_that_a_crawl_discovers_are_seeds_of_another(
+    kafka: KafkaBroker, topic_prefix: str, redis_url: str, tmp_path: Path
+) -> None:
+    log, topic = tmp_path / "access.tsv", f"{topic_prefix}discovered-urls"
+    settings = {"KAFKA_OPTIONS": json.dumps(OPTIONS), "SINKS": kafka.url}
+    first = {"CRAWL": "first", "KAFKA_TOPIC_PREFIX": topic_prefix, "KAFKA_DISCOVERED": True}
+    second = {"CRAWL": "second", "KAFKA_TOPIC_PREFIX": f"{topic_prefix}second-"}
+    crawls = Crawls(tmp_path, redis_url)
+    with DemoServer(WEB, log) as web:
+        run = crawls.run(
+            "http://s0.test/", web=web, arguments={"scope": "any"}, settings={**settings, **first}
+        )
+        assert run.code == 0, run.stderr
+        discovered = {message["url"] for message in kafka.values(topic)}
+        assert discovered
+        kafka.send(topic, "nonsense")
+        run = crawls.run(
+            f"{kafka.url}/{topic}",
+            web=web,
+            arguments={"follow": "no"},
+            settings={**settings, **second},
+        )
+        assert run.code == 0, run.stderr
+    pages = {page["url"] for page in kafka.values(f"{topic_prefix}second-crawled-documents")}
+    errors = kafka.values(f"{topic_prefix}second-crawl-errors")
+    assert discovered <= pages | {error["url"] for error in errors}
+    [bad] = [error for error in errors if error["url"] is None]
+    assert (bad["text"], bad["source"]["topic"]) == ("nonsense", topic)
+    assert sizes(redis_url, "second").dead == len(errors) - 1
+
+
 def test_a_crawl_that_has_its_pages_does_not_wait_for_the_end_of_a_topic(
     kafka: KafkaBroker, topic_prefix: str, redis_url: str, tmp_path: Path
 ) -> None:
