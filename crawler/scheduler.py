@@ -568,7 +568,7 @@ class Scheduler(BaseScheduler):
             **this_process(),
             **ProcessStats.of(self._crawler).about(time.monotonic()),
             "held": self.leases.held,
-            "shards": self.leases.shard_order,
+            "shards": list(self.leases.shards.own),
             "troubles": [each for each in self._troubles() if each],
         }
 
@@ -729,7 +729,8 @@ class Rejections:
         logger.warning("<%s %s> is not fetched: %s.%s", request.method, url, why(reason), last)
 
 
-_CLUSTER_SHARDS_PER_MASTER = 4
+# For each server: enough to share out among processes, or to move to other masters.
+_SHARDS_PER_SERVER = 4
 # A frontier is full above this share of its limits; the rest is for URLs that may not be refused.
 FULL = 0.8
 # After a restart of Redis every process has this many heartbeats to report what it holds.
@@ -764,13 +765,15 @@ def frontier_tuning(settings: BaseSettings, *, beat_s: float) -> Tuning:
 
 async def make_frontier(redis: Client, crawl: str, crawler: Crawler, tuning: Tuning) -> Frontier:
     """Make the frontier of a crawl, with as many shards as it has, or as it is to have."""
+    settings = crawler.settings
     shards = (
-        value(crawler.settings, "FRONTIER_SHARDS")
+        value(settings, "FRONTIER_SHARDS")
         or await stored_shards(redis, crawl)
-        or _default_shards(redis)
+        or _default_shards(redis, settings)
     )
     assert crawler.spider is not None
-    tuning = tuning.per_shard(shards)
+    if hasattr(redis, "get_primaries"):
+        tuning = tuning.per_shard(shards)
     return Frontier(redis, crawl, shards=shards, tuning=tuning, spider=crawler.spider.name)
 
 
@@ -797,6 +800,9 @@ def spill_of(
     )
 
 
-def _default_shards(redis: Client) -> int:
-    masters = len(redis.get_primaries()) if hasattr(redis, "get_primaries") else 0
-    return _CLUSTER_SHARDS_PER_MASTER * masters or 1
+def _default_shards(redis: Client, settings: BaseSettings) -> int:
+    if hasattr(redis, "get_primaries"):
+        return _SHARDS_PER_SERVER * len(redis.get_primaries())
+    # www.example.com and example.com must be in one shard, if they are the same.
+    is_folded = "www" in value(settings, "URL_FOLD") and value(settings, "GROUP_BY") == "host"
+    return 1 if is_folded else _SHARDS_PER_SERVER

@@ -70,15 +70,14 @@ CRAWL_IDLE = "close"
 CRAWL_MAX_WAIT = 60.0
 
 # --- The frontier -------------------------------------------------------------------------------
-# Number of shards, fixed when the crawl is created. 0: 1 on a single server, 4 for each master of a
-# cluster.
+# Number of shards, fixed when the crawl is created. 0: 4 for each server that has a part of it.
 FRONTIER_SHARDS = 0
-# Shards that a process claims from first: "sticky" (always the same ones), "balanced" (the fullest)
-# or "any".
+# Shards that a process claims from first: "sticky" (always the same ones), "hash" (an equal number
+# for each process, moved when one comes or goes), "balanced" (the fullest) or "round_robin".
 FLEET_STRATEGY = "sticky"
-# Number of waiting URLs, divided equally among the shards, that limits links of low priority; 0: no
-# limit. From 80% of it, or of Redis' maxmemory, links for queues 4 and 5 are kept in MongoDB
-# instead, or without it in a folder of CRAWL_DIR, up to SPILL_MAX_BYTES.
+# Number of waiting URLs that limits links of low priority; on a cluster it is divided equally among
+# the shards. 0: no limit. From 80% of it, or of Redis' maxmemory, links for queues 4 and 5 are kept
+# in MongoDB instead, or without it in a folder of CRAWL_DIR, up to SPILL_MAX_BYTES.
 FRONTIER_MAX_WAITING = 0
 SPILL_MAX_BYTES = 10_000_000_000
 # How seen URLs are stored: "intset" (4.5 bytes a URL, one error in 1,000,000), or "bloom" (1.8

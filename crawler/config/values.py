@@ -193,7 +193,7 @@ _RULES: dict[str, _Rule] = {
     "CONCURRENT_REQUESTS": _ONE_OR_MORE,
     "CONCURRENT_REQUESTS_PER_DOMAIN": _ONE_OR_MORE,
     "CRAWL_IDLE": _one_of("close", "wait"),
-    "FLEET_STRATEGY": _one_of("sticky", "balanced", "any"),
+    "FLEET_STRATEGY": _one_of("sticky", "hash", "balanced", "round_robin"),
     "FRONTIER_THRESHOLDS": _numbers(4),
     "GROUP_BY": _one_of(*GROUPS),
     "KAFKA_GROUP": _Rule(

@@ -486,7 +486,7 @@ class DnsPrefetch:
     async def _run(self) -> None:
         empty = 0
         for turn in count():
-            order = self._lease_pool.shard_order
+            order = self._lease_pool.shards.own or self._lease_pool.shards.others
             try:
                 empty = 0 if await self.prefetch_shard(order[turn % len(order)]) else empty + 1
             except RedisAway as error:

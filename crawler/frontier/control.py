@@ -15,7 +15,6 @@ from crawler.frontier import keys
 from crawler.frontier.entry import DamagedEntry, Entry, decode
 from crawler.frontier.frontier import (
     Frontier,
-    gather,
     gather_outcomes,
     raise_errors,
     shard_of,
@@ -109,7 +108,7 @@ class CrawlControl:
 
     async def sizes_by_shard(self) -> list[Sizes]:
         """Count the URLs in each state, for each shard."""
-        return await gather(map(self.frontier.sizes, range(len(self._tags))))
+        return await self.frontier.sizes_by_shard()
 
     async def delayed_buckets(self) -> tuple[int, int]:
         """Return the number of buckets of delayed URLs, and when the first is due, in ms or 0."""

@@ -157,10 +157,10 @@ def _with_more(data: bytes, more: bytes) -> bytes:
     return bytes((data[0] | _MORE,)) + data[1:] + b"\n" + more
 
 
-def host_in(data: bytes) -> str:
+def host_in(data: bytes) -> bytes:
     """Return the politeness group of an encoded entry."""
     start = _HEADER_BYTES[data[0] >> 4] + data[_GROUP_SKIP_AT]
-    return data[start : data.index(b"/", start)].decode()
+    return data[start : data.index(b"/", start)]
 
 
 def decode(data: bytes) -> Entry:

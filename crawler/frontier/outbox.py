@@ -1,10 +1,11 @@
-"""Send all that a process has to tell the frontier, through one lane for each shard.
+"""Send all that a process has to tell the frontier, through one lane for each shard of a cluster.
 
 A lane sends adds, releases and settlements in batches. Group commit: one flush is in flight, and
 the next one takes all that waits. The more leases are held, the further apart flushes are; a
 settlement waits for some milliseconds at the most. Every verb may be repeated, so whatever failed
 is sent again as it was. While a shard's server is away everything waits in its lane, and the lanes
-of other shards go on. The size is bounded: nothing is claimed while much waits.
+of other shards go on. The size is bounded: nothing is claimed while much waits. A single server
+has one lane for all shards: it is there for all of them, or for none.
 
 A master that dies loses its last second, whatever it acknowledged. An add is safe when its master
 was seen alive, and not restarted, some time later. Until then, and for a while longer, the lane
@@ -54,7 +55,6 @@ class Outbox:
         health: ServerHealth,
         on_flushed: Callable[[], None],
         *,
-        several_masters: bool = False,
         under_way: Callable[[], int] = lambda: 0,
     ) -> None:
         self._health = health
@@ -71,12 +71,11 @@ class Outbox:
                 on_flushed=on_flushed,
                 on_give_up=self._drop,
             )
-            for shard in range(frontier.shards)
+            for shard in ([None] if frontier.has_one_server else range(frontier.shards))
         ]
         # A single master that loses links loses the end of their page's lease with them.
-        self._barrier = SettlementBarrier(
-            [lane.recent for lane in self._lanes] if several_masters else ()
-        )
+        recents = () if frontier.has_one_server else [lane.recent for lane in self._lanes]
+        self._barrier = SettlementBarrier(recents)
 
     @property
     def empty(self) -> bool:
@@ -105,11 +104,11 @@ class Outbox:
 
     def repeat_adds(self, shard: int, held: Sequence[Entry] = ()) -> None:
         """Repeat adds of a shard that its server may have lost when it restarted."""
-        self._lanes[shard].repeat_adds(held)
+        self._lane(shard).repeat_adds(held)
 
     def seen_alive(self, shard: int, at_s: float) -> None:
         """Note that a beat that began at this time found the shard's master not restarted."""
-        self._lanes[shard].recent.seen_alive(at_s)
+        self._lane(shard).recent.seen_alive(at_s)
         if self._barrier:
             self._barrier.check(shard)
 
@@ -117,7 +116,7 @@ class Outbox:
 
     def release(self, lease: Lease, delay_ms: int, *, usual: bool = True) -> None:
         """End a fetch; its host waits for so long, which is its usual delay or not."""
-        self._lanes[lease.shard].put("release" if usual else "long_release", lease, delay_ms)
+        self._lane(lease.shard).put("release" if usual else "long_release", lease, delay_ms)
 
     def done(self, lease: Lease, *, page: bool, again: Again | None = None) -> None:
         """Settle a finished URL, for good or until its recrawl. Call it when its links are in."""
@@ -141,14 +140,17 @@ class Outbox:
 
     def _settle(self, verb: Verb, lease: Lease, *args: Any) -> None:
         self.unsettled[lease.key] = lease
-        self._lanes[lease.shard].put(verb, lease, *args)
+        self._lane(lease.shard).put(verb, lease, *args)
 
     def _settle_when_safe(self, verb: Verb, lease: Lease, *args: Any) -> None:
         self.unsettled[lease.key] = lease
-        put = partial(self._lanes[lease.shard].put, verb, lease, *args)
+        put = partial(self._lane(lease.shard).put, verb, lease, *args)
         self._barrier.settle(lease, put)
 
     # -------------------------------------------------------------------------------------------
+
+    def _lane(self, shard: int) -> Lane:
+        return self._lanes[0] if len(self._lanes) == 1 else self._lanes[shard]
 
     async def drain(self) -> None:
         """Return when Redis has acknowledged everything, or was given up on.
@@ -346,13 +348,13 @@ class Pace:
 
 
 class Lane:
-    """Adds, releases and settlements on their way to one shard."""
+    """Adds, releases and settlements on their way to one shard, or to all on a single server."""
 
     def __init__(
         self,
         frontier: Frontier,
         health: ServerHealth,
-        shard: int,
+        shard: int | None,
         pace: Pace,
         *,
         on_settled: Callable[[Iterable[Lease]], None],
@@ -363,7 +365,7 @@ class Lane:
         self.task: asyncio.Task[None] | None = None
         self._frontier = frontier
         self._health = health
-        self._who = f"{OUTBOX} {shard}"
+        self._who = f"{OUTBOX} {shard or 0}"
         self._shard = shard
         self._pace = pace
         self._on_settled = on_settled
@@ -444,7 +446,7 @@ class Lane:
         self.recent.clear()
         self._adds.clear()
         self._waiting.clear()
-        self._on_give_up(self._shard)
+        self._on_give_up(self._shard or 0)
 
     async def _send_releases(self) -> None:
         """Send releases first: hosts wait for them, and they depend on no link."""

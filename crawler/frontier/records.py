@@ -86,7 +86,9 @@ class Added:
 
     @classmethod
     def merged(cls, places: Collection[Sequence[int]], answers: Iterable[str]) -> Added:
-        """Join the answers of several shards, given the places of each shard's URLs."""
+        """Join the answers of several calls, given the places of each call's URLs."""
+        if len(places) == 1:
+            return cls(*answers)
         merged = [""] * sum(map(len, places))
         for found, part in zip(places, answers, strict=True):
             for place, answer in zip(found, part, strict=True):

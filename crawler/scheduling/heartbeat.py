@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from crawler.config.values import fill, setting, value
 from crawler.frontier import Beat, Entry, Frontier, Lease, OwnerDead
-from crawler.frontier.frontier import gather, preferred, raise_errors
+from crawler.frontier.frontier import raise_errors
 from crawler.frontier.outbox import KEPT_S
 from crawler.scheduling.lease_pool import LeasePool
+from crawler.scheduling.shards import own_shards
 from crawler.servers.health import LEASES, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway
 from crawler.util.tasks import end
@@ -161,7 +162,7 @@ class Heartbeat:
         self._turn += 1
         pool, shards = self._leases, range(self._frontier.shards)
         # Nothing is claimed from these. So they need no lock, and one that hangs delays nobody.
-        missed = sorted(self._missed) if len(shards) > 1 else []
+        missed = [] if self._frontier.has_one_server else sorted(self._missed)
         async with pool.lock:
             found = await self._beat_some([shard for shard in shards if shard not in missed])
         if missed:
@@ -306,17 +307,11 @@ class Heartbeat:
         await self._beat()
 
     async def _order_shards(self) -> None:
-        """Choose the order in which shards are asked, by the strategy."""
-        shards = self._frontier.shards
-        if shards == 1:
+        """Choose the shards that this process claims from, by the strategy."""
+        frontier, strategy = self._frontier, self._pulse.strategy
+        if frontier.shards == 1:
             return
-        if self._pulse.strategy == "sticky":
-            live = await self._frontier.live()
-            order = preferred(shards, self._frontier.owner, live)
-        elif self._pulse.strategy == "balanced":
-            # The fullest first, so that all shards end at the same time.
-            sizes = await gather(self._frontier.sizes(shard) for shard in range(shards))
-            order = sorted(range(shards), key=lambda shard: -sizes[shard].waiting)
-        else:
-            order = [(self._turn + shard) % shards for shard in range(shards)]
-        self._leases.shard_order = order
+        live = await frontier.live() if strategy in ("sticky", "hash") else []
+        sizes = await frontier.sizes_by_shard() if strategy == "balanced" else []
+        own = own_shards(strategy, frontier.shards, frontier.owner, live=live, sizes=sizes)
+        self._leases.shards.use(strategy, own)

@@ -46,6 +46,7 @@ from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.options import CrawlOptions
 from crawler.scheduling.outcome import Bury, Retry
 from crawler.scheduling.recrawls import Recrawls
+from crawler.scheduling.shards import ShardTurns
 from crawler.servers.health import LEASES, GaveUp, ServerHealth
 from crawler.servers.redis.errors import RedisAway
 from crawler.util.backoff import Backoff
@@ -86,8 +87,7 @@ class LeasePool:
         self.completion = Completion(
             *(frontier, limits, hooks.take_in, hooks.messages_wait, hooks.elsewhere)
         )
-        # The order in which shards are asked.
-        self.shard_order: list[int] = list(range(frontier.shards))
+        self.shards = ShardTurns(frontier.shards)
         # Held while leases change hands, so that a heartbeat does not miss those on their way.
         self.lock = asyncio.Lock()
         self.recent_releases = RecentReleases()
@@ -98,8 +98,7 @@ class LeasePool:
         self.outbox = Outbox(
             frontier,
             health,
-            self._claim_soon.set,
-            several_masters=frontier.shards > 1,
+            self._flushed,
             under_way=self._held.__len__,
         )
         self._frontier = frontier
@@ -122,7 +121,7 @@ class LeasePool:
         self._claim_ids: dict[int, str] = {}
         self._checked_s = 0.0
         self._standstill = Standstill()
-        # Breakers of the shards whose server does not answer.
+        # Breakers of the servers that do not answer, by shard; 0 if all shards are on one.
         self._away: dict[int, Breaker] = {}
         self._paused = False
         self._task: asyncio.Task[None] | None = None
@@ -176,6 +175,11 @@ class LeasePool:
 
     def claim_soon(self) -> None:
         """Claim without waiting for the next turn: something changed that makes it worthwhile."""
+        self._claim_soon.set()
+
+    def _flushed(self) -> None:
+        # Most flushes are for all shards.
+        self.shards.changed(monotonic())
         self._claim_soon.set()
 
     async def _claim_forever(self) -> None:
@@ -253,24 +257,30 @@ class LeasePool:
     async def _claim_round(self, room: int) -> Round:
         round_ = Round()
         room, max_pages = await self.completion.allowance(round_, room)
-        for shard in list(self.shard_order):
+        for shard in self.shards.order():
             if round_.leases >= room:
                 break
             if not self._may_ask(shard):
+                continue
+            # The end of the crawl is decided by answers of all shards.
+            if self._held and (wait_s := self.shards.wait_s(shard, monotonic())):
+                round_.waits_s.append(wait_s)
                 continue
             async with self.lock:
                 if not self._may_ask(shard) or not self.is_alive(shard):
                     # This process may be about to take a new name: no beat would keep the lease.
                     continue
+                wanted = room - round_.leases
                 try:
-                    claim = await self._claim(shard, room - round_.leases, max_pages)
+                    claim = await self._claim(shard, wanted, max_pages)
                 except RedisAway as error:
                     # The other shards' servers may be there.
                     self._breaker(shard).failed(monotonic(), random.random())
                     self._health.failed(LEASES, error)
                     continue
-                self._away.pop(shard, None)
+                self._away.pop(self._server(shard), None)
                 self.claimed(claim.leases)
+                self.shards.asked(shard, claim, wanted=wanted, now_s=monotonic())
                 self.completion.page_limit.claimed(len(claim.leases))
             round_.take(shard, claim)
             if claim.leases:
@@ -279,10 +289,14 @@ class LeasePool:
         return round_
 
     def _may_ask(self, shard: int) -> bool:
-        return shard not in self._away or monotonic() >= self._away[shard].retry_at
+        breaker = self._away.get(self._server(shard))
+        return breaker is None or monotonic() >= breaker.retry_at
 
     def _breaker(self, shard: int) -> Breaker:
-        return self._away.setdefault(shard, Breaker(1, backoff=_BACKOFF))
+        return self._away.setdefault(self._server(shard), Breaker(1, backoff=_BACKOFF))
+
+    def _server(self, shard: int) -> int:
+        return 0 if self._frontier.has_one_server else shard
 
     async def _claim(self, shard: int, n: int, max_pages: int) -> Claim:
         # The same id until an answer came: Redis repeats a claim whose reply was lost.
@@ -443,7 +457,7 @@ class LeasePool:
             self.claim_soon()
         for each in range(len(self._alive_until)) if shard is None else (shard,):
             self._alive_until[each] = until
-            self._away.pop(each, None)
+            self._away.pop(self._server(each), None)
             self._late = {key for key in self._late if key[0] != each}
         if self._ready:
             self._hooks.wake()
@@ -451,9 +465,9 @@ class LeasePool:
     def missed(self, shard: int) -> None:
         """Claim nothing from a shard that did not answer to a beat, until it does.
 
-        If it is the only one, claims find out for themselves, and delay nobody.
+        If all are on one server, claims find out for themselves, and delay nobody.
         """
-        if self._frontier.shards > 1:
+        if not self._frontier.has_one_server:
             self._breaker(shard).retry_at = math.inf
 
     @property
@@ -585,7 +599,7 @@ class Completion:
         self.waits_s: float | None = None
         # The crawl is over, and no URL was ever added to it.
         self.never_began = False
-        # Only used with several shards.
+        # Only used with several servers.
         self.page_limit = PageLimit(frontier)
         self._frontier = frontier
         self._limits = limits
@@ -628,13 +642,13 @@ class Completion:
             )
 
     async def allowance(self, round_: Round, room: int) -> tuple[int, int]:
-        """Return how many leases may be claimed now, and the page limit that a shard enforces.
+        """Return how many leases may be claimed now, and the page limit that scripts enforce.
 
-        A shard cannot count the others' pages, so a fleet on a cluster may exceed the limit by what
-        its processes claim in the same second.
+        A script cannot count the pages on other servers, so a fleet on a cluster may exceed the
+        limit by what its processes claim in the same second.
         """
         limit = self._limits.max_pages
-        if not limit or self._frontier.shards == 1:
+        if not limit or self._frontier.has_one_server:
             return room, limit
         left = await self.page_limit.left(limit)
         if self.page_limit.pages >= limit:
@@ -693,7 +707,7 @@ _KEPT_S = 1.0
 
 
 class PageLimit:
-    """Number of pages that a crawl on several shards may still have, as one process knows it.
+    """Number of pages that a crawl on several servers may still have, as one process knows it.
 
     All shards are asked, about once a second. If a server is away, its last answer counts.
     """

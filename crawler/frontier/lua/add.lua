@@ -10,6 +10,7 @@
 -- ARGV[7]  number of this part of the add: a part that was done before changes nothing, so that a
 --          forced add may be repeated after a lost reply, or when a server may have lost it
 -- ARGV[8]  form of URL-seen, see seen_intset.lua and seen_bloom.lua
+-- ARGV[9…] other shards on this server, whose waiting URLs count for the limit, too
 -- Returns  a string with a character for each entry: '1' added, '0' known, '2' refused, not marked seen
 
 local FORCED_TTL_MS = 86400000
@@ -37,10 +38,15 @@ if force then
   redis.call('LTRIM', key, 0, FORCED_MAX - 1)
   redis.call('PEXPIRE', key, FORCED_TTL_MS)
 end
+local function waiting_in(shard)
+  local waiting = tonumber(redis.call('HGET', shard .. 'stats', 'back') or 0)
+  for number = 1, 5 do waiting = waiting + redis.call('LLEN', shard .. 'front:' .. number) end
+  return waiting
+end
 local full = false
 if limit > 0 and ARGV[3] == 'new' then
-  local waiting = tonumber(redis.call('HGET', STATS, 'back') or 0)
-  for number = 1, 5 do waiting = waiting + redis.call('LLEN', shard .. 'front:' .. number) end
+  local waiting = waiting_in(shard)
+  for i = 9, #ARGV do waiting = waiting + waiting_in(ARGV[i] .. ':') end
   full = waiting >= limit
 end
 

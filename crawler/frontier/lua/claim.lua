@@ -9,11 +9,12 @@
 -- ARGV[6]  turns of the queues under load
 -- ARGV[7]  number of waiting URLs above which ARGV[6] applies
 -- ARGV[8]  fetches a host may have in flight, unless it has a parallelism of its own
--- ARGV[9]  pages the shard may have in all (0 = no limit)
+-- ARGV[9]  pages the shard may have in all (0 = no limit), together with those of ARGV[14…]
 -- ARGV[10] pages a host may have (0 = no limit)
 -- ARGV[11] ms without claims after a restart of the server
 -- ARGV[12] dead letters kept
 -- ARGV[13] ms between two starts at a host whose own delay is not known yet
+-- ARGV[14…] other shards on this server
 -- Returns  {state, leases, wait_ms, delayed_ms, more}
 --          state: 'ok', 'paused', 'grace' (after a restart), 'leap' (the clock leapt, and it is not
 --          known yet whether time has passed), 'limit' (no page is left to crawl), 'dead' (this owner
@@ -53,10 +54,16 @@ if redis.call('HGET', shard .. 'claims', owner) == request then
 end
 if paused then return {'paused', {}, -1, -1, 0} end
 if max_pages > 0 then
-  local room = max_pages - tonumber(redis.call('HGET', STATS, 'pages') or 0)
+  local room, shards = max_pages, {shard}
+  for i = 14, #ARGV do shards[#shards + 1] = ARGV[i] .. ':' end
+  for _, each in ipairs(shards) do
+    room = room - tonumber(redis.call('HGET', each .. 'stats', 'pages') or 0)
+  end
   if room <= 0 then return {'limit', {}, -1, -1, 0} end
-  for _, other in ipairs(redis.call('ZRANGE', OWNERS, 0, -1)) do
-    room = room - redis.call('HLEN', shard .. 'leases:' .. other)
+  for _, each in ipairs(shards) do
+    for _, other in ipairs(redis.call('ZRANGE', each .. 'owners', 0, -1)) do
+      room = room - redis.call('HLEN', each .. 'leases:' .. other)
+    end
   end
   n = math.min(n, room)
   -- The rest is in flight: claim again later.

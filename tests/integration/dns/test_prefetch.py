@@ -10,6 +10,7 @@ import pytest
 from crawler.dns.lookup import Lookup
 from crawler.dns.resolver import DnsCache, DnsPrefetch, Resolver
 from crawler.frontier import Entry, Frontier
+from crawler.scheduling.shards import ShardTurns
 from crawler.servers.redis.connection import Client
 from crawler.urls import fingerprint
 from tests.support.dns_server import DnsServer
@@ -27,7 +28,7 @@ class Process:
         self.prefetch = DnsPrefetch(
             self.resolver,
             Frontier(redis, "web"),
-            SimpleNamespace(shard_order=[0]),  # type: ignore[arg-type]
+            SimpleNamespace(shards=ShardTurns(1)),  # type: ignore[arg-type]
             self.count,
         )
 

@@ -70,6 +70,13 @@ async def frontier(place: Place) -> LostReplies:
     return frontier
 
 
+@pytest.fixture
+async def on_several_masters(frontier: LostReplies) -> LostReplies:
+    """An instance that takes its server for one of several."""
+    frontier.has_one_server = False
+    return frontier
+
+
 async def claimed(frontier: Frontier, number: int) -> list[Lease]:
     await frontier.add(hosts(number))
     leases = (await frontier.claim(number, "first")).leases
@@ -145,9 +152,10 @@ async def test_a_reply_that_is_lost_changes_nothing(frontier: LostReplies) -> No
     assert (sizes.waiting, sizes.pages, sizes.added) == (4, 1, 8)
 
 
-async def test_a_url_that_is_done_for_a_while_comes_back(frontier: LostReplies) -> None:
+async def test_a_url_that_is_done_for_a_while_comes_back(on_several_masters: LostReplies) -> None:
+    frontier = on_several_masters
     leases = await claimed(frontier, 4)
-    outbox = Outbox(frontier, redis_health(), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     frontier.losing = True
     await outbox.add(entries(1))
     outbox.done(leases[0], page=True, again=Again(1000, leases[0].entry))
@@ -271,10 +279,11 @@ async def acknowledged(outbox: Outbox) -> None:
 
 
 async def test_on_several_masters_done_waits_until_the_links_are_safe(
-    frontier: LostReplies,
+    on_several_masters: LostReplies,
 ) -> None:
+    frontier = on_several_masters
     leases = await claimed(frontier, 2)
-    outbox = Outbox(frontier, redis_health(), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     began = time.monotonic()
     await outbox.add(entries(1))
     outbox.done(leases[0], page=True)
@@ -292,10 +301,11 @@ async def test_on_several_masters_done_waits_until_the_links_are_safe(
 
 
 async def test_links_that_a_server_lost_are_added_again_before_their_page_is_done(
-    frontier: LostReplies,
+    on_several_masters: LostReplies,
 ) -> None:
+    frontier = on_several_masters
     [lease] = await claimed(frontier, 1)
-    outbox = Outbox(frontier, redis_health(), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, redis_health(), lambda: None)
     found = outbox.add(entries(3)), outbox.add([entry("http://forced.test/")], mode="force")
     await asyncio.gather(*found)
     outbox.done(lease, page=True)
@@ -342,11 +352,12 @@ async def test_what_was_refused_is_not_repeated_and_what_was_taken_is_not_refuse
 
 
 async def test_a_drain_ends_when_redis_is_given_up_on(
-    redis_process: RedisProcess, frontier: LostReplies
+    redis_process: RedisProcess, on_several_masters: LostReplies
 ) -> None:
+    frontier = on_several_masters
     [lease] = await claimed(frontier, 1)
     health = redis_health(give_up_s=0.1)
-    outbox = Outbox(frontier, health, lambda: None, several_masters=True)
+    outbox = Outbox(frontier, health, lambda: None)
     await outbox.add(entries(1))
     outbox.done(lease, page=True)
     redis_process.kill()
@@ -357,10 +368,11 @@ async def test_a_drain_ends_when_redis_is_given_up_on(
 
 
 async def test_redis_is_given_up_on_after_a_while_and_nobody_waits_for_ever(
-    redis_process: RedisProcess, frontier: LostReplies
+    redis_process: RedisProcess, on_several_masters: LostReplies
 ) -> None:
+    frontier = on_several_masters
     [lease] = await claimed(frontier, 1)
-    outbox = Outbox(frontier, redis_health(give_up_s=0.2), lambda: None, several_masters=True)
+    outbox = Outbox(frontier, redis_health(give_up_s=0.2), lambda: None)
     redis_process.kill()
     future = outbox.add(entries(1))
     outbox.done(lease, page=True)

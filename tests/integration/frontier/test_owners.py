@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from crawler.frontier import Frontier, Lease, OwnerDead
-from crawler.frontier.frontier import POISON, preferred, shard_of, tags
+from crawler.frontier.frontier import POISON, shard_of, tags
 from crawler.scheduling.engine import EngineHooks
 from crawler.scheduling.heartbeat import Heartbeat, Pulse
 from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
 from crawler.scheduling.recrawls import Recrawls
+from crawler.scheduling.shards import ShardTurns
 from crawler.servers.health import redis_health
 from tests.integration.frontier.fleet import (
     T0,
@@ -426,8 +427,8 @@ async def test_sizes_add_up_over_every_state(frontier: Frontier) -> None:
 # --- strategies ----------------------------------------------------------------------------------
 
 
-async def order_of(place: Place, frontier: Frontier, strategy: str, turn: int = 0) -> list[int]:
-    """In which order an instance asks the shards."""
+async def shards_of(frontier: Frontier, strategy: str) -> ShardTurns:
+    """Return the turns of the shards, as an instance asks them."""
 
     async def nothing() -> int:
         return 0
@@ -449,40 +450,39 @@ async def order_of(place: Place, frontier: Frontier, strategy: str, turn: int = 
         on_epoch=lambda: None,
         on_loss=lambda _: None,
     )
-    heart._turn = turn
     await heart._order_shards()
-    return pool.shard_order
+    return pool.shards
 
 
-async def test_a_sticky_instance_asks_its_own_shards_first_and_they_move_with_the_fleet(
-    place: Place,
+@pytest.mark.parametrize("strategy", ["sticky", "hash"])
+async def test_every_shard_has_one_instance_of_its_own_and_another_when_that_leaves(
+    place: Place, strategy: str
 ) -> None:
+    if place.shards == 1:
+        pytest.skip("there is one shard")
     fleet = [await place.instance() for _ in range(3)]
-    orders = [await order_of(place, frontier, "sticky") for frontier in fleet]
-    assert all(sorted(order) == list(range(place.shards)) for order in orders)
-    live = [frontier.owner for frontier in fleet]
-    assert orders == [
-        preferred(place.shards, name, live) if place.shards > 1 else [0] for name in live
-    ]
-    await fleet[0].leave()
-    left = live[1:]
-    expected = preferred(place.shards, left[0], left) if place.shards > 1 else [0]
-    assert await order_of(place, fleet[1], "sticky") == expected
+    for live in (fleet, fleet[1:]):
+        turns = [await shards_of(frontier, strategy) for frontier in live]
+        assert sorted(shard for each in turns for shard in each.own) == list(range(place.shards))
+        assert all({*each.own, *each.others} == {*range(place.shards)} for each in turns)
+        await fleet[0].leave()
 
 
 async def test_a_balanced_instance_asks_the_fullest_shard_first(
     frontier: Frontier, place: Place
 ) -> None:
     await frontier.add([*entries(9), *hosts(3)])
-    order = await order_of(place, frontier, "balanced")
+    turns = await shards_of(frontier, "balanced")
+    order = turns.order()
+    assert order == turns.order()
     assert order[0] == shard_of("a.test", place.shards)
     waiting = [(await frontier.sizes(shard)).waiting for shard in range(place.shards)]
     assert [waiting[shard] for shard in order] == sorted(waiting, reverse=True)
 
 
 async def test_an_instance_without_preference_goes_round(frontier: Frontier, place: Place) -> None:
-    firsts = [(await order_of(place, frontier, "any", turn))[0] for turn in range(place.shards)]
-    assert firsts == list(range(place.shards))
+    turns = await shards_of(frontier, "round_robin")
+    assert {turns.order()[0] for _ in range(place.shards)} == {*range(place.shards)}
 
 
 # --- conclude ------------------------------------------------------------------------------------

@@ -149,7 +149,10 @@ async def test_nothing_is_claimed_while_much_waits(
     redis_process: RedisProcess, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("crawler.scheduling.lease_pool.UNSETTLED_MAX", 10)
-    process = Process(Frontier(client, CRAWL, shards=2))
+    frontier = Frontier(client, CRAWL, shards=2)
+    # As if there were others: only then do pages wait after their links were acknowledged.
+    frontier.has_one_server = False
+    process = Process(frontier)
     pool = process.pool
     await process.heart.open()
     await pool.outbox.add(hosts(40))
