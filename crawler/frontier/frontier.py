@@ -97,7 +97,8 @@ class Frontier:
         """Set the shares of the queues, see Tuning. They may change while a crawl runs."""
         self._order = turns(weights)
         self._load_order = turns(load_weights)
-        self._load_threshold = load_threshold
+        # A shard counts its own URLs.
+        self._load_threshold = -(-load_threshold // self.shards)
 
     # --- the instance --------------------------------------------------------------------------
 

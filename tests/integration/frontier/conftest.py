@@ -10,13 +10,19 @@ from crawler.frontier import CrawlControl, Frontier
 from crawler.servers.redis.connection import connect
 from tests.integration.frontier.fleet import Place
 
-_URLS = {"server": "redis_url", "oldest": "oldest_redis_url", "cluster": "redis_cluster_url"}
+# The fixture with the address of each, and the number of shards; older crawls may have one.
+_PLACES = {
+    "server": ("redis_url", 4),
+    "oldest": ("oldest_redis_url", 1),
+    "cluster": ("redis_cluster_url", 12),
+}
 
 
-@pytest.fixture(params=_URLS)
+@pytest.fixture(params=_PLACES)
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
-    client = await connect(request.getfixturevalue(_URLS[request.param]))
-    yield Place(client, 12 if request.param == "cluster" else 1)
+    fixture, shards = _PLACES[request.param]
+    client = await connect(request.getfixturevalue(fixture))
+    yield Place(client, shards)
     await client.aclose()
 
 

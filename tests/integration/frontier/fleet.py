@@ -156,6 +156,7 @@ class Process:
         limits: CompletionLimits | None = None,
         *,
         lease_ttl_s: float = 30.0,
+        strategy: str = "sticky",
     ) -> None:
         self.health = redis_health()
         hooks = EngineHooks(lambda: 20, lambda: None, self._nothing)
@@ -166,7 +167,7 @@ class Process:
             frontier,
             self.pool,
             self.health,
-            Pulse(beat_s=0.05, lease_ttl_s=lease_ttl_s),
+            Pulse(beat_s=0.05, lease_ttl_s=lease_ttl_s, strategy=strategy),
             about=dict,
             on_beat=self._nothing,
             on_epoch=lambda: None,

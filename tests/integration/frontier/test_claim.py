@@ -180,7 +180,7 @@ async def test_queues_share_a_thousand_claims_by_their_weights(
 
 
 async def test_under_load_the_important_get_more(place: Place) -> None:
-    frontier = await place.instance(tuning=Tuning(load_threshold=50))
+    frontier = await place.instance(tuning=Tuning(load_threshold=50 * place.shards))
     for queue in range(1, 6):
         await frontier.add(of_shard_0(150, queue, place))
     assert await shares(frontier, place, 200) == {1: 120, 2: 50, 3: 20, 4: 8, 5: 2}
