@@ -93,7 +93,7 @@ class Worker:
     held: Count = field(default=0, metadata=doc("Leases that it holds"))
     shards: list[int] = field(
         default_factory=list,
-        metadata=doc("In the order in which it asks them", default=[]),
+        metadata=doc("Those that it prefers, by FLEET_STRATEGY", default=[]),
     )
     troubles: list[str] = field(
         default_factory=list,
@@ -199,6 +199,18 @@ class DelayedQueue:
 
 
 @dataclass(frozen=True, slots=True)
+class Shard:
+    """Part of the frontier, with some of the hosts."""
+
+    shard: Count
+    urls_waiting: Count
+    urls_delayed: Count
+    leased: Count
+    pages: Count
+    processes: list[str] = field(metadata=doc("Processes that prefer it, by FLEET_STRATEGY"))
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerStatus:
     """Frontier at work, over all processes."""
 
@@ -216,8 +228,9 @@ class SchedulerStatus:
         )
     )
     shard_assignments: dict[str, list[int]] = field(
-        metadata=doc("Process: the shards it prefers, the most preferred first")
+        metadata=doc("Process: the shards it prefers, by FLEET_STRATEGY")
     )
+    by_shard: list[Shard]
     active_shards: Count = field(metadata=doc("Shards that have URLs to crawl"))
     shards: Count
     delayed_queue: DelayedQueue
@@ -251,6 +264,7 @@ async def scheduler_status(crawl: str, control: CrawlControl, fleet: Fleet) -> S
     insert_rate = round(lately.get("links/new", 0) / span_s, 3)
     retrieval_rate = round(lately.get("requests", 0) / span_s, 3)
     delayed = sizes.retries + sizes.recrawls
+    assignments = {name: list(about.get("shards", [])) for name, about in fleet.instances.items()}
     return SchedulerStatus(
         crawl=crawl,
         at=now,
@@ -260,9 +274,16 @@ async def scheduler_status(crawl: str, control: CrawlControl, fleet: Fleet) -> S
         urls_rejected=by_word(totals, "links/refused"),
         robots_denied=totals.get("robots/denied", 0),
         politeness_violations=totals.get("politeness/violations", 0),
-        shard_assignments={
-            name: list(about.get("shards", [])) for name, about in fleet.instances.items()
-        },
+        shard_assignments=assignments,
+        by_shard=[
+            Shard(
+                *(number, shard.waiting, shard.retries + shard.recrawls),
+                leased=shard.leased,
+                pages=shard.pages,
+                processes=[name for name, preferred in assignments.items() if number in preferred],
+            )
+            for number, shard in enumerate(shards)
+        ],
         active_shards=sum(shard.unfinished > 0 for shard in shards),
         shards=len(shards),
         delayed_queue=DelayedQueue(

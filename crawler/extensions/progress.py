@@ -110,8 +110,7 @@ class Progress:
                 recent_s=self._rate.add(monotonic(), pages),
             ),
             self._sizes,
-            # Every process is an owner in each shard of the frontier.
-            self._sizes.owners // scheduler.frontier.shards if self._sizes is not None else 0,
+            self._sizes.owners if self._sizes is not None else 0,
             process_stats.extra.get("admin", ""),
             process_stats.sinks().outage,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import compress
 from typing import Any, TypeVar
 
@@ -150,7 +150,8 @@ class Sizes:
         rest: list[Any] = [
             getattr(self, field.name) + getattr(other, field.name) for field in fields(self)[1:]
         ]
-        return Sizes(front, *rest)
+        # Every instance registers with each shard.
+        return replace(Sizes(front, *rest), owners=max(self.owners, other.owners))
 
 
 @dataclass(frozen=True, slots=True)

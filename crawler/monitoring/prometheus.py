@@ -88,7 +88,7 @@ async def add_fleet(sheet: Sheet, redis: Client, crawl: str) -> None:
     """Add what Redis has of the crawl, if it answers. CrawlerError if there is no such crawl."""
     try:
         control = await CrawlControl.open(redis, crawl)
-        fleet, sizes = await read(redis, crawl, minutes=1), await control.frontier.sizes()
+        fleet, shards = await read(redis, crawl, minutes=1), await control.sizes_by_shard()
         hosts, memory = await control.host_counts(), await redis.info("memory")
         ratio = await control.memory_share()
     except RedisAway:
@@ -97,13 +97,13 @@ async def add_fleet(sheet: Sheet, redis: Client, crawl: str) -> None:
     # Each node of a cluster answers.
     nodes = [memory] if "used_memory" in memory else list(memory.values())
     used_bytes = max(int(node["used_memory"]) for node in nodes)
-    add_crawl(sheet, fleet, sizes, hosts, memory_bytes=used_bytes, memory_ratio=ratio)
+    add_crawl(sheet, fleet, shards, hosts, memory_bytes=used_bytes, memory_ratio=ratio)
 
 
 def add_crawl(
     sheet: Sheet,
     fleet: Fleet,
-    sizes: Sizes,
+    shards: Sequence[Sizes],
     hosts: Mapping[str, int],
     *,
     memory_bytes: int,
@@ -135,7 +135,13 @@ def add_crawl(
     meaning = "Hosts by state"
     for state, count in hosts.items():
         sheet.gauge("crawler_active_hosts", meaning, count, state=state)
-    _add_sizes(sheet, sizes)
+    _add_sizes(sheet, sum(shards[1:], shards[0]))
+    for number, shard in enumerate(shards):
+        states = {"waiting": shard.waiting, "leased": shard.leased}
+        states["delayed"] = shard.retries + shard.recrawls
+        for state, count in states.items():
+            meaning = "URLs of each shard, by state"
+            sheet.gauge("crawler_shard_size", meaning, count, shard=str(number), state=state)
 
 
 def _add_sizes(sheet: Sheet, sizes: Sizes) -> None:

@@ -19,6 +19,7 @@ import pymongo
 from aiohttp import web
 
 from crawler.frontier import Frontier
+from crawler.frontier.meta import stored_shards
 from crawler.servers.redis.connection import connect
 from crawler.urls import canonical
 from demo.access_log import Entry, read_log
@@ -336,7 +337,8 @@ def answering(*arguments: str, answer: str, cwd: Path) -> Run:
 async def at_work(redis_url: str, crawl: str, spider: str) -> Frontier:
     """A process that works on a crawl, and is killed."""
     redis = await connect(redis_url)
-    frontier = Frontier(redis, crawl, spider=spider)
+    shards = await stored_shards(redis, crawl) or 1
+    frontier = Frontier(redis, crawl, shards=shards, spider=spider)
     await frontier.open()
     await redis.aclose()
     return frontier

@@ -15,6 +15,7 @@ from redis import Redis
 
 from crawler import settings as ours
 from crawler.frontier import Entry, Frontier
+from crawler.frontier.frontier import shard_of, tags
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
 from demo.access_log import read_log
@@ -246,7 +247,8 @@ def test_rules_for_single_hosts_are_followed(tmp_path: Path, redis_url: str) -> 
     # Beside robots.txt; a page that is on its way counts when it has arrived.
     assert 2 <= len(requests["s2.test"]) - 1 <= 3
     with Redis.from_url(redis_url) as client:
-        assert client.hget("{web:0}:host:s0.test", "parallel") == b"2"
+        tag = tags("web", 4)[shard_of("s0.test", 4)]
+        assert client.hget(f"{tag}:host:s0.test", "parallel") == b"2"
     pauses = [b.start_s - a.end_s for a, b in pairwise(requests["s3.test"])]
     assert pauses
     assert min(pauses) >= 0.295

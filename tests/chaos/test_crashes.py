@@ -15,6 +15,8 @@ import pytest
 from redis import Redis
 
 from crawler.errors import ExitCode
+from crawler.frontier import keys
+from crawler.frontier.frontier import tags
 from crawler.frontier.outbox import KEPT_S
 from demo.access_log import read_log
 from demo.judge import Verdict, judge
@@ -25,6 +27,9 @@ from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Fleet, Process, sizes
 from tests.support.private_redis import PrivateRedis
 from tests.support.waiting import wait_until
+
+# Shards of a crawl on one server.
+TAGS = tags("web", 4)
 
 SEED = "http://s0.test/"
 WEB = WebOptions(hosts=32, pages=9, seed=6, zoo="demo")
@@ -70,9 +75,9 @@ class Scene:
     def leases_of(self, process: Process) -> int:
         """How many leases Redis has on record for a process."""
         with Redis.from_url(self.redis.url) as client:
-            for owner, about in client.hgetall("{web:0}:instances").items():
+            for owner, about in client.hgetall(keys.instances(TAGS[0])).items():
                 if json.loads(about)["pid"] == process.pid:
-                    return int(client.hlen(f"{{web:0}}:leases:{owner.decode()}"))
+                    return sum(client.hlen(keys.leases(tag, owner.decode())) for tag in TAGS)
         return 0
 
     def stop_at_work(self, process: Process) -> None:
@@ -219,7 +224,7 @@ def test_a_redis_that_lost_more_than_processes_can_repeat(scene: Scene) -> None:
     # A slow crawl: it is older than what a process can add again.
     process = scene.start(DELAY_MIN=1.0)
     with Redis.from_url(scene.redis.url) as client:
-        created_ms = wait_until(lambda: int(client.hget("{web:0}:stats", "epoch") or 0))
+        created_ms = wait_until(lambda: int(client.hget(keys.stats(TAGS[0]), "epoch") or 0))
         wait_until(lambda: _time_ms(client) > created_ms + 1000 * (KEPT_S + 3), what="it is old")
         client.flushall()
     assert process.wait() == ExitCode.DATA_LOST, process.log

@@ -51,7 +51,7 @@ def test_no_crawl_ends_with_success_and_less(tmp_path: Path, trial: int) -> None
                     fleet.start(SEED, arguments={"scope": "any"}) for _ in range(1 + trial % 2)
                 ]
                 with Redis.from_url(redis.url) as client:
-                    wait_until(lambda: client.exists("{web:0}:stats"), what="the first write")
+                    wait_until(lambda: client.exists("{web}:crawl"), what="the first write")
                 # The first trial dies within the first second, which may all be lost.
                 moment_s = chance.random() * (MOMENT_MAX_S if trial else 0.5)
                 time.sleep(moment_s)

@@ -67,6 +67,16 @@ async def test_the_scheduler_tells_of_queues_rates_and_caches(api: Api) -> None:
     assert found["robots_denied"] == 3
     assert found["shard_assignments"] == {api.frontier.owner: [0]}
     assert (found["active_shards"], found["shards"]) == (1, 1)
+    assert found["by_shard"] == [
+        {
+            "shard": 0,
+            "urls_waiting": 2,
+            "urls_delayed": 1,
+            "leased": 0,
+            "pages": 0,
+            "processes": [api.frontier.owner],
+        }
+    ]
     delayed = found["delayed_queue"]
     assert (delayed["total_items"], delayed["active_buckets"]) == (1, 1)
     due = datetime.fromisoformat(delayed["current_bucket"])

@@ -121,6 +121,7 @@ async def test_a_limit_of_pages_holds_and_is_no_halt_while_one_server_is_away(
 ) -> None:
     async with await connect(redis_url) as redis:
         frontier = OneCountsNoMore(redis, "test", shards=2)
+        frontier.has_one_server = False
         await frontier.open()
         await add(frontier, *(f"http://{number}.test/" for number in range(40)))
         lease_pool = lease_pool_of(frontier)

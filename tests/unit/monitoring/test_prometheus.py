@@ -90,7 +90,7 @@ def sheet_of(worker: Crawler | None, fleet: Fleet | None) -> Sheet:
         add_worker(sheet, worker)
     if fleet is not None:
         hosts = {"ready": 4, "blocked": 1}
-        add_crawl(sheet, fleet, sizes(paused=0), hosts, memory_bytes=1000, memory_ratio=0.25)
+        add_crawl(sheet, fleet, [sizes(paused=0)], hosts, memory_bytes=1000, memory_ratio=0.25)
     return sheet
 
 
