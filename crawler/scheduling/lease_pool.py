@@ -281,7 +281,7 @@ class LeasePool:
                 self._away.pop(self._server(shard), None)
                 self.claimed(claim.leases)
                 self.shards.asked(shard, claim, wanted=wanted, now_s=monotonic())
-                self.completion.page_limit.claimed(len(claim.leases))
+                self.completion.page_limit.claimed(shard, len(claim.leases))
             round_.take(shard, claim)
             if claim.leases:
                 # At once: the next shard's server may be away.
@@ -717,8 +717,8 @@ class PageLimit:
         # By shard.
         self._sizes: dict[int, Sizes] = {}
         self._read_s = 0.0
-        # Leases that this process claimed since then.
-        self._claimed = 0
+        # By shard: leases that this process claimed since its answer.
+        self._claimed: dict[int, int] = {}
 
     @property
     def pages(self) -> int:
@@ -730,11 +730,11 @@ class PageLimit:
         if not self._sizes or monotonic() > self._read_s + _KEPT_S:
             await self._read()
         leased = sum(sizes.leased for sizes in self._sizes.values())
-        return limit - self.pages - leased - self._claimed
+        return limit - self.pages - leased - sum(self._claimed.values())
 
-    def claimed(self, number: int) -> None:
-        """Count leases that this process claimed since the shards were asked."""
-        self._claimed += number
+    def claimed(self, shard: int, number: int) -> None:
+        """Count leases that this process claimed from a shard since its answer."""
+        self._claimed[shard] = self._claimed.get(shard, 0) + number
 
     async def _read(self) -> None:
         shards = range(self._frontier.shards)
@@ -742,9 +742,10 @@ class PageLimit:
         for shard, sizes in zip(shards, found, strict=True):
             if not isinstance(sizes, BaseException):
                 self._sizes[shard] = sizes
+                self._claimed[shard] = 0
             elif shard not in self._sizes or not isinstance(sizes, RedisAway):
                 raise sizes
-        self._read_s, self._claimed = monotonic(), 0
+        self._read_s = monotonic()
 
 
 class Standstill:

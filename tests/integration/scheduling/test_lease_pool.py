@@ -152,7 +152,7 @@ async def test_shards_are_counted_about_once_a_second(redis_url: str) -> None:
         await frontier.open()
         limit = PageLimit(frontier)
         assert await limit.left(10) == 10
-        limit.claimed(4)
+        limit.claimed(1, 4)
         assert [await limit.left(10) for _ in range(5)] == [6] * 5
         assert frontier.counts == 2
 
