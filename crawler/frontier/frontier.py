@@ -285,45 +285,59 @@ class Frontier:
 
     # --- URLs out ------------------------------------------------------------------------------
 
-    async def claim(
+    async def claim(self, n: int, request_id: str, *, shard: int = 0, **limits: int) -> Claim:
+        """Lease up to `n` URLs of a shard. The same request id again returns the same leases.
+
+        `limits` are those of `claim_from`.
+        """
+        return (await self.claim_from({shard: (n, request_id)}, **limits))[shard]
+
+    async def claim_from(
         self,
-        n: int,
-        request_id: str,
+        wanted: Mapping[int, tuple[int, str]],
         *,
-        shard: int = 0,
         max_pages: int = 0,
         host_pages: int = 0,
         now_ms: int = 0,
-    ) -> Claim:
-        """Lease up to `n` URLs of a shard. The same request id again returns the same leases."""
+    ) -> dict[int, Claim]:
+        """Lease URLs of several shards: so many of each, under its request id."""
         tuning = self.tuning
-        state, leases, wait, delayed, more = await self.scripts.run(
-            "claim",
-            shard,
-            self.owner,
-            request_id,
-            n,
-            now_ms,
-            self._order,
-            self._load_order,
-            self._load_threshold,
-            tuning.parallelism,
-            max_pages,
-            host_pages,
-            tuning.grace_ms,
-            tuning.dead_max,
-            tuning.spacing_ms,
-            *(self._beside(shard) if max_pages else ()),
-        )
-        if state == b"dead":
-            raise OwnerDead(self.owner)
-        return Claim(
-            leases=await self._read_leases(shard, leases),
-            state=state.decode(),
-            wait_ms=None if int(wait) < 0 else int(wait),
-            delayed_ms=None if int(delayed) < 0 else int(delayed),
-            more=bool(more),
-        )
+        calls = [
+            Call(
+                "claim",
+                shard,
+                (
+                    self.owner,
+                    request_id,
+                    n,
+                    now_ms,
+                    self._order,
+                    self._load_order,
+                    self._load_threshold,
+                    tuning.parallelism,
+                    max_pages,
+                    host_pages,
+                    tuning.grace_ms,
+                    tuning.dead_max,
+                    tuning.spacing_ms,
+                    *(self._beside(shard) if max_pages else ()),
+                ),
+            )
+            for shard, (n, request_id) in wanted.items()
+        ]
+        found = {}
+        for shard, answer in zip(wanted, await self.scripts.run_all(calls), strict=True):
+            state, leases, wait, delayed, more = answer
+            if state == b"dead":
+                raise OwnerDead(self.owner)
+            found[shard] = Claim(
+                leases=await self._read_leases(shard, leases),
+                state=state.decode(),
+                wait_ms=None if int(wait) < 0 else int(wait),
+                delayed_ms=None if int(delayed) < 0 else int(delayed),
+                more=bool(more),
+            )
+        return found
 
     def _beside(self, shard: int) -> Sequence[str]:
         """Return the other shards that a script on this one can count: those on its server."""

@@ -30,7 +30,7 @@ import random
 import time
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -257,36 +257,64 @@ class LeasePool:
     async def _claim_round(self, room: int) -> Round:
         round_ = Round()
         room, max_pages = await self.completion.allowance(round_, room)
-        for shard in self.shards.order():
-            if round_.leases >= room:
-                break
-            if not self._may_ask(shard):
-                continue
-            # The end of the crawl is decided by answers of all shards.
-            if self._held and (wait_s := self.shards.wait_s(shard, monotonic())):
-                round_.waits_s.append(wait_s)
-                continue
-            async with self.lock:
-                if not self._may_ask(shard) or not self.is_alive(shard):
-                    # This process may be about to take a new name: no beat would keep the lease.
-                    continue
-                wanted = room - round_.leases
-                try:
-                    claim = await self._claim(shard, wanted, max_pages)
-                except RedisAway as error:
-                    # The other shards' servers may be there.
-                    self._breaker(shard).failed(monotonic(), random.random())
-                    self._health.failed(LEASES, error)
-                    continue
-                self._away.pop(self._server(shard), None)
-                self.claimed(claim.leases)
-                self.shards.asked(shard, claim, wanted=wanted, now_s=monotonic())
-                self.completion.page_limit.claimed(shard, len(claim.leases))
-            round_.take(shard, claim)
-            if claim.leases:
-                # At once: the next shard's server may be away.
-                self._hooks.wake()
+        for shards in self._groups():
+            asked = [shard for shard in shards if self._should_ask(shard, round_)]
+            if asked and round_.leases < room:
+                await self._claim_from(asked, room - round_.leases, max_pages, round_)
         return round_
+
+    def _groups(self) -> Iterable[Sequence[int]]:
+        """Return the shards that are asked together, one group after the other.
+
+        On one server the first of the own shards may have enough; then all others are asked in one
+        round trip, and those of other processes come last.
+        """
+        own, others = self.shards.turn()
+        if self._frontier.has_one_server:
+            return own[:1], own[1:], others
+        return [(shard,) for shard in (*own, *others)]
+
+    def _should_ask(self, shard: int, round_: Round) -> bool:
+        if not self._may_ask(shard):
+            return False
+        # The end of the crawl is decided by answers of all shards.
+        if self._held and (wait_s := self.shards.wait_s(shard, monotonic())):
+            round_.waits_s.append(wait_s)
+            return False
+        return True
+
+    async def _claim_from(
+        self, shards: Sequence[int], room: int, max_pages: int, round_: Round
+    ) -> None:
+        """Claim from shards of one server, the same number from each."""
+        async with self.lock:
+            # This process may be about to take a new name: no beat would keep the lease.
+            asked = [each for each in shards if self._may_ask(each) and self.is_alive(each)][:room]
+            if not asked:
+                return
+            wanted = {each: room // len(asked) for each in asked}
+            for each in asked[: room % len(asked)]:
+                wanted[each] += 1
+            try:
+                claims = await self._claim(wanted, max_pages)
+            except RedisAway as error:
+                # The other shards' servers may be there.
+                self._breaker(asked[0]).failed(monotonic(), random.random())
+                self._health.failed(LEASES, error)
+                return
+            self._away.pop(self._server(asked[0]), None)
+            for shard, claim in claims.items():
+                self.claimed(claim.leases)
+                self.shards.asked(shard, claim, wanted=wanted[shard], now_s=monotonic())
+                self.completion.page_limit.claimed(shard, len(claim.leases))
+        for shard, claim in claims.items():
+            round_.take(shard, claim)
+            if len(claim.leases) == wanted[shard]:
+                # It may have more than its share.
+                round_.waits_s.append(0.0)
+        if round_.leases:
+            # At once: the next shard's server may be away.
+            self._hooks.wake()
 
     def _may_ask(self, shard: int) -> bool:
         breaker = self._away.get(self._server(shard))
@@ -298,13 +326,17 @@ class LeasePool:
     def _server(self, shard: int) -> int:
         return 0 if self._frontier.has_one_server else shard
 
-    async def _claim(self, shard: int, n: int, max_pages: int) -> Claim:
+    async def _claim(self, wanted: Mapping[int, int], max_pages: int) -> dict[int, Claim]:
         # The same id until an answer came: Redis repeats a claim whose reply was lost.
-        claim_id = self._claim_ids.setdefault(shard, uuid.uuid4().hex[:12])
-        limits = {"max_pages": max_pages, "host_pages": self.limits.host_pages}
-        claim = await self._frontier.claim(n, claim_id, shard=shard, **limits)
-        self._claim_ids.pop(shard, None)
-        return claim
+        ids = {each: self._claim_ids.setdefault(each, uuid.uuid4().hex[:12]) for each in wanted}
+        claims = await self._frontier.claim_from(
+            {shard: (n, ids[shard]) for shard, n in wanted.items()},
+            max_pages=max_pages,
+            host_pages=self.limits.host_pages,
+        )
+        for shard in claims:
+            self._claim_ids.pop(shard, None)
+        return claims
 
     def claimed(self, leases: Iterable[Lease]) -> None:
         """Hold leases that this process has just claimed."""

@@ -49,11 +49,11 @@ class ShardTurns:
         self.others = [shard for shard in range(len(self._again_s)) if shard not in own]
         self._rotates = strategy != "balanced"
 
-    def order(self) -> list[int]:
-        """Return all shards in the order of this turn."""
+    def turn(self) -> tuple[Sequence[int], Sequence[int]]:
+        """Return the own shards and those of others, in the order of this turn."""
         self._turn += 1
         own = _by_turn(self.own, self._turn) if self._rotates else self.own
-        return [*own, *_by_turn(self.others, self._turn)]
+        return own, _by_turn(self.others, self._turn)
 
     def wait_s(self, shard: int, now_s: float) -> float:
         """Return the seconds until a shard should be asked again; 0: now."""

@@ -473,8 +473,8 @@ async def test_a_balanced_instance_asks_the_fullest_shard_first(
 ) -> None:
     await frontier.add([*entries(9), *hosts(3)])
     turns = await shards_of(frontier, "balanced")
-    order = turns.order()
-    assert order == turns.order()
+    order = turns.turn()[0]
+    assert order == turns.turn()[0]
     assert order[0] == shard_of("a.test", place.shards)
     waiting = [(await frontier.sizes(shard)).waiting for shard in range(place.shards)]
     assert [waiting[shard] for shard in order] == sorted(waiting, reverse=True)
@@ -482,7 +482,7 @@ async def test_a_balanced_instance_asks_the_fullest_shard_first(
 
 async def test_an_instance_without_preference_goes_round(frontier: Frontier, place: Place) -> None:
     turns = await shards_of(frontier, "round_robin")
-    assert {turns.order()[0] for _ in range(place.shards)} == {*range(place.shards)}
+    assert {turns.turn()[0][0] for _ in range(place.shards)} == {*range(place.shards)}
 
 
 # --- conclude ------------------------------------------------------------------------------------

@@ -28,11 +28,11 @@ class SlowAnswers(Frontier):
     delay_s = 0.2
     answered = 0
 
-    async def claim(self, *args: Any, **kwargs: Any) -> Claim:
-        claim = await super().claim(*args, **kwargs)
+    async def claim_from(self, *args: Any, **kwargs: Any) -> dict[int, Claim]:
+        claims = await super().claim_from(*args, **kwargs)
         await asyncio.sleep(self.delay_s)
         self.answered += 1
-        return claim
+        return claims
 
 
 @pytest.fixture
@@ -47,10 +47,14 @@ async def frontier(redis_url: str) -> AsyncIterator[SlowAnswers]:
 class HalfAway(Frontier):
     """One of two servers does not answer."""
 
-    async def claim(self, *args: Any, shard: int = 0, **kwargs: Any) -> Claim:
-        if shard == 1:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.has_one_server = False
+
+    async def claim_from(self, wanted: Any, **kwargs: Any) -> dict[int, Claim]:
+        if 1 in wanted:
             raise RedisConnectionError("away")
-        return await super().claim(*args, shard=shard, **kwargs)
+        return await super().claim_from(wanted, **kwargs)
 
 
 def lease_pool_of(frontier: Frontier, wake: Callable[[], None] = lambda: None) -> LeasePool:

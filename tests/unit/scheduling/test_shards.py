@@ -70,16 +70,16 @@ def turns() -> ShardTurns:
 
 def test_own_shards_take_turns_and_come_first() -> None:
     found = turns()
-    orders = [found.order() for _ in range(4)]
-    assert all(sorted(order[:2]) == [1, 3] for order in orders)
-    assert {order[0] for order in orders} == {1, 3}
-    assert {order[2] for order in orders} == {0, 2}
+    orders = [found.turn() for _ in range(4)]
+    assert all(sorted(own) == [1, 3] and sorted(others) == [0, 2] for own, others in orders)
+    assert {own[0] for own, _ in orders} == {1, 3}
+    assert {others[0] for _, others in orders} == {0, 2}
 
 
 def test_a_balanced_process_begins_with_the_fullest_every_time() -> None:
     found = ShardTurns(3)
     found.use("balanced", [2, 0, 1])
-    assert found.order() == found.order() == [2, 0, 1]
+    assert found.turn() == found.turn() == ([2, 0, 1], [])
 
 
 @pytest.mark.parametrize(
