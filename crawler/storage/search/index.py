@@ -83,8 +83,10 @@ _META = "meta.json"
 # Names of files in the folder: ours and tantivy's.
 _FILES = re.compile(r"[0-9a-f]{32}\..*|meta\.json|\.managed\.json|\.tantivy.*|\.tmp.*|writer\.lock")
 
-# Before and after all times, in milliseconds.
-FIRST_MS, LAST_MS = -(2**62), 2**62
+# Before and after all times of visits, in milliseconds: until the year 2527.
+FIRST_MS, LAST_MS = 0, 2**44
+# Visits that are read together: each takes about 250 bytes.
+_VISITS_MAX = 100_000
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -241,20 +243,31 @@ class Snapshot:
     def __len__(self) -> int:
         return int(self._searcher.num_docs)
 
-    def visits(self, first_ms: int, end_ms: int) -> set[int]:
-        """Return the visits from `first_ms` to before `end_ms`. Blocking."""
+    def visits(self, first_ms: int, end_ms: int) -> Iterator[set[int]]:
+        """Yield the visits from `first_ms` to before `end_ms`, some at a time. Blocking.
+
+        There may be many more of them than pages in the store, of which most were deleted.
+        """
+        spans = [(first_ms, end_ms)]
+        while spans:
+            first_ms, end_ms = spans.pop()
+            count = self._search(first_ms, end_ms, limit=1, count=True).count
+            if count > _VISITS_MAX and end_ms - first_ms > 1:
+                middle_ms = (first_ms + end_ms) // 2
+                spans += [(middle_ms, end_ms), (first_ms, middle_ms)]
+            elif count:
+                found = self._search(first_ms, end_ms, limit=count, count=False).hits
+                yield set(self._searcher.fast_field_values("visit", [at for _, at in found]))
+
+    def _search(self, first_ms: int, end_ms: int, *, limit: int, count: bool) -> Any:
         engine = tantivy()
         chosen = engine.Query.range_query(
             *(schema(), "crawled_at", engine.FieldType.Integer, first_ms, end_ms),
             include_upper=False,
-            # By the sorted times, instead of looking at all pages.
-            use_inverted_index=True,
+            # The column of times is the fastest way to count, the sorted times to find a few.
+            use_inverted_index=not count,
         )
-        count = self._searcher.search(chosen, limit=1).count
-        if not count:
-            return set()
-        found = self._searcher.search(chosen, limit=count, count=False).hits
-        return set(self._searcher.fast_field_values("visit", [at for _, at in found]))
+        return self._searcher.search(chosen, limit=limit, count=count)
 
 
 class IndexWriter:

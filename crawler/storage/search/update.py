@@ -2,14 +2,15 @@
 
 The metadata of all pages with content are read in the order of `crawled_at`, and compared with the
 versions of pages that the index has of the same times. Content is read only of pages that the index
-lacks; versions that the store has no more are removed. So nothing needs to be remembered between
-runs: a run that was killed has done what it committed, and the next one does the rest. It also
-finds what a crawl stored late, and what was deleted, has expired or became a duplicate.
+lacks, and of a few between them; versions that the store has no more are removed. So nothing needs
+to be remembered between runs: a run that was killed has done what it committed, and the next one
+does the rest. It also finds what a crawl stored late, and what was deleted, has expired or became a
+duplicate.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 _WINDOW = 5000
 # Old versions that are remembered before they are removed: until then, searches find them.
 _STALE_MAX = 100_000
+# Pages whose content is read though the index has them, rather than asking the store once more.
+_BETWEEN_MAX = 20
 # A run that is killed loses this much of its work.
 _COMMIT_S = 15.0
 _COMPARED = ("crawl", "url_hash", "crawled_at")
@@ -93,16 +96,18 @@ class Update:
 
     async def _compare(self, stored: list[Document], end_ms: int) -> AsyncIterator[Counts]:
         """Compare the next pages, which are all that the store has until `end_ms`."""
-        known = await in_thread(self._known.visits, self._first_ms, end_ms)
+        visits = [_visit(page) for page in stored]
+        missing = set(visits)
+        parts = self._known.visits(self._first_ms, end_ms)
+        while (known := await in_thread(next, parts, None)) is not None:
+            missing -= known
+            self._stale += known.difference(visits)
+            if len(self._stale) >= _STALE_MAX:
+                await self._remove_stale()
         self._first_ms = end_ms
-        visits = {_visit(page): page["crawled_at"] for page in stored}
-        self._stale += known - visits.keys()
-        if len(self._stale) > _STALE_MAX:
-            await self._remove_stale()
-        missing = {visit: at for visit, at in visits.items() if visit not in known}
         self.counts.compared += len(stored) - len(missing)
-        if missing:
-            async for _ in self._index(missing):
+        for span in _spans(stored, visits, missing):
+            async for _ in self._index(span):
                 yield self.counts
         yield self.counts
 
@@ -130,6 +135,23 @@ class Update:
         self.counts.removed += len(self._stale)
         await in_thread(self._writer.remove, self._stale)
         self._stale = []
+
+
+def _spans(
+    stored: Sequence[Document], visits: Sequence[int], missing: set[int]
+) -> list[dict[int, datetime]]:
+    """Split the missing pages, which are read by their times, where others lie between them."""
+    spans: list[dict[int, datetime]] = []
+    between = _BETWEEN_MAX
+    for page, visit in zip(stored, visits, strict=True):
+        if visit not in missing:
+            between += 1
+            continue
+        if between >= _BETWEEN_MAX:
+            spans.append({})
+        spans[-1][visit] = page["crawled_at"]
+        between = 0
+    return spans
 
 
 def _visit(page: Document) -> int:

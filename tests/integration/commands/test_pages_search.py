@@ -181,6 +181,27 @@ def test_content_that_cannot_be_read_is_counted_and_tried_again(pages: Run, stor
     assert counts(pages("index", "--json")) == (COUNT, 1, 0)
 
 
+def test_content_is_read_of_missing_pages_and_few_others(
+    pages: Run, store: Store, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(update, "_WINDOW", 2 * COUNT)
+    monkeypatch.setattr(update, "_BETWEEN_MAX", 6)
+    pages("index")
+    read, read_contents = [], reader.MongoReader._read_contents
+
+    async def counted(self: Any, found: Any) -> Any:
+        read.extend(page["title"] for page in found)
+        return await read_contents(self, found)
+
+    monkeypatch.setattr(reader.MongoReader, "_read_contents", counted)
+    # All three of a moment are in its span.
+    for number in (0, 6, 57):
+        at = BEGAN + timedelta(seconds=number // 3, milliseconds=1)
+        store.put(number, "Other words", at=at)
+    assert counts(pages("index", "--json")) == (COUNT, 3, 3)
+    assert read == [f"Page {number}" for number in (0, 3, 4, 5, 7, 8, 6, 57)]
+
+
 def test_updates_that_are_killed_go_on(
     pages: Run, mongo_uri: str, mongo_db_name: str, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from crawler.errors import ConfigurationError, CrawlerError, NotFound
+from crawler.storage.search import index
 from crawler.storage.search.index import (
     FIRST_MS,
     LAST_MS,
@@ -55,18 +56,24 @@ def test_a_version_is_removed_and_a_newer_one_stays(chosen: SearchSettings) -> N
         # Hashes of more than 63 bits are among them.
         writer.remove([old.visit, page(2).visit])
         writer.commit()
-        assert writer.snapshot().visits(FIRST_MS, LAST_MS) == {new.visit}
+        assert list(writer.snapshot().visits(FIRST_MS, LAST_MS)) == [{new.visit}]
 
 
-def test_visits_of_a_span_are_listed(chosen: SearchSettings) -> None:
+def test_visits_of_a_span_are_listed_some_at_a_time(
+    chosen: SearchSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "_VISITS_MAX", 2)
     pages = [page(number, at=NOW + timedelta(milliseconds=number)) for number in range(5)]
+    # More of the same moment are not split.
+    twins = [page(number, at=NOW + timedelta(milliseconds=9)) for number in range(5, 9)]
     first_ms = milliseconds(NOW)
     with IndexWriter(chosen) as writer:
-        assert writer.snapshot().visits(FIRST_MS, LAST_MS) == set()
-        writer.replace(pages)
+        assert list(writer.snapshot().visits(FIRST_MS, LAST_MS)) == []
+        writer.replace([*pages, *twins])
         writer.commit()
-        found = writer.snapshot().visits(first_ms + 1, first_ms + 3)
-    assert found == {pages[1].visit, pages[2].visit}
+        found = list(writer.snapshot().visits(first_ms + 1, LAST_MS))
+    assert set.union(*found) == {each.visit for each in (*pages[1:], *twins)}
+    assert max(len(part) for part in found if twins[0].visit not in part) <= 2
 
 
 def test_nothing_is_found_before_it_is_committed(chosen: SearchSettings) -> None:
