@@ -765,7 +765,11 @@ def _print_counts(counts: Counts, folder: Path) -> None:
 
 def _search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "words", nargs="+", metavar="WORD", help='words, "a phrase", or -word to leave pages out'
+        "words",
+        nargs="+",
+        metavar="WORD",
+        help="words to find; quote all together if there is a phrase, or a word that pages must "
+        "not have: '\"front queue\" -redis'",
     )
     _crawl_option(parser)
     _domain_option(parser)

@@ -135,6 +135,11 @@ def milliseconds(at: datetime) -> int:
     return (at - _EPOCH) // timedelta(milliseconds=1)
 
 
+def engine_text(text: str) -> str:
+    """Return a text as the engine takes it: it has no halves of surrogate pairs."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def primary_language(language: str) -> str:
     """Return the language of a language tag: "en" of "en-GB"."""
     return re.split("[-_]", language.strip().lower(), maxsplit=1)[0]
@@ -343,11 +348,11 @@ class IndexWriter:
             self._writer.commit()
 
     def _document(self, page: IndexedPage) -> Any:
-        text = page.text[: self._settings.text_max]
+        title, text = engine_text(page.title), engine_text(page.text[: self._settings.text_max])
         analyzer = analyzer_of(page.language, text)
         language, host = primary_language(page.language), host_of(page.url)
         shown = {
-            "title": page.title,
+            "title": title,
             "url": page.url,
             "crawl": page.crawl,
             "language": language,
@@ -363,10 +368,10 @@ class IndexWriter:
         document.add_text("language", language)
         document.add_text("analyzer", analyzer)
         document.add_text("address", unquote(page.url.partition("://")[2]))
-        document.add_text(f"title_{analyzer}", page.title)
+        document.add_text(f"title_{analyzer}", title)
         document.add_text(f"text_{analyzer}", text)
         document.add_bytes("shown", json.dumps(shown).encode())
-        document.add_bytes("text", text.encode("utf-8", "replace"))
+        document.add_bytes("text", text.encode())
         return document
 
     @staticmethod

@@ -23,6 +23,7 @@ from crawler.errors import CrawlerError
 from crawler.storage.search.index import (
     PLAIN,
     analyzers,
+    engine_text,
     milliseconds,
     open_searcher,
     primary_language,
@@ -108,6 +109,7 @@ def words_of(text: str) -> list[Word]:
     """Read a query. A quotation mark without its twin counts as a blank."""
     if len(text) > QUERY_MAX:
         raise QueryError(f"The query has {len(text):,} characters; use at most {QUERY_MAX}.")
+    text = engine_text(text)
     if text.count('"') % 2:
         first, _, last = text.rpartition('"')
         text = f"{first} {last}"
@@ -174,7 +176,7 @@ def _filter_queries(filters: Filters) -> Iterator[Any]:
     exact = {"crawl": filters.crawl, "site": filters.domain, "language": language}
     for field, value in exact.items():
         if value is not None:
-            query = engine.Query.term_query(schema(), field, value, "basic")
+            query = engine.Query.term_query(schema(), field, engine_text(value), "basic")
             yield engine.Query.const_score_query(query, 0.0)
     if filters.since is not None:
         query = engine.Query.range_query(

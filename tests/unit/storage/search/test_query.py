@@ -164,6 +164,16 @@ def test_text_behind_the_limit_is_not_indexed(tmp_path: Path) -> None:
     assert search(chosen.folder, "barked", Filters()).total == 0
 
 
+def test_halves_of_characters_are_taken_for_question_marks(tmp_path: Path) -> None:
+    chosen = SearchSettings(tmp_path / "index", heap_bytes=15_000_000)
+    with IndexWriter(chosen) as writer:
+        writer.replace([replace(DOGS, text="Half \ud83d a sign", title="The \udc00 title")])
+        writer.commit()
+    (found,) = search(chosen.folder, "half\udcff sign", Filters()).results
+    assert found.title == "The ? title"
+    assert search(chosen.folder, "half", Filters(domain="\udcff")).total == 0
+
+
 def test_the_limit_cuts_the_results_and_not_their_number(folder: Path) -> None:
     results = search(folder, "example", Filters(), limit=2)
     assert (len(results.results), results.total) == (2, 5)
