@@ -45,6 +45,15 @@ logger = logging.getLogger(__name__)
 
 # Name of the cache in invalidations.
 CACHE = "dns"
+# A host that people forget has an empty record until every process knows that. Until then no answer
+# is shared: it may be of a lookup that began before.
+_MARK_MS = 3000
+# Share an answer: KEYS[1] its key, ARGV[1] the answer, ARGV[2] the ms for which it is kept.
+_SHARE = """
+if redis.call('GET', KEYS[1]) ~= '' then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+end
+"""
 
 
 class Resolver:
@@ -395,7 +404,7 @@ class DnsCache:
         try:
             if left_ms > 0:
                 packed = msgpack.packb(record.addresses)
-                command = ("SET", _key(host), packed, "PX", left_ms)
+                command = ("EVAL", _SHARE, 1, _key(host), packed, left_ms)
                 await CommandBatcher.for_client(self.redis).ask(command)
         except RedisAway as error:
             logger.debug("Cannot share the address of %s: %s", host, error)
@@ -416,7 +425,7 @@ async def read(redis: Client, host: str) -> SharedAnswer | None:
     """Return the answer that all processes know; None if there is none."""
     key = _key(host)
     packed, left_ms = await CommandBatcher.for_client(redis).ask(("GET", key), ("PTTL", key))
-    if packed is None or left_ms <= 0:
+    if not packed or left_ms <= 0:
         return None
     found = tuple(msgpack.unpackb(packed))
     usable_s = left_ms / 1000
@@ -425,7 +434,7 @@ async def read(redis: Client, host: str) -> SharedAnswer | None:
 
 async def forget(redis: Client, host: str) -> None:
     """Forget a host, in Redis and in the memory of every process: it is looked up anew."""
-    await CommandBatcher.for_client(redis).ask(("DEL", _key(host)))
+    await CommandBatcher.for_client(redis).ask(("SET", _key(host), "", "PX", _MARK_MS))
     await invalidate(redis, CACHE, [host])
 
 
