@@ -254,9 +254,9 @@ class Frontier:
     def _add(self, shard: int, data: Sequence[bytes], mode: str, forced: tuple[str, int]) -> Call:
         full_at = 1 if self.nearly_full else self.tuning.full_at
         lengths = struct.pack(f">{len(data)}I", *map(len, data))
-        args = (b"".join(data), lengths, mode, full_at, self._adder, *forced, self._seen_argument)
+        args = (b"".join(data), lengths, mode, full_at, self._adder, *forced)
         beside = self._beside(shard) if full_at else ()
-        return Call("add", shard, (*args, *beside))
+        return Call("add", shard, (*args, *beside, self._seen_argument))
 
     async def reject(self, letters: Sequence[bytes], reason: str) -> None:
         """Put what is no URL of the crawl into the dead-letter queue.

@@ -9,8 +9,8 @@
 -- ARGV[6]  id of the add,
 -- ARGV[7]  number of this part of the add: a part that was done before changes nothing, so that a
 --          forced add may be repeated after a lost reply, or when a server may have lost it
--- ARGV[8]  form of URL-seen, see seen_intset.lua and seen_bloom.lua
--- ARGV[9…] other shards on this server, whose waiting URLs count for the limit, too
+-- ARGV[8…] other shards on this server, whose waiting URLs count for the limit, too
+-- the last: form of URL-seen, see seen_intset.lua and seen_bloom.lua
 -- Returns  a string with a character for each entry: '1' added, '0' known, '2' refused, not marked seen
 
 local FORCED_TTL_MS = 86400000
@@ -46,7 +46,7 @@ end
 local full = false
 if limit > 0 and ARGV[3] == 'new' then
   local waiting = waiting_in(shard)
-  for i = 9, #ARGV do waiting = waiting + waiting_in(ARGV[i] .. ':') end
+  for i = 8, #ARGV - 1 do waiting = waiting + waiting_in(ARGV[i] .. ':') end
   full = waiting >= limit
 end
 
