@@ -463,16 +463,10 @@ class Scheduler(BaseScheduler):
         return KafkaSeeds(
             GroupMember.from_settings(settings, url, group, value(settings, "LEASE_TTL")),
             *(self._pushed_reader("KAFKA_SEEDS"), self.add, self._reject),
-            is_full=self._is_full,
+            is_full=self.frontier.is_full,
             sync=self.frontier.sync,
             count=self.count,
         )
-
-    async def _is_full(self) -> bool:
-        if self.frontier.nearly_full:
-            return True
-        full_at = self.frontier.tuning.full_at * self.frontier.shards
-        return bool(full_at) and (await self.frontier.sizes()).waiting >= full_at
 
     async def _reject(self, messages: Sequence[RejectedMessage]) -> None:
         """Keep messages that give no URL: in the sinks that take them, or as dead letters."""

@@ -267,14 +267,23 @@ class Frontier:
         await self.scripts.run("reject", 0, 0, self.tuning.dead_max, reason, *marked)
 
     async def unseen(self, entries: Sequence[Entry]) -> list[bool]:
-        """Tell for each URL whether it was never seen; at most ADD_MAX of a shard."""
+        """Tell for each URL whether it was never seen. One round trip, as for `add`."""
+        parts = [
+            (shard, places[start : start + ADD_MAX])
+            for shard, places in places_by_shard(entries, self.shards).items()
+            for start in range(0, len(places), ADD_MAX)
+        ]
+        answers = await self.scripts.run_all(
+            self._unseen(shard, [entries[place].id for place in part]) for shard, part in parts
+        )
         found = [False] * len(entries)
-        for shard, places in places_by_shard(entries, self.shards).items():
-            ids = b"".join(entries[place].id.to_bytes(8) for place in places)
-            answers = await self.scripts.run("unseen", shard, ids, self._seen_argument)
-            for place, answer in zip(places, answers, strict=True):
-                found[place] = answer == ord("1")
+        for (_, part), answer in zip(parts, answers, strict=True):
+            for place, character in zip(part, answer, strict=True):
+                found[place] = character == ord("1")
         return found
+
+    def _unseen(self, shard: int, ids: Sequence[int]) -> Call:
+        return Call("unseen", shard, (struct.pack(f">{len(ids)}Q", *ids), self._seen_argument))
 
     async def promote(
         self, limit: int = 1000, *, shards: Iterable[int] | None = None, now_ms: int = 0
@@ -429,6 +438,12 @@ class Frontier:
         """Count the URLs in each state, for each of these shards; None means all of them."""
         parts = await self.scripts.run_on(shards, "sizes")
         return [Sizes(tuple(part[:QUEUES]), *part[QUEUES:]) for part in parts]
+
+    async def is_full(self) -> bool:
+        """Return whether URLs of low priority are refused: Redis or the frontier has no room."""
+        # On one server each shard counts the URLs of all.
+        limit = self.tuning.full_at * (1 if self.has_one_server else self.shards)
+        return self.nearly_full or 0 < limit <= (await self.sizes()).waiting
 
     async def count_hosts(
         self, counts: Mapping[str, tuple[int, int]]

@@ -153,3 +153,13 @@ async def test_all_urls_of_many_hosts_come_out_once(frontier: Frontier) -> None:
     many = hosts(300)
     await frontier.add(many)
     assert sorted(urls(await claim(frontier))) == sorted(e.url for e in many)
+
+
+async def test_a_frontier_is_full_when_the_urls_of_all_shards_reach_the_limit(place: Place) -> None:
+    frontier = await place.instance(tuning=Tuning(full_at=1))
+    limit = 1 if frontier.has_one_server else place.shards
+    assert not await frontier.is_full()
+    await frontier.add(hosts(limit - 1))
+    assert not await frontier.is_full()
+    await frontier.add([entry("http://last.test/")])
+    assert await frontier.is_full()

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.frontier import CrawlControl, Entry, Frontier, Tuning, keys, tuning
+from crawler.frontier import ADD_MAX, CrawlControl, Entry, Frontier, Tuning, keys, tuning
 from crawler.frontier.frontier import shard_of, tags
+from crawler.servers.redis.connection import connect
 from crawler.urls import UrlRules, Urls
 from tests.integration.frontier.fleet import CRAWL, Place, crawl, entries, entry, one
 
@@ -211,3 +212,22 @@ async def test_unseen_urls_are_found_without_being_marked(place: Place) -> None:
     for _ in range(2):
         assert await frontier.unseen([*known, new]) == [False] * 5 + [True]
     assert (await frontier.add([new])).new == 1
+
+
+async def test_unseen_urls_of_all_shards_are_found_in_one_round_trip(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await connect(redis_url)
+    frontier = await Place(client, 4).instance()
+    known = [entry(f"http://h{n % 9}.test/{n}") for n in range(ADD_MAX + 100)]
+    await frontier.add(known)
+    # The server has the script after this.
+    await frontier.unseen(known)
+
+    async def run(verb: str, *_: object) -> None:
+        raise AssertionError(f"{verb} had a round trip of its own")
+
+    monkeypatch.setattr(frontier.scripts, "run", run)
+    found = await frontier.unseen([*known, entry("http://new.test/")])
+    assert found == [False] * len(known) + [True]
+    await client.aclose()
