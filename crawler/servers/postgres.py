@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import unquote
 
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway
 from crawler.util.extras import optional
@@ -173,12 +173,16 @@ class Database:
 
 
 def _split_schema(url: str) -> tuple[str, str]:
-    """Take our own parameter out of a URL."""
-    head, mark, query = url.partition("?")
-    given = parse_qsl(query, keep_blank_values=True)
-    others = [(name, value) for name, value in given if name != _SCHEMA]
-    rest = urlencode(others, quote_via=quote)
-    return head + (mark + rest if rest else ""), dict(given).get(_SCHEMA, "")
+    """Take our own parameter out of a URL, and leave the others as they are."""
+    head, _, query = url.partition("?")
+    others, schema = [], ""
+    for part in query.split("&") if query else []:
+        name, _, value = part.partition("=")
+        if name == _SCHEMA:
+            schema = unquote(value)
+        else:
+            others.append(part)
+    return "?".join([head, "&".join(others)]) if others else head, schema
 
 
 def _quoted(name: str) -> str:

@@ -77,6 +77,14 @@ def test_no_error_has_the_password() -> None:
     assert "topsecret" not in str(refused)
 
 
+def test_only_the_schema_is_taken_out_of_an_address() -> None:
+    address = "postgresql://h/d?password=a+b&schema=x%20y&options=-c%20a%3Db"
+    database = Database(address, 2.0)
+    assert database.schema == "x y"
+    assert database._parameters["password"] == "a+b"
+    assert database._parameters["options"] == "-c a=b"
+
+
 def test_an_address_with_unknown_options_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="is no address of PostgreSQL"):
         Database("postgresql://u:topsecret@h/d?nope=1", 2.0)
