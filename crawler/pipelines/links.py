@@ -53,6 +53,9 @@ class Links:
         if isinstance(item, Page) and item.links and self._are_wanted(item):
             scheduler = Scheduler.of(self._crawler)
             if scheduler.options_watcher.options.follow:
+                if item.lease is not None:
+                    # Links may wait for Redis or a sink for long. Parsing killed no process.
+                    scheduler.leases.parsed(item.lease)
                 # The trap detection compares it with links, which are canonical.
                 page_url = scheduler.urls.canonical(item.final_url)
                 await self._follower.follow(

@@ -44,6 +44,9 @@ class FakeLeases:
     def may_fetch(self, lease: Lease) -> bool:
         return self.sure
 
+    def parsed(self, lease: Lease) -> None:
+        self.calls.append(("parsed", lease.entry.url))
+
     def release(self, lease: Lease, delay_ms: int, *, usual: bool = True) -> None:
         self.calls.append(("release" if usual else "long_release", lease.entry.url, delay_ms))
 

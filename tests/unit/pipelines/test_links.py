@@ -10,7 +10,7 @@ from crawler.discovery.scope import Scope
 from crawler.items import Page
 from crawler.pipelines.links import Links
 from crawler.urls import fingerprint
-from tests.support.schedulers import WritingScheduler, crawler_with
+from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 URL = "http://www.h.test/"
 
@@ -36,6 +36,22 @@ async def test_links_become_entries_one_deeper_with_their_parent(
         assert (entry.depth, entry.parent) == (3, fingerprint(URL))
         assert entry.id == fingerprint(entry.url)
     assert [entry.queue for entry in scheduler.added] == [2, 1]
+
+
+async def test_a_page_whose_links_wait_is_no_suspect_if_the_process_dies(
+    scheduler: WritingScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = scheduler.leases.calls
+    links = Links.from_crawler(crawler_with(scheduler))
+
+    async def follow(urls: list[str], **_fields: Any) -> None:
+        calls.append(("follow", *urls))
+
+    monkeypatch.setattr(links._follower, "follow", follow)
+    item = page(links=[URL + "a"])
+    item.lease = lease_of(URL)
+    await links.process_item(item)
+    assert calls == [("parsed", URL), ("follow", URL + "a")]
 
 
 async def test_the_parent_of_links_is_the_page_that_is_stored(scheduler: WritingScheduler) -> None:
