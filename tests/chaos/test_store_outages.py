@@ -240,9 +240,11 @@ def test_crawlers_that_are_killed_again_and_again_leave_one_row_for_each_url(
                 assert process.wait(1800.0 if IS_STORM else 120.0) == 0, process.log
                 assert "Traceback" not in process.log
             if sizes(redis_url).dead:
-                # A URL whose process dies three times with it is given up, until people say more.
+                # Five killed processes had begun to fetch such a URL: it is given up, until people
+                # say more.
                 given = ("-s", f"REDIS_URL={redis_url}")
-                print(scrapy("frontier", "dead", *given).stdout)
+                dead = scrapy("frontier", "dead", *given).stdout
+                assert all(" poison " in line for line in dead.splitlines() if line), dead
                 assert scrapy("frontier", "requeue", *given).code == 0
                 assert start().wait() == 0
         check(redis_url, store, KILL_WEB)
