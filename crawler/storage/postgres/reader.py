@@ -266,7 +266,7 @@ class PostgresReader:
                 try:
                     gone = await database.run(_asking(query, values))
                 except psycopg().errors.DeadlockDetected:
-                    # A crawl writes the same rows.
+                    # A program of the users changes the same rows in another order.
                     continue
                 if not gone:
                     return

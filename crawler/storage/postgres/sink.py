@@ -381,9 +381,11 @@ async def _write(connection: Connection, batch: Sequence[Row]) -> None:
             async with connection.cursor() as cursor:
                 async with cursor.copy(_COPY_BATCH) as copying:
                     await copying.write(b"".join(row.line for row in rows))
-                await cursor.execute(_WRITE_DOCUMENTS, {"kept": VERSIONS_KEPT})
+                # In this order: whoever deletes pages locks the rows of their URLs first, too.
                 await cursor.execute(_WRITE_URLS)
-                if cursor.rowcount < len(rows):
+                written = cursor.rowcount
+                await cursor.execute(_WRITE_DOCUMENTS, {"kept": VERSIONS_KEPT})
+                if written < len(rows):
                     await cursor.execute(_WRITE_LATE)
 
 

@@ -25,6 +25,7 @@ from crawler.storage.postgres import schema
 from crawler.storage.postgres.sink import PostgresSink
 from crawler.storage.runs import Run
 from tests.support.postgres_server import PostgresServer, PrivatePostgres
+from tests.support.waiting import until
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -259,6 +260,23 @@ async def test_processes_that_write_the_same_rows_do_not_deadlock(
         await each.close()
     last = rows("SELECT last_crawled, count(*) FROM crawled_urls GROUP BY 1")
     assert last == [{"last_crawled": AT + 25 * HOUR, "count": 200}]
+
+
+async def test_a_write_waits_for_who_deletes_the_page_and_keeps_nothing_from_it(
+    sink: PostgresSink, rows: Any, postgres_url: str
+) -> None:
+    await store(sink, page())
+    async with await psycopg.AsyncConnection.connect(postgres_url) as other:
+        await other.execute("SELECT FROM crawled_urls FOR UPDATE")
+        writing = asyncio.create_task(store(sink, page(at=AT + HOUR)))
+        waiting = """SELECT FROM pg_stat_activity
+            WHERE wait_event_type = 'Lock' AND datname = current_database()"""
+        await until(lambda: rows(waiting), "the write waits")
+        # In the other order both would wait for each other.
+        await other.execute("DELETE FROM documents")
+        await other.execute("DELETE FROM crawled_urls")
+    await writing
+    assert len(rows("SELECT FROM crawled_urls JOIN documents USING (crawl, url_hash)")) == 1
 
 
 # --- runs -----------------------------------------------------------------------------------------
