@@ -33,7 +33,7 @@ _ASK_AGAIN_S = 0.2
 # Partitions may be added to a topic.
 _PARTITIONS_KEPT_S = 300.0
 # Between two looks at whether the thread is to end.
-_POLL_S = 0.5
+_POLL_S = 0.1
 # What the brokers count in a message beside its value: key, time, lengths.
 _OVERHEAD_BYTES = 2000
 # More than any batch of ours, as a last limit.
@@ -158,16 +158,16 @@ class Producer:
         until_s = monotonic() + _MADE_WITHIN_S
         while True:
             client = self._running()
-            error = await asyncio.to_thread(self._ask, client, topic)
+            error = await asyncio.to_thread(self._ask, client.kafka, topic)
             if error is None or error.name() not in _BEING_MADE or monotonic() > until_s:
                 break
             await asyncio.sleep(_ASK_AGAIN_S)
         return error and _cause(client, error)
 
-    def _ask(self, client: _Client, topic: str) -> KafkaError | None:
+    def _ask(self, kafka: Any, topic: str) -> KafkaError | None:
         library = kafka_library(self._what)
         try:
-            found = client.kafka.list_topics(topic, self._settings.timeout_s).topics[topic]
+            found = kafka.list_topics(topic, self._settings.timeout_s).topics[topic]
         except library.KafkaException as error:
             return error.args[0]  # type: ignore[no-any-return]
         if found.error is not None:
@@ -231,12 +231,18 @@ class _Batch:
 
 
 class _Client:
-    """Client of the library, with the thread that takes its reports."""
+    """Client of the library, with the thread that takes its reports, and ends it.
+
+    The end of a client takes a tenth of a second, which the event loop must not wait for.
+    """
 
     def __init__(self, settings: KafkaSettings, options: Mapping[str, Any], what: str) -> None:
         # Why no broker is connected, if the library said so since the last report.
         self.cause: KafkaError | None = None
-        self.kafka = settings.make("Producer", {**options, "error_cb": self._failed}, what=what)
+        # None when the thread has ended.
+        self.kafka: Any = settings.make(
+            "Producer", {**options, "error_cb": self._failed}, what=what
+        )
         self._exception = kafka_library(what).KafkaException
         # Guards the batches, which both threads change.
         self._lock = threading.Lock()
@@ -264,8 +270,9 @@ class _Client:
                 batch.lose(self.cause)
                 return
             self._batches.add(batch)
+            kafka = self.kafka
         try:
-            self.kafka.produce(
+            kafka.produce(
                 topic,
                 value=message.value,
                 key=message.key.encode(),
@@ -278,8 +285,10 @@ class _Client:
 
     def stop(self) -> None:
         """Send nothing more. What is queued is given up."""
+        with self._lock:
+            if not self._has_ended:
+                self.kafka.purge(in_queue=True, in_flight=True, blocking=False)
         self._stopped.set()
-        self.kafka.purge(in_queue=True, in_flight=True, blocking=False)
 
     def join(self) -> None:
         """Wait until the thread has ended."""
@@ -290,6 +299,8 @@ class _Client:
         try:
             while not self._stopped.is_set():
                 self.kafka.poll(_POLL_S)
+            # The reports of what was given up: without them its memory is not freed.
+            self.kafka.flush(_POLL_S)
         except self._exception as error:
             # The producer can send nothing more.
             fatal = error.args[0]
@@ -297,8 +308,10 @@ class _Client:
         with self._lock:
             self._has_ended = True
             left, self._batches = self._batches, set()
+            kafka, self.kafka = self.kafka, None
         for batch in left:
             batch.lose(fatal or self.cause)
+        del kafka
 
     @property
     def is_stopped(self) -> bool:
