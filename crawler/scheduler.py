@@ -459,14 +459,19 @@ class Scheduler(BaseScheduler):
 
     def _seeds_of(self, url: str) -> KafkaSeeds:
         settings = self._crawler.settings
-        group = value(settings, "KAFKA_GROUP") or f"crawler-{self.crawl}"
         return KafkaSeeds(
-            GroupMember.from_settings(settings, url, group, value(settings, "LEASE_TTL")),
-            *(self._pushed_reader("KAFKA_SEEDS"), self.add, self._reject),
+            GroupMember.from_settings(settings, url, self.crawl),
+            *(self._pushed_reader("KAFKA_SEEDS"), self._add_seeds, self._reject),
             is_full=self.frontier.is_full,
             sync=self.frontier.sync,
             count=self.count,
         )
+
+    async def _add_seeds(self, entries: Sequence[Entry], mode: str) -> Added:
+        """Add seeds of a stream. No sink is told of them: this crawl did not discover them."""
+        if mode == "all":
+            await self.options_watcher.note_seeds(entries)
+        return await self.adder.add(entries, mode)
 
     async def _reject(self, messages: Sequence[RejectedMessage]) -> None:
         """Keep messages that give no URL: in the sinks that take them, or as dead letters."""

@@ -17,6 +17,7 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
+from crawler import config
 from crawler.errors import ConfigurationError, ServerAway
 from crawler.servers.kafka import KafkaSettings, KafkaUrl, checked_topic, is_mistake, kafka_library
 from crawler.util.tasks import in_daemon_thread, within
@@ -114,7 +115,7 @@ class GroupMember:
         self._is_paused = False
 
     @classmethod
-    def from_settings(cls, settings: BaseSettings, url: str, group: str, session_s: float) -> Self:
+    def from_settings(cls, settings: BaseSettings, url: str, crawl: str) -> Self:
         """Make the member for kafka://host:9092/topic, or several topics with commas."""
         scheme, _, rest = url.partition("://")
         cluster, _, names = rest.partition("/")
@@ -124,6 +125,8 @@ class GroupMember:
             raise ConfigurationError(
                 f"{_WHAT} is {url!r} and names no topic; use kafka://host:9092/topic."
             )
+        group = config.value(settings, "KAFKA_GROUP") or f"crawler-{crawl}"
+        session_s = config.value(settings, "LEASE_TTL")
         kafka = KafkaSettings.from_settings(settings)
         return cls(kafka, servers, topics, group, session_s=session_s)
 
@@ -133,6 +136,13 @@ class GroupMember:
         """Join the group; ConfigurationError or ServerAway if that is impossible."""
         await in_daemon_thread(self._open)
 
+    async def check(self) -> dict[str, int]:
+        """Return the number of partitions of each topic, without joining the group.
+
+        ConfigurationError or ServerAway if one cannot be read.
+        """
+        return await in_daemon_thread(self._check)
+
     async def close(self) -> None:
         """Commit what is done and leave the group, in bounded time."""
         with suppress(KafkaAway):
@@ -140,39 +150,48 @@ class GroupMember:
                 logger.info("Kafka did not answer within %.0f s; the group finds out", _CLOSE_S)
 
     def _open(self) -> None:
-        kafka = kafka_library(_WHAT)
         consumer = self._settings.make("Consumer", self._options, what=_WHAT)
         try:
-            for topic in self.topics:
-                error = consumer.list_topics(topic, timeout=self._timeout_s).topics[topic].error
-                if error is not None and error.name() in (
-                    "UNKNOWN_TOPIC_OR_PART",
-                    "_UNKNOWN_TOPIC",
-                ):
-                    raise ConfigurationError(
-                        f"{_WHAT} names the topic {topic!r}, which Kafka at {self.servers} does "
-                        "not have; create it, or correct its name."
-                    )
-                if error is not None:
-                    raise self._settings.error(error, self.servers, topic)
+            self._find_topics(consumer)
             consumer.subscribe(
                 list(self.topics),
                 on_assign=self._got,
                 on_revoke=self._gave_back,
                 on_lost=self._lost,
             )
-        except kafka.KafkaException as error:
-            consumer.close()
-            raise self._settings.error(error.args[0], self.servers) from error
         except BaseException:
             consumer.close()
             raise
         self._consumer = consumer
 
+    def _check(self) -> dict[str, int]:
+        consumer = self._settings.make("Consumer", self._options, what=_WHAT)
+        try:
+            return self._find_topics(consumer)
+        finally:
+            consumer.close()
+
+    def _find_topics(self, consumer: Any) -> dict[str, int]:
+        """Return the number of partitions of each topic; CrawlerError if one cannot be read."""
+        kafka = kafka_library(_WHAT)
+        found: dict[str, int] = {}
+        for topic in self.topics:
+            try:
+                about = consumer.list_topics(topic, timeout=self._timeout_s).topics[topic]
+            except kafka.KafkaException as error:
+                raise self._settings.error(error.args[0], self.servers) from error
+            if about.error is not None and about.error.name() in _NO_TOPIC:
+                raise ConfigurationError(
+                    f"{_WHAT} names the topic {topic!r}, which Kafka at {self.servers} does not "
+                    "have; create it, or correct its name."
+                )
+            if about.error is not None:
+                raise self._settings.error(about.error, self.servers, topic)
+            found[topic] = len(about.partitions)
+        return found
+
     def _close(self) -> None:
         consumer, self._consumer = self._consumer, None
-        if consumer is None:
-            return
         self._send_offsets(consumer)
         # Answers come with polls; without any, messages are read again, which is harmless.
         until_s = monotonic() + _CLOSE_S / 2
@@ -225,11 +244,13 @@ class GroupMember:
 
     def _compare_offsets(self) -> bool:
         kafka, consumer = kafka_library(_WHAT), self._consumer
-        places = [
-            (topic, number)
-            for topic in self.topics
-            for number in consumer.list_topics(topic, timeout=_ANSWER_S).topics[topic].partitions
-        ]
+        places: list[Place] = []
+        for topic in self.topics:
+            about = consumer.list_topics(topic, timeout=_ANSWER_S).topics[topic]
+            if about.error is not None:
+                # Without its partitions, the others would tell the end.
+                raise kafka.KafkaException(about.error)
+            places += [(topic, number) for number in about.partitions]
         asked = [kafka.TopicPartition(*place, _LATEST) for place in places]
         ends = consumer.offsets_for_times(asked, timeout=_ANSWER_S)
         committed = consumer.committed(
@@ -246,6 +267,9 @@ class GroupMember:
     async def _call(self, function: Callable[..., T], *arguments: Any, limit_s: float) -> T:
         def call() -> T:
             with self._calling:
+                if self._consumer is None:
+                    # It was closed while this call waited.
+                    raise KafkaAway("this process has left the group")
                 return function(*arguments)
 
         kafka = kafka_library(_WHAT)

@@ -16,11 +16,11 @@ from crawler.errors import ConfigurationError, ServerAway
 from crawler.frontier import Added, Entry, Frontier
 from crawler.scheduling.kafka_seeds import KafkaSeeds
 from crawler.servers.kafka import KafkaSettings
-from crawler.servers.kafka_group import GroupMember
+from crawler.servers.kafka_group import GroupMember, KafkaAway
 from crawler.servers.redis.connection import Client
 from crawler.storage.sink import RejectedMessage
 from crawler.urls import DEFAULT
-from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_broker import UNKNOWN_TOPIC, KafkaBroker
 from tests.support.waiting import until
 
 # The mock broker lets a group wait for one second less than its session.
@@ -239,6 +239,23 @@ async def test_two_processes_share_the_partitions_and_one_takes_over(
         send(kafka, topic, *urls(40, start=40))
         await at_end(one)
     assert await one.waiting() == 80
+
+
+async def test_a_topic_that_cannot_be_asked_is_not_at_its_end(topic_prefix: str) -> None:
+    with KafkaBroker() as broker:
+        topics = [f"{topic_prefix}{name}" for name in ("seeds", "empty")]
+        for topic in topics:
+            broker.create_topic(topic, 1)
+        send(broker, topics[0], b"http://a.test/")
+        member = GroupMember(QUICK, broker.servers, topics, "group")
+        await member.open()
+        broker.fail_topic(topics[0], UNKNOWN_TOPIC)
+        with pytest.raises(KafkaAway, match="there is no such topic"):
+            await member.is_at_end()
+        await member.close()
+        # As a check for the end of the crawl that waited for the close.
+        with pytest.raises(KafkaAway, match="left the group"):
+            await member.is_at_end()
 
 
 @pytest.mark.parametrize("why", [True, ConnectionError()], ids=["full", "redis away"])

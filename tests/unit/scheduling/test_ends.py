@@ -133,6 +133,10 @@ class Announcing:
         self.events.append(("added", [entry.url for entry in entries]))
         return Added("1" * len(ids))
 
+    async def add(self, entries: Sequence[Entry], mode: str) -> Added:
+        self.events.append(("added", [entry.url for entry in entries]))
+        return Added("1" * len(entries))
+
     def send(self, entry: Entry, mode: str, done: Any) -> asyncio.Future[Added]:
         self.events.append(("added", [entry.url]))
         sent: asyncio.Future[Added] = asyncio.get_running_loop().create_future()
@@ -166,6 +170,12 @@ async def test_known_urls_sitemaps_and_posts_are_not_told() -> None:
     await others.add_links(entry("http://h.test/2", kind=Kind.SITEMAP), post)
     assert known.told == others.told == []
     assert len(known.events) == len(others.events) == 1
+
+
+async def test_seeds_of_a_stream_are_not_told_even_if_they_are_forced() -> None:
+    found = Announcing()
+    await found.scheduler._add_seeds([entry("http://h.test/1")], "force")
+    assert found.events == [("added", ["http://h.test/1"])]
 
 
 async def test_without_an_answer_of_redis_urls_are_told_rather_than_lost() -> None:

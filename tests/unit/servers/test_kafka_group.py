@@ -12,7 +12,7 @@ from crawler.servers.kafka_group import GroupMember, Received
 def member(url: str) -> GroupMember:
     values = {name: getattr(ours, name) for name in dir(ours) if name.isupper()}
     settings = BaseSettings({**values, "KAFKA_SEEDS": url})
-    return GroupMember.from_settings(settings, config.value(settings, "KAFKA_SEEDS"), "group", 30.0)
+    return GroupMember.from_settings(settings, config.value(settings, "KAFKA_SEEDS"), "web")
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def member(url: str) -> GroupMember:
 )
 def test_a_url_names_brokers_and_topics(url: str, servers: str, topics: list[str]) -> None:
     found = member(url)
-    assert (found.servers, found.topics) == (servers, topics)
+    assert (found.servers, found.topics, found.group) == (servers, topics, "crawler-web")
 
 
 @pytest.mark.parametrize(
