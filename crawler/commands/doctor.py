@@ -1,7 +1,7 @@
 """`scrapy doctor`: check servers, files, disk and settings; each finding says what to change.
 
-The checks change nothing, but for what a sink of your own does when it is opened. Exit 0: a crawl
-can start; 1: it cannot.
+The checks change nothing, but for what a sink does when it is opened: it creates the tables or
+topics that it lacks. Exit 0: a crawl can start; 1: it cannot.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from time import perf_counter
 from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings, default_settings
 
+from crawler import config
 from crawler import settings as ours
 from crawler.commands import _validate
 from crawler.commands._settings import completed
@@ -29,6 +30,7 @@ from crawler.errors import CrawlerError, ExitCode
 from crawler.robots.gate import has_contact, is_distinctive
 from crawler.robots.rules import robots_name
 from crawler.servers.connections import Servers
+from crawler.servers.kafka_group import GroupMember
 from crawler.servers.objects import ObjectStore
 from crawler.servers.redis import checks
 from crawler.servers.redis.checks import NEEDED, Needed, ServerFacts, compresses_well, damages_lists
@@ -70,9 +72,9 @@ class Command(ScrapyCommand):
 
     def long_desc(self) -> str:
         return (
-            "Check Redis (version, persistence, eviction, memory), sinks, tiers, the spool, DNS, "
-            "file limits, disk, user agent and settings. Nothing is changed; sinks are opened and "
-            "closed."
+            "Check Redis (version, persistence, eviction, memory), sinks, topics of seeds, tiers, "
+            "the spool, DNS, file limits, disk, user agent and settings. Nothing is changed; sinks "
+            "are opened, which creates the tables and topics that they lack."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -192,6 +194,8 @@ async def findings(
         yield found
     for found in await _sinks(settings, servers):
         yield found
+    if settings["KAFKA_SEEDS"]:
+        yield await _seeds(settings)
     if settings["PAGES_TIER_URL"]:
         yield await _tiers(settings["PAGES_TIER_URL"])
     if settings["SPOOL_DIR"]:
@@ -394,6 +398,22 @@ async def _sink(named: NamedSink, settings: BaseSettings, servers: Servers) -> l
         warning(named.name, mask(problem), mask(advice))
         for problem, advice in report.warnings.items()
     ]
+
+
+async def _seeds(settings: BaseSettings) -> Finding:
+    """Check that the topics of KAFKA_SEEDS can be read. The consumer group is not joined."""
+    try:
+        url = config.value(settings, "KAFKA_SEEDS")
+        member = GroupMember.from_settings(settings, url, settings["CRAWL"] or "web")
+        topics = await member.check()
+    except CrawlerError as error:
+        return failure("seeds", str(error))
+    counts = ", ".join(f"{topic} {count}" for topic, count in topics.items())
+    return ok(
+        "seeds",
+        f"Kafka at {member.servers} has {plural(len(topics), 'topic')} "
+        f"(partitions: {counts}) for the group {member.group}",
+    )
 
 
 async def _tiers(url: str) -> Finding:

@@ -14,6 +14,7 @@ from crawler.servers.connections import Servers
 from crawler.storage import Sink, SinkReport
 from tests.acceptance.crawls import scrapy
 from tests.support.dns_server import DnsServer
+from tests.support.kafka_broker import KafkaBroker
 
 
 @pytest.fixture
@@ -74,6 +75,23 @@ async def test_the_nodes_of_a_cluster_are_all_asked(
         tmp_path, REDIS_URL=redis_cluster_url, SINKS="none", DNS_SERVERS=[dns.address]
     )
     assert "cluster of 3" in found["Redis"].text
+
+
+async def test_the_topics_of_seeds_are_looked_for(
+    tmp_path: Path, redis_url: str, dns: DnsServer, kafka: KafkaBroker, topic_prefix: str
+) -> None:
+    topic = f"{topic_prefix}seeds"
+    kafka.create_topic(topic, 3)
+    common = {"REDIS_URL": redis_url, "SINKS": "none", "DNS_SERVERS": [dns.address]}
+    found = await examine(tmp_path, KAFKA_SEEDS=f"{kafka.url}/{topic}", **common)
+    assert found["seeds"].level == OK
+    assert f"1 topic (partitions: {topic} 3)" in found["seeds"].text
+    found = await examine(tmp_path, KAFKA_SEEDS=f"{kafka.url}/{topic},missing", **common)
+    assert found["seeds"].level == FAILURE
+    assert "names the topic 'missing'" in found["seeds"].text
+    found = await examine(tmp_path, KAFKA_SEEDS="localhost/seeds", **common)
+    assert found["seeds"].text == found["settings"].text
+    assert "use kafka://host:9092/topic" in found["seeds"].text
 
 
 @pytest.mark.parametrize(("is_folder", "level"), [(True, OK), (False, WARNING)])
