@@ -66,9 +66,13 @@ def test_killed_crawlers_leave_every_page_and_every_new_url_in_kafka(
             assert process.wait() == 0, process.log
             assert "Traceback" not in process.log
         left = sizes(redis_url)
-        assert (left.unfinished, left.leased, left.dead) == (0, 0, 0)
+        assert (left.unfinished, left.leased) == (0, 0)
         documents = broker.values("crawled-documents")
-        errors = {value["url"] for value in broker.values("crawl-errors")}
+        ended = broker.values("crawl-errors")
+        # In flight at five deaths by chance, or while the machine had no time for the process.
+        assert {value["reason"] for value in ended} <= {"poison", "stood_still"}
+        errors = {value["url"] for value in ended}
+        assert left.dead == len(errors)
         found = {canonical(value["url"]) for value in broker.values("discovered-urls")}
         pages = {value["url"] for value in documents}
         assert not expected.missing_from(pages | errors)
@@ -78,4 +82,7 @@ def test_killed_crawlers_leave_every_page_and_every_new_url_in_kafka(
         assert len(documents) < len(pages) + 50 * DEATHS
         ends = broker.values("crawl-completed")
         assert [end["summary"]["state"] for end in ends][-1:] == ["finished"]
-        print(f"{DEATHS} deaths; {len(pages)} pages in {len(documents)} messages")
+        print(
+            f"{DEATHS} deaths; {len(pages)} pages in {len(documents)} messages, {len(errors)} "
+            f"other URLs in {len(ended)}, {len(found)} new URLs"
+        )
