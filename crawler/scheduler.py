@@ -474,12 +474,9 @@ class Scheduler(BaseScheduler):
         return await self.adder.add(entries, mode)
 
     async def _reject(self, messages: Sequence[RejectedMessage]) -> None:
-        """Keep messages that give no URL: in the sinks that take them, or as dead letters."""
-        writers = self.storage.writers if self.storage is not None else ()
-        sinks = [writer.sink for writer in writers if writer.sink.takes_rejected]
-        for sink in sinks:
-            await sink.reject(messages)
-        if sinks:
+        """Keep messages that give no URL: in the sinks that want them, or as dead letters."""
+        if self.storage is not None and self.storage.wants_rejected:
+            await self.storage.reject(messages)
             return
         letters = [json.dumps(asdict(each), ensure_ascii=False).encode() for each in messages]
         await self.frontier.reject(letters, "bad_message")

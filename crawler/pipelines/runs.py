@@ -131,7 +131,7 @@ class RunRecorder:
             exit_code=int(code),
         )
         await self._storage.record_run(run)
-        if not self._storage.hears_ends:
+        if not self._storage.wants_end:
             return
         try:
             if await self._is_last():

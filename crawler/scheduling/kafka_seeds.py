@@ -18,7 +18,7 @@ from contextlib import suppress
 from time import monotonic, time
 
 from crawler.discovery.pushed import Pushed, PushedReader, Unreadable
-from crawler.errors import NotStored, SinkAway
+from crawler.errors import NotStored
 from crawler.frontier import Added, Entry
 from crawler.servers.health import ServerHealth
 from crawler.servers.kafka_group import GroupMember, KafkaAway, Received
@@ -231,7 +231,7 @@ class KafkaSeeds:
         while True:
             try:
                 await self._reject(bad)
-            except (SinkAway, *RedisAway) as error:
+            except RedisAway as error:
                 logger.debug("Bad messages wait: %s", error)
                 await asyncio.sleep(_AGAIN_S)
             else:

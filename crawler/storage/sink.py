@@ -95,10 +95,11 @@ class Sink(ABC):
     # pages come too: robots.txt, sitemaps and redirects.
     archives: ClassVar[bool] = False
 
-    # Whether `reject` is called; without such a sink, rejected messages are dead letters.
-    takes_rejected: ClassVar[bool] = False
-    # Whether `discover` is called; a sink may decide it when it is made.
+    # Whether `discover`, `reject` and `crawl_ended` are called; a sink may decide it when it is
+    # made. Without a sink that wants them, rejected messages are dead letters.
     wants_discovered: bool = False
+    wants_rejected: bool = False
+    wants_end: bool = False
 
     def __init__(self, target: str = "") -> None:
         self.target = target
@@ -160,7 +161,7 @@ class Sink(ABC):
     async def reject(self, messages: Sequence[RejectedMessage]) -> None:  # noqa: B027 - likewise
         """Take messages that give no URL; return when they are durable.
 
-        Errors that pass are those of `write`. After a crash, the same messages may come again.
+        Errors are those of `write`. After a crash, the same messages may come again.
         """
 
     async def record_run(self, run: Run) -> None:  # noqa: B027 - most sinks ignore it

@@ -27,7 +27,6 @@ from crawler.errors import ConfigurationError, CrawlerError, NotStored, ServerAw
 from crawler.servers.health import PAGES, ServerHealth
 from crawler.servers.redis.errors import RedisAway
 from crawler.storage.commit import GroupCommit, RetryingWriter
-from crawler.storage.sink import Sink
 from crawler.storage.spool import Spool
 from crawler.util.breaker import CLOSED, OPEN
 from crawler.util.secrets import Mask, url_passwords
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from crawler.frontier.on_disk import OnDisk
     from crawler.items import Page
     from crawler.storage.runs import Run
-    from crawler.storage.sink import Discovered, Place, Results
+    from crawler.storage.sink import Discovered, Place, RejectedMessage, Results, Sink
 
 logger = logging.getLogger(__name__)
 
@@ -199,6 +198,10 @@ class SinkWriter:
         await self._writer.write(partial(self.sink.discover, urls))
         self._stats.inc_value(f"sink/discovered/{self.name}", len(urls))
 
+    async def reject(self, messages: Sequence[RejectedMessage]) -> None:
+        """Give rejected messages to the sink, as long as it takes; otherwise as `discover`."""
+        await self._writer.write(partial(self.sink.reject, messages))
+
     async def record_run(self, run: Run) -> None:
         """Give the sink the record of this process, in bounded time; the first failure is logged.
 
@@ -312,6 +315,8 @@ class Storage:
             if (chosen := [writer for writer in stage if writer.sink.archives])
         ]
         self._discoverers = [writer for writer in self.writers if writer.sink.wants_discovered]
+        self._rejecters = [writer for writer in self.writers if writer.sink.wants_rejected]
+        self._enders = [writer for writer in self.writers if writer.sink.wants_end]
         self._by_name = {writer.name: writer for writer in self.writers}
         self.spool = spool
         self.pause: Callable[[bool], None] = lambda _: None
@@ -375,14 +380,13 @@ class Storage:
         await asyncio.gather(*(writer.record_run(run) for writer in self.writers))
 
     @property
-    def hears_ends(self) -> bool:
+    def wants_end(self) -> bool:
         """Whether a sink wants to know when the crawl has ended."""
-        nothing = Sink.crawl_ended
-        return any(type(writer.sink).crawl_ended is not nothing for writer in self.writers)
+        return bool(self._enders)
 
     async def crawl_ended(self, summary: Mapping[str, Any]) -> None:
-        """Tell all sinks that the crawl has ended, in bounded time; failures are logged."""
-        await asyncio.gather(*(writer.crawl_ended(summary) for writer in self.writers))
+        """Tell the sinks that want to know, in bounded time; failures are logged."""
+        await asyncio.gather(*(writer.crawl_ended(summary) for writer in self._enders))
 
     # --- pages -----------------------------------------------------------------------------------
 
@@ -421,6 +425,16 @@ class Storage:
                 await writer.discover(urls)
         finally:
             self._running -= 1
+
+    @property
+    def wants_rejected(self) -> bool:
+        """Whether a sink wants messages that give no URL."""
+        return bool(self._rejecters)
+
+    async def reject(self, messages: Sequence[RejectedMessage]) -> None:
+        """Give messages that give no URL to the sinks that want them; otherwise as `discover`."""
+        for writer in self._rejecters:
+            await writer.reject(messages)
 
     async def _store(self, page: Page, stages: Sequence[Sequence[SinkWriter]]) -> None:
         stored: set[str] = set()

@@ -13,6 +13,8 @@ from crawler.storage.sink import Sink
 class EndNotes(Sink):
     """Sink whose target is the file; "refuse" in its name lets every note fail."""
 
+    wants_end = True
+
     async def open(self) -> None:
         self._is_open = True
 

@@ -64,7 +64,8 @@ class StreamSettings:
 class KafkaSink(Sink):
     """Sink of messages: a page, an error, a new URL, and the end of the crawl."""
 
-    takes_rejected = True
+    wants_rejected = True
+    wants_end = True
     # JSON of a page of 24 KB with its body takes 0.2 ms.
     inline_bytes = 60_000
 

@@ -16,7 +16,7 @@ from crawler.errors import ConfigurationError, NotStored, ServerAway, SinkAway
 from crawler.frontier.on_disk import OnDisk
 from crawler.items import Page
 from crawler.servers.redis.connection import Client
-from crawler.storage.sink import Results, Sink
+from crawler.storage.sink import RejectedMessage, Results, Sink
 from crawler.storage.spool import Spool
 from crawler.storage.storage import STORE_STATE, BatchLimits, Storage
 from tests.support.sinks import MemorySink, page
@@ -594,6 +594,39 @@ async def test_a_sink_may_say_itself_that_it_is_away(stores: Stores) -> None:
     storage = await stores.open(sink=sink)
     assert await done(put(storage, 1)) == [None]
     assert set(sink.pages) == urls(1)
+
+
+class Choosy(MemorySink):
+    """Wants rejected messages and the end of the crawl; the first attempts fail."""
+
+    wants_rejected = True
+    wants_end = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures = 2
+        self.taken: list[Any] = []
+
+    async def reject(self, messages: Sequence[RejectedMessage]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError
+        self.taken += messages
+
+    async def crawl_ended(self, summary: Any) -> None:
+        self.taken.append(summary)
+
+
+async def test_only_sinks_that_want_them_get_rejected_messages_and_the_end(stores: Stores) -> None:
+    plain = await stores.open(a=MemorySink())
+    assert (plain.wants_rejected, plain.wants_end) == (False, False)
+    sink, message = Choosy(), RejectedMessage("no_url", "?", "seeds", 0, 7)
+    storage = await stores.open(a=MemorySink(), b=sink)
+    assert (storage.wants_rejected, storage.wants_end) == (True, True)
+    # An outage is waited for, as with pages.
+    await storage.reject([message])
+    await storage.crawl_ended({"pages": 1})
+    assert sink.taken == [message, {"pages": 1}]
 
 
 async def test_what_a_sink_prepares_need_not_have_a_size(stores: Stores) -> None:
