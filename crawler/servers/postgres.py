@@ -84,7 +84,9 @@ class Database:
                 f"{self.where} is no address of PostgreSQL ({self._mask(str(error)).strip()}); use "
                 "postgresql://user:password@host:5432/database."
             ) from error
-        limit_s = max(2, round(min(_CONNECT_S, self.timeout_s)))
+        # Each server of several gets its part: the first may be silent, and the second the primary.
+        hosts = str(given.get("host") or given.get("hostaddr") or "").count(",") + 1
+        limit_s = max(2, int(min(_CONNECT_S, self.timeout_s) / hosts))
         usual = {"connect_timeout": limit_s, "application_name": "crawler", **_KEEPALIVES}
         return {**usual, **given, "client_encoding": "utf8"}
 

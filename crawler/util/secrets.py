@@ -25,7 +25,7 @@ _PATTERNS = (
     # token=…, 'ADMIN_TOKEN': '…', as settings and queries have them.
     (
         re.compile(
-            r"(?i)((?:\b|_)(?:token|password|passwd|pass|secret|signature|sig|api[_-]?key|access[_-]?key)"
+            r"(?i)((?:\b|_)(?:token|(?:ssl)?password|passwd|pass|secret|signature|sig|api[_-]?key|access[_-]?key)"
             r"(?:=|['\"]\s*[:=]\s*)(?:b?['\"])?)[^\s'\",&})]+"
         ),
         rf"\1{_HIDDEN}",

@@ -66,9 +66,10 @@ def test_errors_say_what_to_do() -> None:
 
 
 def test_no_error_has_the_password() -> None:
-    database = Database("postgresql://u:topsecret@h/d?schema=s&application_name=a%20b", 2.0)
+    database = Database("postgresql://u:topsecret@h/d?schema=s&sslpassword=ofthekey", 2.0)
     assert database.schema == "s"
     assert "topsecret" not in database.where
+    assert "ofthekey" not in database.where
     away = database.start_error(psycopg.OperationalError("no route, topsecret"))
     assert isinstance(away, ServerAway)
     assert "topsecret" not in str(away)
@@ -83,6 +84,12 @@ def test_only_the_schema_is_taken_out_of_an_address() -> None:
     assert database.schema == "x y"
     assert database._parameters["password"] == "a+b"
     assert database._parameters["options"] == "-c a=b"
+
+
+def test_a_silent_server_leaves_time_for_the_others() -> None:
+    for hosts, limit_s in (("a", 10), ("a,b", 5), ("a:1,b:2,c:3", 3), ("", 10)):
+        database = Database(f"postgresql://{hosts}/d?target_session_attrs=read-write", 20.0)
+        assert database._parameters["connect_timeout"] == limit_s
 
 
 def test_an_address_with_unknown_options_is_refused() -> None:
