@@ -1,4 +1,4 @@
-"""Crawls into PostgreSQL and WARC files without MongoDB, and what `scrapy pages` gives of them."""
+"""What `scrapy pages` reads of a crawl in PostgreSQL and WARC files, alone and beside MongoDB."""
 
 import argparse
 import gzip
@@ -53,41 +53,45 @@ class Crawled:
         return [json.loads(line) for line in self.run(*arguments).splitlines()]
 
 
-def crawl(folder: Path, redis: str, sinks: str, mongo: str | None, name: str) -> Crawled:
-    crawls = Crawls(folder, redis, mongo, f"test_{name}")
-    settings = {"SINKS": sinks, "CRAWL": name}
-    with DemoServer(OPTIONS, folder / "access.log") as web:
-        run = crawls.run(
-            Web(OPTIONS).seeds[0], web=web, arguments={"scope": "any"}, settings=settings
-        )
-    assert run.code == 0, run.stderr
-    assert "Traceback" not in run.stderr
-    kept = ("REDIS_URL", "CRAWL_DIR", "MONGO_URI", "MONGO_DATABASE")
-    known = {name: str(value) for name, value in crawls.settings().items() if name in kept}
-    return Crawled({**known, **settings}, folder)
-
-
 @pytest.fixture(scope="module")
-def catalogue(postgres_server: PostgresServer) -> Iterator[str]:
-    name = f"test_{uuid4().hex}"
+def crawled(
+    tmp_path_factory: pytest.TempPathFactory,
+    redis_server: str,
+    mongo_server: str,
+    postgres_server: PostgresServer,
+) -> Iterator[Crawled]:
+    """One crawl into both stores, and WARC files."""
+    name, folder = f"test_{uuid4().hex}", tmp_path_factory.mktemp("both")
     with psycopg.connect(postgres_server.url(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-        yield postgres_server.url(name)
+        crawls = Crawls(folder, redis_server, mongo_server, name)
+        sinks = f"mongo {postgres_server.url(name)}?schema=pages warc:{folder / 'warc'}"
+        settings = {"SINKS": sinks, "CRAWL": "both"}
+        with DemoServer(OPTIONS, folder / "access.log") as web:
+            run = crawls.run(
+                Web(OPTIONS).seeds[0], web=web, arguments={"scope": "any"}, settings=settings
+            )
+        assert run.code == 0, run.stderr
+        assert "Traceback" not in run.stderr
+        kept = ("REDIS_URL", "CRAWL_DIR", "MONGO_URI", "MONGO_DATABASE")
+        known = {name: str(value) for name, value in crawls.settings().items() if name in kept}
+        yield Crawled({**known, **settings}, folder)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-@pytest.fixture(scope="module")
-def without_mongo(
-    tmp_path_factory: pytest.TempPathFactory, redis_server: str, catalogue: str
-) -> Crawled:
-    folder = tmp_path_factory.mktemp("catalogue")
-    sinks = f"{catalogue}?schema=alone warc:{folder / 'warc'}"
-    return crawl(folder, redis_server, sinks, None, "alone")
+    with pymongo.MongoClient[dict[str, Any]](mongo_server) as client:
+        client.drop_database(name)
 
 
 @pytest.fixture
-def alone(without_mongo: Crawled, capfd: pytest.CaptureFixture[str]) -> Crawled:
-    return Crawled(without_mongo.settings, without_mongo.folder, capfd)
+def both(crawled: Crawled, capfd: pytest.CaptureFixture[str]) -> Crawled:
+    return Crawled(crawled.settings, crawled.folder, capfd)
+
+
+@pytest.fixture
+def alone(both: Crawled) -> Crawled:
+    """The same crawl for commands that know of no MongoDB."""
+    known = {name: both.settings[name] for name in ("REDIS_URL", "CRAWL_DIR", "CRAWL")}
+    sinks = both.settings["SINKS"].removeprefix("mongo ")
+    return Crawled({**known, "SINKS": sinks}, both.folder, both.capture)
 
 
 def test_every_page_is_found_without_mongodb(alone: Crawled) -> None:
@@ -99,7 +103,7 @@ def test_every_page_is_found_without_mongodb(alone: Crawled) -> None:
     assert len({(page["crawl"], page["url_hash"]) for page in found}) == len(found)
     assert {page["status"] for page in found} >= {0, 200}
     stats = json.loads(alone.run("stats", "--json"))
-    assert (stats["urls"], stats["crawls"]) == (len(found), {"alone": len(found)})
+    assert (stats["urls"], stats["crawls"]) == (len(found), {"both": len(found)})
     assert stats["duplicates"] == sum(bool(page["duplicate_of"]) for page in found) > 0
     assert "pages with content" in alone.run("stats")
 
@@ -159,22 +163,6 @@ def test_the_doctor_and_the_end_of_a_crawl_do_not_ask_for_mongodb(alone: Crawled
 
 
 # --- beside MongoDB -------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def both_stores(
-    tmp_path_factory: pytest.TempPathFactory, redis_server: str, mongo_server: str, catalogue: str
-) -> Iterator[Crawled]:
-    folder = tmp_path_factory.mktemp("both")
-    sinks = f"mongo {catalogue}?schema=both warc:{folder / 'warc'}"
-    yield crawl(folder, redis_server, sinks, mongo_server, "both")
-    with pymongo.MongoClient[dict[str, Any]](mongo_server) as client:
-        client.drop_database("test_both")
-
-
-@pytest.fixture
-def both(both_stores: Crawled, capfd: pytest.CaptureFixture[str]) -> Crawled:
-    return Crawled(both_stores.settings, both_stores.folder, capfd)
 
 
 def same(page: dict[str, Any]) -> dict[str, Any]:

@@ -275,6 +275,8 @@ def test_a_catalogue_that_is_away_gets_spooled_pages_with_the_places_of_their_bo
             assert "Traceback" not in process.log
         check(redis_url, store)
         assert not list(files.glob("*.log"))
+        # No MongoDB was started for want of one.
+        assert not (tmp_path / "crawl" / "mongo").exists()
         with psycopg.connect(server.url()) as connection:
             rows = connection.execute(
                 """SELECT u.url, d.places->'warc'->>'file' FROM crawled_urls u
