@@ -429,7 +429,7 @@ async def test_a_catalogue_that_is_not_there_is_told(postgres_url: str, tmp_path
 
 async def test_a_server_that_goes_away_ends_a_question_in_one_line(tmp_path: Path) -> None:
     with PrivatePostgres() as server:
-        settings = settings_of(server.url(), tmp_path, POSTGRES_TIMEOUT=1)
+        settings = settings_of(server.url(), tmp_path)
         servers = Servers.from_settings(settings)
         await Stores(settings, servers).write([page(f"/{number}") for number in range(120)])
         reader = await open_reader(settings, servers)
@@ -447,10 +447,12 @@ async def test_a_server_that_goes_away_ends_a_question_in_one_line(tmp_path: Pat
         server.start()
         assert await reader.count(Wanted()) == 120
         server.freeze()
-        async with asyncio.timeout(10):
-            with pytest.raises(ServerAway, match="does not answer"):
-                await reader.metadata("http://a.test/1")
+        assert isinstance(reader, postgres_reader.PostgresReader)
+        reader._database.timeout_s = 1.0
+        with pytest.raises(ServerAway, match="does not answer"):
+            await reader.metadata("http://a.test/1")
         server.thaw()
+        reader._database.timeout_s = 20.0
         assert await reader.metadata("http://a.test/1") is not None
         await servers.close()
 

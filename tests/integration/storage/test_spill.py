@@ -385,7 +385,7 @@ async def test_what_is_refused_waits_for_a_postgresql_that_is_away(
     frontier: Frontier, caplog: pytest.LogCaptureFixture
 ) -> None:
     with PrivatePostgres() as server:
-        database = Database(server.url(), 2.0)
+        database = Database(server.url(), 20.0)
         spill = PostgresSpill(database, CRAWL, postgres_health())
         await spill.put(entries(1))
         server.kill()
