@@ -50,9 +50,10 @@ def test_the_line_for_cron_runs_as_cron_does_it(
             part for each in settings.items() for part in ("-s", f"{each[0]}={each[1]}")
         )
         for written, used in (
+            # First: the other paths may be in there.
+            ("/tmp/", f"{tmp_path}/"),
             ("/srv/crawler", str(ROOT)),
             (".venv/bin/scrapy", str(Path(sys.executable).with_name("scrapy"))),
-            ("/tmp/", f"{tmp_path}/"),
             ("https://example.com", Web(SMALL).seeds[0]),
             ("-s PROGRESS=off", f"-s PROGRESS=off {more}"),
         ):
