@@ -63,7 +63,7 @@ async def fetch(pool: LeasePool, number: int) -> list[int]:
     return shards
 
 
-async def fetched(processes: list[Process], number: int = 200) -> list[set[int]]:
+async def fetched(processes: list[Process], number: int) -> list[set[int]]:
     """Return the shards from which each process fetched so many URLs, while all had enough."""
     for process in processes:
         process.pool.open()
@@ -77,7 +77,8 @@ async def test_each_process_fetches_from_its_own_shards(start: Start, strategy: 
     own = [set(each.pool.shards.own) for each in processes]
     assert own[0] | own[1] == set(range(SHARDS))
     assert not own[0] & own[1]
-    found = await fetched(processes)
+    # Names differ from run to run, and so do the numbers of shards by sticky.
+    found = await fetched(processes, 25 * min(map(len, own)))
     assert all(shards <= mine for shards, mine in zip(found, own, strict=True))
     if strategy == "hash":
         assert [len(mine) for mine in own] == [SHARDS // 2] * 2
