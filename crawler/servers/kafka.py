@@ -35,7 +35,7 @@ _OWN = frozenset(
     "enable.gapless.guarantee delivery.report.only.error group.id enable.auto.commit "
     "enable.auto.offset.store auto.offset.reset max.poll.interval.ms".split()
 )
-_SECRET = re.compile(r"password|secret|jaas|\.pem$|\.token", re.IGNORECASE)
+_SECRET = re.compile(r"password|passphrase|secret|jaas|\.pem$|\.token", re.IGNORECASE)
 # Errors that people must correct; the client reports some of them again and again.
 _MISTAKES = {
     "TOPIC_AUTHORIZATION_FAILED": "the user may not use the topic: give it the right to",

@@ -10,6 +10,11 @@ _SECRET_CHARS = 6
 _SHOWN_CHARS = 200
 # The password of a URL, of whatever kind.
 _PASSWORD = re.compile(r"(://[^\s:/@?#]*:)([^\s/]+)@")
+# The beginning of a pattern: the name of a secret, and what is between it and its value.
+_NAMED = (
+    r"(?i)((?:\b|_)(?:token|(?:ssl)?password|passwd|passphrase|pass|secret|signature|sig|pem"
+    r"|api[_-]?key|access[_-]?key)(?:=|['\"]\s*[:=]\s*)"
+)
 _PATTERNS = (
     (_PASSWORD, rf"\1{_HIDDEN}@"),
     # Authorization: Bearer …, b'Authorization': [b'Basic …'], as headers are printed.
@@ -22,14 +27,10 @@ _PATTERNS = (
     ),
     (re.compile(r"(?i)\b(bearer\s+)[\w.~+/=-]{8,}"), rf"\1{_HIDDEN}"),
     (re.compile(r"(?i)\b(x-api-key\s*:\s*)[^\s'\"]+"), rf"\1{_HIDDEN}"),
-    # token=…, 'ADMIN_TOKEN': '…', as settings and queries have them.
-    (
-        re.compile(
-            r"(?i)((?:\b|_)(?:token|(?:ssl)?password|passwd|pass|secret|signature|sig|api[_-]?key|access[_-]?key)"
-            r"(?:=|['\"]\s*[:=]\s*)(?:b?['\"])?)[^\s'\",&})]+"
-        ),
-        rf"\1{_HIDDEN}",
-    ),
+    # token=…, 'ADMIN_TOKEN': '…', as settings, JSON and queries have them; up to the end of quotes.
+    (re.compile(_NAMED + r'b?")(?:\\.|[^"\\\n])+'), rf"\1{_HIDDEN}"),
+    (re.compile(_NAMED + r"b?')(?:\\.|[^'\\\n])+"), rf"\1{_HIDDEN}"),
+    (re.compile(_NAMED + r")[^\s'\",&})]+"), rf"\1{_HIDDEN}"),
 )
 
 

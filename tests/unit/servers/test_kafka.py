@@ -56,6 +56,8 @@ def test_secrets_of_options_are_hidden() -> None:
     settings = KafkaSettings({"sasl.password": "geheim123", "sasl.username": "somebody"})
     assert settings.mask("geheim123 of somebody") == "*** of somebody"
     assert settings.client("a:1")["sasl.password"] == "geheim123"
+    of_key = KafkaSettings({"sasl.oauthbearer.assertion.private.key.passphrase": "geheim123"})
+    assert of_key.mask("geheim123") == "***"
 
 
 def test_a_wrong_option_is_named_without_its_secrets() -> None:

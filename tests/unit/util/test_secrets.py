@@ -23,6 +23,8 @@ from crawler.util.secrets import Mask, url_passwords, without_secrets
         ("/path?token=abc&page=2", "/path?token=***&page=2"),
         ("REDIS_PASSWORD=abc rest", "REDIS_PASSWORD=*** rest"),
         ('{"api_key": "abc"}', '{"api_key": "***"}'),
+        (r'{"sasl.password": "a, \"b\" c", "d": "e"}', '{"sasl.password": "***", "d": "e"}'),
+        (r"{'ssl.key.pem': '-----BEGIN KEY\na b'}", "{'ssl.key.pem': '***'}"),
     ],
 )
 def test_secrets_are_hidden(text: str, shown: str) -> None:
