@@ -22,8 +22,9 @@ from tests.acceptance.fleets import Fleet, Process, sizes
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.waiting import wait_until
 
-KILLS = 50 if os.environ.get("STORM") else 4
-HOSTS, URLS_A_ROUND, BAD_A_ROUND = 16, 200, 5
+IS_STORM = bool(os.environ.get("STORM"))
+KILLS, URLS_A_ROUND = (50, 200) if IS_STORM else (3, 60)
+HOSTS, BAD_A_ROUND = 16, 5
 OPTIONS = {"session.timeout.ms": 1500, "heartbeat.interval.ms": 200, "fetch.wait.max.ms": 20}
 
 

@@ -41,10 +41,10 @@ def test_errors_a_pause_and_a_cut_pass() -> None:
         broker.push_errors(PRODUCE, NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS)
         assert produce(broker, "a", b"1") == ["None"]
         broker.pause()
-        assert "TIMED_OUT" in produce(broker, "a", b"2", message_timeout_ms="1000")[0]
+        assert "TIMED_OUT" in produce(broker, "a", b"2", message_timeout_ms="300")[0]
         broker.resume()
         broker.cut()
-        assert "TIMED_OUT" in produce(broker, "a", b"3", message_timeout_ms="1000")[0]
+        assert "TIMED_OUT" in produce(broker, "a", b"3", message_timeout_ms="300")[0]
         broker.mend()
         assert produce(broker, "a", b"4") == ["None"]
         assert {1, 4} <= set(broker.values("a"))

@@ -310,8 +310,12 @@ async def test_one_message_that_cannot_be_added_does_not_stop_the_others(
 
 
 async def test_the_crawl_goes_on_while_kafka_is_away(
-    frontier: Frontier, topic_prefix: str, caplog: pytest.LogCaptureFixture
+    frontier: Frontier,
+    topic_prefix: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("crawler.scheduling.kafka_seeds._AGAIN_S", 0.05)
     topic = f"{topic_prefix}seeds"
     with KafkaBroker() as broker:
         broker.create_topic(topic, PARTITIONS)
@@ -336,8 +340,9 @@ async def test_the_crawl_goes_on_while_kafka_is_away(
 
 
 async def test_a_process_closes_in_time_though_kafka_hangs(
-    frontier: Frontier, topic_prefix: str
+    frontier: Frontier, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("crawler.servers.kafka_group._CLOSE_S", 0.5)
     topic = f"{topic_prefix}seeds"
     with KafkaBroker() as broker:
         broker.create_topic(topic, PARTITIONS)

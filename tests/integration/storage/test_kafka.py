@@ -158,7 +158,11 @@ async def test_errors_of_the_broker_and_what_they_mean() -> None:
         assert sorted(urls(broker)) == [page(number).url for number in (1, 3, 4, 5)]
 
 
-async def test_a_start_without_a_broker_or_a_topic_says_what_to_do() -> None:
+async def test_a_start_without_a_broker_or_a_topic_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A topic may be in the making for so long.
+    monkeypatch.setattr("crawler.storage.kafka.producer._MADE_WITHIN_S", 0.3)
     with KafkaBroker() as broker:
         broker.fail_topic(DOCUMENTS, TOPIC_NOT_ALLOWED)
         with pytest.raises(ConfigurationError, match=f"{DOCUMENTS}.*give it the right"):
@@ -200,7 +204,8 @@ async def test_fetching_pauses_while_the_broker_is_away_and_nothing_is_lost(way:
     stats = project_crawler().stats
     assert stats is not None
     with KafkaBroker() as broker:
-        sink = make(broker, KAFKA_TIMEOUT=1)
+        quick = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100}
+        sink = make(broker, KAFKA_TIMEOUT=1, KAFKA_OPTIONS=quick)
         storage = Storage({"kafka": sink}, stats, BatchLimits(), is_closing=lambda: False)
         pauses: list[bool] = []
         storage.pause = pauses.append
