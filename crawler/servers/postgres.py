@@ -133,6 +133,8 @@ class Database:
         )
         limit_ms = str(round(self.timeout_s * _LATER * 1000))
         values = {
+            # Times are read in the zone of the connection, by default the server's.
+            "TimeZone": "UTC",
             "statement_timeout": limit_ms,
             "lock_timeout": limit_ms,
             # A crawler that is frozen while it writes must not keep its locks.

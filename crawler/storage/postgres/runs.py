@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from crawler.storage.runs import LOST, LOST_AFTER, RUNNING, Run, WantedRuns
@@ -29,7 +29,7 @@ class PostgresRuns:
         # Ids begin with the time of the start.
         query = f"{_SELECT} WHERE {where} ORDER BY id DESC LIMIT %s"
         found = await self._ask(query, [*values, wanted.limit])
-        return [_run(row).as_of(wanted.now) for row in found]
+        return [Run(*row).as_of(wanted.now) for row in found]
 
     async def get(self, run_id: str, now: datetime) -> Run | None:
         """Return one run; None if there is no record of it."""
@@ -37,7 +37,7 @@ class PostgresRuns:
         if "\0" in run_id:
             return None
         found = await self._ask(f"{_SELECT} WHERE id = %s", [run_id])
-        return _run(found[0]).as_of(now) if found else None
+        return Run(*found[0]).as_of(now) if found else None
 
 
 def _filter(wanted: WantedRuns) -> tuple[str, list[Any]]:
@@ -60,11 +60,3 @@ def _filter(wanted: WantedRuns) -> tuple[str, list[Any]]:
         parts.append("state = %s")
         values.append(wanted.state)
     return " AND ".join(parts), values
-
-
-def _run(row: Sequence[Any]) -> Run:
-    """Make the run of a row. Times come in the zone of the connection."""
-    values: list[Any] = [
-        value.astimezone(UTC) if isinstance(value, datetime) else value for value in row
-    ]
-    return Run(*values)

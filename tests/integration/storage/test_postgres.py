@@ -440,6 +440,21 @@ async def test_a_start_that_fails_says_why(
     assert "topsecret" not in str(failed.value)
 
 
+async def test_times_are_in_utc_wherever_the_server_is(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET timezone = 'Asia/Tokyo'")
+    database = Database(postgres_url, 20.0)
+
+    async def now(connection: psycopg.AsyncConnection[Any]) -> datetime:
+        ((found,),) = await (await connection.execute("SELECT now()")).fetchall()
+        assert isinstance(found, datetime)
+        return found
+
+    assert (await database.run(now)).utcoffset() == timedelta(0)
+    await database.close()
+
+
 async def test_a_server_that_is_not_there_is_away() -> None:
     with pytest.raises(ServerAway, match="does not answer"):
         await PostgresSink("postgresql://u:topsecret@127.0.0.1:1/x", timeout_s=5.0).open()
