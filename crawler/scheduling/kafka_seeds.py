@@ -75,6 +75,8 @@ class KafkaSeeds:
         self._count = count
         # Messages that are read, and not yet in the frontier.
         self._batch: list[Received] = []
+        # By partition: the last message that is in the frontier, and perhaps not on Redis' disk.
+        self._added: dict[tuple[str, int], Received] = {}
         self._committed_s = 0.0
         self._rejected = 0
         self._was_full = False
@@ -138,12 +140,15 @@ class KafkaSeeds:
         is_idle = not self._batch
         if self._batch:
             await self._while_in_group(self._take(self._batch))
-            self._member.done(self._batch)
+            self._added |= {(each.topic, each.partition): each for each in self._batch}
             self._batch = []
         is_due = is_idle or monotonic() >= self._committed_s + _COMMIT_S
-        if is_due and self._member.has_uncommitted:
+        if is_due and (self._added or self._member.has_uncommitted):
             with suppress(*RedisAway):
                 await self._sync()
+                # Not before: the group may commit by itself what is done, as when it is left.
+                self._member.done(self._added.values())
+                self._added = {}
                 await self._member.commit()
                 self._committed_s = monotonic()
 
@@ -184,6 +189,10 @@ class KafkaSeeds:
                 found += self._read(message.value)
             except Unreadable as error:
                 bad.append(_rejected(message, str(error)))
+            except Exception as error:
+                # Others wait behind it.
+                logger.debug("A message could not be read", exc_info=True)
+                bad.append(_rejected(message, f"it could not be read: {error!r}"))
         try:
             await self._add_all(found)
         except (NotStored, *RedisAway):

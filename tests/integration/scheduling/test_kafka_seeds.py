@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from crawler.discovery.pushed import PushedReader
+from crawler.discovery.pushed import Pushed, PushedReader
 from crawler.errors import ConfigurationError, ServerAway
 from crawler.frontier import Added, Entry, Frontier
 from crawler.scheduling.kafka_seeds import KafkaSeeds
@@ -47,9 +47,10 @@ class Crawl:
         self.may_add.set()
         self.may_reject = True
         self.member = GroupMember(QUICK, kafka.servers, [topic], f"group-{topic}", session_s=6)
+        self.reader = PushedReader("KAFKA_SEEDS", DEFAULT, thresholds=(80, 60, 40, 20))
         self.seeds = KafkaSeeds(
             self.member,
-            PushedReader("KAFKA_SEEDS", DEFAULT, thresholds=(80, 60, 40, 20)),
+            self.reader,
             self.add,
             self.reject,
             is_full=self.is_full,
@@ -212,12 +213,10 @@ async def test_what_a_process_added_and_did_not_commit_is_read_again_and_known(
     await dying.seeds.open()
     dying.seeds.start()
     await until(lambda: dying.stats["seeds/streamed"] == 20, "all are added")
-    # As if it were killed: without a commit. The broker finds out.
-    assert dying.seeds._task is not None
-    dying.seeds._task.cancel()
-    dying.member._done.clear()
+    # It leaves the group, and must not commit what Redis may still lose.
+    await dying.seeds.close()
+    assert committed(kafka, topic) == 0
     async with running(Crawl(frontier, kafka, topic)) as crawl:
-        await dying.member.close()
         await at_end(crawl)
     assert (crawl.stats["seeds/streamed"], crawl.stats["seeds/known"]) == (0, 20)
     assert await crawl.waiting() == 20
@@ -291,8 +290,8 @@ async def test_a_bad_message_waits_for_its_place_and_is_not_committed_before(
     assert [bad.text for bad in crawl.bad] == ["nonsense"]
 
 
-async def test_one_message_that_cannot_be_added_does_not_stop_the_others(
-    frontier: Frontier, kafka: KafkaBroker, topic: str
+async def test_messages_that_cannot_be_read_or_added_do_not_stop_the_others(
+    frontier: Frontier, kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crawl = Crawl(frontier, kafka, topic)
 
@@ -302,11 +301,22 @@ async def test_one_message_that_cannot_be_added_does_not_stop_the_others(
         return await frontier.add(entries, mode=mode)
 
     crawl.seeds._add = add
+    parse = crawl.reader.parse
+
+    def fail(raw: bytes, *, now_s: float) -> list[Pushed]:
+        if b"h5." in raw:
+            raise LookupError("no such codec")
+        return parse(raw, now_s=now_s)
+
+    monkeypatch.setattr(crawl.reader, "parse", fail)
     send(kafka, topic, *urls(8))
     async with running(crawl):
         await at_end(crawl)
-    assert [bad.reason for bad in crawl.bad] == ["it could not be added: too large"]
-    assert await crawl.waiting() == 7
+    assert {bad.reason for bad in crawl.bad} == {
+        "it could not be added: too large",
+        "it could not be read: LookupError('no such codec')",
+    }
+    assert await crawl.waiting() == 6
 
 
 async def test_the_crawl_goes_on_while_kafka_is_away(
