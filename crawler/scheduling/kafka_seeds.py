@@ -31,10 +31,12 @@ logger = logging.getLogger(__name__)
 
 # What waits for Kafka, for the log.
 SEEDS = "seeds"
-# Messages that are taken in at once: reading them takes some milliseconds.
+# Messages that are taken in at once.
 _BATCH = 200
 # Bytes of a message; a longer one is rejected. As of a line in a file of seeds.
 _MESSAGE_MAX = 100_000
+# Bytes after which other tasks have their turn: reading them takes some milliseconds.
+_TURN_BYTES = 200_000
 # Characters of a rejected message that are kept.
 _TEXT_MAX = 1000
 _WAIT_S = 0.5
@@ -182,9 +184,14 @@ class KafkaSeeds:
         received = [each for each in messages if not each.is_end]
         found: list[Pushed] = []
         bad: list[RejectedMessage] = []
+        size = 0
         for message in received:
             if message.value is None:
                 continue
+            size += len(message.value)
+            if size > _TURN_BYTES:
+                size = 0
+                await asyncio.sleep(0)
             try:
                 found += self._read(message.value)
             except Unreadable as error:

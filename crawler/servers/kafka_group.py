@@ -1,9 +1,9 @@
 """Read topics of Kafka as a member of a consumer group. Calls of the client run in threads.
 
-Offsets are committed by `commit` alone, and only those of messages that `done` was called for. A
-process that dies before leaves them to the member that gets its partitions: messages may come
-twice, and none is lost. The end of a partition is noted too, so that the group's offsets tell
-whether it has read everything, in whichever process.
+Only offsets of messages that `done` was called for are committed: by `commit`, and when a partition
+or the group is left. A process that dies before leaves them to the member that gets its partitions:
+messages may come twice, and none is lost. The end of a partition is noted too, so that the group's
+offsets tell whether it has read everything, in whichever process.
 """
 
 from __future__ import annotations
