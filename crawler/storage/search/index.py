@@ -218,7 +218,8 @@ def open_searcher(folder: Path) -> Any:
     return _searcher(folder, meta.st_ino, meta.st_mtime_ns)
 
 
-@lru_cache(maxsize=2)
+# One: it keeps its files open, and on the disk, also after they were replaced.
+@lru_cache(maxsize=1)
 def _searcher(folder: Path, _inode: int, _changed_ns: int) -> Any:
     """Keep the searcher of a commit: each one replaces the file that both numbers are of."""
     return _opened(folder).searcher()

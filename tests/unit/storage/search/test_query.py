@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from crawler.storage.search import query
 from crawler.storage.search.index import IndexedPage, IndexWriter, SearchSettings
 from crawler.storage.search.query import Filters, QueryError, Word, search, words_of
 
@@ -153,6 +154,15 @@ def test_a_snippet_is_from_the_place_of_the_word(folder: Path) -> None:
     assert found.snippet[0].text.startswith("… ")
     assert [part.text for part in found.snippet if part.marked] == ["needle"]
     assert sum(len(part.text) for part in found.snippet) < 300
+
+
+def test_snippets_of_many_long_texts_end_somewhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, "_SCANNED_MAX", 40_000)
+    (found,) = search(folder, "needle", Filters()).results
+    assert found.snippet[0].text.startswith("filler filler")
+    assert not any(part.marked for part in found.snippet)
 
 
 def test_text_behind_the_limit_is_not_indexed(tmp_path: Path) -> None:
