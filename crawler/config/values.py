@@ -194,6 +194,8 @@ _RULES: dict[str, _Rule] = {
     "CONCURRENT_REQUESTS_PER_DOMAIN": _ONE_OR_MORE,
     "CRAWL_IDLE": _one_of("close", "wait"),
     "FLEET_STRATEGY": _one_of("sticky", "hash", "balanced", "round_robin"),
+    # Each costs every process a few calls a second.
+    "FRONTIER_SHARDS": _Rule(lambda found: 0 <= found <= 1024, "give a whole number up to 1024"),
     "FRONTIER_THRESHOLDS": _numbers(4),
     "GROUP_BY": _one_of(*GROUPS),
     "KAFKA_GROUP": _Rule(

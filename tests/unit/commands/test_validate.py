@@ -109,6 +109,10 @@ def test_what_would_fail_later_is_told_at_once(name: str, value: str) -> None:
     ("values", "text"),
     [
         ({"REDIS_TIMEOUT": "0"}, "REDIS_TIMEOUT is '0'; give seconds, more than 0"),
+        (
+            {"FRONTIER_SHARDS": "100000"},
+            "FRONTIER_SHARDS is '100000'; give a whole number up to 1024",
+        ),
         ({"MONGO_TIMEOUT": "0"}, "MONGO_TIMEOUT is '0'; give seconds, more than 0"),
         (
             {"REDIS_TIMEOUT": "10"},
