@@ -667,6 +667,8 @@ class StoredPages:
         self._name = name
         self._reader: PageReader | None = None
         self._away_until = 0.0
+        # Why, for people.
+        self._trouble = ""
 
     @classmethod
     def from_settings(cls, settings: BaseSettings, servers: Servers) -> Self:
@@ -710,7 +712,7 @@ class StoredPages:
         if self._connect is None:
             raise NotFound("Runs are recorded in MongoDB or PostgreSQL, and SINKS names neither.")
         if monotonic() < self._away_until:
-            raise ServerAway(f"{self._name} does not answer.")
+            raise ServerAway(self._trouble)
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 if self._reader is None:
@@ -718,8 +720,10 @@ class StoredPages:
                 return await question(self._reader)
         except (PyMongoError, CrawlerError, TimeoutError) as error:
             self._away_until = monotonic() + _RETRY_S
-            logger.warning("Admin API: %s does not answer: %s", self._name, error)
-            raise ServerAway(f"{self._name} does not answer.") from error
+            is_mistake = isinstance(error, ConfigurationError)
+            self._trouble = str(error) if is_mistake else f"{self._name} does not answer."
+            logger.warning("Admin API: %s cannot be read: %s", self._name, error)
+            raise ServerAway(self._trouble) from error
 
 
 # --- search ---------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ class Servers:
         self.postgres_health = postgres_health()
         self._redis: Client = None
         self._mongo: AsyncMongoClient[dict[str, Any]] | None = None
-        self._databases: list[Database] = []
+        self._databases: dict[tuple[str, float], Database] = {}
         self._lock = asyncio.Lock()
 
     @classmethod
@@ -146,10 +146,8 @@ class Servers:
             return self._mongo
 
     def postgres(self, url: str, timeout_s: float) -> Database:
-        """Return a PostgreSQL, which is connected to when first used."""
-        database = Database(url, timeout_s)
-        self._databases.append(database)
-        return database
+        """Return a PostgreSQL, the same for all who ask; it is connected to when first used."""
+        return self._databases.setdefault((url, timeout_s), Database(url, timeout_s))
 
     @asynccontextmanager
     async def checked(self, *, mongo: bool) -> AsyncIterator[Client]:
@@ -179,12 +177,12 @@ class Servers:
         """Close the connections, in bounded time: clients sign off, and servers may be away."""
         await self._watchdog.stop()
         redis, mongo, self._redis, self._mongo = self._redis, self._mongo, None, None
-        databases, self._databases = self._databases, []
+        databases, self._databases = self._databases, {}
         try:
             closed = await within(_CLOSE_S, *([] if redis is None else [redis.aclose()]))
             if mongo is not None:
                 closed &= await _close_mongo(mongo)
-            for database in databases:
+            for database in databases.values():
                 await database.close()
             if not closed:
                 logger.info(

@@ -422,8 +422,19 @@ async def test_without_a_sink_of_bodies_the_records_say_so(
 async def test_a_catalogue_that_is_not_there_is_told(postgres_url: str, tmp_path: Path) -> None:
     settings = settings_of(postgres_url, tmp_path)
     servers = Servers.from_settings(settings)
-    with pytest.raises(ConfigurationError, match="has no catalogue"):
-        await open_reader(settings, servers)
+    for _ in range(3):
+        with pytest.raises(ConfigurationError, match="has no catalogue"):
+            await open_reader(settings, servers)
+    with psycopg.connect(postgres_url) as connection:
+        query = "SELECT FROM pg_stat_activity WHERE application_name = 'crawler' AND datname = %s"
+        used = connection.execute(query, [connection.info.dbname]).fetchall()
+    # The same connection each time: the admin API asks again and again.
+    assert len(used) == 1
+    pages = StoredPages.from_settings(settings, servers)
+    for _ in range(2):
+        found, note = await pages.record("http://a.test/", "web")
+        assert found is None
+        assert "start a crawl with it in SINKS" in note
     await servers.close()
 
 
