@@ -87,6 +87,8 @@ def fleet(tmp_path: Path, redis_url: str) -> Iterator[tuple[Site, Fleet]]:
             None,
             CRAWL_IDLE="wait",
             CRAWL_MAX_WAIT=1000,
+            # Both processes fetch from every host.
+            FLEET_STRATEGY="round_robin",
             SINKS="none",
             DNS_OVERRIDES=f'{{".test": "127.0.0.1:{site.server_port}"}}',
         ) as fleet,
