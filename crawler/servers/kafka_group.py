@@ -113,6 +113,8 @@ class GroupMember:
         self._assigned: set[Place] = set()
         self._logged: list[Place] | None = None
         self._is_paused = False
+        # Whether partitions came since the last poll.
+        self._has_new = False
 
     @classmethod
     def from_settings(cls, settings: BaseSettings, url: str, crawl: str) -> Self:
@@ -292,8 +294,9 @@ class GroupMember:
         """Receive up to `limit` messages; 0: only serve what keeps the client in the group."""
         consumer = self._consumer
         is_paused = limit == 0
-        if is_paused or self._is_paused:
-            # Each time, as it may have got partitions meanwhile.
+        if is_paused or self._is_paused or self._has_new:
+            # A partition that was paused when it was given away comes back as it was.
+            self._has_new = False
             (consumer.pause if is_paused else consumer.resume)(consumer.assignment())
             self._is_paused = is_paused
         until_s = monotonic() + wait_s
@@ -343,6 +346,7 @@ class GroupMember:
                     self._committed[place] = each.offset
 
     def _got(self, _consumer: Any, partitions: list[Partition]) -> None:
+        self._has_new = True
         with self._guard:
             self._assigned.update((each.topic, each.partition) for each in partitions)
             places = sorted(self._assigned)

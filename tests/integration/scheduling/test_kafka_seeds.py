@@ -383,3 +383,20 @@ async def test_a_start_without_topic_or_broker_ends_with_what_to_do(
     member = GroupMember(settings, servers or kafka.servers, [name], "group")
     with pytest.raises(error, match=says):
         await member.open()
+
+
+async def test_partitions_that_were_given_away_while_they_were_paused_are_read_again(
+    frontier: Frontier, kafka: KafkaBroker, topic: str
+) -> None:
+    one, two = (Crawl(frontier, kafka, topic) for _ in range(2))
+    async with running(one):
+        await until(lambda: len(one.member._assigned) == PARTITIONS, "it has all partitions")
+        one.full = True
+        await until(lambda: one.member._is_paused, "partitions are paused")
+        async with running(two):
+            await until(lambda: len(two.member._assigned) == PARTITIONS // 2, "two has half")
+            one.full = False
+            await until(lambda: not one.member._is_paused, "the others are read")
+        send(kafka, topic, *urls(40))
+        await at_end(one)
+    assert await one.waiting() == 40
