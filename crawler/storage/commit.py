@@ -198,6 +198,9 @@ class RetryingWriter:
             self._check_end()
             try:
                 result = await self._attempt(send)
+            except NotStored:
+                # The crawl ends while an attempt waits: that was no answer.
+                raise
             except Exception as error:
                 if not (isinstance(error, (TimeoutError, SinkAway)) or self._is_away(error)):
                     # It answered.

@@ -55,6 +55,8 @@ _CLOSE_POLL_S = 0.02
 _OPEN_LOG_S = 10.0
 # Time limits for the record of a run, and for the news that the crawl has ended.
 _RECORD_S, _END_S = 10.0, 60.0
+# For the latter, if the sink is away already: whoever stopped the crawl waits, too.
+_END_AWAY_S = 3.0
 # After an error that nobody expected while the spool is drained, and after one of the settings.
 _FAILED_S, _MISTAKE_S = 5.0, 60.0
 
@@ -222,10 +224,17 @@ class SinkWriter:
 
     async def crawl_ended(self, summary: Mapping[str, Any]) -> None:
         """Tell the sink that the crawl ended, in bounded time; a failure is logged."""
+        limit_s = _END_S
+        if self.health.away:
+            limit_s = _END_AWAY_S
+            logger.warning(
+                "The sink %s is away: it has %g s to take note that the crawl has ended",
+                *(self.name, limit_s),
+            )
         try:
-            if await within(_END_S, self.sink.crawl_ended(summary)):
+            if await within(limit_s, self.sink.crawl_ended(summary)):
                 return
-            why = f"(no answer within {_END_S:g} s)"
+            why = f"(no answer within {limit_s:g} s)"
         except Exception as error:  # noqa: BLE001 - of a sink, and this process ends
             why = self._explained(error)
         self._stats.inc_value(f"sink/end_not_told/{self.name}")

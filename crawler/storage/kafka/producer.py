@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import SinkAway
 from crawler.servers.kafka import KafkaSettings, kafka_library
 from crawler.storage.kafka.messages import Message, partition_of
+from crawler.util.tasks import in_daemon_thread
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -158,7 +160,7 @@ class Producer:
         until_s = monotonic() + _MADE_WITHIN_S
         while True:
             client = self._running()
-            error = await asyncio.to_thread(self._ask, client.kafka, topic)
+            error = await in_daemon_thread(partial(self._ask, client.kafka, topic))
             if error is None or error.name() not in _BEING_MADE or monotonic() > until_s:
                 break
             await asyncio.sleep(_ASK_AGAIN_S)

@@ -629,6 +629,23 @@ async def test_only_sinks_that_want_them_get_rejected_messages_and_the_end(store
     assert sink.taken == [message, {"pages": 1}]
 
 
+async def test_the_end_waits_only_briefly_for_a_sink_that_is_away(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Silent(Choosy):
+        async def crawl_ended(self, summary: Any) -> None:
+            await asyncio.sleep(3600)
+
+    monkeypatch.setattr("crawler.storage.storage._END_AWAY_S", 0.01)
+    storage = await stores.open(sink=Silent())
+    storage.writers[0].health.failed("pages", ConnectionError("gone"))
+    async with asyncio.timeout(30):
+        await storage.crawl_ended({"pages": 1})
+    assert "it has 0.01 s to take note that the crawl has ended" in caplog.text
+    assert "was not told that the crawl has ended (no answer within 0.01 s)" in caplog.text
+    assert "is back after" not in caplog.text
+
+
 async def test_what_a_sink_prepares_need_not_have_a_size(stores: Stores) -> None:
     class Rows(MemorySink):
         def prepare(self, page: Page) -> Any:

@@ -222,3 +222,24 @@ async def test_a_server_that_is_away_when_the_crawl_ends_is_given_up_on(
     assert "pages that are not stored go back to the frontier" in caplog.text
     with pytest.raises(NotStored, match="given up"):
         await server.writer.write(server.send)
+
+
+async def test_a_server_that_is_given_up_on_is_not_called_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("crawler.storage.commit._GIVE_UP_S", 0.0)
+    monkeypatch.setattr("crawler.storage.commit._POLL_S", 0.01)
+    server = Server(failures=1)
+
+    async def send() -> str:
+        # The second attempt has no answer, and the crawl ends meanwhile.
+        if not server.failures:
+            server.is_closing = True
+            await asyncio.sleep(FOR_EVER_S)
+        return await server.send()
+
+    async with asyncio.timeout(30):
+        with pytest.raises(NotStored, match="The sink x does not answer"):
+            await server.writer.write(send)
+    assert server.health.away
+    assert "is back after" not in caplog.text
