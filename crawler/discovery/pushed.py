@@ -45,10 +45,11 @@ class Pushed(NamedTuple):
 
 
 class Unreadable(ValueError):
-    """Element that gives no URL; the text says why."""
+    """Element that gives no URL; the text says why, and `reason` is a code for programs."""
 
-    def __init__(self, reason: str, *, is_logged: bool = False) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, text: str, *, is_logged: bool = False) -> None:
+        super().__init__(text)
+        self.reason = reason
         self.is_logged = is_logged
 
 
@@ -114,7 +115,7 @@ class PushedReader:
             return self._made(self._make, self._entry_of, raw)
         found = parse_url(raw, self._urls, now_s=now_s)
         if isinstance(found, Rejected):
-            raise Unreadable(why(found.reason))
+            raise Unreadable(found.reason, why(found.reason))
         more = _beside_url(raw)
         if str(more.get("schema")).startswith(_DISCOVERED):
             found, more = self._scored(found, more.get("score")), {}
@@ -122,9 +123,9 @@ class PushedReader:
             try:
                 entry = self._entry_of(_request(found.written_url, more, self._meta))
             except (TypeError, ValueError) as error:
-                raise Unreadable(str(error)) from None
+                raise Unreadable("bad_request", str(error)) from None
             if entry is None:
-                raise Unreadable(_REFUSED, is_logged=True)
+                raise Unreadable("bad_request", _REFUSED, is_logged=True)
             # Not forced: several processes may read this element.
             return [Pushed(entry)]
         if more and not self._warned:
@@ -146,10 +147,11 @@ class PushedReader:
             # entry_of logs requests that cannot be crawled.
             entries = [(entry_of(each), each.dont_filter) for each in _requests(make(raw))]
         except Exception as error:  # the spider's own code; others wait behind it
-            raise Unreadable(f"make_request_from_data: {error!r}") from error
+            text = f"make_request_from_data: {error!r}"
+            raise Unreadable("spider_error", text) from error
         found = [Pushed(entry, forced) for entry, forced in entries if entry is not None]
         if entries and not found:
-            raise Unreadable(_REFUSED, is_logged=True)
+            raise Unreadable("bad_request", _REFUSED, is_logged=True)
         return found
 
 
@@ -158,9 +160,12 @@ def parse_url(raw: bytes, urls: Urls = DEFAULT, *, now_s: float) -> Entry | Reje
     text = raw.decode("utf-8", "replace").strip()
     if text.startswith("{"):
         try:
-            text = str(json.loads(text)["url"])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return Rejected("malformed")
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return Rejected("no_json")
+        if not isinstance(found.get("url"), str):
+            return Rejected("no_url")
+        text = found["url"]
     return parse_seed(text, urls, now_s=now_s)
 
 

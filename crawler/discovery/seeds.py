@@ -26,6 +26,10 @@ _WHY = {
     ),
     "too_long": "it is too long (URL_LENGTH_LIMIT, max_url_length)",
     "excluded": "its domain is excluded from this crawl",
+    # Of elements that are pushed, and of messages of Kafka.
+    "no_json": "it begins as JSON, and is none",
+    "no_url": "the JSON has no url",
+    "no_utf8": "it is no UTF-8",
 }
 # Up to a blank: commas separate its hosts and topics.
 _TOPIC_URL = re.compile(r"kafka://\S*")

@@ -18,6 +18,7 @@ from contextlib import suppress
 from time import monotonic, time
 
 from crawler.discovery.pushed import Pushed, PushedReader, Unreadable
+from crawler.discovery.seeds import why
 from crawler.errors import NotStored
 from crawler.frontier import Added, Entry
 from crawler.servers.health import ServerHealth
@@ -46,6 +47,8 @@ _COMMIT_S = 1.0
 # that nobody expected.
 _AGAIN_S, _FAILED_S = 2.0, 5.0
 _SHOWN = 10
+# Reason of messages that fail for no reason that has a code of its own.
+_BAD = "bad_message"
 
 Add = Callable[[Sequence[Entry], str], Awaitable[Added]]
 
@@ -195,11 +198,11 @@ class KafkaSeeds:
             try:
                 found += self._read(message.value)
             except Unreadable as error:
-                bad.append(_rejected(message, str(error)))
+                bad.append(_rejected(message, error.reason, str(error)))
             except Exception as error:
                 # Others wait behind it.
                 logger.debug("A message could not be read", exc_info=True)
-                bad.append(_rejected(message, f"it could not be read: {error!r}"))
+                bad.append(_rejected(message, _BAD, f"it could not be read: {error!r}"))
         try:
             await self._add_all(found)
         except (NotStored, *RedisAway):
@@ -211,18 +214,20 @@ class KafkaSeeds:
                     await self._take([message])
                 return
             logger.debug("A message could not be added", exc_info=True)
-            bad = [_rejected(each, f"it could not be added: {error}") for each in received]
+            text = f"it could not be added: {error}"
+            bad = [_rejected(each, _BAD, text) for each in received]
         self._count("seeds/messages", len(received))
         if bad:
             await self._reject_all(bad)
 
     def _read(self, value: bytes) -> list[Pushed]:
         if len(value) > _MESSAGE_MAX:
-            raise Unreadable(f"it has {len(value):,} bytes, and {_MESSAGE_MAX:,} are allowed")
+            text = f"it has {len(value):,} bytes, and {_MESSAGE_MAX:,} are allowed"
+            raise Unreadable("too_long", text)
         try:
             value.decode()
         except UnicodeDecodeError:
-            raise Unreadable("it is no UTF-8") from None
+            raise Unreadable("no_utf8", why("no_utf8")) from None
         return self._reader.parse(value, now_s=time())
 
     async def _add_all(self, found: Sequence[Pushed]) -> None:
@@ -241,7 +246,7 @@ class KafkaSeeds:
             if self._rejected <= _SHOWN:
                 logger.warning(
                     "%s, partition %d, offset %d: %r was left out: %s%s",
-                    *(each.topic, each.partition, each.offset, shown(each.text), each.reason),
+                    *(each.topic, each.partition, each.offset, shown(each.text), each.last_error),
                     "; more are only counted" if self._rejected == _SHOWN else "",
                 )
         while True:
@@ -255,6 +260,7 @@ class KafkaSeeds:
         self._count("seeds/rejected", len(bad))
 
 
-def _rejected(message: Received, reason: str) -> RejectedMessage:
+def _rejected(message: Received, reason: str, last_error: str) -> RejectedMessage:
     text = (message.value or b"")[: 4 * _TEXT_MAX].decode("utf-8", "replace")[:_TEXT_MAX]
-    return RejectedMessage(reason, text, message.topic, message.partition, message.offset)
+    place = (message.topic, message.partition, message.offset)
+    return RejectedMessage(reason, text, *place, last_error)

@@ -67,12 +67,15 @@ class Discovered(NamedTuple):
 class RejectedMessage:
     """Message of a stream of seeds that gives no URL to crawl."""
 
+    # Code, such as no_scheme.
     reason: str
     # Its beginning.
     text: str
     topic: str
     partition: int
     offset: int
+    # The reason in words.
+    last_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,7 @@ def rejection_message(crawl: str, rejected: RejectedMessage, *, at: datetime) ->
         "status": 0,
         "crawled_at": at,
         "attempts": 0,
+        "last_error": rejected.last_error,
         "text": rejected.text,
         "source": {
             "topic": rejected.topic,

@@ -155,6 +155,7 @@ async def test_messages_are_urls_or_json_and_others_are_rejected_with_a_reason(
         b"\xff\xfe",
         b"nonsense",
         b"{",
+        b'{"link": 1}',
         b"http://h.test/" + b"a" * 200_000,
         b"ftp://h.test/",
         b"",
@@ -166,22 +167,23 @@ async def test_messages_are_urls_or_json_and_others_are_rejected_with_a_reason(
         "http://json.test/": 1,
         "http://found.test/": 3,
     }
-    assert {bad.text[:20]: bad.reason[:20] for bad in crawl.bad} == {
-        "\ufffd\ufffd": "it is no UTF-8",
-        "nonsense": "it is no URL; write ",
-        "{": "it is no valid URL",
-        "http://h.test/aaaaaa": "it has 200,014 bytes",
-        "ftp://h.test/": "only http and https ",
-        "": "it is no URL; write ",
+    assert {bad.text[:20]: (bad.reason, bad.last_error[:20]) for bad in crawl.bad} == {
+        "\ufffd\ufffd": ("no_utf8", "it is no UTF-8"),
+        "nonsense": ("no_scheme", "it is no URL; write "),
+        "{": ("no_json", "it begins as JSON, a"),
+        '{"link": 1}': ("no_url", "the JSON has no url"),
+        "http://h.test/aaaaaa": ("too_long", "it has 200,014 bytes"),
+        "ftp://h.test/": ("scheme", "only http and https "),
+        "": ("no_scheme", "it is no URL; write "),
     }
     assert max(len(bad.text) for bad in crawl.bad) == 1000
     assert crawl.stats == {
-        "seeds/messages": 10,
+        "seeds/messages": 11,
         "seeds/streamed": 3,
         "seeds/known": 0,
-        "seeds/rejected": 6,
+        "seeds/rejected": 7,
     }
-    assert committed(kafka, topic) == 10
+    assert committed(kafka, topic) == 11
 
 
 async def test_offsets_are_committed_when_redis_has_the_urls(
@@ -312,7 +314,8 @@ async def test_messages_that_cannot_be_read_or_added_do_not_stop_the_others(
     send(kafka, topic, *urls(8))
     async with running(crawl):
         await at_end(crawl)
-    assert {bad.reason for bad in crawl.bad} == {
+    assert {bad.reason for bad in crawl.bad} == {"bad_message"}
+    assert {bad.last_error for bad in crawl.bad} == {
         "it could not be added: too large",
         "it could not be read: LookupError('no such codec')",
     }

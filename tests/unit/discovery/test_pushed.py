@@ -28,10 +28,10 @@ NOW_S = 1_800_000_000.9
         (b'  {"url": "http://a.test", "meta": {"x": 1}}', "http://a.test/"),
         (b"nonsense", "no_scheme"),
         (b"ftp://a.test", "scheme"),
-        (b"{", "malformed"),
-        (b'{"link": "http://a.test"}', "malformed"),
-        (b'{"url": null}', "no_scheme"),
-        (b'{"url": ' + b"[" * 100_000, "malformed"),
+        (b"{", "no_json"),
+        (b'{"link": "http://a.test"}', "no_url"),
+        (b'{"url": null}', "no_url"),
+        (b'{"url": ' + b"[" * 100_000, "no_json"),
         (b"\xff\xfe", "no_scheme"),
         (b"", "no_scheme"),
     ],
@@ -177,19 +177,22 @@ def test_what_is_no_request_is_told_and_left_out(
 
 
 @pytest.mark.parametrize(
-    ("raw", "reason"),
+    ("raw", "reason", "text"),
     [
-        (b"nonsense", "it is no URL; write it with http:// or https://"),
-        (b'{"url": "http://h.test/", "method": 1}', "its method is 1, and no text"),
+        (b"nonsense", "no_scheme", "it is no URL; write it with http:// or https://"),
+        (b'{"link": 1}', "no_url", "the JSON has no url"),
+        (b'{"url": "http://h.test/", "method": 1}', "bad_request", "its method is 1, and no text"),
         (
             b'{"url": "http://h.test/", "meta": {"depth": "deep"}}',
+            "bad_request",
             "its requests cannot be crawled; the log says why",
         ),
     ],
 )
-def test_whoever_keeps_bad_elements_gets_the_reason(raw: bytes, reason: str) -> None:
-    with pytest.raises(Unreadable, match=reason):
+def test_whoever_keeps_bad_elements_gets_the_reason(raw: bytes, reason: str, text: str) -> None:
+    with pytest.raises(Unreadable, match=text) as raised:
         PushedReader(KEY, DEFAULT, entry_of).parse(raw, now_s=NOW_S)
+    assert raised.value.reason == reason
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,11 @@ def test_a_url_without_a_page_is_an_error(fields: dict[str, Any]) -> None:
 
 
 def test_a_rejected_input_is_an_error_with_its_text() -> None:
-    message = rejection_message("web", RejectedMessage("no_url", "???", "seeds", 0, 7), at=NOW)
+    rejected = RejectedMessage("no_url", "???", "seeds", 0, 7, "the JSON has no url")
+    message = rejection_message("web", rejected, at=NOW)
     value = checked(message)
     assert (message.kind, value["url"], value["text"]) == ("errors", None, "???")
+    assert (value["reason"], value["last_error"]) == ("no_url", "the JSON has no url")
 
 
 def test_a_discovered_url_tells_where_it_was_found() -> None:
