@@ -217,8 +217,9 @@ class SinkWriter:
             why = self._explained(error)
         if why and not self._run_fails:
             logger.warning(
-                "The sink %s did not take the record of this run %s; the crawl goes on",
+                "The sink %s did not take the record of this run %s; %s",
                 *(self.name, why),
+                "the crawl goes on" if run.ended is None else "`scrapy jobs` will show it as lost",
             )
         self._run_fails = bool(why)
 
