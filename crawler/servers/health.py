@@ -147,5 +147,6 @@ def postgres_health() -> ServerHealth:
     return ServerHealth(
         "PostgreSQL",
         lambda error: f"({without_secrets(postgres.explain(error))})",
+        remedy=postgres.remedy,
         reader=SPILLED_URLS,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,13 +47,44 @@ _DENIED, _DISK_FULL, _READ_ONLY, _NO_DATABASE = "42501", "53100", "25006", "3D00
 _OF_RECORDS = frozenset({"22", "23", "54", "P0"})
 # Errors of a start that people must correct.
 _MISTAKES = frozenset({_NO_DATABASE, "28000", "28P01", "3F000"})
+# Classes of errors of a connection that ends.
+_GOING = frozenset({"08", "57"})
+# By code: what has happened, and what to do.
 _EXPLANATIONS = {
-    _DENIED: "its user may not do this: grant it SELECT, INSERT, UPDATE and DELETE on the tables, "
-    "and TEMPORARY on the database",
-    _DISK_FULL: "its disk is full: make room there",
-    _READ_ONLY: "it takes no writes now, as a standby: name the primary, or all servers with "
-    "?target_session_attrs=read-write",
+    _DENIED: (
+        "its user may not do this",
+        "grant it SELECT, INSERT, UPDATE and DELETE on the tables, and TEMPORARY on the database",
+    ),
+    _DISK_FULL: ("its disk is full", "make room there"),
+    _READ_ONLY: (
+        "it takes no writes now",
+        (
+            "turn its default_transaction_read_only off or, if it is a standby, name the primary, "
+            "or all servers with ?target_session_attrs=read-write"
+        ),
+    ),
 }
+# Errors of a connection have no code, only a text of libpq or the server. Some may pass.
+_PASSING = (
+    (r"too many clients|connection slots|too many connections", "raise its limit of connections"),
+    (
+        r"session is read-only|not in hot standby|is in hot standby",
+        "name the primary in SINKS, too, or wait until there is one",
+    ),
+)
+# Others are mistakes: another attempt fails the same way.
+_REFUSED = (
+    (r"authentication failed|no password supplied", "correct the user and its password in SINKS"),
+    (r"FATAL.* role .* does not exist", "correct the user in SINKS, or create it"),
+    (r"FATAL.* database .* does not exist", "create the database, or correct its name in SINKS"),
+    (r"FATAL.* permission denied for database", "grant the user CONNECT on the database"),
+    (r"no pg_hba\.conf entry", "allow this user and this machine in its pg_hba.conf"),
+    (
+        r'invalid (integer value|port number:|\w+ value:) "|bad value for',
+        "correct the address in SINKS",
+    ),
+)
+_UNREACHED = "start it, correct its address in SINKS, or leave it out"
 
 
 def psycopg(what: str = "postgresql:// in SINKS") -> ModuleType:
@@ -131,6 +163,13 @@ class Database:
         connection: Connection = await package.AsyncConnection.connect(
             **self._parameters, autocommit=True
         )
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding not in (None, "UTF8"):
+            await connection.close()
+            raise ConfigurationError(
+                f"The database at {self.where} has the encoding {encoding}, which lacks characters "
+                "of pages; make one with ENCODING 'UTF8'."
+            )
         limit_ms = str(round(self.timeout_s * _LATER * 1000))
         values = {
             # Times are read in the zone of the connection, by default the server's.
@@ -161,14 +200,17 @@ class Database:
     def start_error(self, error: Exception) -> CrawlerError:
         """Return the error with which a start ends: what people must correct, or ServerAway."""
         code = getattr(error, "sqlstate", None) or ""
-        text = self.explain(error)
-        is_mistake = code in _MISTAKES or code[:2] == "42" or _is_refused(text)
+        what, advice = map(self._mask, _described(error))
+        is_mistake = code in _MISTAKES or code[:2] == "42" or bool(_advice(_REFUSED, error))
         refused = is_mistake or not may_pass(error)
-        trouble = "refuses" if refused else "does not answer"
-        full = (
-            f"PostgreSQL at {self.where} {trouble} ({text}). Start it, correct its address in "
-            "SINKS, or leave it out."
-        )
+        # Without a code, it says FATAL when it takes no connection.
+        if refused or (code and code[:2] not in _GOING) or "FATAL" in what:
+            trouble = "refuses"
+        else:
+            trouble, advice = "does not answer", advice or _UNREACHED
+        full = f"PostgreSQL at {self.where} {trouble} ({what})."
+        if advice:
+            full += f" {advice[0].upper()}{advice[1:]}."
         return ConfigurationError(full) if refused else ServerAway(full)
 
     def explain(self, error: BaseException) -> str:
@@ -193,9 +235,12 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _is_refused(text: str) -> bool:
-    """Whether a connection was refused by its user, password or database: it has no code then."""
-    return "authentication failed" in text or ("FATAL" in text and "does not exist" in text)
+def _advice(known: tuple[tuple[str, str], ...], error: BaseException) -> str:
+    """Return what to do about an error of a connection; empty for those that are not known."""
+    if getattr(error, "sqlstate", None) is not None:
+        return ""
+    text = " ".join(str(error).split())
+    return next((advice for pattern, advice in known if re.search(pattern, text)), "")
 
 
 def may_pass(error: BaseException) -> bool:
@@ -212,9 +257,20 @@ def may_pass(error: BaseException) -> bool:
     return code[:2] not in _OF_RECORDS
 
 
-def explain(error: BaseException) -> str:
-    """Describe an error for people, with a remedy where there is one. It may have passwords."""
+def _described(error: BaseException) -> tuple[str, str]:
+    """Return what has happened, and what to do if that is known."""
     code = getattr(error, "sqlstate", None)
     if code in _EXPLANATIONS:
         return _EXPLANATIONS[code]
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text, _advice((*_REFUSED, *_PASSING), error)
+
+
+def explain(error: BaseException) -> str:
+    """Describe an error for people, with a remedy where there is one. It may have passwords."""
+    return ": ".join(filter(None, _described(error)))
+
+
+def remedy(error: BaseException) -> str:
+    """Return what people can do about an error; empty if that is not known."""
+    return _described(error)[1]

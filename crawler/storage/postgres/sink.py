@@ -79,16 +79,10 @@ class PostgresSink(Sink):
     async def open(self) -> None:
         try:
             await schema.prepare(self._database)
-            encoding = await self._database.run(_encoding)
         except CrawlerError:
             raise
         except Exception as error:
             raise self._database.start_error(error) from error
-        if encoding != "UTF8":
-            raise ConfigurationError(
-                f"The database at {self._database.where} has the encoding {encoding}, which lacks "
-                "characters of pages; make one with ENCODING 'UTF8'."
-            )
 
     async def close(self) -> None:
         await self._database.close()
@@ -146,12 +140,6 @@ class PostgresSink(Sink):
         if not full:
             warnings["its full_page_writes are off"] = "Set it to on, unless its disk is safe."
         return SinkReport(text, warnings)
-
-
-async def _encoding(connection: Connection) -> str:
-    rows = await connection.execute("SELECT current_setting('server_encoding')")
-    ((found,),) = await rows.fetchall()
-    return str(found)
 
 
 async def _describe(connection: Connection) -> tuple[Any, ...]:

@@ -440,6 +440,17 @@ async def test_a_start_that_fails_says_why(
     assert "topsecret" not in str(failed.value)
 
 
+async def test_a_database_without_utf_8_is_refused(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        name = f"{connection.info.dbname}_latin"
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
+        )
+    base, _, _ = postgres_url.rpartition("/")
+    with pytest.raises(ConfigurationError, match=r"has the encoding LATIN1, .*ENCODING 'UTF8'"):
+        await PostgresSink(f"{base}/{name}", timeout_s=5.0).open()
+
+
 async def test_times_are_in_utc_wherever_the_server_is(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         name = connection.info.dbname

@@ -5,6 +5,7 @@ import pytest
 from psycopg import errors
 
 from crawler.errors import ConfigurationError, ServerAway
+from crawler.servers.health import postgres_health
 from crawler.servers.postgres import Database, explain, may_pass
 
 
@@ -95,3 +96,42 @@ def test_a_silent_server_leaves_time_for_the_others() -> None:
 def test_an_address_with_unknown_options_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="is no address of PostgreSQL"):
         Database("postgresql://u:topsecret@h/d?nope=1", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "trouble", "advice", "is_mistake"),
+    [
+        ('server at "h" failed: Connection refused', "does not answer", "Start it, correct", False),
+        ('FATAL: password authentication failed for "u"', "refuses", "its password in SIN", True),
+        ('FATAL: database "d" does not exist', "refuses", "Create the database", True),
+        ('FATAL: role "u" does not exist', "refuses", "Correct the user in SINKS", True),
+        ("FATAL: sorry, too many clients already", "refuses", "Raise its limit", False),
+        ("FATAL: the database system is starting up", "refuses", "", False),
+        ('invalid integer value "x" for connection option "port"', "refuses", "Correct the", True),
+        ('connection is bad: invalid port number: "99999"', "refuses", "Correct the addr", True),
+        (errors.ReadOnlySqlTransaction("cannot execute"), "refuses", "default_transaction", False),
+        (errors.InsufficientPrivilege("denied for table"), "refuses", "Grant it SELECT", True),
+    ],
+)
+def test_a_start_that_fails_says_what_to_do(
+    error: str | Exception, trouble: str, advice: str, *, is_mistake: bool
+) -> None:
+    database = Database("postgresql://u@h/d", 2.0)
+    if isinstance(error, str):
+        error = psycopg.OperationalError(error)
+    found = database.start_error(error)
+    assert isinstance(found, ConfigurationError if is_mistake else ServerAway)
+    head, _, told = str(found).partition("). ")
+    assert head.startswith(f"PostgreSQL at postgresql://u@h/d {trouble} (")
+    assert advice in told
+    assert bool(told) == bool(advice)
+
+
+def test_a_new_cause_of_an_outage_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    health = postgres_health()
+    health.failed("pages", errors.AdminShutdown("terminating connection"))
+    for _ in range(2):
+        health.failed("pages", errors.ReadOnlySqlTransaction("cannot execute INSERT"))
+    first, second = (record.getMessage() for record in caplog.records)
+    assert "away (terminating connection)" in first
+    assert "PostgreSQL is not back (it takes no writes now" in second
