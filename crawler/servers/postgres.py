@@ -114,7 +114,7 @@ class Database:
         except package.ProgrammingError as error:
             raise ConfigurationError(
                 f"{self.where} is no address of PostgreSQL ({self._mask(str(error)).strip()}); use "
-                "postgresql://user:password@host:5432/database."
+                "postgresql://user:…@host:5432/database."
             ) from error
         # Each server of several gets its part: the first may be silent, and the second the primary.
         hosts = str(given.get("host") or given.get("hostaddr") or "").count(",") + 1

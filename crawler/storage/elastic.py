@@ -167,7 +167,7 @@ class Address:
             options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
         except ValueError as error:
             raise ConfigurationError(f"SINKS has {shown!r}, which is no URL ({error}).") from error
-        usage = f"use {parts.scheme}://user:password@host:{_PORT}/index"
+        usage = f"use {parts.scheme}://user:…@host:{_PORT}/index"
         if not parts.hostname:
             raise ConfigurationError(f"SINKS has {shown!r}, without a server; {usage}.")
         index = unquote(parts.path.strip("/"))

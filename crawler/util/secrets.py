@@ -8,8 +8,8 @@ _HIDDEN = "***"
 # Shorter texts are no secrets, and are part of ordinary words.
 _SECRET_CHARS = 6
 _SHOWN_CHARS = 200
-# The password of a URL, of whatever kind.
-_PASSWORD = re.compile(r"(://[^\s:/@?#]*:)([^\s/]+)@")
+# The password of a URL, of whatever kind. Examples in our own texts have … in its place.
+_PASSWORD = re.compile(r"(://[^\s:/@?#]*:)(?!…@[^\s/@]*(?:[\s/]|$))([^\s/]+)@")
 # The beginning of a pattern: the name of a secret, and what is between it and its value.
 _NAMED = (
     r"(?i)((?:\b|_)(?:token|(?:ssl)?password|passwd|passphrase|pass|secret|signature|sig|pem"
@@ -30,7 +30,7 @@ _PATTERNS = (
     # token=…, 'ADMIN_TOKEN': '…', as settings, JSON and queries have them; up to the end of quotes.
     (re.compile(_NAMED + r'b?")(?:\\.|[^"\\\n])+'), rf"\1{_HIDDEN}"),
     (re.compile(_NAMED + r"b?')(?:\\.|[^'\\\n])+"), rf"\1{_HIDDEN}"),
-    (re.compile(_NAMED + r")[^\s'\",&})]+"), rf"\1{_HIDDEN}"),
+    (re.compile(_NAMED + r")(?!…(?:[\s'\",&})]|$))[^\s'\",&})]+"), rf"\1{_HIDDEN}"),
 )
 
 

@@ -120,7 +120,7 @@ def _start_error(error: Exception, where: str) -> CrawlerError:
     if isinstance(known, RedisRefuses) or not isinstance(known, RedisAway):
         return ConfigurationError(
             f"Redis at {where} refuses ({error}). Correct REDIS_URL: user, password and number "
-            "are written as redis://user:password@host:6379/0."
+            "are written as redis://user:…@host:6379/0."
         )
     return ServerAway(
         f"Redis at {where} does not answer ({error}). "

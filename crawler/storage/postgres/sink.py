@@ -66,7 +66,7 @@ class PostgresSink(Sink):
         if "://" not in context.target:
             raise ConfigurationError(
                 "SINKS has postgresql without an address; use "
-                "postgresql://user:password@host:5432/database."
+                "postgresql://user:…@host:5432/database."
             )
         # URLs without room in Redis are kept by the first one (spill.py): they share its health.
         is_first = context.target == targets(context.settings, POSTGRESQL)[0]

@@ -13,6 +13,8 @@ from crawler.util.secrets import Mask, url_passwords, without_secrets
         ("mongodb://u:a%40b@h1,h2/", "mongodb://u:***@h1,h2/"),
         ("GET http://me:secret@h.test/x", "GET http://me:***@h.test/x"),
         ("redis://:pa@55word@h is away", "redis://:***@h is away"),
+        ("redis://u:…@pa55word@h is away", "redis://u:***@h is away"),
+        ("password=…pa55word", "password=***"),
         ("X-Api-Key: abcdefgh", "X-Api-Key: ***"),
         ("/path?api-key=abc", "/path?api-key=***"),
         ("Authorization: Bearer abcdefgh.ijk", "Authorization: Bearer ***"),
@@ -40,6 +42,9 @@ def test_secrets_are_hidden(text: str, shown: str) -> None:
         "redis://h:6379/0",
         "Crawled (200) <GET http://h.test:8080/@someone>",
         "the token is missing or wrong",
+        "use postgresql://user:…@host:5432/database.",
+        "use elasticsearch://user:…@host:9200/index",
+        'use {"sasl.username": …, "sasl.password": …}.',
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
