@@ -26,8 +26,9 @@ from crawler.commands._verbs import (
 from crawler.commands.pages import since
 from crawler.errors import NotFound
 from crawler.servers.connections import Servers
-from crawler.storage.readers import open_runs
+from crawler.storage.readers import STORES, open_runs
 from crawler.storage.runs import STATES, Run, RunReader, WantedRuns
+from crawler.storage.sinks import shown_sinks, targets
 from crawler.util.format import duration
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ def on_runs(
         servers = Servers.from_settings(settings)
         try:
             await work(await open_runs(settings, servers), arguments)
+        except NotFound as error:
+            if any(targets(settings, store) for store in STORES):
+                raise
+            raise NotFound(
+                f"{error} Runs are recorded in MongoDB or PostgreSQL, and SINKS is "
+                f"{shown_sinks(settings)}: this is the MongoDB of an earlier crawl."
+            ) from error
         finally:
             await servers.close()
 
@@ -89,7 +97,8 @@ async def _list(runs: RunReader, arguments: argparse.Namespace) -> None:
         titles = ("id", "crawl", "state", "started (UTC)", "took", "pages", "errors", "exit", "who")
         print_table(titles, [_row(run, now) for run in found])
     if not found:
-        raise NotFound("No such run is recorded.")
+        is_any = wanted == WantedRuns(now=now, limit=arguments.limit)
+        raise NotFound("No run is recorded yet." if is_any else "No such run is recorded.")
 
 
 def _row(run: Run, now: datetime) -> tuple[object, ...]:

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 
 STORES = (MONGO, POSTGRESQL)
+# Folder of the embedded MongoDB, in CRAWL_DIR.
+_EMBEDDED = "mongo"
 
 
 def has_mongo(settings: BaseSettings) -> bool:
     """Return whether there is a MongoDB: that of SINKS, of MONGO_URI, or one in CRAWL_DIR."""
-    folder = Path(config.value(settings, "CRAWL_DIR"), "mongo")
+    folder = Path(config.value(settings, "CRAWL_DIR"), _EMBEDDED)
     uri = config.value(settings, "MONGO_URI")
     return bool(targets(settings, MONGO) or uri or folder.is_dir())
 
@@ -106,9 +108,10 @@ async def open_mongo(
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise if there is no folder: an embedded server would create an empty database in it."""
-    if not folder.is_dir():
+    """Raise if there is no MongoDB in it: an embedded server would create an empty one."""
+    if not (folder / _EMBEDDED).is_dir():
+        what = f"MongoDB in {str(folder)!r}" if folder.is_dir() else f"folder {str(folder)!r}"
         raise ConfigurationError(
-            f"There is no folder {str(folder)!r}: crawl first, or name the crawl's folder by "
-            "-s CRAWL_DIR=… or its database by -s MONGO_URI=…"
+            f"There is no {what}: crawl first, or name the crawl's folder by -s CRAWL_DIR=… or "
+            "its database by -s MONGO_URI=…"
         )

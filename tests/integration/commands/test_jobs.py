@@ -96,6 +96,19 @@ def test_without_a_store_one_line_says_where_runs_are_recorded(jobs: Jobs, tmp_p
     code, out, err = jobs(SINKS="none", MONGO_URI=None, CRAWL_DIR=str(tmp_path))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "Runs are recorded in MongoDB or PostgreSQL, and SINKS is none" in err
+    # Only a crawl makes a MongoDB.
+    code, _, err = jobs(MONGO_URI=None, CRAWL_DIR=str(tmp_path))
+    assert code == 2
+    assert "There is no MongoDB in" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_an_earlier_crawl_s_store_it_is_said_that_it_is_that(jobs: Jobs) -> None:
+    empty = {"MONGO_DATABASE": "test_no_runs"}
+    assert jobs(**empty) == (1, "", "scrapy jobs: No run is recorded yet.\n")
+    code, _, err = jobs(SINKS="none", **empty)
+    assert code == 1
+    assert "SINKS is none: this is the MongoDB of an earlier crawl." in err
 
 
 @pytest.mark.parametrize(
