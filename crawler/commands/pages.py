@@ -110,12 +110,17 @@ def _in_mongo(
     any_version: bool = False,
 ) -> Awaitable[MongoReader]:
     """Open the store of a verb that is for MongoDB alone."""
+    _check_mongo(settings)
+    return open_mongo(settings, servers, any_version=any_version)
+
+
+def _check_mongo(settings: BaseSettings) -> None:
+    """Raise ConfigurationError without a MongoDB."""
     if not has_mongo(settings):
         raise ConfigurationError(
             f"This is for pages in MongoDB, and SINKS is {shown_sinks(settings)}. There is nothing "
             "to do; for a MongoDB of an earlier crawl, give -s MONGO_URI=…"
         )
-    return open_mongo(settings, servers, any_version=any_version)
 
 
 # --- get ------------------------------------------------------------------------------------------
@@ -141,6 +146,7 @@ async def _get(pages: PageReader, arguments: argparse.Namespace) -> None:
             raise NotFound(f"{url} is not stored.")
         await _check_crawl(pages, arguments.crawl)
         raise NotFound(f"{url} is not stored by the crawl {arguments.crawl!r}{_others(crawls)}.")
+    fault: NotFound | None = None
     if arguments.text or arguments.body:
         content = await pages.content(page)
         if content is None:
@@ -152,13 +158,18 @@ async def _get(pages: PageReader, arguments: argparse.Namespace) -> None:
         print(fields(page, shown_raw))
     else:
         try:
-            content, why = await pages.content(page), ""
+            content, why = await pages.content(page), _why_not_kept(page)
         except NotFound as error:
             content, why = None, str(error)
-        _print_brief(page, content, why or _why_not_kept(page))
+            # It should be there.
+            if page.get("places"):
+                fault = error
+        _print_brief(page, content, "" if fault else why)
     others = [crawl for crawl in crawls if crawl != page.get("crawl")]
     if others and arguments.crawl is None:
         print(f"This is the newest{_others(others)}; --crawl chooses.", file=sys.stderr)
+    if fault is not None:
+        raise fault
 
 
 def _others(crawls: list[str]) -> str:
@@ -212,11 +223,11 @@ def _print_brief(page: dict[str, Any], content: StoredContent | None, why_not: s
     if content is not None and content.url != page["url"]:
         brief["content of"] = content.url
     print(fields(brief, shown_raw))
-    if content is None:
-        print(f"\n{why_not}")
-    else:
+    if content is not None:
         more = " …" if len(content.text) > _TEXT_SHOWN else ""
         print(f"\n{harmless(content.text[:_TEXT_SHOWN])}{more}")
+    elif why_not:
+        print(f"\n{why_not}")
 
 
 # --- options that filter pages --------------------------------------------------------------------
@@ -566,6 +577,7 @@ def _tier_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _tier(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    _check_mongo(settings)
     retention = Retention.from_settings(settings)
     if retention is None and not settings["PAGES_TIER_URL"]:
         raise ConfigurationError(

@@ -157,7 +157,7 @@ BATCH_BYTES = 16 * 1024 * 1024
 # Fields of the metadata that are needed to read content.
 NEEDED = ("crawl", "url", "url_hash", "duplicate_of", "size_bytes", "crawled_at")
 # Contents that cannot be read and are logged; the others are only counted.
-_LOGGED_MAX = 20
+_LOGGED_MAX = 5
 # Entries in each list of an overview.
 MOST = 10
 
@@ -179,7 +179,7 @@ def batch_of(
 ) -> Batch:
     """Make a batch of pages and their contents, or why these cannot be read.
 
-    `unread` contents of earlier batches could not be read.
+    `unread` contents that its reader met before could not be read.
     """
     faults = [
         (page, each)
@@ -187,6 +187,9 @@ def batch_of(
         if isinstance(each, CrawlerError)
     ]
     for page, error in faults[: max(0, _LOGGED_MAX - unread)]:
-        logger.warning("The content of %s cannot be read: %s", page["url"], error)
+        url, why = page["url"], str(error)
+        # Many of them name it.
+        text = why if url in why else f"The content of {url} cannot be read: {why}"
+        logger.warning("%s", text)
     kept = [None if isinstance(each, CrawlerError) else each for each in contents]
     return Batch(list(zip(pages, kept, strict=True)), len(faults))

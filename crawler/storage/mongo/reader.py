@@ -109,6 +109,8 @@ class MongoReader:
         self.moved = MovedContent(tier_url)
         self._metadata = database[METADATA]
         self._content = database[CONTENT]
+        # Contents that could not be read.
+        self._unread = 0
 
     async def crawls(self, url: str | None = None) -> list[str]:
         """List the crawls that have pages, or a page of this canonical URL."""
@@ -166,14 +168,13 @@ class MongoReader:
         chosen = (
             None if fields is None else {"_id": True, **dict.fromkeys((*needed, *fields), True)}
         )
-        unread = 0
         async for pages in self._batches(wanted, chosen, contents=contents, by_time=by_time):
             if not contents:
                 yield Batch([(page, None) for page in pages])
                 continue
             found = await self._contents_of(pages, wanted, chosen)
-            batch = batch_of(pages, found, unread)
-            unread += batch.unread
+            batch = batch_of(pages, found, self._unread)
+            self._unread += batch.unread
             yield batch
 
     async def _batches(

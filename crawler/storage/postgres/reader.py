@@ -150,6 +150,8 @@ class PostgresReader:
         self._database = database
         self._url = url
         self._bodies = bodies
+        # Contents that could not be read.
+        self._unread = 0
 
     async def crawls(self, url: str | None = None) -> list[str]:
         if url is None:
@@ -211,13 +213,12 @@ class PostgresReader:
     ) -> AsyncIterator[Batch]:
         needed = (*NEEDED, *OF_BODY) if contents else ()
         chosen = _Chosen(None if fields is None else (*needed, *fields))
-        unread = 0
         async for pages in self._batches(chosen, wanted, contents=contents, by_time=by_time):
             if not contents:
                 yield Batch([(page, None) for page in pages])
                 continue
-            batch = batch_of(pages, await self._contents_of(pages, chosen, wanted), unread)
-            unread += batch.unread
+            batch = batch_of(pages, await self._contents_of(pages, chosen, wanted), self._unread)
+            self._unread += batch.unread
             yield batch
 
     async def overview(self, crawl: str | None = None) -> Overview:

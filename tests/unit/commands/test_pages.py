@@ -1,6 +1,7 @@
-"""How times, statuses and domains are written on the command line."""
+"""How times, statuses and domains are written on the command line, and what is not found."""
 
 import argparse
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,8 +9,11 @@ from typing import Any
 import pytest
 
 from crawler.commands import pages
+from crawler.errors import ConfigurationError, NotFound
 from crawler.storage.mongo.reader import KEPT, filter_of
-from crawler.storage.reader import Wanted
+from crawler.storage.reader import Wanted, batch_of
+from crawler.urls import DEFAULT
+from tests.support.crawlers import project_crawler
 
 
 @pytest.mark.parametrize(
@@ -84,3 +88,53 @@ def test_what_is_wrong_is_named(read: Callable[[str], Any], text: str) -> None:
 )
 def test_a_choice_becomes_a_query(wanted: Wanted, query: dict[str, Any]) -> None:
     assert filter_of(wanted) == query
+
+
+class LostContent:
+    """Reader of one page, whose content is gone."""
+
+    urls = DEFAULT
+
+    def __init__(self, places: dict[str, Any]) -> None:
+        self._page = {"url": "http://a.test/", "crawl": "web", "status": 200, "places": places}
+
+    async def metadata(self, *_: Any) -> dict[str, Any]:
+        return self._page
+
+    async def crawls(self, _: str) -> list[str]:
+        return ["web"]
+
+    async def content(self, _: Any) -> None:
+        raise NotFound("x.warc.gz is not in the folder.")
+
+
+def test_a_page_whose_content_is_gone_is_shown_and_an_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, chosen = pages.Command.parse(["get", "http://a.test/"])
+    with pytest.raises(NotFound, match=r"x\.warc\.gz"):
+        asyncio.run(pages._get(LostContent({"warc": {}}), chosen))  # type: ignore[arg-type]
+    assert "status  200" in capsys.readouterr().out
+    # No sink was to keep it.
+    asyncio.run(pages._get(LostContent({}), chosen))  # type: ignore[arg-type]
+    assert "x.warc.gz is not" in capsys.readouterr().out
+
+
+def test_the_first_contents_that_cannot_be_read_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = [{"url": f"http://a.test/{number}"} for number in range(4)]
+    faults = [NotFound(f"{page['url']} is gone.") for page in found]
+    assert batch_of(found, faults, 0).unread == 4
+    assert batch_of(found, [NotFound("gone")] * 4, 4).unread == 4
+    assert [record.getMessage() for record in caplog.records] == [
+        *(f"http://a.test/{number} is gone." for number in range(4)),
+        "The content of http://a.test/0 cannot be read: gone",
+    ]
+
+
+def test_tiers_without_mongodb_are_refused_before_anything_else(tmp_path: Any) -> None:
+    settings = project_crawler(SINKS="none", CRAWL_DIR=str(tmp_path), MONGO_URI=None).settings
+    verb, chosen = pages.Command.parse(["tier"])
+    with pytest.raises(ConfigurationError, match="This is for pages in MongoDB"):
+        verb.run(settings, chosen)
