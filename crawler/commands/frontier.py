@@ -21,7 +21,7 @@ import pymongo
 from scrapy.commands import ScrapyCommand
 
 from crawler.admin import queries
-from crawler.admin.host_records import HostRecords
+from crawler.admin.host_records import HostRecords, RobotsFile
 from crawler.commands._verbs import (
     Verb,
     VerbCommand,
@@ -31,6 +31,7 @@ from crawler.commands._verbs import (
     harmless,
     print_json,
     print_table,
+    time,
     whole_number,
 )
 from crawler.commands.pages import delete_pages
@@ -447,13 +448,29 @@ async def _robots(verb: VerbContext) -> None:
         verb.show(asdict(forgotten), text)
         return
     found = await records.robots(verb.control, redis, name)
-    parts = []
-    for file in found.files:
-        shown = asdict(file) | {"sitemaps": "\n".join(file.sitemaps) or None}
-        text = shown.pop("text")
-        parts.append(f"{fields(shown)}\n\n{harmless(text)}".rstrip())
+    parts = [_shown_file(file, found.user_agent) for file in found.files]
     nothing = f"No robots.txt of {found.host} is cached; its next URL fetches it."
     verb.show(asdict(found), "\n\n".join(parts) or nothing)
+
+
+def _shown_file(file: RobotsFile, user_agent: str) -> str:
+    delay_s = file.crawl_delay_s
+    shown = {
+        "file": file.url,
+        "state": file.state.replace("_", " "),
+        "status": file.status,
+        "reason": file.reason or None,
+        "failures in a row": file.failures or None,
+        "fetched": time(file.fetched_at),
+        "used until": time(file.expires),
+        "judged for": user_agent,
+        "may fetch /": file.allows_root,
+        "Crawl-delay": None if delay_s is None else f"{delay_s:g} s",
+        "sitemaps": ", ".join(file.sitemaps) or None,
+        "size": formats.size(file.size_bytes),
+    }
+    known = {name: value for name, value in shown.items() if value is not None}
+    return f"{fields(known)}\n\n{harmless(file.text)}".rstrip()
 
 
 async def _dns(verb: VerbContext) -> None:

@@ -227,6 +227,10 @@ def test_the_robots_txt_of_a_host_is_shown_and_forgotten(verbs: Verbs) -> None:
     assert code == 0
     assert "Disallow: /x\ufffd[31m" in out
     assert re.search(r"^state +rules$", out, re.MULTILINE)
+    assert re.search(r"^used until +[\d-]+ [\d:]+ UTC$", out, re.MULTILINE)
+    assert re.search(r"^may fetch / +yes$", out, re.MULTILINE)
+    assert "_" not in out
+    assert "reason" not in out
     [file] = verbs.json("robots", "A.test")["files"]
     assert (file["status"], file["sitemaps"]) == (200, ["http://a.test/s.xml"])
     code, out, _ = verbs("robots", "a.test", "--forget")
