@@ -15,13 +15,21 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, HTTPException, Path, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from fastapi.security import HTTPBearer
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from crawler.admin import queries
 from crawler.admin.errors import problem
@@ -38,6 +46,7 @@ from crawler.servers.redis.errors import RedisAway
 from crawler.storage.runs import WantedRuns
 from crawler.storage.search.query import LIMIT_MAX, QUERY_MAX, Filters
 from crawler.urls import DEFAULT, Urls
+from crawler.util.format import seconds
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -47,6 +56,23 @@ logger = logging.getLogger(__name__)
 MAX_LISTENERS = 20
 # After this time without news a comment is sent, so that both sides notice a dead connection.
 HEARTBEAT_S = 10.0
+
+
+_SINCE = "a time with its zone, as 2026-05-31T12:00Z, or 45m, 2h, 3d or 1w ago"
+
+
+def _read_since(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Read a time, or how long ago it was."""
+    text = str(value).strip()
+    if text[-1:].isalpha() and (ago_s := seconds(text)) is not None:
+        return datetime.now(UTC) - timedelta(seconds=ago_s)
+    try:
+        return read(value)
+    except ValueError:
+        raise ValueError(f"write {_SINCE}") from None
+
+
+Since = Annotated[AwareDatetime, WrapValidator(_read_since)]
 
 
 class Full(Exception):
@@ -552,7 +578,7 @@ class Job(BaseModel):
     reason: str = Field(description="Scrapy's reason for the end")
     options: dict[str, Any] = Field(description="Settings and arguments of this run, no secrets")
     pages: Count = Field(description="Pages crawled")
-    errors: Count = Field(description="URLs that ended without a page")
+    errors: Count = Field(description="Visits that failed; not redirects, nor what rules exclude")
     exit_code: int | None = Field(description="Of the command; null while it runs")
 
 
@@ -562,7 +588,7 @@ async def jobs(
     pages: ThePages,
     crawl: Annotated[str | None, Query(max_length=300, description="Only this crawl's")] = None,
     state: RunState | None = None,
-    since: Annotated[AwareDatetime | None, Query(description="Started then or later")] = None,
+    since: Annotated[Since | None, Query(description=f"Started then or later: {_SINCE}")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> list[Job]:
     """List the recorded runs of all crawls, the newest first; 404 if none are recorded."""
@@ -590,7 +616,7 @@ async def search_pages(
     ],
     domain: Annotated[str, Query(max_length=300, description="A domain, or a host")] = "",
     since: Annotated[
-        AwareDatetime | None, Query(description="Only pages that were crawled since then")
+        Since | None, Query(description=f"Only pages that were crawled since then: {_SINCE}")
     ] = None,
     language: Annotated[str, Query(max_length=50, description="en, de …")] = "",
     of_crawl: Annotated[

@@ -56,7 +56,7 @@ class Run:
     reason: str = ""
     # Settings and arguments that were given to this run, without secrets.
     options: Mapping[str, Any] = field(default_factory=dict)
-    # Pages crawled, and URLs that ended without a page.
+    # Visits that gave a page, and those that failed.
     pages: int = 0
     errors: int = 0
     # Of the command; None while it runs.

@@ -77,6 +77,7 @@ async def test_pages_of_the_crawl_are_found(searches: Api) -> None:
         ("&language=de", 0),
         ("&since=2026-05-06T12:00:00Z", 4),
         ("&since=2026-05-06T13:00:00%2B00:00", 0),
+        ("&since=50y", 4),
     ],
 )
 async def test_filters_choose_pages(searches: Api, more: str, total: int) -> None:
@@ -90,6 +91,7 @@ async def test_filters_choose_pages(searches: Api, more: str, total: int) -> Non
 async def test_a_wrong_query_is_told(searches: Api, query: str) -> None:
     problem = await searches.json("GET", f"/pages/search?{query}", status=422)
     assert problem["detail"]
+    assert "since" not in query or "write a time with its zone" in problem["detail"]
 
 
 async def test_without_an_index_the_answer_says_how_to_make_one(searches: Api, api: Api) -> None:
