@@ -362,9 +362,11 @@ class ElasticSink(Sink):
                 "in SINKS, or ELASTICSEARCH_API_KEY, or grant them the rights in docs/sinks.md."
             )
         if answer.status != 200:
-            text = f"{where} cannot be used ({answer.reason()})."
-            is_away = answer.status >= 500 or answer.status in _PASSING
-            raise ServerAway(text) if is_away else ConfigurationError(text)
+            text = f"{where} cannot be used ({answer.reason()})"
+            if answer.status >= 500 or answer.status in _PASSING:
+                raise ServerAway(f"{text}.")
+            hint = " Is this Elasticsearch or OpenSearch?" if answer.status in (404, 405) else ""
+            raise ConfigurationError(f"{text}.{hint}")
 
     async def close(self) -> None:
         self._client.close()

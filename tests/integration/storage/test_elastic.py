@@ -210,7 +210,10 @@ async def test_a_server_that_is_not_there_or_no_such_server_is_told_at_the_start
     with pytest.raises(ServerAway, match=r"no JSON.*html"):
         await ElasticSink(server.url()).open()
     server.answers.append(error(400, "invalid_index_name_exception", "it is wrong"))
-    with pytest.raises(ConfigurationError, match="it is wrong"):
+    with pytest.raises(ConfigurationError, match=r"it is wrong\).$"):
+        await ElasticSink(server.url()).open()
+    server.answers.append((405, ""))
+    with pytest.raises(ConfigurationError, match=r"\(405\)\. Is this Elasticsearch"):
         await ElasticSink(server.url()).open()
     with pytest.raises(ServerAway, match=r"127.0.0.1:1/pages cannot be reached.*\?tls=1"):
         await ElasticSink("elasticsearch://127.0.0.1:1/pages").open()
