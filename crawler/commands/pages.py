@@ -51,7 +51,7 @@ from crawler.storage.reader import Overview, PageReader, StoredContent, Wanted
 from crawler.storage.readers import STORES, has_mongo, open_mongo, open_reader, store_of
 from crawler.storage.retention import COLD, EXPIRED, WARM, Keep, Retention
 from crawler.storage.search.index import IndexWriter, SearchSettings
-from crawler.storage.search.query import LIMIT_MAX, Filters, Result, search
+from crawler.storage.search.query import LIMIT_MAX, Filters, Result, indexed_crawls, search
 from crawler.storage.search.update import Counts, Update
 from crawler.storage.sinks import (
     POSTGRESQL,
@@ -815,6 +815,10 @@ def _search(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     else:
         print("\n\n".join(map(_shown_result, found.results)), end="\n" * bool(found.results))
     if not found.total:
+        crawls = indexed_crawls(folder) if arguments.crawl else []
+        if arguments.crawl and arguments.crawl not in crawls:
+            those = f"; those that it has: {', '.join(crawls)}" if crawls else ""
+            raise NotFound(f"The index has no page of the crawl {arguments.crawl!r}{those}.")
         raise NotFound("No page in the index has all of that.")
     if found.total > len(found.results) and not arguments.json:
         print(f"\n{plural(found.total, 'page')} in all; --limit shows more", file=sys.stderr)

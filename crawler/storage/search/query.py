@@ -153,6 +153,11 @@ def search(folder: Path, text: str, filters: Filters, *, limit: int = 10) -> Res
     return Results(results, found.count)
 
 
+def indexed_crawls(folder: Path) -> list[str]:
+    """Return the names of the crawls that the index in a folder has pages of. Blocking."""
+    return [name for name, _ in open_searcher(folder).terms_with_prefix("crawl", "")]
+
+
 def _word_query(text: str, present: Sequence[str]) -> Any | None:
     """Make the query for a word or a phrase in any field; None if it has no word."""
     engine, made = tantivy(), []

@@ -289,6 +289,9 @@ def test_words_that_no_page_has_are_told(pages: Run) -> None:
     assert (done.code, done.out) == (1, "")
     assert "No page in the index has all of that" in done.err
     assert "has no word to search for" in pages("search", "&").err
+    done = pages("search", "common", "--crawl", "nope")
+    assert done.code == 1
+    assert "no page of the crawl 'nope'; those that it has: web" in done.err
 
 
 def test_without_the_package_the_extra_is_named(pages: Run, monkeypatch: Any) -> None:
