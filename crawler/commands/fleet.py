@@ -612,6 +612,9 @@ def summary_lines(snapshot: Snapshot) -> list[str]:
     lines = [first]
     if sizes is not None:
         given_up = any(row.state == GIVEN_UP for row in rows)
+        if given_up and not sizes.added:
+            # Its processes said why.
+            return [*lines, "The crawl has not begun."]
         nothing = "nothing waits" if given_up else "finished: nothing is left to crawl"
         state = f"{plural(sizes.unfinished, 'URL')} left" if sizes.unfinished else nothing
         lines.append(

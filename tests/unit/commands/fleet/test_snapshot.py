@@ -1,9 +1,9 @@
 """The result of a fleet, for people and for programs."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
-from crawler.commands.fleet import fleet_json, summary_lines
+from crawler.commands.fleet import GIVEN_UP, fleet_json, summary_lines
 from crawler.frontier import Sizes
 from crawler.monitoring.console.view import ProcessRow, RunFigures, Snapshot
 
@@ -37,6 +37,13 @@ def test_the_end_says_what_is_left() -> None:
         "1,500 pages (2.0 MB read) by 2 processes in 1:05, 1 restart; 400 failed, success 80.0%",
         "The whole crawl: 2,000 pages crawled, 0 given up; 24 URLs left",
     ]
+
+
+def test_a_crawl_whose_processes_could_not_start_has_not_begun() -> None:
+    rows = [ProcessRow("process 1", GIVEN_UP, None, 0, "exit code 2")]
+    nothing = replace(sizes(), front=(0, 0, 0, 0, 0))
+    lines = summary_lines(Snapshot("web", RunFigures(), nothing, rows=rows))
+    assert lines[1:] == ["The crawl has not begun."]
 
 
 def test_programs_are_told_the_end_as_json() -> None:
