@@ -239,7 +239,7 @@ ACCEPT_TYPES = [
 # Where pages are stored, separated by blanks: "mongo", "warc:FOLDER" or "s3://BUCKET/PREFIX"
 # (docs/archives.md), or the path of a class of your own, with its argument after a colon
 # ("myproject.sinks.Files:pages/", see docs/sinks.md). A page is done when all of them have it.
-# "none" if a feed (-O pages.jsonl) or your own pipeline takes the pages.
+# "none" if a feed (-o pages.jsonl) or your own pipeline takes the pages.
 SINKS: str | list[str] = "mongo"
 # Folder in which pages are kept while a sink is away, and the maximum bytes of it. None: fetching
 # pauses instead. Losing this disk loses the pages in it.

@@ -1,4 +1,4 @@
-"""Write items to Scrapy's feeds (-O pages.jsonl) before their leases are settled. Last pipeline.
+"""Write items to Scrapy's feeds (-o pages.jsonl) before their leases are settled. Last pipeline.
 
 The URIs of feeds may have %(process)s, so that several processes write different files.
 """
@@ -61,7 +61,7 @@ class Feeds:
                 f"The feed {_shown(later)} is whole only when the crawl or a batch ends "
                 "(uploads, postprocessing), and SINKS is none: a process that is killed "
                 "would lose pages that count as crawled. Write a plain file and upload or compress "
-                "that (-O pages.jsonl), or keep the pages in MongoDB as well "
+                "that (-o pages.jsonl), or keep the pages in MongoDB as well "
                 "(-s SINKS=mongo), or items by a pipeline of your own."
             )
         if later:

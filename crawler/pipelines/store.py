@@ -72,7 +72,7 @@ class Store:
             if not has_feed and not has_pipelines_of_others(settings):
                 logger.warning(
                     "SINKS is none, and there is no feed and no pipeline of yours: pages go "
-                    "nowhere. To write them to a file: -O pages.jsonl"
+                    "nowhere. To write them to a file: -o pages.jsonl"
                 )
             raise NotConfigured
         store = cls(crawler)

@@ -251,7 +251,7 @@ async def _connect_mongo(uri: str, timeout_s: float) -> AsyncMongoClient[dict[st
         raise start_error(
             error,
             f"MongoDB at {where} {trouble} ({why}). Start it, correct MONGO_URI, or "
-            "write pages to a file instead: -s SINKS=none -O pages.jsonl",
+            "write pages to a file instead: -s SINKS=none -o pages.jsonl",
         ) from error
     return client
 

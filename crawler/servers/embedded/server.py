@@ -328,7 +328,7 @@ class MongoServer(EmbeddedServer):
         "There is no mongod here. Do one of these:\n"
         "  pip install -r requirements-embedded.txt   to get one\n"
         "  -s MONGO_URI=mongodb://host:27017          to use your own\n"
-        "  -s SINKS=none -O pages.jsonl               to write the pages to a file instead"
+        "  -s SINKS=none -o pages.jsonl               to write the pages to a file instead"
     )
 
     @property

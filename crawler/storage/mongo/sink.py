@@ -121,7 +121,7 @@ class MongoSink(Sink):
             raise start_error(
                 error,
                 f"MongoDB cannot be written to: {explain(error)}. To write pages to a file "
-                "instead: -s SINKS=none -O pages.jsonl",
+                "instead: -s SINKS=none -o pages.jsonl",
             ) from error
         last = first = write_concern({**self._concern, **database.write_concern.document})
         if not await client.is_mongos:

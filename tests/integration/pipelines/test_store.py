@@ -228,7 +228,7 @@ def test_pages_may_be_stored_elsewhere_and_must_not_go_nowhere_unsaid(
     with pytest.raises(NotConfigured):
         Store.from_crawler(project_crawler(SINKS="none", **settings))
     assert ("pages go nowhere" in caplog.text) == is_warned
-    assert not is_warned or "-O pages.jsonl" in caplog.text
+    assert not is_warned or "-o pages.jsonl" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_a_feed_that_is_uploaded_later_is_refused_where_nothing_else_has_the_pag
     with pytest.raises(
         ConfigurationError,
         match=r"The feed ftp://me:\*\*\*@127\.0\.0\.1:9/pages-.* is whole only when .* lose .*"
-        r"-O pages\.jsonl.*SINKS=mongo",
+        r"-o pages\.jsonl.*SINKS=mongo",
     ):
         Feeds.from_crawler(crawler)
 

@@ -418,7 +418,7 @@ def test_a_missing_mongod_names_the_ways_out(
     assert find_mongod() is None
     with pytest.raises(
         ConfigurationError,
-        match=r"requirements-embedded\.txt[^$]*MONGO_URI[^$]*SINKS=none -O pages\.jsonl",
+        match=r"requirements-embedded\.txt[^$]*MONGO_URI[^$]*SINKS=none -o pages\.jsonl",
     ):
         servers.mongo_uri()
 
