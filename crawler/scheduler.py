@@ -459,9 +459,11 @@ class Scheduler(BaseScheduler):
 
     def _seeds_of(self, url: str) -> KafkaSeeds:
         settings = self._crawler.settings
+        # The generic spider takes them by an argument, too.
+        what = getattr(self._spider, "topics_given_as", "KAFKA_SEEDS")
         return KafkaSeeds(
-            GroupMember.from_settings(settings, url, self.crawl),
-            *(self._pushed_reader("KAFKA_SEEDS"), self._add_seeds, self._reject),
+            GroupMember.from_settings(settings, url, self.crawl, what=what),
+            *(self._pushed_reader(what), self._add_seeds, self._reject),
             is_full=self.frontier.is_full,
             sync=self.frontier.sync,
             count=self.count,

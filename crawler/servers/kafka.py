@@ -49,6 +49,12 @@ _MISTAKES = {
     "UNKNOWN_TOPIC_OR_PART": "there is no such topic, and it makes none on first use: create it",
     "_UNKNOWN_TOPIC": "there is no such topic, and it makes none on first use: create it",
 }
+# Errors that only say that no broker answered.
+NO_ANSWER = frozenset(
+    {"_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE"}
+)
+# Time in which a client tries all addresses of its brokers, some of which may refuse connections.
+_REFUSED_S = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +66,14 @@ class KafkaUrl:
     topic: str = ""
 
     @classmethod
-    def parse(cls, url: str, *, what: str) -> Self:
-        """Read kafka://host:9092,host2:9092/topic; `what` is the setting that has it."""
-        advice = f"{what} has %s; use kafka://host:9092 or kafka://host:9092,host2:9092/topic."
+    def parse(cls, url: str, *, what: str, path: str = "") -> Self:
+        """Read kafka://host:9092,host2:9092/topic.
+
+        `what` is the setting that has it. `path` follows the hosts in the advice about mistakes.
+        """
+        advice = (
+            f"{what} has %s; use kafka://host:9092{path} or kafka://host:9092,host2:9092{path}."
+        )
         scheme, _, rest = url.partition("://")
         if "@" in rest:
             raise ConfigurationError(
@@ -147,8 +158,16 @@ class KafkaSettings:
                 f"{what}: {self.mask(str(text))}; correct KAFKA_OPTIONS."
             ) from error
 
-    def error(self, error: KafkaError, servers: str, topic: str = "") -> CrawlerError:
-        """Return the error with which a start ends, with what to do about it."""
+    def error(self, error: KafkaError, servers: str, topic: str = "", *, what: str) -> CrawlerError:
+        """Return the error with which a start ends, with what to do about it.
+
+        `what` is the setting that names the servers.
+        """
+        if error.name() in NO_ANSWER:
+            return ServerAway(
+                f"Kafka at {servers} cannot be used: {self.explain(error)}; start it, or correct "
+                f"its address in {what}."
+            )
         of_topic = f" (topic {topic})" if topic else ""
         text = f"Kafka at {servers} cannot be used{of_topic}: {self.explain(error)}."
         return ConfigurationError(text) if is_mistake(error) else ServerAway(text)
@@ -158,6 +177,53 @@ class KafkaSettings:
         if error.name() in _MISTAKES:
             return _MISTAKES[error.name()]
         return self.mask(error.str()).rstrip(".")
+
+
+class Connections:
+    """What a client reported about its connections to brokers. `failed` is its error_cb."""
+
+    def __init__(self) -> None:
+        # Why a broker is not connected, unless one answered since.
+        self.cause: KafkaError | None = None
+        self._is_down = False
+
+    def failed(self, error: KafkaError) -> None:
+        """Note an error."""
+        if error.name() == "_ALL_BROKERS_DOWN":
+            self._is_down = True
+        else:
+            self.cause = error
+
+    def worked(self) -> None:
+        """Note an answer of a broker."""
+        self.cause, self._is_down = None, False
+
+    @property
+    def are_refused(self) -> bool:
+        """Whether no broker is connected, since their ports are closed."""
+        return self._is_down and self.cause is not None and "refused" in self.cause.str()
+
+    def why(self, error: KafkaError) -> KafkaError:
+        """Return why no broker is connected, if an error only says that there was no answer."""
+        return self.cause or error if error.name() in NO_ANSWER else error
+
+
+def topic_metadata(client: Any, topic: str, timeout_s: float, connections: Connections) -> Any:
+    """Ask the brokers about a topic; KafkaException without an answer. Blocking.
+
+    If all of them refuse connections, more is not waited for.
+    """
+    first_s = min(timeout_s, _REFUSED_S)
+    try:
+        found = client.list_topics(topic, first_s)
+    except kafka_library("Kafka").KafkaException:
+        # Calls error_cb.
+        client.poll(0)
+        if connections.are_refused or first_s == timeout_s:
+            raise
+        found = client.list_topics(topic, timeout_s - first_s)
+    connections.worked()
+    return found.topics[topic]
 
 
 def is_mistake(error: KafkaError) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -19,7 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from crawler import config
 from crawler.errors import ConfigurationError, ServerAway
-from crawler.servers.kafka import KafkaSettings, KafkaUrl, checked_topic, is_mistake, kafka_library
+from crawler.servers.kafka import (
+    Connections,
+    KafkaSettings,
+    KafkaUrl,
+    checked_topic,
+    is_mistake,
+    kafka_library,
+    topic_metadata,
+)
 from crawler.util.tasks import in_daemon_thread, within
 
 if TYPE_CHECKING:
@@ -29,7 +38,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_WHAT = "KAFKA_SEEDS"
+_SETTING = "KAFKA_SEEDS"
+# After this time without an answer of the group, the log says what is waited for.
+_JOIN_LOG_S = 5.0
 # Of a client: its share of messages that were fetched ahead, and the answers that bring them. A
 # message may be larger, and is then fetched alone.
 _QUEUED_KB, _FETCH_BYTES = 4096, 1_000_000
@@ -76,12 +87,17 @@ class GroupMember:
         group: str,
         *,
         session_s: float = 30.0,
+        what: str = _SETTING,
     ) -> None:
-        """A member without a heartbeat for `session_s` is dead, and others get its partitions."""
+        """A member without a heartbeat for `session_s` is dead, and others get its partitions.
+
+        `what` is the setting or argument that names the topics.
+        """
         self.servers = servers
         self.topics = topics
         self.group = group
         self._settings = settings
+        self._what = what
         self._options = {
             "group.id": group,
             "session.timeout.ms": round(max(session_s, _SESSION_MIN_S) * 1000),
@@ -106,31 +122,36 @@ class GroupMember:
         # Filled by the thread that polls. A call that is cancelled loses no message so.
         self._received: deque[Received] = deque()
         self._error: KafkaError | None = None
+        self._connections = Connections()
         self._guard = Lock()
         # By partition that this member has: the offset up to which all is done, and committed.
         self._done: dict[Place, int] = {}
         self._committed: dict[Place, int] = {}
         self._assigned: set[Place] = set()
+        # The partitions that the log names, and when it says that there are none yet.
         self._logged: list[Place] | None = None
+        self._log_at_s = math.inf
         self._is_paused = False
         # Whether partitions came since the last poll.
         self._has_new = False
 
     @classmethod
-    def from_settings(cls, settings: BaseSettings, url: str, crawl: str) -> Self:
+    def from_settings(
+        cls, settings: BaseSettings, url: str, crawl: str, *, what: str = _SETTING
+    ) -> Self:
         """Make the member for kafka://host:9092/topic, or several topics with commas."""
         scheme, _, rest = url.partition("://")
         cluster, _, names = rest.partition("/")
-        servers = KafkaUrl.parse(f"{scheme}://{cluster}", what=_WHAT).servers
-        topics = [checked_topic(name, what=_WHAT) for name in names.split(",") if name]
+        servers = KafkaUrl.parse(f"{scheme}://{cluster}", what=what, path="/topic").servers
+        topics = [checked_topic(name, what=what) for name in names.split(",") if name]
         if not topics:
             raise ConfigurationError(
-                f"{_WHAT} is {url!r} and names no topic; use kafka://host:9092/topic."
+                f"{what} is {url!r} and names no topic; use kafka://host:9092/topic."
             )
         group = config.value(settings, "KAFKA_GROUP") or f"crawler-{crawl}"
         session_s = config.value(settings, "LEASE_TTL")
         kafka = KafkaSettings.from_settings(settings)
-        return cls(kafka, servers, topics, group, session_s=session_s)
+        return cls(kafka, servers, topics, group, session_s=session_s, what=what)
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -152,7 +173,7 @@ class GroupMember:
                 logger.info("Kafka did not answer within %.0f s; the group finds out", _CLOSE_S)
 
     def _open(self) -> None:
-        consumer = self._settings.make("Consumer", self._options, what=_WHAT)
+        consumer = self._settings.make("Consumer", self._options, what=self._what)
         try:
             self._find_topics(consumer)
             consumer.subscribe(
@@ -165,9 +186,10 @@ class GroupMember:
             consumer.close()
             raise
         self._consumer = consumer
+        self._log_at_s = monotonic() + _JOIN_LOG_S
 
     def _check(self) -> dict[str, int]:
-        consumer = self._settings.make("Consumer", self._options, what=_WHAT)
+        consumer = self._settings.make("Consumer", self._options, what=self._what)
         try:
             return self._find_topics(consumer)
         finally:
@@ -175,21 +197,25 @@ class GroupMember:
 
     def _find_topics(self, consumer: Any) -> dict[str, int]:
         """Return the number of partitions of each topic; CrawlerError if one cannot be read."""
-        kafka = kafka_library(_WHAT)
+        kafka = kafka_library(self._what)
         found: dict[str, int] = {}
         for topic in self.topics:
             try:
-                about = consumer.list_topics(topic, timeout=self._timeout_s).topics[topic]
+                about = topic_metadata(consumer, topic, self._timeout_s, self._connections)
             except kafka.KafkaException as error:
-                raise self._settings.error(error.args[0], self.servers) from error
+                cause = self._connections.why(error.args[0])
+                raise self._settings.error(cause, self.servers, what=self._what) from error
             if about.error is not None and about.error.name() in _NO_TOPIC:
                 raise ConfigurationError(
-                    f"{_WHAT} names the topic {topic!r}, which Kafka at {self.servers} does not "
-                    "have; create it, or correct its name."
+                    f"{self._what} names the topic {topic!r}, which Kafka at {self.servers} does "
+                    "not have; create it, or correct its name."
                 )
             if about.error is not None:
-                raise self._settings.error(about.error, self.servers, topic)
+                raise self._settings.error(about.error, self.servers, topic, what=self._what)
             found[topic] = len(about.partitions)
+        # Forget errors of brokers or addresses that were tried before one that answered.
+        consumer.poll(0)
+        self._answered()
         return found
 
     def _close(self) -> None:
@@ -237,15 +263,19 @@ class GroupMember:
 
     async def ping(self) -> None:
         """Return if cluster and group answer again after an error, or raise KafkaAway."""
-        self._error = None
+        self._answered()
         await self.is_at_end()
+
+    def _answered(self) -> None:
+        self._error = None
+        self._connections.worked()
 
     async def is_at_end(self) -> bool:
         """Return whether the group has done all messages of the topics. Raises KafkaAway."""
         return await self._call(self._compare_offsets, limit_s=3 * _ANSWER_S)
 
     def _compare_offsets(self) -> bool:
-        kafka, consumer = kafka_library(_WHAT), self._consumer
+        kafka, consumer = kafka_library(self._what), self._consumer
         places: list[Place] = []
         for topic in self.topics:
             about = consumer.list_topics(topic, timeout=_ANSWER_S).topics[topic]
@@ -274,7 +304,7 @@ class GroupMember:
                     raise KafkaAway("this process has left the group")
                 return function(*arguments)
 
-        kafka = kafka_library(_WHAT)
+        kafka = kafka_library(self._what)
         self._callers += 1
         try:
             # The thread goes on after this; messages that it receives are kept.
@@ -299,6 +329,9 @@ class GroupMember:
             self._has_new = False
             (consumer.pause if is_paused else consumer.resume)(consumer.assignment())
             self._is_paused = is_paused
+        if self._logged is None and monotonic() > self._log_at_s:
+            self._log_at_s = math.inf
+            logger.info("Waiting for the consumer group %s to give out partitions", self.group)
         until_s = monotonic() + wait_s
         while (first := consumer.poll(_POLL_S)) is None:
             if monotonic() >= until_s or self._callers > 1:
@@ -329,7 +362,7 @@ class GroupMember:
             }
 
     def _send_offsets(self, consumer: Any) -> None:
-        kafka = kafka_library(_WHAT)
+        kafka = kafka_library(self._what)
         offsets = [kafka.TopicPartition(*place, at) for place, at in self._uncommitted().items()]
         if offsets:
             consumer.commit(offsets=offsets, asynchronous=True)
@@ -369,7 +402,8 @@ class GroupMember:
 
     def _failed(self, error: KafkaError) -> None:
         """Note an error that does not pass by itself at once, as that of one connection does."""
+        self._connections.failed(error)
         if error.name() == "_ALL_BROKERS_DOWN" or is_mistake(error):
-            self._error = error
+            self._error = self._connections.why(error)
         else:
             logger.debug("Kafka: %s", self._settings.explain(error))

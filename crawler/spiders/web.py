@@ -38,6 +38,8 @@ from crawler.scheduling import options
 from crawler.scheduling.lease_pool import BAD_SEEDS, NO_SEEDS, REDIS_LOST
 from crawler.scheduling.outcome import asked_by_headers
 from crawler.scheduling.page_maker import PageMaker
+from crawler.servers.kafka import kafka_library
+from crawler.servers.kafka_group import GroupMember
 from crawler.urls import DEFAULT, Rejected, Spelling, Urls, authority_of, fingerprint
 from crawler.util.format import seconds
 from crawler.util.request_meta import LEASE
@@ -86,6 +88,8 @@ class WebSpider(Spider):
         # Parsed when the crawl's rules for URLs are known: see from_crawler.
         self.seeds: list[Spelling | str] = []
         self.sitemaps: dict[str, str] = {}
+        # The setting or argument that names the topics with seeds, if any, for messages.
+        self.topics_given_as = "KAFKA_SEEDS"
         # Only those that the user gave; for the others the crawl's values hold.
         self.options = self.arguments.options
         self.crawl = self.arguments.crawl
@@ -123,9 +127,14 @@ class WebSpider(Spider):
         if spider.arguments.seeds is not None:
             given, topics = seeds.split_topics(spider.arguments.seeds)
             if topics:
+                # Checked here, where the argument is known by its name.
+                GroupMember.from_settings(settings, topics, spider.name, what="seeds")
                 settings.set("KAFKA_SEEDS", topics, "cmdline")
+                spider.topics_given_as = "seeds"
             if given or not topics:
                 spider.seeds = seeds.parse(given, spider.urls)
+        if config.value(settings, "KAFKA_SEEDS"):
+            kafka_library(spider.topics_given_as)
         if spider.arguments.sitemaps is not None:
             spider.sitemaps = seeds.parse_sitemaps(spider.arguments.sitemaps, spider.urls)
         spider.pages = PageMaker.of(crawler)

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from crawler.errors import SinkAway
-from crawler.servers.kafka import KafkaSettings, kafka_library
+from crawler.servers.kafka import Connections, KafkaSettings, kafka_library, topic_metadata
 from crawler.storage.kafka.messages import Message, partition_of
 from crawler.util.tasks import in_daemon_thread
 
@@ -27,7 +27,6 @@ TOO_LARGE = frozenset({"MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 _REFUSED = TOO_LARGE | {
     *("INVALID_MSG_SIZE", "INVALID_RECORD", "INVALID_TIMESTAMP", "POLICY_VIOLATION")
 }
-_NO_ANSWER = frozenset({"_MSG_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN"})
 # A topic that is being made on first use has no leader at first.
 _BEING_MADE = frozenset({"LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
 _MADE_WITHIN_S = 5.0
@@ -85,7 +84,7 @@ class Producer:
         for topic in self._topics.values():
             error = await self._find(topic)
             if error is not None:
-                raise self._settings.error(error, self.servers, topic)
+                raise self._settings.error(error, self.servers, topic, what="SINKS")
 
     async def close(self) -> None:
         """End the client. What it has not sent is given up."""
@@ -131,7 +130,7 @@ class Producer:
             if error.name() not in _REFUSED:
                 if error.name() in _BEING_MADE or error.name() == "_UNKNOWN_PARTITION":
                     self._partitions.clear()
-                raise SinkAway(self._settings.explain(_cause(client, error)))
+                raise SinkAway(self._settings.explain(client.connections.why(error)))
             refused[index] = kafka_library(self._what).KafkaException(error)
         return refused
 
@@ -160,16 +159,18 @@ class Producer:
         until_s = monotonic() + _MADE_WITHIN_S
         while True:
             client = self._running()
-            error = await in_daemon_thread(partial(self._ask, client.kafka, topic))
+            error = await in_daemon_thread(
+                partial(self._ask, client.kafka, client.connections, topic)
+            )
             if error is None or error.name() not in _BEING_MADE or monotonic() > until_s:
                 break
             await asyncio.sleep(_ASK_AGAIN_S)
-        return error and _cause(client, error)
+        return error and client.connections.why(error)
 
-    def _ask(self, kafka: Any, topic: str) -> KafkaError | None:
+    def _ask(self, kafka: Any, connections: Connections, topic: str) -> KafkaError | None:
         library = kafka_library(self._what)
         try:
-            found = kafka.list_topics(topic, self._settings.timeout_s).topics[topic]
+            found = topic_metadata(kafka, topic, self._settings.timeout_s, connections)
         except library.KafkaException as error:
             return error.args[0]  # type: ignore[no-any-return]
         if found.error is not None:
@@ -187,11 +188,6 @@ class Producer:
         client.stop()
         if self._client is client:
             self._client = None
-
-
-def _cause(client: _Client, error: KafkaError) -> KafkaError:
-    """Return why no broker is connected, if an error only says that there was no answer."""
-    return client.cause or error if error.name() in _NO_ANSWER else error
 
 
 class _Batch:
@@ -239,11 +235,10 @@ class _Client:
     """
 
     def __init__(self, settings: KafkaSettings, options: Mapping[str, Any], what: str) -> None:
-        # Why no broker is connected, if the library said so since the last report.
-        self.cause: KafkaError | None = None
+        self.connections = Connections()
         # None when the thread has ended.
         self.kafka: Any = settings.make(
-            "Producer", {**options, "error_cb": self._failed}, what=what
+            "Producer", {**options, "error_cb": self.connections.failed}, what=what
         )
         self._exception = kafka_library(what).KafkaException
         # Guards the batches, which both threads change.
@@ -262,14 +257,14 @@ class _Client:
 
         def report(error: KafkaError | None, _message: object = None) -> None:
             if error is None:
-                self.cause = None
+                self.connections.worked()
             with self._lock:
                 if batch.report(index, error):
                     self._batches.discard(batch)
 
         with self._lock:
             if self._has_ended:
-                batch.lose(self.cause)
+                batch.lose(self.connections.cause)
                 return
             self._batches.add(batch)
             kafka = self.kafka
@@ -312,14 +307,10 @@ class _Client:
             left, self._batches = self._batches, set()
             kafka, self.kafka = self.kafka, None
         for batch in left:
-            batch.lose(fatal or self.cause)
+            batch.lose(fatal or self.connections.cause)
         del kafka
 
     @property
     def is_stopped(self) -> bool:
         """Whether nothing can be sent any more."""
         return self._stopped.is_set()
-
-    def _failed(self, error: KafkaError) -> None:
-        if error.name() != "_ALL_BROKERS_DOWN":
-            self.cause = error

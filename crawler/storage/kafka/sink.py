@@ -16,7 +16,7 @@ from typing import Any, Self
 from crawler import config
 from crawler.errors import ConfigurationError
 from crawler.items import Page
-from crawler.servers.kafka import KafkaSettings, KafkaUrl, checked_topic
+from crawler.servers.kafka import KafkaSettings, KafkaUrl, checked_topic, kafka_library
 from crawler.storage.kafka import messages
 from crawler.storage.kafka.messages import Message
 from crawler.storage.kafka.producer import TOO_LARGE, Producer
@@ -55,8 +55,10 @@ class StreamSettings:
         named = {**known, **self.names}
         if not self.discovered:
             del named["discovered"]
+        for name in named.values():
+            checked_topic(name, what="KAFKA_TOPICS")
         return {
-            kind: checked_topic(f"{self.prefix}{name}", what="KAFKA_TOPICS")
+            kind: checked_topic(f"{self.prefix}{name}", what="KAFKA_TOPIC_PREFIX")
             for kind, name in named.items()
         }
 
@@ -82,6 +84,8 @@ class KafkaSink(Sink):
 
     @classmethod
     def from_context(cls, context: SinkContext) -> Self:
+        # Before anything is opened.
+        kafka_library("SINKS=kafka")
         url = KafkaUrl.parse(context.target, what="SINKS")
         if url.topic:
             raise ConfigurationError(

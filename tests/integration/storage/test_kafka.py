@@ -179,7 +179,7 @@ async def test_a_start_without_a_broker_or_a_topic_says_what_to_do(
     ("settings", "advice"),
     [
         ({"KAFKA_TOPICS": {"pages": "a"}}, "KAFKA_TOPICS has pages; there are documents"),
-        ({"KAFKA_TOPIC_PREFIX": "a b"}, "names the topic 'a bcrawled-documents'"),
+        ({"KAFKA_TOPIC_PREFIX": "a b"}, "KAFKA_TOPIC_PREFIX names the topic 'a bcrawled"),
         ({"KAFKA_PARTITION_BY": "host"}, "use one of domain, url_hash"),
         ({"KAFKA_MAX_MESSAGE_BYTES": 5}, "100000 or more"),
         ({"KAFKA_OPTIONS": "{"}, "give a JSON object"),

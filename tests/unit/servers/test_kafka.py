@@ -3,9 +3,11 @@
 import json
 
 import pytest
+from confluent_kafka import KafkaError
 
 from crawler.errors import ConfigurationError
-from crawler.servers.kafka import KafkaSettings, KafkaUrl, checked_topic
+from crawler.servers.kafka import Connections, KafkaSettings, KafkaUrl, checked_topic
+from crawler.storage.kafka.sink import StreamSettings
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,38 @@ def test_a_url_names_servers_and_a_topic(url: str, servers: str, topic: str) -> 
 def test_a_wrong_url_is_refused_with_an_example(url: str) -> None:
     with pytest.raises(ConfigurationError, match="SINKS"):
         KafkaUrl.parse(url, what="SINKS")
+
+
+def test_the_example_has_a_topic_only_where_one_belongs() -> None:
+    with pytest.raises(ConfigurationError, match=r"use kafka://host:9092 or \S+,host2:9092\.$"):
+        KafkaUrl.parse("kafka://", what="SINKS")
+    with pytest.raises(ConfigurationError, match=r"seeds has .*use kafka://host:9092/topic or"):
+        KafkaUrl.parse("kafka://", what="seeds", path="/topic")
+
+
+def test_a_wrong_prefix_is_named_by_its_own_setting() -> None:
+    assert StreamSettings(prefix="a.").topics()["documents"] == "a.crawled-documents"
+    with pytest.raises(ConfigurationError, match="KAFKA_TOPIC_PREFIX names the topic 'a bc"):
+        StreamSettings(prefix="a b").topics()
+
+
+def test_connections_are_refused_when_all_brokers_are_down_for_that() -> None:
+    def error(name: str, text: str) -> KafkaError:
+        return KafkaError(getattr(KafkaError, name), text)
+
+    connections = Connections()
+    refused = error("_TRANSPORT", "Connect to a:1 failed: Connection refused")
+    connections.failed(refused)
+    assert not connections.are_refused
+    down = error("_ALL_BROKERS_DOWN", "1/1 brokers are down")
+    connections.failed(down)
+    assert connections.are_refused
+    assert connections.why(down) is refused
+    denied = error("TOPIC_AUTHORIZATION_FAILED", "no")
+    assert connections.why(denied) is denied
+    connections.worked()
+    assert not connections.are_refused
+    assert connections.why(down) is down
 
 
 def test_credentials_belong_into_the_options_and_are_not_shown() -> None:

@@ -57,3 +57,27 @@ def test_only_messages_of_partitions_that_it_has_are_committed() -> None:
     one._assigned = {("seeds", 0)}
     one.done([Received("seeds", 0, 4, b"x"), Received("seeds", 1, 9, b"x")])
     assert one._uncommitted() == {("seeds", 0): 5}
+
+
+def test_topics_of_an_argument_are_named_by_it() -> None:
+    settings = BaseSettings({name: getattr(ours, name) for name in dir(ours) if name.isupper()})
+    with pytest.raises(ConfigurationError, match=r"^seeds is 'kafka://host' and names no topic"):
+        GroupMember.from_settings(settings, "kafka://host", "web", what="seeds")
+
+
+def test_a_group_that_takes_long_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Silent:
+        def poll(self, _timeout_s: float) -> None:
+            return None
+
+    caplog.set_level("INFO")
+    one = member("kafka://host/seeds")
+    monkeypatch.setattr(one, "_consumer", Silent())
+    one._poll(1, 0.0)
+    assert not caplog.text
+    one._log_at_s = 0.0
+    one._poll(1, 0.0)
+    one._poll(1, 0.0)
+    assert caplog.text.count("Waiting for the consumer group crawler-web to give out") == 1
