@@ -204,8 +204,10 @@ class Database:
         is_mistake = code in _MISTAKES or code[:2] == "42" or bool(_advice(_REFUSED, error))
         refused = is_mistake or not may_pass(error)
         # Without a code, it says FATAL when it takes no connection.
-        if refused or (code and code[:2] not in _GOING) or "FATAL" in what:
+        if (code and code[:2] not in _GOING) or "FATAL" in what:
             trouble = "refuses"
+        elif refused:
+            trouble = "cannot be used"
         else:
             trouble, advice = "does not answer", advice or _UNREACHED
         full = f"PostgreSQL at {self.where} {trouble} ({what})."
