@@ -1,12 +1,14 @@
-"""Crawls into Kafka whose processes are killed, while the broker is stopped or cut.
+"""Crawls into Kafka and PostgreSQL whose processes are killed, while the broker is stopped or cut.
 
-The topics hold at least every page, every error and every new URL. `make storm` has 50 deaths.
+The topics hold at least every page, every error and every new URL, the catalogue each URL once.
+`make storm` has 50 deaths.
 """
 
 import os
 import random
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from crawler.urls import canonical
@@ -25,8 +27,8 @@ SEED = "http://s0.test/"
 
 
 @pytest.mark.timeout(1800 if IS_STORM else 300)
-def test_killed_crawlers_leave_every_page_and_every_new_url_in_kafka(
-    tmp_path: Path, redis_url: str
+def test_killed_crawlers_leave_every_url_in_kafka_and_once_in_postgresql(
+    tmp_path: Path, redis_url: str, postgres_url: str
 ) -> None:
     chance, expected, log = random.Random(3), truth(WEB), tmp_path / "access.log"
     with (
@@ -35,7 +37,7 @@ def test_killed_crawlers_leave_every_page_and_every_new_url_in_kafka(
         Fleet(
             Crawls(tmp_path, redis_url),
             web,
-            SINKS=broker.url,
+            SINKS=f"{broker.url} {postgres_url}",
             KAFKA_DISCOVERED=True,
             KAFKA_TIMEOUT=2,
             LEASE_TTL=2.0,
@@ -78,6 +80,9 @@ def test_killed_crawlers_leave_every_page_and_every_new_url_in_kafka(
         assert not expected.missing_from(pages | errors)
         assert left.pages <= len(pages)
         assert pages | errors <= found | {SEED}
+        with psycopg.connect(postgres_url) as connection:
+            rows = [url for (url,) in connection.execute("SELECT url FROM crawled_urls")]
+        assert sorted(rows) == sorted(pages | errors)
         # Each page is there about once: what was in flight at a death may be there twice.
         assert len(documents) < len(pages) + 50 * DEATHS
         ends = broker.values("crawl-completed")
