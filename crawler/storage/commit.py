@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 # A batch costs the client about 1 ms, as much as 40 pages in it: more need not be waited for.
 _WORTH_WRITING = 64
+# Items whose waiters go on at once; what they do takes about 50 µs each.
+_WOKEN = 16
 
 Item = TypeVar("Item")
 
@@ -37,6 +39,10 @@ class _Waiting(NamedTuple, Generic[Item]):
     size_bytes: int
     since_s: float
     future: asyncio.Future[Place | None]
+
+
+# Items, and what became of each: an error, its place, or nothing to tell.
+_Outcomes = list[tuple[_Waiting[Item], "Exception | Place | None"]]
 
 
 class GroupCommit(Generic[Item]):
@@ -96,18 +102,44 @@ class GroupCommit(Generic[Item]):
         return None
 
     async def _write_all(self) -> None:
+        written: _Outcomes[Item] = []
         try:
-            while self._waiting:
-                if self._linger_s and len(self._waiting) < self._enough:
-                    self._full.clear()
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(self._linger_s):
-                            await self._full.wait()
+            while True:
+                if len(self._waiting) < self._enough:
+                    # Others may wait for these before they bring more.
+                    await self._settle(written)
+                    written = []
+                    if not self._waiting:
+                        return
+                    await self._linger()
                 self._batch = self._next_batch()
-                await self._commit(self._batch)
+                write = asyncio.get_running_loop().create_task(self._commit(self._batch))
+                # Those who waited go on while the server is at work.
+                await self._settle(written)
+                written = await write
                 self._batch = []
         finally:
             self._task = None
+
+    async def _linger(self) -> None:
+        """Wait for more items, but not for long."""
+        if self._linger_s and len(self._waiting) < self._enough:
+            self._full.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._linger_s):
+                    await self._full.wait()
+
+    async def _settle(self, written: _Outcomes[Item]) -> None:
+        """Set the future of each item, in groups: the next write gets its turns in between."""
+        for start in range(0, len(written), _WOKEN):
+            for each, result in written[start : start + _WOKEN]:
+                if each.future.done():
+                    continue
+                if isinstance(result, Exception):
+                    each.future.set_exception(result)
+                else:
+                    each.future.set_result(result)
+            await asyncio.sleep(0)
 
     def _next_batch(self) -> list[_Waiting[Item]]:
         batch = [self._waiting.popleft()]
@@ -119,25 +151,16 @@ class GroupCommit(Generic[Item]):
             batch.append(self._waiting.popleft())
         return batch
 
-    async def _commit(self, batch: list[_Waiting[Item]]) -> None:
-        """Write a batch and settle the future of each item."""
+    async def _commit(self, batch: list[_Waiting[Item]]) -> _Outcomes[Item]:
+        """Write a batch; return what became of each item."""
         try:
             results = await self._write([each.item for each in batch]) or {}
         except Exception as error:  # noqa: BLE001 - pages must not wait for ever, whatever it was
             if len(batch) > 1 and not isinstance(error, (NotStored, SinkAway)):
                 # One page may be the cause; the others must not fail for it.
-                for one in batch:
-                    await self._commit([one])
-                return
+                return [outcome for one in batch for outcome in await self._commit([one])]
             results = dict.fromkeys(range(len(batch)), error)
-        for i, each in enumerate(batch):
-            result = results.get(i)
-            if each.future.done():
-                continue
-            if isinstance(result, Exception):
-                each.future.set_exception(result)
-            else:
-                each.future.set_result(result)
+        return [(each, results.get(i)) for i, each in enumerate(batch)]
 
 
 # Scrapy does not tell pipelines that the crawl ends while they have items: it is polled.

@@ -110,6 +110,26 @@ async def test_draining_writes_at_once_what_waits_and_what_comes_after(disk: Dis
     await commit.drain()
 
 
+async def test_the_next_batch_is_written_before_all_who_waited_have_gone_on(disk: Disk) -> None:
+    commit = commit_to(disk, batch_max=64)
+    first, second = put(commit, *range(64)), put(commit, *range(64, 128))
+    seen: list[int] = []
+    first[-1].add_done_callback(lambda _: seen.append(len(disk.batches)))
+    assert await outcomes(first + second) == [None] * 128
+    assert seen == [2]
+
+
+async def test_what_those_who_waited_bring_is_written_too(disk: Disk) -> None:
+    commit = commit_to(disk)
+    later: list[asyncio.Future[Any]] = []
+    for number, future in enumerate(put(commit, 1, 2, 3)):
+        future.add_done_callback(lambda _, n=number: later.extend(put(commit, 10 + n)))
+    async with asyncio.timeout(30):
+        while len(later) < 3:  # noqa: ASYNC110 - the writer works meanwhile
+            await asyncio.sleep(0)
+    assert await outcomes(later) == [None] * 3
+
+
 async def test_a_page_at_fault_fails_alone(disk: Disk) -> None:
     fault = disk.faults[2] = ValueError("too large")
     assert await outcomes(put(commit_to(disk), 1, 2, 3)) == [None, fault, None]
