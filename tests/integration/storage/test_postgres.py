@@ -103,14 +103,14 @@ async def test_a_page_is_a_row_of_both_tables(sink: PostgresSink, rows: Any) -> 
     assert (denied["host"], denied["last_denied"]) == ("a.test", AT)
 
 
-async def test_links_are_compressed(sink: PostgresSink, rows: Any) -> None:
+async def test_links_are_not_compressed_slowly(sink: PostgresSink, rows: Any) -> None:
     links = [f"http://a.test/{i}" for i in range(1000)]
     await store(sink, page(links=links))
     (found,) = rows(
         "SELECT details->'links' AS links, pg_column_compression(details) FROM documents"
     )
     assert found["links"] == links
-    assert found["pg_column_compression"] in ("lz4", "pglz")
+    assert found["pg_column_compression"] in (None, "lz4")
 
 
 async def test_the_place_of_a_body_is_kept(sink: PostgresSink, rows: Any) -> None:
