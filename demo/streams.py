@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import textwrap
 from importlib import import_module
 from typing import Any, Final
 
@@ -17,8 +18,10 @@ from demo.web import Web, WebOptions
 
 _SEEDS: Final = "seed-urls"
 _TOPICS: Final = ("crawled-documents", "crawl-errors", "discovered-urls", "crawl-completed")
-# Of a message, as it is printed.
-_WIDTH: Final = 160
+# Columns in which a message is printed, and characters and elements of a value in it.
+_WIDTH: Final = 120
+_TEXT_MAX: Final = 80
+_LIST_MAX: Final = 2
 _ANSWER_S: Final = 10.0
 
 
@@ -43,6 +46,8 @@ def run(options: WebOptions) -> int:
             "DNS_OVERRIDES": json.dumps(web.overrides),
             "SINKS": f"kafka://{servers}",
             "KAFKA_DISCOVERED": True,
+            # Its summary would name commands for a frontier that ends with this one.
+            "PROGRESS": "off",
         }
         command = [sys.executable, "-m", "scrapy", "crawl", "web", "-a", "scope=any"]
         command += ["-a", f"seeds=kafka://{servers}/{_SEEDS}"]
@@ -72,7 +77,25 @@ def _show(kafka: Any, servers: str, topic: str) -> None:
             consumer.assign([first])
             message = consumer.poll(_ANSWER_S)
             if message is not None and message.error() is None:
-                text = message.value().decode()
-                print(f"  {text[:_WIDTH]}{'…' if len(text) > _WIDTH else ''}")
+                print(shown(json.loads(message.value())))
     finally:
         consumer.close()
+
+
+def shown(message: Any) -> str:
+    """Return all fields of a message in lines; long texts and lists are cut."""
+    text = json.dumps(_cut(message), ensure_ascii=False)
+    return textwrap.fill(
+        text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _cut(each) for name, each in value.items()}
+    if isinstance(value, list):
+        more = ["…"] if len(value) > _LIST_MAX else []
+        return [*map(_cut, value[:_LIST_MAX]), *more]
+    if isinstance(value, str) and len(value) > _TEXT_MAX:
+        return f"{value[:_TEXT_MAX]}…"
+    return value
