@@ -105,7 +105,7 @@ class KafkaSeeds:
         """Stop, and leave the group. Messages that were not committed are read again."""
         if self._task is not None:
             await end(self._task)
-        await self._member.close()
+        await self._member.close(is_away=self.health.away)
 
     async def waiting(self) -> bool:
         """Return False if the frontier has all messages, whichever process read them."""

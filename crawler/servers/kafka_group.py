@@ -48,6 +48,8 @@ _QUEUED_KB, _FETCH_BYTES = 4096, 1_000_000
 _SESSION_MIN_S = 6.0
 # For an answer about offsets, and for leaving the group.
 _ANSWER_S, _CLOSE_S = 5.0, 5.0
+# For the latter, if Kafka is away already: whoever stopped the crawl waits, too.
+_CLOSE_AWAY_S = 1.0
 _POLL_S = 0.1
 _NO_TOPIC = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
 # Timestamp of a question for the end of a partition.
@@ -166,11 +168,12 @@ class GroupMember:
         """
         return await in_daemon_thread(self._check)
 
-    async def close(self) -> None:
-        """Commit what is done and leave the group, in bounded time."""
+    async def close(self, *, is_away: bool = False) -> None:
+        """Commit what is done and leave the group, in bounded time; less if Kafka is away."""
+        limit_s = _CLOSE_AWAY_S if is_away else _CLOSE_S
         with suppress(KafkaAway):
-            if not await within(_CLOSE_S, self._call(self._close, limit_s=_CLOSE_S)):
-                logger.info("Kafka did not answer within %.0f s; the group finds out", _CLOSE_S)
+            if not await within(limit_s, self._call(self._close, limit_s=limit_s)):
+                logger.info("Kafka did not answer within %.0f s; the group finds out", limit_s)
 
     def _open(self) -> None:
         consumer = self._settings.make("Consumer", self._options, what=self._what)

@@ -1,5 +1,7 @@
 """Where seeds come from: the URLs of topics, and every mistake in them."""
 
+import asyncio
+
 import pytest
 from scrapy.settings import BaseSettings
 
@@ -81,3 +83,17 @@ def test_a_group_that_takes_long_is_named_once(
     one._poll(1, 0.0)
     one._poll(1, 0.0)
     assert caplog.text.count("Waiting for the consumer group crawler-web to give out") == 1
+
+
+async def test_a_cluster_that_is_away_is_left_soon(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("crawler.servers.kafka_group._CLOSE_AWAY_S", 0.01)
+    monkeypatch.setattr("crawler.servers.kafka_group._CLOSE_S", 3600.0)
+    caplog.set_level("INFO")
+    one = member("kafka://host/seeds")
+    # Another call of the client has no answer.
+    with one._calling:
+        async with asyncio.timeout(30):
+            await one.close(is_away=True)
+    assert "the group finds out" in caplog.text
