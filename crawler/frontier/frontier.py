@@ -552,11 +552,28 @@ class Scripts:
         chosen = range(len(self.tags)) if shards is None else shards
         return await self.run_all(Call(verb, shard, args) for shard in chosen)
 
+    async def _run_by_shard(self, calls: Sequence[Call]) -> list[Any]:
+        places: dict[int, list[int]] = defaultdict(list)
+        for place, call in enumerate(calls):
+            places[call.shard].append(place)
+        answers: list[Any] = [None] * len(calls)
+
+        async def run_in_order(shard: int) -> None:
+            for place in places[shard]:
+                verb, _, args = calls[place]
+                answers[place] = await self.run(verb, shard, *args)
+
+        await gather(run_in_order(shard) for shard in places)
+        return answers
+
     async def run_all(self, calls: Iterable[Call]) -> list[Any]:
-        """Run verbs on several shards at the same time; raise errors when all have ended."""
+        """Run verbs on several shards at the same time, those of a shard in their order.
+
+        Errors are raised when all have ended.
+        """
         chosen = list(calls)
         if len(chosen) <= 1 or not self._has_one_server:
-            return await gather(self.run(verb, shard, *args) for verb, shard, args in chosen)
+            return await self._run_by_shard(chosen)
         pipeline = self._redis.pipeline(transaction=False)
         for verb, shard, args in chosen:
             pipeline.evalsha(script(verb, self._seen)[1], 1, self.tags[shard], *args)
