@@ -259,8 +259,10 @@ class LeasePool:
         room, max_pages = await self.completion.allowance(round_, room)
         for shards in self._groups():
             asked = [shard for shard in shards if self._should_ask(shard, round_)]
-            if asked and round_.leases < room:
-                await self._claim_from(asked, room - round_.leases, max_pages, round_)
+            while asked and (left := room - round_.leases) > 0:
+                # With room for few, some are asked first.
+                await self._claim_from(asked[:left], left, max_pages, round_)
+                asked = asked[left:]
         return round_
 
     def _groups(self) -> Iterable[Sequence[int]]:
@@ -289,7 +291,7 @@ class LeasePool:
         """Claim from shards of one server, the same number from each."""
         async with self.lock:
             # This process may be about to take a new name: no beat would keep the lease.
-            asked = [each for each in shards if self._may_ask(each) and self.is_alive(each)][:room]
+            asked = [each for each in shards if self._may_ask(each) and self.is_alive(each)]
             if not asked:
                 return
             wanted = {each: room // len(asked) for each in asked}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Any, ClassVar
 
 import pytest
 
-from crawler.frontier import Frontier
+from crawler.frontier import Claim, Frontier
 from crawler.frontier.frontier import shard_of
 from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
 from crawler.servers.redis.connection import Client
@@ -112,3 +113,24 @@ async def test_the_limit_of_pages_is_exact_over_all_shards(start: Start) -> None
         process.pool.open()
     found = await asyncio.gather(*(crawl_all(each.pool) for each in processes))
     assert sum(map(len, found)) == 133
+
+
+class Asked(Frontier):
+    """Frontier that notes which shards are asked."""
+
+    shards_asked: ClassVar[list[int]] = []
+
+    async def claim_from(self, wanted: Any, **limits: Any) -> dict[int, Claim]:
+        self.shards_asked.extend(wanted)
+        return await super().claim_from(wanted, **limits)
+
+
+async def test_all_shards_are_asked_before_the_end_also_by_one_fetch_at_a_time(
+    redis_client: Client,
+) -> None:
+    process = Process(Asked(redis_client, CRAWL, shards=4))
+    await process.heart.open()
+    await process.pool._claim_round(1)
+    assert sorted(Asked.shards_asked) == [0, 1, 2, 3]
+    await process.pool.close()
+    await process.heart.close()
