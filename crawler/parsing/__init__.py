@@ -4,7 +4,7 @@
     feeds     RSS and Atom
     sitemap   sitemaps: XML, indexes, text, feeds, gzipped or not
     document  the result: metadata, directives for crawlers, canonical links
-    limits    cuts pages that would take a parser too long
+    limits    changes pages that would take a parser too long
 
 Everything here is pure, total (it reads any bytes without an exception) and bounded in time and
 memory: a hostile page costs no more than a large one. Owns no keys.

@@ -1,217 +1,400 @@
-"""Cut a page where a parser would take too long, or too much memory. Pure, linear.
+"""Change a page that would take a parser too long, or too much memory. Pure, linear.
 
-The parsing rules of HTML make four things grow with the square of a page's size: searching all
-open elements for each tag, repeating unclosed formatting (41 KB of `<p><b x=1><p><b x=2>…` make
-1.6 GB of nodes), comparing each attribute of a tag with those before it, and selecting among the
-options of a list. The work is estimated from the tags, and a page that would need too much is cut.
-Lists with too many options become lists of suggestions; tags with too many attributes are cut.
+The parsing rules of HTML make some things grow with the square of a page's size:
+
+- Open elements are searched for each tag, and unclosed formatting is repeated in all elements that
+  follow: 41 KB of `<p><b x=1><p><b x=2>…` make 1.6 GB of nodes.
+- Each attribute of a tag is compared with those before it.
+- Each name that is new is searched among those that were new before it.
+
+Nearly all pages are harmless, and a cheap test proves it by upper bounds. It looks at two bytes
+after each "<", and at a ">" every thousand bytes. The others are changed: one with too many tags is
+read flat, which leaves out all elements that a reader does not ask for; tags with too many
+attributes are cut, and so is a page with too many names.
+
+docs/adr/0034-hostile-html.md explains the bounds and why they hold.
 """
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 
-# So few tags do no harm, whatever they are.
-FREE_TAGS = 600
-# Open elements that are searched for all tags together; takes about 50 ms.
-_BUDGET = 5_000_000
-# Weights of open elements. Some are nearly always closed, though a hostile page may nest them.
-_ELEMENT = 32
-_SELDOM = 1
-# Weight of items if a page has both kinds of lists, which can nest in each other.
-_MIXED = 4
-# Normal pages stay below this depth.
-_USUAL = 250 * _ELEMENT
-# Unclosed formatting may be repeated in all elements that follow.
-_FORMATTING = dict.fromkeys(
-    "b big code em font i nobr s small strike strong tt u".split(), 20 * _ELEMENT
+import numpy as np
+from numpy.typing import NDArray
+
+# Open elements that are visited for all tags together; takes about 100 ms.
+_VISITS = 40_000_000
+# Repeating an element counts as so many visits, and each of its attributes adds some: 250,000
+# elements take as long, and 60 MB.
+_REPEATED, _REPEATED_ATTRIBUTE = 160, 100
+# The tags of the page itself. The attributes of all of them become those of one element.
+_ROOTS = 8
+_ROOT_TAG = re.compile(rb"<(?:html|body)(?=[\s/>])", re.IGNORECASE)
+
+_FORMATTING_TAG = re.compile(
+    rb"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])", re.IGNORECASE
 )
-# Items are closed by the next item of their kind of list.
-_ITEMS = ("li", "dd", "dt")
-_CLOSED = dict.fromkeys("p br embed hr img meta".split(), 0)
-# Have no end tags, but nest inside drawings and formulas.
-_CLOSED_IN_HTML = tuple(
-    "area base col input link option param source tbody td tfoot th thead tr track wbr".split()
-)
-# Usually written with "/>", which closes them in drawings.
-_SHAPES = tuple("circle ellipse image line path polygon polyline rect stop use".split())
-# Options of a page. The parser selects one again after each option; takes about 100 ms.
-_OPTIONS = 4000
-_SELECT = re.compile(r"<(/?)select(?=[\s/>])", re.IGNORECASE)
-_IN_NAMES = str.maketrans("", "", "/-:")
-_TAG = re.compile(r"<(/?[a-zA-Z][^\s/>]*)")
+
+# What a "<" may begin: nothing or an end tag, a start tag, one of formatting, one of the page.
+_OTHER, _START, _FORMATTING, _ROOT = b"\0", b"\1", b"\2", b"\3"
+_LESS = ord("<")
 
 
-def bounded(html: str) -> str:
-    """Return as much of a page as can be parsed in time."""
-    html = with_bounded_attributes(html)
-    return html if html.count("<") <= FREE_TAGS else _with_bounded_depth(html)
+def _kinds() -> NDArray[np.uint8]:
+    """Make the table that tells from the two bytes after a "<" what it may begin."""
+    kinds = np.full((256, 256), ord(_OTHER), np.uint8)
+    letters = np.arange(ord("a"), ord("z") + 1)
+    kinds[letters] = ord(_START)
+    for name in "b big code em font i nobr s small strike strong tt u".split():
+        seconds = [ord(name[1])] if len(name) > 1 else [*b"\t\n\f\r />"]
+        kinds[ord(name[0]), seconds] = ord(_FORMATTING)
+    for name in ("html", "body"):
+        kinds[ord(name[0]), ord(name[1])] = ord(_ROOT)
+    capitals = letters - ord("a") + ord("A")
+    kinds[:, capitals] = kinds[:, letters]
+    kinds[capitals] = kinds[letters]
+    return kinds.T.ravel()
 
 
-def _with_bounded_depth(html: str) -> str:
-    tags = _TAG.findall(html)
-    if len(tags) <= FREE_TAGS:
-        return html
-    html = _without_choices(html, tags)
-    effects = _effects(set(tags))
-    opened = dict.fromkeys([tag for tag, _ in effects.values()], 0)
-    depth = work = 0
-    # A page has few different tags, so the effect of each is computed once.
-    for number, effect in enumerate(map(effects.get, tags)):
-        if effect is None:
-            continue
-        tag, weight = effect
-        if weight < 0:
-            # End tags without an open element do nothing.
-            if opened[tag]:
-                opened[tag] -= 1
-                depth += weight
-            continue
-        opened[tag] += 1
-        depth += weight
-        if depth > _USUAL:
-            work += depth
-            if work > _BUDGET * _ELEMENT:
-                match = next(islice(_TAG.finditer(html), number, None))
-                return html[: match.start()]
+_KINDS = _kinds()
+
+
+def bounded(html: bytes, names: Iterable[str] = ()) -> bytes:
+    """Return a page that is parsed in time; it keeps its text and the elements with these names."""
+    at, kinds = _tags(html)
+    if kinds.count(_ROOT) > _ROOTS:
+        html = _with_few_roots(html)
+        at, kinds = _tags(html)
+    if _may_nest(html, at, kinds):
+        html = _flat(html, frozenset(names), len(at))
+        at, kinds = _tags(html)
+    most_bytes = _most_bytes(html, len(at))
+    if len(html) > most_bytes:
+        html = _with_few_names(html, at, most_bytes)
+        html = _with_few_attributes(html, at, most_bytes)
     return html
 
 
-def _without_choices(html: str, tags: list[str]) -> str:
-    """Turn lists of options into lists of suggestions if a page has too many options."""
-    number = sum(tags.count(raw) for raw in set(tags) if raw.lower() == "option")
-    return html if number <= _OPTIONS else _SELECT.sub(r"<\1datalist", html)
+def number_of_tags(html: bytes) -> int:
+    """Count every "<". Takes a quarter of the time of `bytes.count`."""
+    return int(np.count_nonzero(np.frombuffer(html, np.uint8) == _LESS))
 
 
-def _effects(raw_tags: set[str]) -> dict[str, tuple[str, int]]:
-    """Map each tag, as written, to its element and the weight it adds to the depth."""
-    weights = _weights({raw.lower() for raw in raw_tags})
-    found = {}
-    for raw in raw_tags:
-        is_end = raw[0] == "/"
-        tag = raw.lower()[is_end:]
-        weight = weights.get(tag, _ELEMENT)
-        # Start tags without weight count too: open elements are searched for each.
-        if weight or not is_end:
-            found[raw] = (tag, -weight if is_end else weight)
-    return found
+def _tags(html: bytes) -> tuple[NDArray[np.int64], bytes]:
+    """Find every "<", and what it may begin."""
+    size = len(html) - 2
+    if size <= 0:
+        return np.empty(0, np.int64), b""
+    at = (np.frombuffer(html, np.uint8, size) == _LESS).nonzero()[0]
+    # Numbers of two bytes each, at all places of the page.
+    pairs = np.ndarray(size, "<u2", html, 1, (1,))
+    return at, _KINDS[pairs[at]].tobytes()
 
 
-def _weights(tags: set[str]) -> dict[str, int]:
-    """Find the weight of each kind of open element on a page with these tags."""
-    items = _MIXED if "li" in tags and not tags.isdisjoint(("dd", "dt")) else 0
-    closed = dict.fromkeys(_CLOSED_IN_HTML, _SELDOM if "svg" in tags or "math" in tags else 0)
-    # Script code may look like a tag: "i<n)".
-    odd = {tag: _SELDOM for tag in tags if not tag.translate(_IN_NAMES).isalnum()}
-    seldom = dict.fromkeys(("a", *_SHAPES), _SELDOM)
-    return {**odd, **seldom, **_FORMATTING, **dict.fromkeys(_ITEMS, items), **_CLOSED, **closed}
+def _with_few_roots(html: bytes) -> bytes:
+    """Replace all but the first tags of the page itself."""
+    ends = [match.end() for match in islice(_ROOT_TAG.finditer(html), _ROOTS)]
+    return html if not ends else html[: ends[-1]] + _ROOT_TAG.sub(b"<br ", html[ends[-1] :])
 
 
-# Shorter pages do no harm: they have room for some thousand attributes, which take about 100 ms.
-FREE_CHARS = 32_000
-# Attributes of one tag, and comparisons in all tags together.
-_MOST = 1500
-_COMPARED = 30_000_000
-# Shorter tags have too few attributes to matter. This much of a shortened tag is kept.
-_BLOCK = 512
-_LONG = re.compile(rf"<[a-zA-Z][^>]{{{_BLOCK}}}")
-# A quoted value that has a ">": it does not end its tag.
-_HIDDEN = re.compile(r"=\s*(?:\"[^\">]*>|'[^'>]*>)")
-_TAG_START = re.compile(r"<[a-zA-Z]")
-_NAME_END = re.compile(r"[\s/>]")
+def _may_nest(html: bytes, at: NDArray[np.int64], kinds: bytes) -> bool:
+    """May a parser visit or repeat too many elements, if no element is ever closed?"""
+    number = len(kinds)
+    # An element that is never closed is visited for each tag after it.
+    work = number**2 // 2
+    if work > _VISITS // 4:
+        work = int(np.arange(number, 0, -1)[np.frombuffer(kinds, np.uint8) > 0].sum())
+    index = kinds.find(_FORMATTING)
+    while index >= 0 and work <= _VISITS:
+        name = _FORMATTING_TAG.match(html, int(at[index]))
+        if name is not None:
+            attributes = _number_of_attributes(html, name.end())
+            work += (_REPEATED + _REPEATED_ATTRIBUTE * attributes) * (number - index)
+        index = kinds.find(_FORMATTING, index + 1)
+    return work > _VISITS
+
+
+def _number_of_attributes(html: bytes, at: int) -> int:
+    """Count the attributes of a tag from the end of its name on, up to a number."""
+    end = at + _MOST
+    for number in range(_MOST_ATTRIBUTES):
+        match = _ATTRIBUTE.match(html, at, end)
+        if match is None:
+            return number if at < end else _MOST // 3
+        at = match.end()
+    return _MOST // 3
+
+
+# The content of these is text, so they have no elements in them.
+_RAW = frozenset("iframe noembed noframes plaintext script style textarea title xmp".split())
+# Elements that do not nest, if a page has no others.
+_FLAT = _RAW | frozenset("a area base body br embed frame head html img link meta source".split())
+# The rest of a plain tag, unless it is the end of a comment.
+_PLAIN_ATTRIBUTES = (
+    rb"(?:[ \t\n\f\r]++[^ \t\n\f\r\"'<>/=]++"
+    rb"(?:=(?:\"[^\"<>]*+\"|'[^'<>]*+'|[^ \t\n\f\r\"'<>]++)(?=[ \t\n\f\r/>]))?)*+"
+    rb"[ \t\n\f\r/]*+(?<!--)(?<!--!)>"
+)
+_BREAKS = re.compile(rb"<br >(?:[ \t\n\f\r]*+<br >)++")
+# In drawings they have no content and no end tag. Elsewhere they would hide the rest of the page.
+_EMPTY = re.compile(
+    rb"<(?:%b)(?=[ \t\n\f\r/])[^<>]*/>" % "|".join(sorted(_RAW)).encode(), re.IGNORECASE
+)
+
+
+def _flat(html: bytes, names: frozenset[str], number: int) -> bytes:
+    """Replace all tags by line breaks, but those of elements that do not nest or have these names.
+
+    All text and all links stay, and what separates one text from the next. Elements with these
+    names are replaced too if they are not closed, or too many.
+    """
+    nesting = names - _FLAT | {"frameset"}
+    found = Counter(name.lower() for name in _named(nesting).findall(html))
+    starts = {name: found[name.encode()] for name in nesting}
+    if sum(starts.values()) * number > _VISITS:
+        nesting = frozenset()
+    kept = _FLAT.union(name for name in nesting if starts[name] == found[b"/" + name.encode()])
+    html = _EMPTY.sub(b"<br >", html)
+    # Most tags are written so plainly that nothing in them can be taken for the end of another.
+    html = _not_named(kept, _PLAIN_ATTRIBUTES).sub(b"<br >", html)
+    html = _not_named(kept, b"").sub(b"<br ", html)
+    return _BREAKS.sub(b"<br >", html)
+
+
+@lru_cache(maxsize=64)
+def _named(names: frozenset[str]) -> re.Pattern[bytes]:
+    return re.compile(rb"<(/?(?:%b))(?=[ \t\n\f\r/>])" % _any_of(names), re.IGNORECASE)
+
+
+@lru_cache(maxsize=64)
+def _not_named(names: frozenset[str], attributes: bytes) -> re.Pattern[bytes]:
+    """Match all tags but these, up to the end of a comment if there is one."""
+    begin = rb"<(?!/?(?:%b)[ \t\n\f\r/>])/?[a-z]" % _any_of(names)
+    # A name may have a "<" in it, but a plain one has none. It must not take the end of a script.
+    letter = rb"[^ \t\n\f\r/><-]"
+    if not attributes:
+        letter += rb"|<(?!/(?:%b)[ \t\n\f\r/>])" % _any_of(_RAW)
+    return re.compile(begin + rb"(?:%b|-(?!->))*+" % letter + attributes, re.IGNORECASE)
+
+
+def _any_of(names: frozenset[str]) -> bytes:
+    return b"|".join(re.escape(name.encode()) for name in sorted(names))
+
+
+# Bytes of the longest tag that needs no closer look. They have room for a third as many attributes,
+# each of which takes 145 bytes of memory when an element is repeated for each tag of the page.
+_LEAST, _MOST = 400, 4000
+_REPEATED_BYTES = 4_000_000
+# Bytes of the page times those of the longest tag: 120 million comparisons, which take 400 ms.
+_COMPARED_BYTES = 2_160_000_000
+# Attributes of a tag that is looked at.
+_MOST_ATTRIBUTES = 256
+# Bytes before a quote that are searched for what it may belong to.
+_NEAR = 4000
+# Sure ends that are tried before a closer look.
+_TRIES = 4
+_BLANKS = b" \t\n\f\r"
+_BEFORE_VALUE = b"=" + _BLANKS
+_QUOTES = (b'"', b"'")
+_TAG = re.compile(rb"</?[a-zA-Z]")
+_NAME_END = re.compile(rb"[ \t\n\f\r/>]")
 # As in the HTML standard: a quote counts only directly after a "=".
 _ATTRIBUTE = re.compile(
-    r"[\s/]*[^\s/>][^\s/>=]*(?:\s*=\s*(?:\"[^\"]*\"?|'[^']*'?|[^\s>\"'][^\s>]*)?)?"
+    rb"""[ \t\n\f\r/]*[^ \t\n\f\r/>][^ \t\n\f\r/>=]*
+    (?:[ \t\n\f\r]*=[ \t\n\f\r]*(?:\"[^\"]*\"?|'[^']*'?|[^ \t\n\f\r>\"'][^ \t\n\f\r>]*)?)?""",
+    re.VERBOSE,
 )
 # Ends a tag in any state: in a name, or in a value with or without quotes.
-_TAG_END = "x'\">"
+_TAG_END = b"x'\">"
 # End of an element whose text may look like tags.
-_RAW_END = re.compile(r"</(?:script|style)", re.IGNORECASE)
-# Reading an attribute takes as long as scanning this many characters.
-_STEP_CHARS = 200
+_RAW_END = re.compile(rb"</(?:script|style)", re.IGNORECASE)
+# This much of a shortened tag is kept.
+_KEPT = 512
 
 
-def with_bounded_attributes(html: str) -> str:
-    """Return a page whose attributes are compared in bounded time.
+def _most_bytes(html: bytes, number: int) -> int:
+    """Return how long a tag may be without a closer look, on a page with so many tags."""
+    most = min(_REPEATED_BYTES // (number + 1), _COMPARED_BYTES // (len(html) + 1), _MOST)
+    return max(most, _LEAST)
+
+
+def _with_few_attributes(html: bytes, places: NDArray[np.int64], most_bytes: int) -> bytes:
+    """Cut tags with too many attributes; `places` are those of every "<".
 
     Whether something is a tag depends on its context, such as a script. Where a tag ends and which
     attributes it has does not. So everything that looks like a tag is checked by itself.
     """
-    if len(html) <= FREE_CHARS:
-        return html
-    tags = _Tags(html)
-    kept: list[str] = []
+    attributes = _Attributes(html)
+    kept: list[bytes] = []
     at = 0
-    for start in _suspects(html):
-        if start < at:
+    for start, end in _long_tags(html, places, most_bytes):
+        if start < at or not attributes.are_many(start):
             continue
-        if tags.chars_left < 0:
+        if attributes.left < 0:
             # Tags within tags within tags: made to be slow.
-            return "".join([*kept, html[at:start]])
-        if (end := tags.end_of_wide(start)) is not None:
-            kept += [html[at : start + _BLOCK], _TAG_END]
-            at = end
-    return "".join([*kept, html[at:]]) if kept else html
+            return b"".join([*kept, html[at:start]])
+        kept += [html[at : start + _KEPT], _TAG_END]
+        # If it is script code or a comment that looks like a tag, the rest of the page must stay.
+        raw = _RAW_END.search(html, start + _KEPT, end)
+        at = raw.start() if raw is not None else end - 2 * html.endswith(b"--", 0, end)
+    return b"".join([*kept, html[at:]]) if kept else html
 
 
-def _suspects(html: str) -> Iterator[int]:
-    """Yield where tags may begin that are long, or have a ">" in a value."""
-    places = sorted(
-        [(match.start(), False) for match in _LONG.finditer(html)]
-        + [(match.start(), True) for match in _HIDDEN.finditer(html)]
-    )
-    done = 0
-    for place, is_hidden in places:
-        if place < done:
-            continue
-        # Tags may begin anywhere before the next ">", or before the value that has one.
-        start = max(done, html.rfind(">", done, place) + 1)
-        end = place if is_hidden else html.find(">", place)
-        done = len(html) if end < 0 else end
-        for match in _TAG_START.finditer(html, start, done):
-            yield match.start()
+def _long_tags(
+    html: bytes, places: NDArray[np.int64], most_bytes: int
+) -> Iterator[tuple[int, int]]:
+    """Yield where tags begin that may be longer than this, and a place where they have ended."""
+    most = most_bytes // 3
+    for at, end in _far_ends(html, most_bytes):
+        between = places[places.searchsorted(at) : places.searchsorted(end)].tolist()
+        starts = [place for place in between if _TAG.match(html, place)]
+        if starts and end - starts[0] > most_bytes:
+            text = html[starts[0] : end]
+            # Each attribute begins after a blank, a slash or a quoted value.
+            number = len(text.split(None, most))
+            if number > most or number + sum(map(text.count, (b"/", *_QUOTES))) > most:
+                yield from ((start, end) for start in starts)
 
 
-class _Tags:
-    """Tags of a page, and everything that looks like one: their attributes and ends."""
+def _far_ends(html: bytes, most_bytes: int) -> Iterator[tuple[int, int]]:
+    """Yield pairs of neighbouring sure ends that are further than this from each other.
 
-    def __init__(self, html: str) -> None:
+    No tag goes past a sure end: a ">" where no quoted value is open, that is where the last quote
+    of either kind does not follow a "=".
+    """
+    at, size, rfind = 0, len(html), html.rfind
+    while size - at > most_bytes:
+        end = rfind(b">", at + 1, at + most_bytes)
+        if (
+            end < 0
+            or ((double := rfind(b'"', at, end)) >= 0 and html[double - 1] in _BEFORE_VALUE)
+            or ((single := rfind(b"'", at, end)) >= 0 and html[single - 1] in _BEFORE_VALUE)
+        ):
+            end = _last_end(html, at, at + most_bytes)
+            if end < 0:
+                end = _next_end(html, at, at + most_bytes)
+                yield at, end
+        at = end
+
+
+def _last_end(html: bytes, at: int, stop: int) -> int:
+    """Find the last sure end in a range after another, with some tries; -1 if there is none."""
+    end = stop
+    for _ in range(_TRIES):
+        end = html.rfind(b">", at + 1, end)
+        if end < 0:
+            break
+        if not any(_opens(html, html.rfind(mark, at, end), at) for mark in _QUOTES):
+            return end
+    return -1
+
+
+def _next_end(html: bytes, at: int, start: int) -> int:
+    """Find the first sure end after `start` and the sure end `at`, or the end of the page."""
+    size = len(html)
+    end = html.find(b">", start)
+    # The last quotes of either kind before `seen`.
+    last, seen = dict.fromkeys(_QUOTES, -1), at
+    while end >= 0:
+        for mark, before in last.items():
+            last[mark] = max(before, html.rfind(mark, seen, end))
+        seen = end
+        # Nothing ends before all values do that are open.
+        closed = [html.find(mark, end) for mark, quote in last.items() if _opens(html, quote, at)]
+        if not closed:
+            return end
+        end = html.find(b">", max(place if place >= 0 else size for place in closed))
+    return size
+
+
+def _opens(html: bytes, quote: int, at: int) -> bool:
+    """May a value begin with this quote, that comes after the sure end `at`?"""
+    if quote < 0 or not _follows_equals(html, quote):
+        return False
+    # It is in a tag, so there is a "<" after the last sure end. That may be a ">" nearby.
+    start = max(at, quote - _NEAR)
+    end = html.rfind(b">", start, quote)
+    if end < 0:
+        return start > at or html.find(b"<", at, quote) >= 0
+    for mark in _QUOTES:
+        other = html.rfind(mark, start, end)
+        if (start > at) if other < 0 else _follows_equals(html, other):
+            return True
+    return html.find(b"<", end, quote) >= 0
+
+
+def _follows_equals(html: bytes, quote: int) -> bool:
+    """Whether a quote comes directly after a "=", or so many blanks that there may be one."""
+    if html[quote - 1] not in _BEFORE_VALUE:
+        return False
+    start = max(0, quote - _NEAR)
+    before = html[start:quote].rstrip(_BLANKS)
+    return before.endswith(b"=") or (not before and start > 0)
+
+
+class _Attributes:
+    """Attributes of tags, and of everything that looks like one."""
+
+    def __init__(self, html: bytes) -> None:
         self._html = html
-        self._left = _COMPARED
-        # Characters that may still be read; those in several tags count more than once.
-        self.chars_left = 1_000_000 + 2 * len(html)
+        # Attributes that may still be read; those in several tags count more than once. Reading one
+        # takes as long as scanning 200 bytes.
+        self.left = 5_000 + len(html) // 100
         self._name_end = 0
-        # Position → number of attributes from there on, and the end of their tag.
-        self._read: dict[int, tuple[int, int]] = {}
+        # Place of an attribute → how many there are from there on.
+        self._numbers: dict[int, int] = {}
 
-    def end_of_wide(self, start: int) -> int | None:
-        """Return where a tag with too many attributes ends; None for all others."""
-        html = self._html
+    def are_many(self, start: int) -> bool:
+        """Whether the tag that begins here has more attributes than it should."""
+        html, numbers = self._html, self._numbers
         if start >= self._name_end:
-            match = _NAME_END.search(html, start)
-            self._name_end = match.start() if match is not None else len(html)
-        number, end = self._attributes(self._name_end)
-        if number <= _MOST and number**2 <= self._left:
-            self._left -= number**2
-            return None
-        # If it is script code that looks like a tag, the rest of the page must stay.
-        raw = _RAW_END.search(html, start + _BLOCK, end)
-        return raw.start() if raw is not None else end
-
-    def _attributes(self, at: int) -> tuple[int, int]:
-        """Return the number of attributes from a place in a tag on, and where the tag ends."""
-        html, read, places = self._html, self._read, []
-        while at not in read:
-            match = _ATTRIBUTE.match(html, at)
-            if match is None or self.chars_left < 0:
-                end = html.find(">", at)
-                read[at] = (0, len(html) if end < 0 else end + 1)
+            # Not from its beginning: an end tag has a slash there.
+            match = _NAME_END.search(html, start + 2)
+            self._name_end = len(html) if match is None else match.start()
+        at = self._name_end
+        read: list[int] = []
+        while at not in numbers and len(read) <= _MOST_ATTRIBUTES and self.left >= 0:
+            attribute = _ATTRIBUTE.match(html, at)
+            if attribute is None:
+                numbers[at] = 0
                 break
-            places.append(at)
-            self.chars_left -= match.end() - at + _STEP_CHARS
-            at = match.end()
-        number, end = read[at]
-        for place in reversed(places):
-            number += 1
-            read[place] = (number, end)
-        return number, end
+            self.left -= 1 + (attribute.end() - at) // 200
+            read.append(at)
+            at = attribute.end()
+        number = numbers.get(at, 0) + len(read)
+        if number > _MOST_ATTRIBUTES or self.left < 0:
+            return True
+        numbers.update(zip(read, range(number, 0, -1), strict=False))
+        return False
+
+
+# Bytes of all tags that have attributes, and of the text after them. They have room for some ten
+# thousand names, which take 0.5 s.
+_NAMED_BYTES = 512_000
+_NAMES = 64_000
+_WITH_ATTRIBUTES = re.compile(rb"</?[a-zA-Z][^ \t\n\f\r/><]*+[ \t\n\f\r/]")
+# An attribute begins after a blank, a slash or a quoted value.
+_WORD = re.compile(rb"[ \t\n\f\r/\"']([^ \t\n\f\r/>=]+)")
+
+
+def _with_few_names(html: bytes, places: NDArray[np.int64], most_bytes: int) -> bytes:
+    """Cut a page that may have too many different names of attributes."""
+    if len(html) <= _NAMED_BYTES or _bytes_after(places, html, most_bytes).sum() <= _NAMED_BYTES:
+        return html
+    starts = np.array([match.end() - 1 for match in _WITH_ATTRIBUTES.finditer(html)], np.int64)
+    lengths = _bytes_after(starts, html, most_bytes)
+    if lengths.sum() <= _NAMED_BYTES:
+        return html
+    names: set[bytes] = set()
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        names.update(_WORD.findall(html, start, start + length))
+        if len(names) > _NAMES:
+            return html[:start]
+    return html
+
+
+def _bytes_after(places: NDArray[np.int64], html: bytes, most_bytes: int) -> NDArray[np.int64]:
+    """Return the bytes from each place to the next, or at most so many."""
+    return np.minimum(np.diff(places, append=len(html)), most_bytes)

@@ -7,9 +7,10 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from crawler.dedup.content import words_of
+from crawler.parsing import limits
 from crawler.parsing.document import MAX_DESCRIPTION, MAX_LANGUAGE, MAX_TITLE, Document
 from crawler.parsing.limits import bounded
-from crawler.parsing.reader import DocumentReader, HtmlReader, decode
+from crawler.parsing.reader import DocumentReader, HtmlReader, as_utf8
 from tests.support.corpus import Article, articles
 
 MAX_LINKS = 200
@@ -42,14 +43,26 @@ def test_the_text_of_each_article_is_found(corpus: list[Article]) -> None:
     assert {url: recall for url, recall in recalls.items() if recall < 0.9} == {}
 
 
-def addresses(html: str) -> list[str | None]:
+def addresses(html: bytes) -> list[str | None]:
     return [node.attributes.get("href") for node in LexborHTMLParser(html).css("a")]
 
 
 def test_the_guard_against_hostile_markup_changes_no_real_page(corpus: list[Article]) -> None:
     for article in corpus:
-        html, _ = decode(article.body, HTML, article.url)
+        html, _ = as_utf8(article.body, HTML, article.url)
         assert addresses(bounded(html)) == addresses(html), article.url
+
+
+def test_a_page_that_is_read_flat_gives_the_same_document(corpus: list[Article]) -> None:
+    expected = [read(article) for article in corpus]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "_may_nest", lambda html, at, kinds: True)
+        flat = [read(article) for article in corpus]
+    assert [document.links for document in flat] == [document.links for document in expected]
+    assert [document.text for document in flat] == [document.text for document in expected]
+    # One page does not close its headers.
+    same = [one.blocks == other.blocks for one, other in zip(flat, expected, strict=True)]
+    assert same.count(False) <= 1
 
 
 def test_what_is_read_is_bounded_and_canonical(corpus: list[Article]) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.parsing.reader import decode
+from crawler.parsing.reader import as_utf8, decode
 
 RUSSIAN, JAPANESE = "Привет, мир", "日本語のページ"
 
@@ -51,3 +51,14 @@ def test_any_bytes_are_text(body: bytes, header: str, host: str) -> None:
     text, encoding = decode(body, header, f"http://{host}/")
     assert isinstance(text.encode(), bytes)
     assert codecs.lookup(encoding)
+
+
+@given(st.binary(), st.sampled_from(["", "text/html; charset=utf-8", "text/html; charset=latin1"]))
+def test_a_page_in_utf_8_has_the_same_text(body: bytes, header: str) -> None:
+    html, encoding = as_utf8(body, header)
+    assert (html.decode(errors="replace"), encoding) == decode(body, header)
+
+
+def test_a_page_in_utf_8_is_not_copied() -> None:
+    body = "<p>é</p>".encode()
+    assert as_utf8(body, "text/html; charset=utf-8")[0] is body

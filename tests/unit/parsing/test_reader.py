@@ -96,7 +96,7 @@ def test_a_page_from_nowhere_has_no_links(url: str) -> None:
 
 
 def test_pages_of_many_bytes_or_tags_are_not_light() -> None:
-    assert is_light(b"<p>" * 1_000)
-    assert is_light(b"word " * 30_000)
-    assert not is_light(b"word " * 50_000)
-    assert not is_light(b"<p>" * 20_000)
+    assert is_light(b"<p>" * 3_400)
+    assert is_light(b"word " * 70_000)
+    assert not is_light(b"word " * 90_000)
+    assert not is_light(b"<p>" * 3_600)
