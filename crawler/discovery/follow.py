@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -28,14 +29,15 @@ from typing import TYPE_CHECKING, Any
 from crawler import config
 from crawler.discovery.parents import ParentUrls
 from crawler.discovery.priority import NEW_HOST_URLS, Facts, Scorer, clamp, front_queue
-from crawler.discovery.scope import Scope, extension_of
+from crawler.discovery.scope import Scope
 from crawler.discovery.traps import PageLinks, Traps
 from crawler.errors import ConfigurationError
 from crawler.frontier import ADD_MAX, Entry, Frontier, Kind
 from crawler.frontier.entry import NewEntries, add_tail
 from crawler.parsing.sitemap import MAX_BYTES
 from crawler.servers.redis.errors import RedisAway
-from crawler.urls import SITEMAP, Rejected, Urls, canonical, host_of
+from crawler.urls import SITEMAP, Rejected, Urls, canonical, host_of, registered_domain
+from crawler.util.recent import RecentDict, text_bytes
 from crawler.util.tasks import end
 
 if TYPE_CHECKING:
@@ -48,8 +50,8 @@ logger = logging.getLogger(__name__)
 
 # Trusted domains that are read from a file, about 100 bytes each.
 MAX_TRUSTED_DOMAINS = 100_000
-# Hosts whose URLs and inbound links are counted here, about 250 bytes each.
-_HOSTS_KEPT = 100_000
+# Memory of the hosts whose counts are known, some 40,000.
+_HOSTS_MAX_BYTES = 8_000_000
 # An index of sitemaps may list indexes once more, and no deeper.
 SITEMAP_LEVELS = 2
 
@@ -69,9 +71,11 @@ class LinkFollower:
         self._scheduler = scheduler
         self._scorer = scorer
         self.traps = traps
-        self.hosts = HostTally(_HOSTS_KEPT)
+        self.hosts = HostTally(_HOSTS_MAX_BYTES)
         self._parents = ParentUrls.of(crawler)
         self._queue_of_score: list[int] = []
+        # Read the list of suffixes now. It takes 40 ms, and later the event loop would stand still.
+        registered_domain("")
 
     async def follow(
         self,
@@ -320,10 +324,19 @@ class Selection:
         self._verdicts: dict[str, str | None] = {}
 
     def choose(self, urls: Sequence[str], ids: Sequence[int], known: AbstractSet[int]) -> None:
-        """Choose from canonical URLs, given with their fingerprints, those to add."""
-        rules, linked, again = self._rules, self._linked, 0
-        url_points = rules.scorer.url_points
-        takes_any_host = rules.scope.takes_any_host()
+        """Choose from canonical URLs, given with their fingerprints, those to add.
+
+        All that is the same for all links is found before the loop, and most links are judged in it
+        without a call: a page may have hundreds.
+        """
+        rules, source, linked, again = self._rules, self._source, self._linked, 0
+        facts, written, tails = source.facts, source.written, source.tails
+        scope, url_points, encode = rules.scope, rules.scorer.url_points, self._new.encode
+        takes_any_host, skipped = scope.takes_any_host(), scope.skipped_extensions
+        longest = scope.max_url_length or sys.maxsize
+        is_harmless = rules.traps.is_harmless
+        # Each link is checked against these.
+        has_patterns = bool(scope.include or scope.exclude) or rules.traps.is_long(source.url)
         for url, id_ in zip(urls, ids, strict=True):
             _, _, host, path = url.split("/", 3)
             of_host = linked.get(host)
@@ -338,41 +351,41 @@ class Selection:
             query = ""
             if "?" in path:
                 path, _, query = path.partition("?")
-            segments = path.split("/")
-            ending = extension_of(segments[-1])
-            reason = self._refuses(url, ending, refusal)
-            if reason is not None:
-                self.refused[reason] = self.refused.get(reason, 0) + 1
+            segments, length = path.split("/"), len(url)
+            last = segments[-1]
+            ending = last.rpartition(".")[2].lower() if "." in last else ""
+            # In the order of the documentation.
+            if length > longest:
+                refusal = "too_long"
+            elif ending in skipped:
+                refusal = "extension"
+            elif refusal is None and (query or has_patterns or not is_harmless(segments)):
+                refusal = self._refuses(url)
+            if refusal is not None:
+                self.refused[refusal] = self.refused.get(refusal, 0) + 1
                 continue
             points, group_skip = of_host or self._link_to(host, url)
-            points += url_points(segments, ending, len(query), len(url))
+            score = self._base + points + url_points(segments, ending, len(query), length)
+            if url in facts:
+                score += rules.scorer.fact_points(facts[url])
+            if not 0 <= score <= 100:
+                score = clamp(score)
+            queue = rules.queues[score]
+            data = encode(id_, url, queue, group_skip, written.get(url, ""))
             self.ids.append(id_)
             self.urls.append(url)
             self.hosts.append(host)
-            self.entries.append(self._entry(id_, url, points, group_skip))
+            self.scores.append(score)
+            self.entries.append(add_tail(data, tails[url]) if url in tails else data)
         self.again += again
 
-    def _refuses(self, url: str, ending: str, refusal: str | None) -> str | None:
-        """Return the reason not to follow a link, in the order of the documentation."""
-        scope = self._rules.scope
-        reason = scope.refuses_form(url, ending) or refusal
-        if reason is None and (scope.include or scope.exclude):
-            reason = scope.refuses_text(url)
+    def _refuses(self, url: str) -> str | None:
+        """Return the reason not to follow a link: the patterns of the scope, or a trap."""
+        reason = self._rules.scope.refuses_text(url)
         if reason is None:
             trap = self._rules.traps.refuses(url, self.links, self.today)
             reason = trap and f"trap_{trap}"
         return reason
-
-    def _entry(self, id_: int, url: str, points: int, group_skip: int) -> bytes:
-        source = self._source
-        score = self._base + points
-        if url in source.facts:
-            score += self._rules.scorer.fact_points(source.facts[url])
-        score = score if 0 <= score <= 100 else clamp(score)
-        self.scores.append(score)
-        queue = self._rules.queues[score]
-        data = self._new.encode(id_, url, queue, group_skip, source.written.get(url, ""))
-        return add_tail(data, source.tails[url]) if url in source.tails else data
 
     def _verdict(self, host: str) -> str | None:
         """Return the reason not to follow links to a host, or None."""
@@ -395,62 +408,54 @@ class Selection:
 
 # URLs found, and links from other domains.
 Counts = tuple[int, int]
-_NONE: Counts = (0, 0)
+# Both in one number: a tuple of its own for each host would take twice the memory, and the garbage
+# collector would visit it.
+_BITS = 40
+_MASK = (1 << _BITS) - 1
+
+
+# Hosts with counts that Redis does not have yet: those of some seconds, or of an outage.
+_UNSENT_MAX = 20_000
 
 
 class HostTally:
-    """Counts of the `size` hosts that were counted last; other hosts have none."""
+    """Counts of the hosts that were counted last; other hosts have none."""
 
-    def __init__(self, size: int) -> None:
-        self._known: OrderedDict[str, Counts] = OrderedDict()
-        self._unsent: dict[str, Counts] = {}
-        self._size = size
+    def __init__(self, max_bytes: int, unsent_max: int = _UNSENT_MAX) -> None:
+        self._known = RecentDict[str, int](max_bytes, text_bytes)
+        self._unsent: dict[str, int] = {}
+        self._unsent_max = unsent_max
 
     def counts(self, host: str) -> Counts:
         """Return the counts of a host."""
-        return self._known.get(host, _NONE)
+        counts = self._known.get(host, 0)
+        return counts >> _BITS, counts & _MASK
 
     def add(self, host: str, urls: int = 0, inbound: int = 0) -> Counts:
         """Add to the counts of a host, and return them."""
-        known, unsent = self._known, self._unsent
-        counts = known.get(host)
-        if counts is not None:
-            counts = known[host] = counts[0] + urls, counts[1] + inbound
-            known.move_to_end(host)
-        else:
-            counts = urls, inbound
-            self._set(host, counts)
+        more, unsent = urls << _BITS | inbound, self._unsent
+        counts = self._known[host] = self._known.get(host, 0) + more
         waiting = unsent.get(host)
         if waiting is not None:
-            unsent[host] = waiting[0] + urls, waiting[1] + inbound
-        elif len(unsent) < self._size:
-            unsent[host] = urls, inbound
-        return counts
+            unsent[host] = waiting + more
+        elif len(unsent) < self._unsent_max:
+            unsent[host] = more
+        return counts >> _BITS, counts & _MASK
 
     def take_unsent(self, most: int) -> dict[str, Counts]:
         """Return and remove the counts to send, of at most so many hosts."""
-        hosts = list(self._unsent)[:most]
-        return {host: self._unsent.pop(host) for host in hosts}
+        taken = {host: self._unsent.pop(host) for host in list(islice(self._unsent, most))}
+        return {host: (counts >> _BITS, counts & _MASK) for host, counts in taken.items()}
 
     def put_back(self, counts: Mapping[str, Counts]) -> None:
         """Keep counts that could not be sent for the next time."""
-        for host, more in counts.items():
-            self._unsent[host] = _sum(self._unsent.get(host, _NONE), more)
+        for host, (urls, inbound) in counts.items():
+            self._unsent[host] = self._unsent.get(host, 0) + (urls << _BITS | inbound)
 
     def learn(self, totals: Mapping[str, Counts]) -> None:
         """Take over the fleet's counts of some hosts."""
-        for host, total in totals.items():
-            self._set(host, _sum(total, self._unsent.get(host, _NONE)))
-
-    def _set(self, host: str, counts: Counts) -> None:
-        self._known[host] = counts
-        self._known.move_to_end(host)
-        if len(self._known) > self._size:
-            self._known.popitem(last=False)
-
-
-def _sum(some: Counts, more: Counts) -> Counts:
-    return some[0] + more[0], some[1] + more[1]
+        for host, (urls, inbound) in totals.items():
+            self._known[host] = (urls << _BITS | inbound) + self._unsent.get(host, 0)
 
 
 _EVERY_S = 2.0

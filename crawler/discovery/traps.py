@@ -3,21 +3,25 @@
 Counts are bounded: the least recently used are dropped.
 """
 
+from __future__ import annotations
+
 import re
 import sys
-from collections import Counter, OrderedDict
-from collections.abc import Container, Hashable, Sequence
+from collections import Counter
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import NamedTuple
 
 from crawler import config
+from crawler.util.recent import ENTRY_BYTES, RecentDict
 
-# Templates that are counted, about 200 bytes each.
-_TEMPLATES_KEPT = 50_000
+# Memory of each of three tallies: some 30,000 templates.
+_TALLY_MAX_BYTES = 5_000_000
 # A listing with this many parameters is being filtered.
 _FILTER_PARAMETERS = 4
-# A URL without a query can be named after a date only if it ends with one of these.
-_ENDS_OF_DATES = frozenset("0123456789/")
+# Also of a path that ends with two slashes: nothing.
+_DIGITS = frozenset(["", *"0123456789"])
 
 _NUMBER = re.compile(r"\d+", re.ASCII)
 # A year and a month, perhaps a day, and then no more than the end of the path or another parameter:
@@ -28,6 +32,8 @@ _DATE = re.compile(
     r"(?:[/_.-]?[0-3]?\d)?(?:/?$|/?(?=[?&]))",
     re.ASCII,
 )
+# Part of every year that these find.
+_CENTURY = re.compile(r"1[89]\d\d|2[01]\d\d", re.ASCII)
 _YEAR = re.compile(r"[?&](?:y|yr|year)=(1[89]\d\d|2[01]\d\d)(?=&|$)", re.ASCII | re.IGNORECASE)
 # Names of session parameters; those with long values are dropped from URLs anyway.
 _SESSION = re.compile(
@@ -78,39 +84,57 @@ class Traps:
 
     def __init__(self, rules: TrapRules | None = None) -> None:
         self.rules = rules or TrapRules()
-        limits = (self.rules.segment_repeats, self.rules.path_depth)
-        # Paths with no more slashes than this (two are those of "http://") cannot break a rule, nor
-        # can links of a page whose URL is no longer than this.
-        segments = [limit for limit in limits if limit]
-        self._harmless_slashes = min(segments) + 2 if segments else sys.maxsize
+        # Paths with no more segments than this cannot break a rule, nor can those that have none
+        # more often, or links of a page whose URL is no longer than this.
+        self._harmless_repeats = self.rules.segment_repeats or sys.maxsize
+        self._harmless_depth = self.rules.path_depth or sys.maxsize
+        self._harmless_segments = min(self._harmless_repeats, self._harmless_depth)
         self._harmless_length = self.rules.growth_length or sys.maxsize
-        self._followed = Tally(_TEMPLATES_KEPT)
-        self._fetched = Tally(_TEMPLATES_KEPT)
-        self._duplicates = Tally(_TEMPLATES_KEPT)
+        self._followed = Tally()
+        self._fetched = Tally()
+        self._duplicates = Tally()
+
+    def is_long(self, page_url: str) -> bool:
+        """Return whether the links of this page may extend its URL too far."""
+        return len(page_url) > self._harmless_length
+
+    def is_harmless(self, segments: Sequence[str]) -> bool:
+        """Return whether a path without a query surely breaks no rule, unless its page is long.
+
+        True for most links: no rule needs to be checked. `segments` are those of the path.
+        """
+        number, last = len(segments), segments[-1]
+        if number > self._harmless_segments and (
+            number > self._harmless_depth or number - len(set(segments)) >= self._harmless_repeats
+        ):
+            return False
+        if not last:
+            last = segments[-2] if number > 1 else "/"
+        # A path that ends with a digit may be named after a date.
+        return last[-1:] not in _DIGITS
 
     def refuses(self, url: str, page: PageLinks, today: date) -> str | None:
         """Return the reason not to follow a canonical URL that a page links to, or None."""
         if (
             "?" not in url
-            and url[-1] not in _ENDS_OF_DATES
-            and len(page.page_url) <= self._harmless_length
-            and url.count("/") <= self._harmless_slashes
+            and not self.is_long(page.page_url)
+            and self.is_harmless(url.split("/")[3:])
         ):
-            # True for most links: no rule needs to be checked.
             return None
         return self._reason(url, page, today)
 
     def followed(self, url: str, *, page_url: str, today: date) -> None:
         """Count a URL that a page links to and that was new to the frontier."""
-        if "?" in url or _dated(url, "") is not None:
-            for _, key, _ in self._caps(url, page_url, today, ()):
+        form = _form(url)
+        if form.query or form.year is not None:
+            for _, key, _ in self._caps(form, page_url, today, ()):
                 self._followed.add(key)
 
     def fetched(self, url: str, *, duplicate: bool) -> None:
         """Count a fetched page, and whether it was the duplicate of another."""
         location, _, query = url.partition("?")
         if query:
-            template = _template(location, query)
+            template = _template(_shape(location), query)
             self._fetched.add(template)
             if duplicate:
                 self._duplicates.add(template)
@@ -118,7 +142,8 @@ class Traps:
     def _reason(self, url: str, page: PageLinks, today: date) -> str | None:
         rules = self.rules
         location, _, query = url.partition("?")
-        if location.count("/") > self._harmless_slashes:
+        if location.count("/") > self._harmless_segments + 2:
+            # Two slashes are those of "http://".
             reason = _path_reason(location, rules)
             if reason is not None:
                 return reason
@@ -129,11 +154,12 @@ class Traps:
                 most = max(Counter(query.split("&")).values())
                 if most > rules.segment_repeats:
                     return "repeated"
-            if self._is_repetitive(_template(location, query)):
-                return "duplicates"
         elif _dated(url, query) is None:
             return None
-        caps = self._caps(url, page.page_url, today, page.used)
+        form = _form(url)
+        if query and self._is_repetitive(form.template):
+            return "duplicates"
+        caps = self._caps(form, page.page_url, today, page.used)
         for reason, key, most in caps:
             if self._followed[key] + page.used.get(key, 0) >= most:
                 return reason
@@ -149,15 +175,12 @@ class Traps:
         )
 
     def _caps(
-        self, url: str, page_url: str, today: date, used: Container[str]
+        self, form: _Form, page_url: str, today: date, used: Container[str]
     ) -> list[tuple[str, str, int]]:
         """Return the limits that a URL falls under: reason, key and number."""
-        rules = self.rules
-        location, _, query = url.partition("?")
-        shape = _shape(location)
+        rules, (shape, query, template, year) = self.rules, form
         found = []
         if query:
-            template = _template(location, query)
             is_first = not self._followed[template] and template not in used
             if rules.combinations_max and is_first:
                 found.append(("combinations", f"names {shape}", rules.combinations_max))
@@ -166,10 +189,12 @@ class Traps:
                 found.append(("filters", f"filters {shape}", rules.filters_max))
             if rules.sessions_max and _SESSION.search(query) is not None:
                 found.append(("session", f"session {template}", rules.sessions_max))
-        if rules.calendar_max:
-            year = _dated(url, query)
-            if year is not None and (self._is_far(year, today) or _is_dated_alike(page_url, shape)):
-                found.append(("calendar", f"calendar {shape.rstrip('/')}", rules.calendar_max))
+        if (
+            rules.calendar_max
+            and year is not None
+            and (self._is_far(year, today) or _is_dated_alike(page_url, shape))
+        ):
+            found.append(("calendar", f"calendar {shape.rstrip('/')}", rules.calendar_max))
         return found
 
     def _is_far(self, year: int, today: date) -> bool:
@@ -197,7 +222,11 @@ def _dated(url: str, query: str) -> int | None:
     """Return the year of a URL that is named only after a date, or None."""
     if not query and not url.rstrip("/")[-1].isdigit():
         return None
-    found = _DATE.search(url, url.index("/", 8))
+    path_at = url.index("/", 8)
+    if _CENTURY.search(url, path_at) is None:
+        # Most have no year.
+        return None
+    found = _DATE.search(url, path_at)
     if found is None and query:
         found = _YEAR.search(url)
     return int(found[1]) if found is not None else None
@@ -211,10 +240,30 @@ def _is_dated_alike(page_url: str, shape: str) -> bool:
     return _shape(location).rstrip("/") == shape.rstrip("/")
 
 
-def _template(location: str, query: str) -> str:
-    """Return host, path with its numbers as 0, and the names of the parameters."""
+class _Form(NamedTuple):
+    """Properties of a URL that limits depend on."""
+
+    # Host and path, with every number as 0.
+    shape: str
+    query: str
+    # The shape with the names of the query's parameters; empty without a query.
+    template: str
+    # Of a URL that is named after a date.
+    year: int | None
+
+
+def _form(url: str) -> _Form:
+    location, _, query = url.partition("?")
+    shape = _shape(location)
+    return _Form(shape, query, _template(shape, query) if query else "", _dated(url, query))
+
+
+def _template(shape: str, query: str) -> str:
+    """Return a shape with the names of the parameters."""
+    if "&" not in query:
+        return f"{shape}?{query.partition('=')[0]}"
     names = sorted({part.partition("=")[0] for part in query.split("&")})
-    return f"{_shape(location)}?{'&'.join(names)}"
+    return f"{shape}?{'&'.join(names)}"
 
 
 def _shape(location: str) -> str:
@@ -224,24 +273,22 @@ def _shape(location: str) -> str:
 
 
 class Tally:
-    """Counts of the `size` keys that were counted last; any other key has 0."""
+    """Counts of the keys that were counted last; any other key has 0.
 
-    __slots__ = ("_counts", "_size")
+    Keeps hashes of the keys, which have up to 2,000 characters.
+    """
 
-    def __init__(self, size: int) -> None:
-        self._counts: OrderedDict[Hashable, int] = OrderedDict()
-        self._size = size
+    __slots__ = ("_counts",)
 
-    def __getitem__(self, key: Hashable) -> int:
-        return self._counts.get(key, 0)
+    def __init__(self, max_bytes: int = _TALLY_MAX_BYTES) -> None:
+        self._counts = RecentDict[int, int](max_bytes, lambda _hashed, _count: ENTRY_BYTES)
+
+    def __getitem__(self, key: str) -> int:
+        return self._counts.get(hash(key), 0)
 
     def __len__(self) -> int:
         return len(self._counts)
 
-    def add(self, key: Hashable) -> None:
+    def add(self, key: str) -> None:
         """Count one more."""
-        counts = self._counts
-        counts[key] = counts.get(key, 0) + 1
-        counts.move_to_end(key)
-        if len(counts) > self._size:
-            counts.popitem(last=False)
+        self._counts[hash(key)] = self[key] + 1

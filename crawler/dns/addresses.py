@@ -58,6 +58,9 @@ def literal(host: str) -> str | None:
 
 def is_address(host: str) -> bool:
     """Return whether a host is an IP address, without brackets."""
+    if ":" not in host and not host[-1:].isdigit():
+        # Most are names: an address ends with a digit, or has colons.
+        return False
     try:
         ip_address(host)
     except ValueError:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 import msgpack
@@ -47,7 +48,9 @@ _KIND_SHIFT, _KIND_MASK = 2, 3
 # First bytes of a written form. No tail begins so: msgpack begins maps with other bytes.
 _WRITTEN = (b"?", b"/", b"%")
 _GROUP_SKIP_AT = 4
-_PACK = _HEADER.pack
+# The same header in three parts: before the id, the id, and what follows it.
+_PACK_NEW = struct.Struct(">5sQ12s").pack
+_REST = struct.Struct(">QI")
 _NEW_HTTP, _NEW_HTTPS = VERSION << 4, VERSION << 4 | _HTTPS
 
 
@@ -130,22 +133,37 @@ def encode(entry: Entry) -> bytes:
 class NewEntries:
     """Encoder of the links of one page, without an Entry for each: a page has many links."""
 
-    __slots__ = ("_depth", "_now_s", "_parent")
+    __slots__ = ("_http", "_https", "_rest")
 
     def __init__(self, depth: int, parent: int, now_s: float) -> None:
-        self._depth = min(depth, MAX_DEPTH)
-        self._parent = parent
-        self._now_s = int(now_s)
+        self._http, self._https = _starts(min(depth, MAX_DEPTH))
+        self._rest = _REST.pack(parent, int(now_s))
 
     def encode(self, id_: int, url: str, queue: int, group_skip: int, written: str = "") -> bytes:
         """Return the same bytes as encode(Entry(…))."""
-        first, location = (_NEW_HTTPS, url[8:]) if url[4] == "s" else (_NEW_HTTP, url[7:])
+        if not written and not group_skip:
+            if url[4] == "s":
+                return _PACK_NEW(self._https[queue], id_, self._rest) + url[8:].encode()
+            return _PACK_NEW(self._http[queue], id_, self._rest) + url[7:].encode()
+        start, location = (
+            (self._https[queue], url[8:]) if url[4] == "s" else (self._http[queue], url[7:])
+        )
         if written:
-            first |= _MORE
+            start = bytes((start[0] | _MORE,)) + start[1:]
             location = f"{location}\n{written}"
-        parent, now_s = self._parent, self._now_s
-        head = _PACK(first, self._depth, queue << 5, 0, group_skip, id_, parent, now_s)
-        return head + location.encode()
+        start = start[:_GROUP_SKIP_AT] + bytes((group_skip,))
+        return _PACK_NEW(start, id_, self._rest) + location.encode()
+
+
+@lru_cache(maxsize=MAX_DEPTH + 1)
+def _starts(depth: int) -> tuple[list[bytes], list[bytes]]:
+    """Return the bytes before the id of new entries, for http and for https, by their queue."""
+    queues = range(QUEUES + 1)
+    http, https = (
+        [bytes((first, depth, queue << 5, 0, 0)) for queue in queues]
+        for first in (_NEW_HTTP, _NEW_HTTPS)
+    )
+    return http, https
 
 
 def add_tail(data: bytes, tail: dict[str, Any]) -> bytes:

@@ -12,10 +12,10 @@ from crawler.frontier import keys
 from crawler.frontier.tuning import UrlSeen, intset
 from crawler.servers.redis.connection import Client
 
-DATA_MODEL = 6
-# Data models that this program can work on. Older ones become DATA_MODEL, so that older programs,
-# to which its entries would look damaged, refuse the crawl.
-READABLE = frozenset({"4", "5", str(DATA_MODEL)})
+DATA_MODEL = 7
+# Data models that this program can work on. Older ones become DATA_MODEL, so that older programs
+# refuse the crawl: its entries would look damaged to them, and parked hosts would never be active.
+READABLE = frozenset({"4", "5", "6", str(DATA_MODEL)})
 # The version is written last: if it is there, the others are too.
 _FIELDS = ("shards", "seen", "seen_argument", "version")
 # Crawls without this field know only ICANN's suffixes, and must keep them: another group of a host

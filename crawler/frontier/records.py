@@ -15,9 +15,10 @@ Thing = TypeVar("Thing")
 RETRY, PAGE_AGAIN, VISIT_AGAIN = "r", "c", "v"
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, as Entry: one is made for each page.
+@dataclass(slots=True)
 class Lease:
-    """Right to fetch one URL, until the lease is settled or its owner dies."""
+    """Right to fetch one URL, until the lease is settled or its owner dies. Never changed."""
 
     shard: int
     token: bytes
@@ -28,7 +29,7 @@ class Lease:
     key: tuple[int, bytes] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", (self.shard, self.token))
+        self.key = (self.shard, self.token)
 
 
 @dataclass(frozen=True, slots=True)

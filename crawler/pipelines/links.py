@@ -14,13 +14,14 @@ from crawler.discovery.follow import HostCountSync
 from crawler.items import Page
 from crawler.scheduler import Scheduler, link_follower
 from crawler.urls import authority_of
+from crawler.util.recent import RecentDict, text_bytes
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
-# Near duplicates whose originals are remembered.
-_ORIGINALS_KEPT = 10_000
+# Memory of the near duplicates whose originals are remembered: some 10,000.
+_ORIGINALS_MAX_BYTES = 2_000_000
 
 
 class Links:
@@ -31,8 +32,8 @@ class Links:
         # At once, so that wrong settings are reported before the crawl.
         self._follower = link_follower(crawler)
         self._host_count_sync: HostCountSync | None = None
-        # Near duplicate → its original, by url_hash; the oldest are dropped.
-        self._originals: dict[str, str] = {}
+        # Near duplicate → its original, by url_hash.
+        self._originals = RecentDict[str, str](_ORIGINALS_MAX_BYTES, text_bytes)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -77,6 +78,4 @@ class Links:
             is_home = page.url == f"{authority_of(page.url)}/"
             return not page.simhash and (is_home or not page.parent)
         self._originals[page.url_hash] = original
-        if len(self._originals) > _ORIGINALS_KEPT:
-            del self._originals[next(iter(self._originals))]
         return original not in (page.parent, self._originals.get(page.parent))

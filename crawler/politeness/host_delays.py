@@ -22,7 +22,6 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -37,6 +36,7 @@ from crawler.servers.redis.batching import Command, CommandBatcher
 from crawler.servers.redis.errors import RedisAway
 from crawler.util.backoff import Backoff
 from crawler.util.per_crawler import shared
+from crawler.util.recent import RecentDict, text_bytes
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -53,7 +53,8 @@ _JITTER = 0.1
 _SLOWER, _FASTER = 0.5, 0.25
 
 
-@dataclass(frozen=True, slots=True)
+# None of these three is frozen: each page makes one, and that would take three times as long.
+@dataclass(slots=True)
 class Fetch:
     """Result of a fetch. `status` is None when no answer came."""
 
@@ -67,7 +68,7 @@ class Fetch:
         return self.status in OVERLOAD_STATUSES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HostRecord:
     """Facts about a host at the end of a fetch. Times in seconds."""
 
@@ -83,7 +84,7 @@ class HostRecord:
     failures: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Delay:
     """Delay of a host from the end of a fetch to the next contact, and its cause."""
 
@@ -95,7 +96,7 @@ class Delay:
     is_usual: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "is_usual", self.cause not in ("retry_after", "overload"))
+        self.is_usual = self.cause not in ("retry_after", "overload")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +121,25 @@ class DelayPolicy:
             # An error page may come fast; it says nothing about what the host can bear.
             least_s *= 2
         # The longest decides, the first of several that are equal is the cause.
-        candidates = {
-            "minimum" if host.delay_s is None else "host_rule": least_s,
-            "rate": host.spacing_s - fetch.duration_s,
-            "adaptive": adaptive_s,
-            "crawl_delay": host.crawl_delay_s,
-        }
+        cause, longest_s = "minimum" if host.delay_s is None else "host_rule", least_s
+        if host.spacing_s - fetch.duration_s > longest_s:
+            cause, longest_s = "rate", host.spacing_s - fetch.duration_s
+        if adaptive_s > longest_s:
+            cause, longest_s = "adaptive", adaptive_s
+        if host.crawl_delay_s > longest_s:
+            cause, longest_s = "crawl_delay", host.crawl_delay_s
         if self.is_broken(host.failures):
             probes = host.failures - self.breaker_failures + 1
-            candidates["breaker"] = _growing_s(self.breaker_s, probes, chance)
+            breaker_s = _growing_s(self.breaker_s, probes, chance)
+            if breaker_s > longest_s:
+                cause, longest_s = "breaker", breaker_s
         if fetch.is_overload:
-            if fetch.retry_after_s is not None:
-                candidates["retry_after"] = fetch.retry_after_s
-            else:
-                candidates["overload"] = _growing_s(self.overload_s, host.overloads, chance)
-        cause = max(candidates, key=candidates.__getitem__)
-        return Delay(round(candidates[cause] * 1000), cause)
+            asked_s, by = fetch.retry_after_s, "retry_after"
+            if asked_s is None:
+                asked_s, by = _growing_s(self.overload_s, host.overloads, chance), "overload"
+            if asked_s > longest_s:
+                cause, longest_s = by, asked_s
+        return Delay(round(longest_s * 1000), cause)
 
     def is_broken(self, failures: int) -> bool:
         """Tell whether the breaker is open after so many failures in a row."""
@@ -157,8 +161,8 @@ def usual_s(before_s: float | None, fetch: Fetch) -> float:
     return before_s - _FASTER * (before_s - fetch.duration_s)
 
 
-# Hosts that a process remembers, of each kind of facts about them.
-_HOSTS_MAX = 20_000
+# Memory of what a process remembers of hosts, for each of two kinds of facts: some 20,000 hosts.
+_HOSTS_MAX_BYTES = 4_000_000
 
 
 class HostDelays:
@@ -171,7 +175,7 @@ class HostDelays:
         self._policy = fill(DelayPolicy, settings)
         self._quiet_s = value(settings, "OVERLOAD_FORGIVEN")
         self._parallelism = value(settings, "HOST_PARALLELISM")
-        self._usual_s: OrderedDict[str, float] = OrderedDict()
+        self._usual_s = RecentDict[str, float](_HOSTS_MAX_BYTES, text_bytes)
         # Delays that were set while the crawl runs; they override HOST_RULES.
         self.delays: Mapping[str, float] = {}
         # Without it every overload and every failure counts as the first.
@@ -244,7 +248,6 @@ class HostDelays:
     def _learn(self, host: str, fetch: Fetch) -> float:
         """Return the host's usual fetch time, this fetch included."""
         usual = self._usual_s[host] = usual_s(self._usual_s.get(host), fetch)
-        _bound(self._usual_s, host)
         return usual
 
 
@@ -273,11 +276,11 @@ class HostHealth:
         self._commands = CommandBatcher.for_client(redis)
         self._quiet_s = quiet_s
         self._fine_s = min(fine_s, _FINE_S)
-        self._fine: OrderedDict[str, float] = OrderedDict()
+        self._fine = RecentDict[str, float](_HOSTS_MAX_BYTES, text_bytes)
 
     async def count(self, kind: str, host: str) -> int:
         """Count one more event of this kind; returns how many there are, 1 if Redis is away."""
-        self._fine.pop(host, None)
+        self._fine.pop(host)
         key = _key(kind, host)
         answers = await self._ask(host, ("INCR", key), ("PEXPIRE", key, _KEPT_MS))
         return 1 if answers is None else int(answers[0])
@@ -296,7 +299,6 @@ class HostHealth:
         if answers is None:
             return 0
         self._fine[host] = now + self._fine_s
-        _bound(self._fine, host)
         return int(answers[0] or 0)
 
     async def _ask(self, host: str, *commands: Command) -> list[Any] | None:
@@ -306,13 +308,6 @@ class HostHealth:
         except RedisAway as error:
             logger.debug("Overloads and failures of %s are not counted: %s", host, error)
             return None
-
-
-def _bound(hosts: OrderedDict[str, float], newest: str) -> None:
-    """Move a host to the end, and drop the first one if there are too many."""
-    hosts.move_to_end(newest)
-    if len(hosts) > _HOSTS_MAX:
-        hosts.popitem(last=False)
 
 
 def _key(kind: str, host: str) -> str:

@@ -63,6 +63,9 @@ logger = logging.getLogger(__name__)
 # Two claims are at least this far apart, so that a busy process claims in batches.
 _CLAIM_GAP_S = 0.01
 _IDLE_MAX_S = 1.0
+# Leases claimed at a time: their fetches begin together, and the event loop does nothing else for
+# so long. A process with room for more claims again at once.
+_CLAIM_MAX = 100
 # URLs whose ends are being stored, from which on none is taken: a sink may be slow, or away.
 _SETTLING_MAX = 1000
 # Time for another process to move a URL, between two checks for the end of the crawl.
@@ -217,7 +220,7 @@ class LeasePool:
             return _IDLE_MAX_S
         if self._health.given_up:
             raise GaveUp("Redis is away")
-        room = wanted - self.ready
+        room = min(wanted - self.ready, _CLAIM_MAX)
         if room <= 0 or self._paused or not self.is_alive_anywhere:
             return _IDLE_MAX_S
         if len(self.outbox.unsettled) >= UNSETTLED_MAX:

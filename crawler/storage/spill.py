@@ -93,7 +93,8 @@ class FileSpill:
         self._left: dict[int, Entry] = {}
 
     async def put(self, entries: Sequence[Entry]) -> None:
-        new = {entry.id: entry for entry in entries if entry.id not in self._known}
+        known = self._known.among([entry.id for entry in entries])
+        new = {entry.id: entry for entry in entries if entry.id not in known}
         if new:
             await self._open()
             payload = msgpack.packb([encode(entry) for entry in new.values()])

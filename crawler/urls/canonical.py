@@ -24,6 +24,7 @@ from datetime import date
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Self
+from urllib.parse import urlsplit
 
 import can_ada
 import xxhash
@@ -36,6 +37,7 @@ Spelling = tuple[str, str]
 _MAX_READ = 65_536
 _NAMES_KEPT = 4096
 _AUTHORITIES_KEPT = 20_000
+_HOSTNAMES_KEPT = 5000
 # The longest name in DNS.
 _MAX_HOST = 253
 # Not after half an escape, which decoding would complete: "%%34%31" is not "%41".
@@ -589,6 +591,19 @@ def host_of(url: str) -> str:
     """Return the host of a canonical URL, with its port unless that is the scheme's default."""
     start = url.index("//") + 2
     return url[start : url.index("/", start)]
+
+
+def hostname_of(url: str) -> str:
+    """Return the host of any URL as `urlsplit` does: in lower case, without port and brackets."""
+    path_at = url.find("/", 8)
+    if 0 < path_at <= _MAX_HOST:
+        return _hostname(url[:path_at])
+    return urlsplit(url).hostname or ""
+
+
+@lru_cache(maxsize=_HOSTNAMES_KEPT)
+def _hostname(authority: str) -> str:
+    return urlsplit(authority).hostname or ""
 
 
 def authority_of(url: str) -> str:

@@ -4,6 +4,7 @@
     per_crawler   one instance of a class for each crawl: Class.of(crawler)
     backoff       delays that grow with failures in a row; pure
     breaker       circuit breaker of a server that fails; pure
+    recent        dict that forgets what was not used for longest; pure
     decompress    unpack a body in steps of bounded size
     format        numbers and durations as people read and write them; pure
     secrets       hide passwords and tokens in texts; pure

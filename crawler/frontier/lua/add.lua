@@ -50,6 +50,53 @@ if limit > 0 and ARGV[3] == 'new' then
   full = waiting >= limit
 end
 
+-- Front queues are served in order: a host with millions of URLs would hold up all that come later. So
+-- if a queue is long and a host has more than a few new URLs in this call, the surplus goes to the
+-- host's back queue. That does not make the host active (it is parked): the few that stay in the front
+-- queue do when they have their turn. A host with very many URLs in its back queues needs no more.
+local LONG, HOST_FEW = 1000, 32
+
+local function put_back(host, number, surplus)
+  local key = shard .. 'host:' .. host
+  redis.call('RPUSH', shard .. 'back:' .. host .. ':' .. number, unpack(surplus))
+  redis.call('HINCRBY', key, 'waiting', #surplus)
+  redis.call('PERSIST', key)
+  count('back', #surplus)
+end
+
+-- Return the number of its new URLs that a host may have in a front queue.
+local function share_of(host)
+  local key = shard .. 'host:' .. host
+  local tokens, waiting, keep = unpack(redis.call('HMGET', key, 'tokens', 'waiting', 'keep'))
+  -- What people set for a host is applied when its URLs are routed.
+  if keep then return math.huge end
+  waiting = tonumber(waiting or 0)
+  if waiting == 0 and tokens_in(tokens) == 0 then redis.call('HSET', key, 'parked', 1) end
+  return waiting >= LONG and 0 or HOST_FEW
+end
+
+local function without_surplus(number, queue)
+  -- Most calls have URLs of many hosts. Three of them show whether one host prevails.
+  local first, middle = host_of(queue[1]), host_of(queue[math.ceil(#queue / 2)])
+  local last = host_of(queue[#queue])
+  if first ~= middle and middle ~= last and first ~= last then return queue end
+  local by_host, hosts, stay = {}, {}, {}
+  for _, entry in ipairs(queue) do
+    local host = host_of(entry) or ''
+    if not by_host[host] then
+      hosts[#hosts + 1], by_host[host] = host, {}
+    end
+    table.insert(by_host[host], entry)
+  end
+  for _, host in ipairs(hosts) do
+    local found = by_host[host]
+    local share = (host == '' or #found <= HOST_FEW) and #found or math.min(#found, share_of(host))
+    for i = 1, share do stay[#stay + 1] = found[i] end
+    if share < #found then put_back(host, number, {unpack(found, share + 1)}) end
+  end
+  return stay
+end
+
 local queues, added, refused = {{}, {}, {}, {}, {}}, 0, 0
 at = 1
 for i = 1, total do
@@ -68,6 +115,9 @@ for i = 1, total do
   at = at + length
 end
 for number, queue in ipairs(queues) do
+  if #queue > HOST_FEW and redis.call('LLEN', shard .. 'front:' .. number) >= LONG then
+    queue = without_surplus(number, queue)
+  end
   if #queue > 0 then redis.call('RPUSH', shard .. 'front:' .. number, unpack(queue)) end
 end
 account_seen()

@@ -51,10 +51,16 @@ end
 
 -- Read a host once; while URLs are routed its state is kept here, and written once at the end.
 local function read_host(host, parallel, budget)
-  local tokens, clock, held, keep = unpack(redis.call('HMGET', shard .. 'host:' .. host, 'tokens',
-    'clock', 'waiting', 'keep'))
+  local key = shard .. 'host:' .. host
+  local tokens, clock, held, keep, parked = unpack(redis.call('HMGET', key, 'tokens', 'clock', 'waiting',
+    'keep', 'parked'))
   local state = {held = tonumber(held or 0), clock = tonumber(clock or 0), slots = parallel,
     in_flight = tokens_in(tokens)}
+  if parked then
+    -- The first of its URLs has its turn: so have those that add put into its back queue.
+    redis.call('HDEL', key, 'parked')
+    if state.held > 0 then redis.call('ZADD', HEAP, digits(state.clock), host) end
+  end
   state.may_expire = (tokens or clock) and state.held == 0 and state.in_flight == 0
   if keep then
     state.rules = read_rules(host, budget)

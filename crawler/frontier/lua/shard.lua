@@ -5,9 +5,9 @@
 --   front:<1..5>             list   waiting URLs by priority
 --   back:<host>:<1..5>       list   URLs of a host that is active
 --   host_heap                zset   active host with a free slot -> earliest next contact, ms
---   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn; set by people:
---                                   cut, queue, excluded, budget, parallel, blocked, keep (never
---                                   expires)
+--   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn, parked (has URLs in
+--                                   back queues and is not active yet); set by people: cut, queue,
+--                                   excluded, budget, parallel, blocked, keep (never expires)
 --   ordered                  set    hosts that people changed or blocked
 --   leases:<owner>           hash   token -> "<token> <request id> <entry>"
 --   flights:<owner>          hash   token -> host: fetches reported again after a restart
@@ -209,7 +209,7 @@ local function drop_waiting(host, why)
   local key = shard .. 'host:' .. host
   local waiting = tonumber(redis.call('HGET', key, 'waiting') or 0)
   for number = 1, 5 do redis.call('UNLINK', shard .. 'back:' .. host .. ':' .. number) end
-  redis.call('HDEL', key, 'waiting')
+  redis.call('HDEL', key, 'waiting', 'parked')
   redis.call('ZREM', HEAP, host)
   local tokens, clock, keep = unpack(redis.call('HMGET', key, 'tokens', 'clock', 'keep'))
   if tokens_in(tokens) == 0 and not keep then

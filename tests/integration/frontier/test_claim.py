@@ -129,7 +129,7 @@ async def test_routing_stops_when_enough_hosts_are_ready(frontier: Frontier, pla
 async def test_one_call_routes_a_thousand_urls_and_says_that_there_are_more(
     frontier: Frontier,
 ) -> None:
-    await frontier.add(entries(1500))
+    await frontier.add([entry(f"http://a.test/{i}", 1 + i % 2) for i in range(1500)])
     await frontier.add([entry("http://b.test/")])
     shard = shard_of("a.test", frontier.shards)
     first = await frontier.claim(2, request_id(), shard=shard, now_ms=T0)

@@ -15,6 +15,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from crawler.frontier import Again, Frontier, Lease, Tuning
+from crawler.frontier.entry import encode
 from crawler.frontier.frontier import tags
 from crawler.frontier.outbox import SAFE_AFTER_S, Outbox
 from crawler.scheduling.engine import EngineHooks
@@ -259,6 +260,14 @@ async def test_a_url_that_cannot_be_sent_takes_no_other_with_it(frontier: LostRe
     assert (good.result().answers, also_good.result().answers) == ("1", "1")
     assert isinstance(bad.exception(), struct.error)
     assert (await frontier.sizes()).waiting == 2
+
+
+async def test_adds_are_kept_as_the_bytes_that_were_sent(frontier: LostReplies) -> None:
+    outbox = Outbox(frontier, redis_health(), lambda: None)
+    sent = entries(3)
+    await outbox.add(sent)
+    (kept,) = outbox._lanes[0].recent.take_doubtful()
+    assert kept.entries == [encode(each) for each in sent]
 
 
 async def test_one_flush_takes_all_that_waits(frontier: LostReplies) -> None:

@@ -57,11 +57,13 @@ class HalfAway(Frontier):
         return await super().claim_from(wanted, **kwargs)
 
 
-def lease_pool_of(frontier: Frontier, wake: Callable[[], None] = lambda: None) -> LeasePool:
+def lease_pool_of(
+    frontier: Frontier, wake: Callable[[], None] = lambda: None, *, room: int = 8
+) -> LeasePool:
     async def take_in() -> int:
         return 0
 
-    hooks = EngineHooks(room=lambda: 8, wake=wake, take_in=take_in)
+    hooks = EngineHooks(room=lambda: room, wake=wake, take_in=take_in)
     lease_pool = LeasePool(
         frontier, redis_health(), CompletionLimits(close_when_done=False), hooks, Recrawls()
     )
@@ -91,6 +93,17 @@ async def test_closing_in_the_middle_of_a_claim_leaves_no_lease(frontier: SlowAn
         await lease_pool.close()
     sizes = await frontier.sizes()
     assert (sizes.leased, sizes.waiting) == (0, 2)
+
+
+async def test_a_process_with_very_much_room_claims_in_several_parts(frontier: SlowAnswers) -> None:
+    frontier.delay_s = 0
+    await add(frontier, *(f"http://{number}.test/" for number in range(350)))
+    sizes: list[int] = []
+    lease_pool = lease_pool_of(frontier, lambda: sizes.append(lease_pool.held), room=5000)
+    lease_pool.open()
+    await until(lambda: lease_pool.held == 350, "all are claimed")
+    assert sizes == [100, 200, 300, 350]
+    await lease_pool.close()
 
 
 async def test_what_one_server_gave_is_fetched_while_another_is_away(redis_url: str) -> None:

@@ -277,7 +277,7 @@ async def test_links_that_are_surely_in_the_frontier_are_counted_and_not_added_a
 ) -> None:
     known, counted = SeenCache(10), list[tuple[str, int]]()
     scheduler.adder = UrlAdder(None, known, lambda *count: counted.append(count))  # type: ignore[arg-type]
-    known.add(scheduler.urls.fingerprint(SITE + "a"))
+    known.update([scheduler.urls.fingerprint(SITE + "a")])
     await follow(follower(scheduler), SITE + "a", SITE + "b")
     assert [entry.url for entry in scheduler.added] == [SITE + "b"]
     assert counted == [("frontier/discovered", 1), ("frontier/cached", 1)]

@@ -18,11 +18,13 @@ def test_a_seed_has_no_parent() -> None:
 
 
 def test_the_newest_are_kept() -> None:
-    parents = ParentUrls(size=2)
-    for number in (1, 2, 1, 3):
+    parents = ParentUrls(max_bytes=100_000)
+    for number in range(1, 1000):
         parents.remember(number, f"http://h.test/{number}")
-    known = {number for number in range(5) if parents.url_of(number)}
-    assert known == {1, 3}
+        parents.remember(1, "http://h.test/1")
+    assert [bool(parents.url_of(number)) for number in (1, 2, 300, 800, 999)] == [
+        *(True, False, False, True, True)
+    ]
 
 
 def test_a_url_that_would_take_much_memory_is_not_kept() -> None:

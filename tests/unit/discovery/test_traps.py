@@ -246,7 +246,9 @@ def test_any_url_can_be_judged(text: str, page: str) -> None:
 
 
 def test_a_tally_forgets_the_key_that_was_counted_longest_ago() -> None:
-    tally = Tally(2)
-    for key in ("a", "b", "a", "c"):
-        tally.add(key)
-    assert (tally["a"], tally["b"], tally["c"], len(tally)) == (2, 0, 1, 2)
+    tally = Tally(max_bytes=1000)
+    for number in range(100):
+        tally.add("a")
+        tally.add(f"b{number}")
+    assert (tally["a"], tally["b0"], tally["b99"]) == (100, 0, 1)
+    assert len(tally) < 10

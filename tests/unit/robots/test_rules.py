@@ -1,5 +1,7 @@
 """Rules of robots.txt after RFC 9309, from an answer to a decision."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -222,3 +224,19 @@ def test_any_bytes_are_rules(body: bytes) -> None:
     rules = RobotsRules(body, "crawler")
     assert rules.allows(HOST + "/x") in (True, False)
     assert rules.crawl_delay_s >= 0
+
+
+@pytest.mark.parametrize("rule", ["Disallow: /private{}/", "Allow: /*/print{}$"])
+@pytest.mark.parametrize("number", [1, 30, 1000])
+def test_the_memory_of_parsed_rules_is_estimated(number: int, rule: str) -> None:
+    lines = ["User-agent: *", *(rule.format(each) for each in range(number))]
+    body = "\n".join(lines).encode()
+    RobotsRules(body, "crawler").allows("https://h.test/a")
+    tracemalloc.start()
+    try:
+        rules = RobotsRules(body, "crawler")
+        rules.allows("https://h.test/a")
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert rules.memory_bytes / 3 < taken < rules.memory_bytes * 3

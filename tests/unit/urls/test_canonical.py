@@ -1,5 +1,7 @@
 """Canonical URLs: one spelling, for any text; joined as browsers join."""
 
+from urllib.parse import urlsplit
+
 import ada_url
 import pytest
 from hypothesis import example, given
@@ -15,6 +17,7 @@ from crawler.urls import (
     fingerprint,
     host_of,
 )
+from crawler.urls.canonical import hostname_of
 
 BASE = "http://h.test/a/b?c"
 urls = st.builds(
@@ -227,3 +230,22 @@ def test_method_url_and_body_make_a_fingerprint() -> None:
 def test_host_and_authority_of_a_canonical_url(url: str, host: str, authority: str) -> None:
     assert host_of(url) == host
     assert authority_of(url) == authority
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://h.test/a/b",
+        "HTTPS://User:Secret@H.Test:8443/a",
+        "http://[2001:DB8::1]:80/",
+        "http://h.test",
+        "http://h.test?a=/b",
+        "http://h.test#/b",
+        f"http://{'h' * 3000}.test/",
+        "data:text/html,<html></html>",
+        "http:///a",
+        "",
+    ],
+)
+def test_hostnames_are_those_of_the_standard_library(url: str) -> None:
+    assert hostname_of(url) == hostname_of(url) == (urlsplit(url).hostname or "")
