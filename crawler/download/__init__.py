@@ -2,6 +2,7 @@
 
     handler          the time limit of a fetch, and Scrapy's responses
     client           the connections of a crawl, shared by all schemes, bounded; proxies too
+    tls              TLS inside a connection, and sessions that are resumed
     request_writer   a request as bytes, its server and its proxy
     response_parser  one response from the bytes of a connection; llhttp reads its head
     receiver         receives a response as it comes: which types, how many bytes

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable
 from functools import cached_property, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
@@ -38,12 +39,13 @@ from crawler.download.errors import ProxyFailed, StoppedTooLong
 from crawler.download.receiver import Receiver
 from crawler.download.request_writer import Origin, Proxy, Written, write
 from crawler.download.response_parser import MAX_BETWEEN_BYTES, NoAnswer, ResponseParser
+from crawler.download.tls import TlsLayer, TlsSessions
 from crawler.util.file_limit import Connections, OutOfSockets, is_shortage, limits
 from crawler.util.per_crawler import shared
-from crawler.util.request_meta import MAY_FETCH
+from crawler.util.request_meta import CRAWL_DELAY, MAY_FETCH
 
 if TYPE_CHECKING:
-    from ssl import SSLContext, SSLObject
+    from ssl import SSLContext, SSLSession
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -63,12 +65,12 @@ class HttpClient:
     """HTTP client that the handlers of a crawl share; the last one to leave closes it."""
 
     def __init__(self, settings: BaseSettings, resolver: Resolver, guard: Guard) -> None:
-        hosts_max = Connections.from_settings(settings).within(limits()[0]).kept
+        kept_max = Connections.from_settings(settings).within(limits()[0]).kept
         keep_s = config.value(settings, "DOWNLOAD_KEEPALIVE")
         make_tls = partial(_make_ssl_context, settings)
         self.guard = guard
-        self.pool = Pool(hosts_max=hosts_max, keep_s=keep_s)
-        self._connector = Connector(resolver, guard, make_tls)
+        self.pool = Pool(most=kept_max, keep_s=keep_s)
+        self._connector = Connector(resolver, guard, make_tls, self.pool.forget)
         self._resolver = resolver
         self._bind = _bind_address(settings.get("DOWNLOAD_BIND_ADDRESS"))
         # Fetches at a time. As in Scrapy, 0 is no limit.
@@ -145,7 +147,7 @@ class HttpClient:
         only_head = request.method == "HEAD"
         if await connection.exchange(written.data, receiver, only_head=only_head):
             if written.keeps:
-                self.pool.put(route, connection)
+                self.pool.put(route, connection, due_s=request.meta.get(CRAWL_DELAY, 0.0))
             else:
                 connection.close()
 
@@ -170,8 +172,10 @@ BindAddress = tuple[str, int]
 # A request must arrive before the server stops listening: otherwise it is lost, and one that may
 # not be sent again fails.
 _MARGIN_S = 1.0
-# Least seconds between two sweeps for connections that were idle for too long.
+# Least seconds between two sweeps for connections that were idle for too long, and the most routes
+# of one: closing a connection takes 30 µs.
 _SWEEP_GAP_S = 0.05
+_SWEEP_MAX = 100
 
 
 class Route(NamedTuple):
@@ -183,61 +187,93 @@ class Route(NamedTuple):
 
 
 class Pool:
-    """Idle connections by route, the route that was used longest ago first."""
+    """Idle connections by route, the route that was used longest ago first.
 
-    def __init__(self, *, hosts_max: int, keep_s: float) -> None:
+    Above `most`, a connection is closed instead of kept: hosts are contacted in turn, so all the
+    others will be needed before it.
+    """
+
+    def __init__(self, *, most: int, keep_s: float) -> None:
         self.waiting: dict[Route, list[tuple[Connection, float]]] = {}
-        self._hosts_max = hosts_max
+        self._count = 0
+        self._most = most
         self._keep_s = keep_s
         self._sweeping: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return self._count
 
     def take(self, route: Route) -> Connection | None:
         """Return the connection that was used last, if one is still open."""
         waiting = self.waiting.get(route)
         while waiting:
             connection, since = waiting.pop()
+            self._count -= 1
             if not waiting:
                 del self.waiting[route]
             if connection.is_open:
-                if monotonic() - since <= min(self._keep_s, connection.listens_s - _MARGIN_S):
+                if monotonic() - since <= self._useful_s(connection):
                     return connection
                 connection.close()
         return None
 
-    def put(self, route: Route, connection: Connection) -> None:
-        """Keep a connection whose last response has ended."""
+    def put(self, route: Route, connection: Connection, *, due_s: float = 0.0) -> None:
+        """Keep a connection whose last response has ended.
+
+        The next request is due in `due_s` seconds at the earliest.
+        """
+        if self._count >= self._most or due_s > self._useful_s(connection):
+            connection.close()
+            return
         now = monotonic()
         # Inserted anew, so that the routes stay in the order of their last use.
         waiting = self.waiting.pop(route, [])
         self.waiting[route] = waiting
         while waiting and waiting[0][1] < now - self._keep_s:
             waiting.pop(0)[0].close()
+            self._count -= 1
         waiting.append((connection, now))
-        if len(self.waiting) > self._hosts_max:
-            for oldest, _ in self.waiting.pop(next(iter(self.waiting))):
-                oldest.close()
-        if self._sweeping is None and self.waiting:
+        self._count += 1
+        if self._sweeping is None:
             self._sweep_after(self._keep_s)
 
+    def forget(self, route: Route, connection: Connection) -> None:
+        """Drop a connection that was closed, if it is here."""
+        waiting = self.waiting.get(route)
+        if waiting is None:
+            return
+        left = [each for each in waiting if each[0] is not connection]
+        self._count -= len(waiting) - len(left)
+        if left:
+            self.waiting[route] = left
+        else:
+            del self.waiting[route]
+
     def shed(self) -> bool:
-        """Close all idle connections; return False if there is none."""
+        """Close the connections that are idle for longest; return False if there is none."""
         if not self.waiting:
             return False
-        self._close_all()
+        for route in list(islice(self.waiting, _SWEEP_MAX)):
+            self._close(route)
         return True
 
     def close(self) -> None:
         """Close all idle connections, and keep none from now on."""
-        self._hosts_max = 0
+        self._most = 0
         if self._sweeping is not None:
             self._sweeping.cancel()
-        self._close_all()
+        for route in list(self.waiting):
+            self._close(route)
 
-    def _close_all(self) -> None:
-        for waiting in self.waiting.values():
-            for connection, _ in waiting:
-                connection.close()
-        self.waiting.clear()
+    def _useful_s(self, connection: Connection) -> float:
+        """Return for how many seconds a connection may be idle before its next request."""
+        return min(self._keep_s, connection.listens_s - _MARGIN_S)
+
+    def _close(self, route: Route) -> None:
+        waiting = self.waiting.pop(route)
+        self._count -= len(waiting)
+        for connection, _ in waiting:
+            connection.close()
 
     def _sweep_after(self, delay_s: float) -> None:
         self._sweeping = asyncio.get_running_loop().call_later(delay_s, self._sweep)
@@ -245,13 +281,14 @@ class Pool:
     def _sweep(self) -> None:
         self._sweeping = None
         latest = monotonic() - self._keep_s
-        for route, waiting in list(self.waiting.items()):
+        for route, waiting in list(islice(self.waiting.items(), _SWEEP_MAX)):
             since = waiting[-1][1]
             if since > latest:
                 self._sweep_after(max(since - latest, _SWEEP_GAP_S))
-                break
-            for connection, _ in self.waiting.pop(route):
-                connection.close()
+                return
+            self._close(route)
+        if self.waiting:
+            self._sweep_after(_SWEEP_GAP_S)
 
 
 # Seconds after which the next address of a host is tried beside the one before (RFC 8305).
@@ -260,31 +297,49 @@ AddressInfo = tuple[int, int, int, str, Any]
 
 
 class Connector:
-    """Opener of connections; `close` closes all that are open."""
+    """Opener of connections, which resumes sessions of TLS; `close` closes all that are open.
+
+    `closed` is called when a connection has ended, whoever closed it.
+    """
 
     def __init__(
-        self, resolver: Resolver, guard: Guard, make_tls: Callable[[], ssl.SSLContext]
+        self,
+        resolver: Resolver,
+        guard: Guard,
+        make_tls: Callable[[], ssl.SSLContext],
+        closed: Callable[[Route, Connection], None],
     ) -> None:
         self._resolver = resolver
         self._guard = guard
         self._make_tls = make_tls
+        self._closed = closed
+        self._sessions = TlsSessions()
         self._open: set[Connection] = set()
         self._closing: asyncio.Future[None] | None = None
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        return self._make_tls()
+        context = self._make_tls()
+        # Some servers insist on knowing what is spoken.
+        context.set_alpn_protocols(["http/1.1"])
+        return context
 
     async def connect(self, route: Route) -> Connection:
         """Open a connection; raises one of Scrapy's errors, or RefusedAddress."""
         origin, proxy = route.origin, route.proxy
+        session: SSLSession | None = None
         try:
             if origin.scheme == "https":
                 # Find a name that TLS cannot send before a socket is open.
                 origin.host.encode("idna")
-            connection = await self._connect(proxy.server if proxy else origin, route)
-            if proxy is not None and origin.scheme == "https":
-                await self._open_tunnel(connection, origin, proxy)
+                session = self._sessions.take(route)
+            try:
+                return await self._connect(route, session)
+            except (ssl.SSLError, ConnectionResetError):
+                if session is None:
+                    raise
+                # A server may fail over a session that it cannot resume.
+                return await self._connect(route, None)
         except RefusedAddress:
             raise
         except CannotResolveHostError as error:
@@ -297,7 +352,6 @@ class Connector:
             refused = DownloadConnectionRefusedError if proxy is None else ProxyFailed
             kind = OutOfSockets if is_shortage(error) else refused
             raise kind(_text(route, error)) from error
-        return connection
 
     async def close(self) -> None:
         """Close all connections, and wait until they are closed."""
@@ -307,7 +361,17 @@ class Connector:
                 connection.close()
             await self._closing
 
-    async def _connect(self, server: Origin, route: Route) -> Connection:
+    async def _connect(self, route: Route, session: SSLSession | None) -> Connection:
+        """Connect to a server, through a tunnel if there is a proxy and TLS."""
+        origin, proxy = route.origin, route.proxy
+        if proxy is None:
+            return await self._reach(origin, route, session)
+        connection = await self._reach(proxy.server, route, None)
+        if origin.scheme == "https":
+            await self._open_tunnel(connection, origin, proxy, session)
+        return connection
+
+    async def _reach(self, server: Origin, route: Route, session: SSLSession | None) -> Connection:
         """Connect to the first address of a server that accepts."""
         check = self._guard.check if route.proxy is None else lambda _: None
         addresses = await self._addresses(server)
@@ -315,48 +379,46 @@ class Connector:
             host, port = addresses[0][4][:2]
             check(host)
             # For a single address the event loop's own method takes a third of the time.
-            return await self._start(server, host=host, port=port)
+            return await self._start(server, route, session, host=host, port=port)
         factory = partial(_make_socket, check=check, bind=route.bind)
         while True:
             sock = await aiohappyeyeballs.start_connection(
                 addresses, happy_eyeballs_delay=_NEXT_ADDRESS_S, socket_factory=factory
             )
             try:
-                return await self._start(server, sock=sock)
+                return await self._start(server, route, session, sock=sock)
             except OSError:
                 # TLS may work at another address.
                 aiohappyeyeballs.pop_addr_infos_interleave(addresses, 1)
                 if not addresses:
                     raise
 
-    async def _start(self, server: Origin, **where: Any) -> Connection:
+    async def _start(
+        self, server: Origin, route: Route, session: SSLSession | None, **where: Any
+    ) -> Connection:
         """Begin on a connected socket or at an address, with TLS if the scheme says so."""
-        is_secure = server.scheme == "https"
-        connection = Connection(self._open.add, self._lost)
+        connection = Connection(self._open.add, partial(self._lost, route))
         try:
-            await asyncio.get_running_loop().create_connection(
-                lambda: connection,
-                ssl=self._tls if is_secure else None,
-                server_hostname=server.host if is_secure else None,
-                **where,
-            )
+            await asyncio.get_running_loop().create_connection(lambda: connection, **where)
+            if server.scheme == "https":
+                await connection.start_tls(self._tls, server, session)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    async def _open_tunnel(self, connection: Connection, origin: Origin, proxy: Proxy) -> None:
+    async def _open_tunnel(
+        self, connection: Connection, origin: Origin, proxy: Proxy, session: SSLSession | None
+    ) -> None:
         """Have a proxy connect to a server, and begin TLS with the server."""
         try:
             status = await connection.open_tunnel(proxy.connect_request(origin))
             if not 200 <= status < 300:
                 hint = " (it requires other credentials)" if status == 407 else ""
                 raise DownloadFailedError(f"it responded with status {status}{hint}")
-            await connection.start_tls(self._tls, origin.host)
+            await connection.start_tls(self._tls, origin, session)
         except BaseException as error:
             connection.close()
-            # The event loop does not report connections that end during the handshake.
-            self._lost(connection)
             if isinstance(error, DownloadFailedError):
                 # Malformed, for one, would say that the host responded.
                 raise ProxyFailed(
@@ -365,8 +427,12 @@ class Connector:
                 ) from error
             raise
 
-    def _lost(self, connection: Connection) -> None:
+    def _lost(self, route: Route, connection: Connection) -> None:
         self._open.discard(connection)
+        self._closed(route, connection)
+        tls = connection.tls
+        if tls is not None and tls.server == route.origin:
+            self._sessions.put(route, tls)
         if self._closing is not None and not self._open and not self._closing.done():
             self._closing.set_result(None)
 
@@ -407,7 +473,13 @@ def _text(route: Route, error: BaseException) -> str:
     return f"Cannot connect to {origin.host}:{origin.port}{through}: {reason}"
 
 
-class Connection(asyncio.Protocol):
+# All connections receive into it, one after the other: what came is read before the event loop
+# goes on.
+_BUFFER = bytearray(256 * 1024)
+_BUFFER_VIEW = memoryview(_BUFFER)
+
+
+class Connection(asyncio.BufferedProtocol):
     """Connection opened by the event loop; `made` and `lost` are called when it opens and ends."""
 
     def __init__(
@@ -416,13 +488,11 @@ class Connection(asyncio.Protocol):
         self.is_open = False
         # Seconds for which the server waits for the next request, by its last response.
         self.listens_s = math.inf
+        self.tls: TlsLayer | None = None
         self._made = made
         self._lost = lost
         self._transport: asyncio.Transport | None = None
         self._address: IPv4Address | IPv6Address | None = None
-        self._certificate: bytes | None = None
-        # The version of TLS, as "TLSv1.3"; empty without.
-        self._tls = ""
         self._parser: ResponseParser | None = None
         # Bytes that came before the first request was sent.
         self._early = b""
@@ -433,8 +503,9 @@ class Connection(asyncio.Protocol):
 
         The connection is closed if this fails or is cancelled.
         """
-        receiver.address, receiver.certificate = self._address, self._certificate
-        receiver.sent, receiver.tls = request, self._tls
+        receiver.address, receiver.sent = self._address, request
+        if self.tls is not None:
+            receiver.certificate, receiver.tls = self.tls.certificate, self.tls.version
         early = self._early
         parser = await self._send(request, receiver, only_head=only_head)
         self.listens_s = parser.listens_s
@@ -452,17 +523,19 @@ class Connection(asyncio.Protocol):
         self._is_fresh = True
         return status.value
 
-    async def start_tls(self, context: SSLContext, host: str) -> None:
-        """Begin TLS with the server at the end of the tunnel; raises OSError."""
+    async def start_tls(
+        self, context: SSLContext, server: Origin, session: SSLSession | None
+    ) -> None:
+        """Begin TLS with a server, inside that with a proxy if there is one; raises OSError."""
+        if self._early:
+            raise ssl.SSLError("the server does not speak TLS")
         if not self.is_open or self._transport is None:
-            # asyncio would wait for a handshake that cannot begin.
-            raise ConnectionResetError("the proxy closed the connection")
-        transport = await asyncio.get_running_loop().start_tls(
-            self._transport, self, context, server_hostname=host
-        )
-        if transport is None:
-            raise ConnectionResetError("the proxy closed the connection")
-        self.connection_made(transport)
+            raise ConnectionResetError("the server closed the connection")
+        outer = self.tls
+        send = self._transport.write if outer is None else outer.write
+        self.tls = TlsLayer(context, server, send, session=session, outer=outer)
+        self.tls.begin()
+        await self.tls.ready
 
     async def _send(
         self, request: bytes, receiver: ResponseReceiver, *, only_head: bool
@@ -475,7 +548,7 @@ class Connection(asyncio.Protocol):
         early, self._early, self._is_fresh = self._early, b"", False
         try:
             if self.is_open and not transport.is_closing():
-                transport.write(request)
+                self._write(transport, request)
             if early:
                 parser.feed(early)
             if not self.is_open:
@@ -488,6 +561,15 @@ class Connection(asyncio.Protocol):
             self._parser = None
             parser.leave()
         return parser
+
+    def _write(self, transport: asyncio.Transport, request: bytes) -> None:
+        if self.tls is None:
+            transport.write(request)
+            return
+        try:
+            self.tls.write(request)
+        except ssl.SSLError as error:
+            raise NoAnswer(f"The request cannot be sent: {error}") from error
 
     def close(self) -> None:
         """Close the connection at once, without sending what is still buffered."""
@@ -504,11 +586,35 @@ class Connection(asyncio.Protocol):
         self._made(self)
         peer = transport.get_extra_info("peername")
         self._address = ip_address(peer[0].partition("%")[0]) if peer else None
-        tls: SSLObject | None = transport.get_extra_info("ssl_object")
-        if tls is not None:
-            self._certificate, self._tls = tls.getpeercert(binary_form=True), tls.version() or ""
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return _BUFFER
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._receive(_BUFFER_VIEW[:nbytes])
+
+    def _receive(self, received: memoryview | bytes) -> None:
+        tls = self.tls
+        if tls is None:
+            self._take(bytes(received))
+            return
+        try:
+            data = tls.receive(received)
+        except ssl.SSLError as error:
+            # Its session must not be resumed.
+            self.tls = None
+            self.close()
+            tls.failed(error)
+            if self._parser is not None:
+                self._parser.closed(error)
+            return
+        if data:
+            self._take(data)
+        if tls.is_ended and self._transport is not None:
+            self.eof_received()
+            self._transport.close()
+
+    def _take(self, data: bytes) -> None:
         if self._parser is not None:
             self._parser.feed(data)
             return
@@ -524,6 +630,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         self.is_open = False
         self._lost(self)
+        if self.tls is not None:
+            self.tls.failed(exc)
         if self._parser is not None:
             self._parser.closed(exc)
 

@@ -52,7 +52,9 @@ class Connections:
             return self
         room = max(0, limit - _OTHER_FILES_MIN)
         kept = min(self.kept, room // 3)
-        return Connections(max(1, min(self.fetches, (room - kept) // 2)), kept)
+        fetches = max(1, min(self.fetches, (room - kept) // 2))
+        left = limit - _OTHER_FILES - 2 * fetches
+        return Connections(fetches, min(self.kept, max(kept, left)))
 
 
 def limits() -> tuple[int, int]:
@@ -79,7 +81,7 @@ def prepare(settings: BaseSettings) -> Connections:
         else:
             limit = needed
     fitting = wanted.within(limit)
-    if fitting != wanted:
+    if fitting.fetches < wanted.fetches:
         logger.warning(
             "Only %d files may be open and %d are needed: %d fetches run at a time instead of "
             "CONCURRENT_REQUESTS=%d. %s",

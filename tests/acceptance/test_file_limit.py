@@ -53,7 +53,7 @@ def test_a_low_limit_means_fewer_fetches_at_a_time(tmp_path: Path, redis_url: st
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    assert "Only 64 files may be open and 534 are needed: 5 fetches run at a time" in done.stderr
+    assert "Only 64 files may be open and 2278 are needed: 5 fetches run at a time" in done.stderr
     check_nobody_is_blamed(tmp_path / "summary.json", done.stderr)
     assert not missing(log)
 

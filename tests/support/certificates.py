@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def server_context(folder: Path) -> ssl.SSLContext:
-    """A server's context with a certificate that nobody vouches for."""
+    """A server's context with a certificate for h.test that nobody vouches for, server.pem."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "h.test")])
     now = datetime.now(UTC)
@@ -22,6 +22,7 @@ def server_context(folder: Path) -> ssl.SSLContext:
         .serial_number(1)
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("h.test")]), critical=False)
         .sign(key, hashes.SHA256())
     )
     pem = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(

@@ -63,10 +63,13 @@ class Server:
 
 @asynccontextmanager
 async def serving(
-    answer: bytes | Answer, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+    answer: bytes | Answer,
+    host: str = "127.0.0.1",
+    tls: ssl.SSLContext | None = None,
+    port: int = 0,
 ) -> AsyncIterator[Server]:
     server = Server(answer)
-    listener = await asyncio.start_server(server.handle, host, 0, ssl=tls)
+    listener = await asyncio.start_server(server.handle, host, port, ssl=tls)
     server.port = listener.sockets[0].getsockname()[1]
     try:
         yield server

@@ -16,12 +16,13 @@ from scrapy.exceptions import (
     DownloadTimeoutError,
 )
 
+from crawler.download import client as clients
 from crawler.download.client import Route
 from crawler.download.errors import Malformed, StoppedTooLong
 from crawler.download.handler import DownloadHandler
 from crawler.download.receiver import Receiver
 from crawler.download.request_writer import write
-from crawler.util.request_meta import MAY_FETCH
+from crawler.util.request_meta import CRAWL_DELAY, MAY_FETCH
 from tests.support.certificates import server_context
 from tests.support.dns_server import DnsServer
 from tests.support.http_server import handler_with, ok, reset, serving, then_closed, then_silent
@@ -299,7 +300,7 @@ async def test_a_fetch_may_be_given_up_while_it_connects() -> None:
         url = f"https://127.0.0.1:{server.port}/"
         with pytest.raises(DownloadTimeoutError):
             await fetch(handler, url, download_timeout=0.1)
-        assert open_now(handler) == 0
+        await until(lambda: open_now(handler) == 0)
 
 
 @pytest.mark.parametrize("bind", [None, "127.0.0.1"], ids=["by the loop", "by a socket"])
@@ -366,6 +367,75 @@ async def test_of_several_connections_to_a_host_those_that_waited_too_long_are_c
         await fetch(handler, server.url)
         assert kept(handler) == 1
     assert server.connections == 3
+
+
+# --- how many are kept ---------------------------------------------------------------------------
+
+OVERRIDES = {".test": "127.0.0.1"}
+
+
+def kept_hosts(handler: DownloadHandler) -> list[str]:
+    return [route.origin.host for route in handler._client.pool.waiting]
+
+
+async def test_hosts_that_were_met_first_keep_their_connections() -> None:
+    """Hosts are contacted in turn: one that made room for the next would be needed first."""
+    async with (
+        handler_with(DOWNLOAD_KEEPALIVE_HOSTS=2, DNS_OVERRIDES=OVERRIDES) as handler,
+        serving(ok(b"")) as server,
+    ):
+        for _ in range(3):
+            for host in ("a", "b", "c"):
+                await fetch(handler, f"http://{host}.test:{server.port}/")
+                assert len(handler._client.pool) <= 2
+        assert kept_hosts(handler) == ["a.test", "b.test"]
+        await until(lambda: open_now(handler) == 2)
+    assert server.connections == 2 + 3
+
+
+async def test_each_connection_of_a_host_counts() -> None:
+    async with handler_with(DOWNLOAD_KEEPALIVE_HOSTS=2) as handler, serving(ok(b"")) as server:
+        await asyncio.gather(*(fetch(handler, server.url) for _ in range(5)))
+        assert len(handler._client.pool) == kept(handler) == 2
+
+
+async def test_a_connection_that_the_server_closes_makes_room() -> None:
+    async with (
+        handler_with(DOWNLOAD_KEEPALIVE_HOSTS=1, DNS_OVERRIDES=OVERRIDES) as handler,
+        serving(ok(b"")) as server,
+    ):
+        async with serving(ok(b"")) as leaving:
+            await fetch(handler, leaving.url)
+            assert len(handler._client.pool) == 1
+        await until(lambda: len(handler._client.pool) == 0)
+        await fetch(handler, f"http://a.test:{server.port}/")
+        assert kept_hosts(handler) == ["a.test"]
+
+
+@pytest.mark.parametrize(
+    ("delay_s", "promise", "count"),
+    [(3.0, b"", 1), (16.0, b"", 0), (3.5, b"Keep-Alive: timeout=4", 0)],
+)
+async def test_a_connection_that_is_not_needed_in_time_is_closed_at_once(
+    handler: DownloadHandler, delay_s: float, promise: bytes, count: int
+) -> None:
+    async with serving(ok(b"x", promise) if promise else ok(b"x")) as server:
+        await fetch(handler, server.url, **{CRAWL_DELAY: delay_s})
+        assert kept(handler) == len(handler._client.pool) == count
+        await until(lambda: open_now(handler) == count)
+
+
+async def test_many_idle_connections_are_closed_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "_SWEEP_MAX", 2)
+    async with (
+        handler_with(DOWNLOAD_KEEPALIVE=0.01, DNS_OVERRIDES=OVERRIDES) as handler,
+        serving(ok(b"")) as server,
+    ):
+        hosts = [f"http://{number}.test:{server.port}/" for number in range(5)]
+        await asyncio.gather(*(fetch(handler, url) for url in hosts))
+        await until(lambda: open_now(handler) == 0)
+        assert len(handler._client.pool) == 0
+        assert not handler._client.pool.waiting
 
 
 # --- addresses and TLS ---------------------------------------------------------------------------

@@ -229,21 +229,6 @@ def test_every_encoding_is_accepted(encoding: str) -> None:
     assert encoding in str(request.headers["Accept-Encoding"])
 
 
-async def test_idle_connections_are_few_and_the_oldest_is_closed_first() -> None:
-    overrides = {".test": "127.0.0.1"}
-    async with (
-        handler_with(DOWNLOAD_KEEPALIVE_HOSTS=2, DNS_OVERRIDES=overrides) as handler,
-        serving(ok(b"")) as server,
-    ):
-        waiting = handler._client.pool.waiting
-        for number in range(5):
-            await fetch(handler, f"http://{number}.test:{server.port}/")
-            assert len(waiting) <= 2
-        assert [way.origin.host for way in waiting] == ["3.test", "4.test"]
-        await fetch(handler, f"http://4.test:{server.port}/")
-    assert server.connections == 5
-
-
 async def test_connections_are_bounded() -> None:
     open_now, most = 0, 0
 

@@ -25,6 +25,7 @@ from crawler.util.request_meta import MAY_FETCH
 from tests.support.certificates import server_context
 from tests.support.http_proxy import HttpProxy, proxying
 from tests.support.http_server import handler_with, ok, serving, then_silent
+from tests.support.waiting import until
 
 CREDENTIALS = b"Basic dXNlcjpzZWNyZXQ="
 
@@ -186,7 +187,7 @@ async def test_a_proxy_that_asks_for_credentials(
         assert (await fetch(handler, "http://h.test/", proxy)).status == 407
         with pytest.raises(ProxyFailed, match=r"opened no tunnel to h\.test:443: .*407"):
             await fetch(handler, "https://h.test/", proxy)
-        assert open_connections(handler) == 1
+        await until(lambda: open_connections(handler) == 1)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,7 @@ async def test_a_tunnel_that_is_not_opened_is_the_proxys_failure(
         assert f"The proxy {proxy.address} opened no tunnel to h.test:443" in str(error.value)
     # That would count as a response of the host.
     assert not isinstance(error.value, Malformed)
-    assert open_connections(handler) == 0
+    await until(lambda: open_connections(handler) == 0)
 
 
 async def test_a_tunnel_that_ends_at_once_says_nothing_of_the_host(
@@ -220,7 +221,7 @@ async def test_a_tunnel_that_ends_at_once_says_nothing_of_the_host(
         proxy.refusal = b"HTTP/1.1 200 Connected\r\n\r\n"
         with pytest.raises(ProxyFailed, match=proxy.address):
             await fetch(handler, "https://h.test/", proxy)
-    assert open_connections(handler) == 0
+    await until(lambda: open_connections(handler) == 0)
 
 
 async def test_a_server_without_tls_behind_a_tunnel_fails(handler: DownloadHandler) -> None:
@@ -233,7 +234,7 @@ async def test_a_server_without_tls_behind_a_tunnel_fails(handler: DownloadHandl
         proxy.to = server.sockets[0].getsockname()[1]
         with pytest.raises(DownloadFailedError, match=r"h\.test:443 through the proxy .*SSL"):
             await fetch(handler, "https://h.test/", proxy)
-    assert open_connections(handler) == 0
+    await until(lambda: open_connections(handler) == 0)
 
 
 async def test_the_certificate_behind_a_tunnel_is_verified_if_asked_for(
@@ -248,7 +249,7 @@ async def test_the_certificate_behind_a_tunnel_is_verified_if_asked_for(
         with pytest.raises(DownloadFailedError, match="certificate verify failed"):
             await fetch(handler, "https://h.test/", proxy)
         assert not server.requests
-        assert open_connections(handler) == 0
+        await until(lambda: open_connections(handler) == 0)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -271,7 +272,7 @@ async def test_a_silent_proxy_takes_no_longer_than_a_fetch_may(handler: Download
         for scheme in ("http", "https"):
             with pytest.raises(DownloadTimeoutError):
                 await fetch(handler, f"{scheme}://h.test/", proxy.url, download_timeout=0.2)
-    assert open_connections(handler) == 0
+    await until(lambda: open_connections(handler) == 0)
 
 
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "ftp://h", "http://", "http://h:99999"])

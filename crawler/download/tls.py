@@ -1,0 +1,176 @@
+"""TLS inside a connection: between its bytes and those of HTTP, and sessions to resume. No I/O.
+
+    TlsLayer     turns what a connection receives into the bytes of HTTP, and back
+    TlsSessions  what is left of closed connections, so that the next handshake is shorter
+
+The event loop's own TLS has a buffer of 256 KB for each connection, and cannot resume a session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ssl import SSLContext, SSLObject, SSLSession
+
+    from crawler.download.request_writer import Origin
+
+# A record of TLS begins with its type, its version and the length of the rest.
+_HEADER_BYTES = 5
+# Most bytes of HTTP in a record.
+_RECORD_BYTES = 16 * 1024
+
+
+class TlsLayer:
+    """TLS with one server; `ready` has a result when the handshake is finished, or an error.
+
+    What is to be sent goes to `send`. A layer inside a tunnel gets its bytes from the `outer` one,
+    which is that with the proxy.
+    """
+
+    def __init__(
+        self,
+        context: SSLContext,
+        server: Origin,
+        send: Callable[[bytes], None],
+        *,
+        session: SSLSession | None = None,
+        outer: TlsLayer | None = None,
+    ) -> None:
+        self.server = server
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # As "TLSv1.3"; empty before the end of the handshake.
+        self.version = ""
+        # The server said that it sends no more.
+        self.is_ended = False
+        # Bytes received that were not for HTTP: mostly certificates and tickets.
+        self.overhead_bytes = 0
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.ssl_object = context.wrap_bio(
+            self._incoming, self._outgoing, server_hostname=server.host, session=session
+        )
+        self._send = send
+        self._outer = outer
+        self._has_written = False
+        # Bytes that are missing of the record that is received, and the begin of its header.
+        self._missing = 0
+        self._header = b""
+
+    @property
+    def certificate(self) -> bytes | None:
+        return self.ssl_object.getpeercert(binary_form=True)
+
+    def begin(self) -> None:
+        """Send the first message of the handshake."""
+        self._shake_hands()
+
+    def write(self, data: bytes) -> None:
+        """Send bytes of HTTP."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self.ssl_object.write(rest) :]
+        self._has_written = True
+        self._flush()
+
+    def receive(self, data: memoryview | bytes) -> bytes:
+        """Take bytes of the connection, and return those of HTTP; raises SSLError.
+
+        OpenSSL gets one record at a time: its buffer never shrinks, and asking it for a record
+        that is not whole takes longer than reading one.
+        """
+        if self._outer is not None:
+            data = self._outer.receive(data)
+        if self._header:
+            data, self._header = b"".join((self._header, data)), b""
+        parts: list[bytes] = []
+        at, end = 0, len(data)
+        while at < end:
+            if not self._missing:
+                if end - at < _HEADER_BYTES:
+                    self._header = bytes(data[at:])
+                    break
+                self._missing = _HEADER_BYTES + (data[at + 3] << 8 | data[at + 4])
+            part = data[at : at + self._missing]
+            self._incoming.write(part)
+            at += len(part)
+            self._missing -= len(part)
+            if self.version and not self._missing:
+                self._read(parts)
+        if not self.version and self._shake_hands():
+            while self._incoming.pending and not self.is_ended:
+                self._read(parts)
+        if self._has_written:
+            self._flush()
+        found = parts[0] if len(parts) == 1 else b"".join(parts)
+        self.overhead_bytes += end - len(found)
+        return found
+
+    def failed(self, error: BaseException | None) -> None:
+        """End a handshake that cannot be finished."""
+        if not self.ready.done():
+            self.ready.set_exception(error or ConnectionResetError("the server closed it"))
+
+    def _shake_hands(self) -> bool:
+        """Go on with the handshake; return whether it is finished."""
+        try:
+            self.ssl_object.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            return False
+        # Its last message goes out with the first request.
+        self.version = self.ssl_object.version() or ""
+        if not self.ready.done():
+            self.ready.set_result(None)
+        return True
+
+    def _read(self, parts: list[bytes]) -> None:
+        """Read the next record, which may have nothing for HTTP in it."""
+        try:
+            part = self.ssl_object.read(_RECORD_BYTES)
+        except ssl.SSLWantReadError:
+            return
+        if part:
+            parts.append(part)
+        else:
+            self.is_ended = True
+
+    def _flush(self) -> None:
+        if self._outgoing.pending:
+            self._send(self._outgoing.read())
+
+
+# Servers whose last session is kept, and the bytes of certificates and tickets up to which it is:
+# a session takes 50 KB of memory.
+_SERVERS_MAX = 512
+_OVERHEAD_MAX_BYTES = 32 * 1024
+
+
+class TlsSessions:
+    """Last session by server; that of the connection which was closed longest ago leaves first.
+
+    A session is taken out when it is used: a ticket is for one connection (RFC 8446, C.4), and one
+    that a server cannot use is not offered again. What is kept is the state of the connection:
+    to copy its session takes a quarter of a handshake's time, and many servers are not met again.
+    """
+
+    def __init__(self) -> None:
+        self._closed: OrderedDict[Hashable, SSLObject] = OrderedDict()
+
+    def take(self, server: Hashable) -> SSLSession | None:
+        """Return the session for the next connection to a server."""
+        closed = self._closed.pop(server, None)
+        session = None if closed is None else closed.session
+        # One without a ticket or an id cannot be resumed.
+        return session if session is not None and (session.has_ticket or session.id) else None
+
+    def put(self, server: Hashable, layer: TlsLayer) -> None:
+        """Keep what is left of a connection that was closed."""
+        if layer.version and layer.overhead_bytes <= _OVERHEAD_MAX_BYTES:
+            self._closed[server] = layer.ssl_object
+            self._closed.move_to_end(server)
+            if len(self._closed) > _SERVERS_MAX:
+                self._closed.popitem(last=False)
