@@ -14,6 +14,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,11 +27,19 @@ if TYPE_CHECKING:
     from crawler.items import Page
 
 SHINGLE = 3
-# Characters that are no part of a word become blanks: first those outside of ASCII, then the rest.
+# Characters that are no part of a word become blanks.
 _BLANK = 32
 _NO_WORD = re.compile(r"[^\x00-\x7f\w]")
 _ASCII_WORDS = bytes(
-    code if chr(code).isalnum() or chr(code) == "_" or code > 127 else _BLANK for code in range(256)
+    ord(chr(code).lower()) if chr(code).isalnum() or chr(code) == "_" else _BLANK
+    for code in range(128)
+) + bytes(range(128, 256))
+# What becomes of each UTF-16 unit: its lower case, or a blank. That is wrong for characters of two
+# units, and for these: the lower case depends on the characters around it, or has two characters.
+_UNUSUAL = ("Σ", "İ")
+_UNITS = np.arange(0x10000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
+_WORDS = np.frombuffer(
+    _NO_WORD.sub(" ", _UNITS.replace("İ", " ").lower()).encode("utf-16-le"), "<u2"
 )
 # Words up to 16 bytes are hashed as two numbers, all at once; longer words one by one.
 _HALF_BYTES = 8
@@ -38,11 +47,11 @@ _SHORT_BYTES = 2 * _HALF_BYTES
 # By the size of a word: masks for its bytes among the first eight, and among the next eight.
 _FIRST = np.array([(1 << 8 * size) - 1 for size in range(_HALF_BYTES + 1)], dtype="<u8")
 _SECOND = np.append(np.zeros(_HALF_BYTES, dtype="<u8"), _FIRST)
-# Hashes that are counted at a time. This bounds the memory: 64 bytes each.
-_CHUNK = 16_384
 # The lowest bit of each byte, and the most that a byte can count.
 _LOWEST = np.uint64(0x0101010101010101)
 _BYTE_MAX = 255
+# Times so many hashes are counted at a time. This bounds the memory: 64 bytes each, 1 MB.
+_CUTS = 64
 _PLACES = np.arange(8, dtype=np.uint64)[:, np.newaxis]
 # Odd constants that mix the hashes of neighbouring words, so that their order counts.
 _MIX_1 = np.uint64(0x9E3779B97F4A7C15)
@@ -54,14 +63,22 @@ def words_of(text: str) -> bytes:
 
     Words are letters, digits and underscores.
     """
-    lower = text.lower()
-    if not lower.isascii():
-        lower = _NO_WORD.sub(" ", lower)
-    return lower.encode("utf-8", "replace").translate(_ASCII_WORDS)
+    if not text.isascii():
+        units = text.encode("utf-16-le", "replace")
+        if len(units) > 2 * len(text) or any(char in text for char in _UNUSUAL):
+            text = _NO_WORD.sub(" ", text.lower())
+        else:
+            text = _WORDS[np.frombuffer(units, "<u2")].tobytes().decode("utf-16-le")
+    return text.encode("utf-8", "replace").translate(_ASCII_WORDS)
 
 
 def hashes_of(words: bytes) -> np.ndarray:
     """Hash each word to 64 bits, in order."""
+    return _hashes_and_starts(words)[0]
+
+
+def _hashes_and_starts(words: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Hash each word to 64 bits; also returns where each begins."""
     padded = b" %b%*b" % (words, _SHORT_BYTES, b"")
     is_word = np.frombuffer(padded, np.uint8) != _BLANK
     # Where words begin and end in `words`.
@@ -75,36 +92,84 @@ def hashes_of(words: bytes) -> np.ndarray:
     _mix(hashes)
     for at in (sizes > _SHORT_BYTES).nonzero()[0].tolist():
         hashes[at] = xxhash.xxh3_64_intdigest(words[starts[at] : ends[at]])
-    return hashes
+    return hashes, starts
+
+
+def simhashes(texts: Sequence[str], min_words: int) -> list[int | None]:
+    """Compute the SimHash of each text; None for texts with fewer words than this, at least three.
+
+    Several texts are hashed in the same arrays: each operation on a small array costs as much as
+    hundreds of words.
+    """
+    words = [words_of(text) for text in texts]
+    hashes, starts = _hashes_and_starts(b" ".join(words))
+    # Where each text ends, in words.
+    ends = starts.searchsorted(list(accumulate(len(each) + 1 for each in words))).tolist()
+    # Those that go from one text into the next are of none.
+    shingles = _shingles(hashes)
+    places = zip([0, *ends], ends, strict=False)
+    parts = [
+        _distinct(shingles[start : end - SHINGLE + 1]) if end - start >= min_words else None
+        for start, end in places
+    ]
+    found = iter(majorities([part for part in parts if part is not None]))
+    return [next(found) if part is not None else None for part in parts]
 
 
 def simhash(hashes: np.ndarray) -> int:
-    """Compute the SimHash over runs of three words. Needs at least three words."""
-    shingles = hashes[:-2] * _MIX_1 ^ hashes[1:-1] * _MIX_2 ^ hashes[2:]
+    """Compute the SimHash of the hashes of at least three words."""
+    return majorities([_distinct(_shingles(hashes))])[0]
+
+
+def _shingles(hashes: np.ndarray) -> np.ndarray:
+    """Hash each run of three words."""
+    shingles: np.ndarray = hashes[:-2] * _MIX_1 ^ hashes[1:-1] * _MIX_2 ^ hashes[2:]
     _mix(shingles)
-    # Each run counts once. Like numpy's unique(), in a tenth of the time.
+    return shingles
+
+
+def _distinct(shingles: np.ndarray) -> np.ndarray:
+    """Return each hash once, and sort the array. Like numpy's unique(), in a tenth of the time."""
     shingles.sort()
     is_new = shingles[1:] != shingles[:-1]
-    if not is_new.all():
-        shingles = np.concatenate((shingles[:1], shingles[1:][is_new]))
-    return majority(shingles)
+    if is_new.all():
+        return shingles
+    return np.concatenate((shingles[:1], shingles[1:][is_new]))
 
 
-def majority(hashes: np.ndarray) -> int:
-    """Set each bit as most of the hashes have it."""
-    ones = sum(_ones(hashes[at : at + _CHUNK]) for at in range(0, len(hashes), _CHUNK))
-    packed = np.packbits(np.greater(ones, len(hashes) // 2), bitorder="little")
-    return int.from_bytes(packed.tobytes(), "little")
+def majorities(parts: Sequence[np.ndarray]) -> list[int]:
+    """For each array of hashes, set each bit as most of its hashes have it."""
+    if not parts:
+        return []
+    hashes = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    # Counts begin anew with each array, and after as many hashes as a byte can count.
+    cuts: list[int] = []
+    firsts: list[int] = []
+    size = 0
+    for part in parts:
+        firsts.append(len(cuts))
+        cuts += range(size, size + len(part), _BYTE_MAX)
+        size += len(part)
+    cuts.append(size)
+    counts = [_ones(hashes, cuts[at : at + _CUTS + 1]) for at in range(0, len(cuts) - 1, _CUTS)]
+    octets = np.concatenate(counts, axis=1) if len(counts) > 1 else counts[0]
+    ones = np.add.reduceat(octets, firsts, axis=1, dtype=np.int64)
+    is_set = ones > np.array([[len(part) // 2] for part in parts])
+    packed = np.packbits(is_set.transpose(1, 2, 0), axis=-1, bitorder="little")
+    found: list[int] = packed.reshape(-1, 8).view("<u8")[:, 0].tolist()
+    return found
 
 
-def _ones(hashes: np.ndarray) -> np.ndarray:
-    """Count the hashes that have each bit, by byte and bit; eight bits at once."""
-    bits = hashes >> _PLACES
+def _ones(hashes: np.ndarray, cuts: list[int]) -> np.ndarray:
+    """Count the hashes that have each bit, between each two cuts; eight bits at once.
+
+    The result has an axis for the bits of a byte, one for the cuts, and one for the bytes.
+    """
+    first = cuts[0]
+    bits = hashes[first : cuts[-1]] >> _PLACES
     bits &= _LOWEST
-    counts = np.add.reduceat(bits, np.arange(0, len(hashes), _BYTE_MAX), axis=1)
-    octets = counts.astype("<u8", copy=False).view(np.uint8).reshape(8, -1, 8)
-    ones: np.ndarray = np.add.reduce(octets, axis=1, dtype=np.int64)
-    return ones.T
+    counts = np.add.reduceat(bits, [cut - first for cut in cuts[:-1]], axis=1)
+    return counts.astype("<u8", copy=False).view(np.uint8).reshape(8, -1, 8)
 
 
 def distance(a: int, b: int) -> int:
@@ -173,13 +238,14 @@ class Boilerplate:
         counts, least = known.counts, max(_PAGES, known.pages / _ONE_IN)
         return [block for block in blocks if counts.get(hash(block), 0) < least]
 
-    def simhash(self, page: Page, min_words: int) -> int | None:
-        """Compute the SimHash of a page without its boilerplate; None if it has few words."""
-        text = page.text
-        if page.blocks is not None:
-            text = " ".join(self.without(host_of(page.final_url), page.blocks))
-        hashes = hashes_of(words_of(text))
-        return simhash(hashes) if len(hashes) >= min_words else None
+    def simhashes(self, pages: Sequence[Page], min_words: int) -> list[int | None]:
+        """Compute the SimHash of pages without boilerplate; None for those with few words."""
+        return simhashes([self._own_text(page) for page in pages], min_words)
+
+    def _own_text(self, page: Page) -> str:
+        if page.blocks is None:
+            return page.text
+        return " ".join(self.without(host_of(page.final_url), page.blocks))
 
     def learn(self, host: str, blocks: Sequence[str]) -> None:
         """Learn the blocks of a page that is no duplicate."""
@@ -205,8 +271,12 @@ class _BlockCounts:
             half = _BLOCKS_LEARNT // 2
             blocks = [*blocks[:half], *blocks[-half:]]
         counts = self.counts
-        for hashed in {hash(block) for block in blocks if _has_words(block)}:
-            counts[hashed] = counts.get(hashed, 0) + 1
+        for hashed, block in {hash(block): block for block in blocks}.items():
+            count = counts.get(hashed)
+            if count is not None:
+                counts[hashed] = count + 1
+            elif _has_words(block):
+                counts[hashed] = 1
         self.pages += 1
         if self.pages >= _HALVED_AFTER:
             self.pages //= 2

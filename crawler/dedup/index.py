@@ -402,13 +402,19 @@ class Buckets:
 
     def __init__(self, redis: Any) -> None:
         self._redis = redis
+        # Only a cluster needs a command for each shard.
+        self._is_cluster = hasattr(redis, "get_node_from_key")
 
     async def read(self, names: Iterable[str]) -> dict[str, bytes]:
-        """Read buckets, with one command for each shard."""
-        by_shard: dict[str, dict[str, None]] = defaultdict(dict)
-        for name in names:
-            by_shard[_shard(name)][name] = None
-        parts = [list(part) for part in by_shard.values()]
+        """Read buckets with one command, on a cluster with one for each shard."""
+        distinct = dict.fromkeys(names)
+        if not self._is_cluster:
+            found = await self._redis.mget(distinct)
+            return {name: bucket or b"" for name, bucket in zip(distinct, found, strict=True)}
+        by_shard: dict[str, list[str]] = defaultdict(list)
+        for name in distinct:
+            by_shard[_shard(name)].append(name)
+        parts = list(by_shard.values())
         found = await asyncio.gather(*(self._redis.mget(part) for part in parts))
         return {
             name: bucket or b""
@@ -424,7 +430,7 @@ class Buckets:
         answers = [0] * len(changes)
         by_shard: dict[str, list[int]] = defaultdict(list)
         for index, (name, _) in enumerate(changes):
-            by_shard[_shard(name)].append(index)
+            by_shard[_shard(name) if self._is_cluster else ""].append(index)
         for indexes in by_shard.values():
             for at in range(0, len(indexes), _CHANGES):
                 part = indexes[at : at + _CHANGES]

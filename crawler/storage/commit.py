@@ -108,7 +108,6 @@ class GroupCommit(Generic[Item]):
                 if len(self._waiting) < self._enough:
                     # Others may wait for these before they bring more.
                     await self._settle(written)
-                    written = []
                     if not self._waiting:
                         return
                     await self._linger()
@@ -130,9 +129,14 @@ class GroupCommit(Generic[Item]):
                     await self._full.wait()
 
     async def _settle(self, written: _Outcomes[Item]) -> None:
-        """Set the future of each item, in groups: the next write gets its turns in between."""
-        for start in range(0, len(written), _WOKEN):
-            for each, result in written[start : start + _WOKEN]:
+        """Set the future of each item, in groups: the next write gets its turns in between.
+
+        Takes the items out of the list, so that none is held in memory longer than it is needed.
+        """
+        while written:
+            some = written[:_WOKEN]
+            del written[:_WOKEN]
+            for each, result in some:
                 if each.future.done():
                     continue
                 if isinstance(result, Exception):

@@ -59,6 +59,9 @@ Faults = dict[int, OperationFailure]
 class MongoSink(Sink):
     """Sink that keeps pages in the collections `pages_metadata` and `pages_content`."""
 
+    # About 1 ms.
+    inline_bytes = 400_000
+
     def __init__(
         self,
         connect: Callable[[], Awaitable[AsyncMongoClient[dict[str, Any]]]],
@@ -482,19 +485,33 @@ def _version(page: Page) -> dict[str, datetime | str]:
     return {"at": page.crawled_at, "content_hash": page.content_hash}
 
 
-# 25 KB of HTML take 80 µs with zstd and 500 with zlib, and shrink to the same size.
+# 25 KB of HTML take 75 µs with zstd and 500 with zlib, and shrink to the same size.
 _ZSTD_LEVEL, _ZLIB_LEVEL = 3, 6
-# For bodies of these sizes the level has tables of 384 KB, which push much else out of the
-# processor's cache with each page. With a quarter of that, bodies are a thousandth larger.
-_PAGE_BYTES = range(16 * 1024 + 1, 32 * 1024 + 1)
-_TABLES = {"hash_log": 13, "chain_log": 14}
+# The level's own tables take 192 to 768 KB, which push much else out of the processor's cache with
+# each page: compression takes up to twice as long. Bodies up to each size, and the number of bits
+# of their two tables of 4-byte entries. Bodies become 1% larger.
+_TABLE_BITS = ((32 * 1024, 12), (256 * 1024, 13))
+_TABLE_BITS_LARGE = 14
 
 
 def _zstd() -> Compress:
-    usual = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress
-    parameters = zstandard.ZstdCompressionParameters.from_level(_ZSTD_LEVEL, **_TABLES)
-    of_page = zstandard.ZstdCompressor(compression_params=parameters).compress
-    return lambda body: of_page(body) if len(body) in _PAGE_BYTES else usual(body)
+    def compress_with(bits: int) -> Compress:
+        parameters = zstandard.ZstdCompressionParameters.from_level(
+            _ZSTD_LEVEL, hash_log=bits, chain_log=bits
+        )
+        return zstandard.ZstdCompressor(compression_params=parameters).compress
+
+    by_size = [(max_bytes, compress_with(bits)) for max_bytes, bits in _TABLE_BITS]
+    of_large = compress_with(_TABLE_BITS_LARGE)
+
+    def compress(body: bytes) -> bytes:
+        size_bytes = len(body)
+        for max_bytes, of_size in by_size:
+            if size_bytes <= max_bytes:
+                return of_size(body)
+        return of_large(body)
+
+    return compress
 
 
 _COMPRESSORS: dict[str, Callable[[], Compress]] = {

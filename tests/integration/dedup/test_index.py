@@ -272,8 +272,9 @@ async def test_room_in_a_bucket_is_nobodys_content(redis_client: Client) -> None
     assert not await seen.forget(0)
 
 
-async def test_many_at_once_take_two_commands(redis_client: Client) -> None:
-    seen = await seen_in(redis_client)
+@pytest.mark.parametrize("shards", [1, 4])
+async def test_many_at_once_take_two_commands(redis_client: Client, shards: int) -> None:
+    seen = await seen_in(redis_client, shards=shards)
     await keep(seen, ONE, TEXT)
     await redis_client.config_resetstat()
     for number in range(2, 60):

@@ -1,5 +1,6 @@
 """The duplicates pipeline with a real Redis: marked, and remembered only when durable."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -250,6 +251,34 @@ async def test_a_huge_text_is_hashed_without_stopping_the_world(crawler: Crawler
     await store(crawler, await duplicates.process_item(page(1, huge)))
     assert (await duplicates.process_item(page(2, huge))).duplicate_distance is None
     assert (await duplicates.process_item(page(3, huge + " end", body=b"x"))).duplicate_of
+
+
+async def test_pages_that_come_together_have_the_hashes_they_would_have_alone(
+    crawler: Crawler,
+) -> None:
+    duplicates = await opened(crawler)
+    texts = [" ".join(WORDS[number : number + 200]) for number in range(40)]
+    together = [page(number, text) for number, text in enumerate(texts)]
+    await asyncio.gather(*map(duplicates.process_item, together))
+    for number in (0, 7, 39):
+        alone = await duplicates.process_item(page(100 + number, texts[number]))
+        assert alone.content_hash == hashlib.sha256(texts[number].encode()).hexdigest()
+        assert (together[number].content_hash, together[number].simhash) == (
+            alone.content_hash,
+            alone.simhash,
+        )
+
+
+async def test_a_page_that_cannot_be_hashed_fails_alone(crawler: Crawler) -> None:
+    duplicates = await opened(crawler)
+    bad, good = page(1), page(2)
+    bad.blocks = [None]  # type: ignore[list-item]
+    results = await asyncio.gather(
+        *map(duplicates.process_item, (bad, good)), return_exceptions=True
+    )
+    assert isinstance(results[0], TypeError)
+    assert results[1] is good
+    assert good.content_hash
 
 
 def test_an_index_for_no_pages_is_refused() -> None:

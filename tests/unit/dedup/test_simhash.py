@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simhash import Simhash
 
-from crawler.dedup.content import distance, hashes_of, majority, words_of
+from crawler.dedup.content import distance, hashes_of, majorities, simhashes, words_of
 from crawler.dedup.content import simhash as simhash_of_hashes
 
 BITS = 64
@@ -33,13 +33,13 @@ def test_the_majority_is_what_the_simhash_package_makes_of_the_same_hashes(
         return int(feature) if feature.isdigit() else 0  # the package tries it on b"test"
 
     oracle = Simhash([str(value) for value in hashes], f=BITS, hashfunc=its_own_number)
-    assert majority(np.array(sorted(hashes), dtype=np.uint64)) == oracle.value
+    assert majorities([np.array(sorted(hashes), dtype=np.uint64)]) == [oracle.value]
 
 
 def test_counting_in_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     words = text(1, 5000)
     whole = simhash(words)
-    monkeypatch.setattr("crawler.dedup.content._CHUNK", 7)
+    monkeypatch.setattr("crawler.dedup.content._CUTS", 2)
     assert simhash(words) == whole
 
 
@@ -70,6 +70,18 @@ def test_words_are_compared_without_case_and_punctuation() -> None:
 def test_words_are_what_the_regular_expression_of_words_finds(any_text: str) -> None:
     found = words_of(any_text).decode().split(" ")
     assert [word for word in found if word] == re.findall(r"\w+", any_text.lower())
+
+
+def test_every_character_is_part_of_a_word_or_not_as_for_regular_expressions() -> None:
+    # Between letters, for some depend on what is around them; those of two units are tried above.
+    every = "".join(f"a{chr(code)}b " for code in range(0x10000) if not 0xD800 <= code < 0xE000)
+    for start in range(0, len(every), 400):
+        part = every[start : start + 400]
+        assert words_of(part).decode().split() == re.findall(r"\w+", part.lower())
+
+
+def test_half_a_surrogate_pair_is_no_word() -> None:
+    assert words_of("ä\ud800b \udc00").split() == ["ä".encode(), b"b"]
 
 
 @given(st.lists(st.text("abcdefgh_ä0", min_size=1, max_size=40)))
@@ -114,6 +126,41 @@ def test_texts_of_few_words_have_few_hashes(words: bytes) -> None:
     assert len(hashes_of(words)) == len(words.split())
 
 
+@given(st.lists(st.text("ab ä-", max_size=60) | st.text(max_size=20), max_size=12))
+def test_texts_that_are_hashed_together_have_the_hashes_they_have_alone(texts: list[str]) -> None:
+    alone = [hashes_of(words_of(each)) for each in texts]
+    assert simhashes(texts, 4) == [
+        simhash_of_hashes(hashes) if len(hashes) >= 4 else None for hashes in alone
+    ]
+
+
+def test_long_and_short_texts_are_hashed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [b" ".join(text(seed, size)).decode() for seed, size in enumerate((3000, 3, 255, 700))]
+    alone = [simhashes([each], 3)[0] for each in texts]
+    assert simhashes(texts, 3) == alone
+    monkeypatch.setattr("crawler.dedup.content._CUTS", 3)
+    assert simhashes(texts, 3) == alone
+
+
 @pytest.mark.parametrize(("a", "b", "bits"), [(0, 0, 0), (0, 2**64 - 1, 64), (0b1010, 0b0110, 2)])
 def test_distance_counts_the_bits_that_differ(a: int, b: int, bits: int) -> None:
     assert distance(a, b) == bits
+
+
+@pytest.mark.parametrize(
+    ("sentence", "hashed"),
+    [
+        (
+            "word{0} of the Page, number-{0} some_thing_longer_than_sixteen{1}",
+            0xB38B_DD24_4C34_1D59,
+        ),
+        (
+            "Wörter {0} of THE page – “quoted” Größenverhältnisse{1} Ωmega 漢字{1}!",
+            0xCCE8_C1B1_3262_B872,
+        ),
+        ("ΟΔΟΣ {0} İstanbul 😀 𝐀b{1}", 0xF2EB_4A77_860B_A481),
+    ],
+)
+def test_pages_are_compared_with_those_of_earlier_versions(sentence: str, hashed: int) -> None:
+    words = words_of(" ".join(sentence.format(number, number % 7) for number in range(60)))
+    assert simhash_of_hashes(hashes_of(words)) == hashed
