@@ -242,7 +242,11 @@ def file_limit(limit: int, most: int, connections: Connections) -> Finding:
         return ok("file limit", text)
     if most >= needed:
         return ok("file limit", f"{text}: a crawl raises its limit")
-    return failure("file limit", f"{most} open files allowed, {needed} needed", advice(needed))
+    text = f"{most} open files allowed, {needed} needed"
+    fitting = connections.within(most)
+    if fitting.fetches == connections.fetches:
+        return warning("file limit", f"{text}: {fitting.kept} connections are kept", advice(needed))
+    return failure("file limit", text, advice(needed))
 
 
 def suffix_list(listed: date | None, *, today: date) -> Finding:

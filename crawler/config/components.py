@@ -31,6 +31,9 @@ _REPLACES = {
         "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware"
     ),
 }
+# Scrapy imports its extensions before they see that they are switched off. This one imports
+# aiohttp: 8 MB in each process.
+_REMOTE_CONTROL = "scrapy.extensions.remote_control.RemoteControl"
 
 
 def keep(settings: BaseSettings, names: Iterable[str]) -> None:
@@ -41,9 +44,21 @@ def keep(settings: BaseSettings, names: Iterable[str]) -> None:
         given = settings.getdict(name)
         missing = dict(undecided(name, given))
         if missing:
-            # A higher priority: `scrapy crawl` applies its settings once more, with the old one.
-            priority = (settings.getpriority(name) or 0) + 1
-            settings.set(name, {**missing, **given}, priority)
+            _replace(settings, name, {**missing, **given})
+
+
+def leave_out_remote_control(settings: BaseSettings) -> None:
+    """Do not even import Scrapy's remote control if it is switched off."""
+    base = settings.getdict("EXTENSIONS_BASE")
+    if base.pop(_REMOTE_CONTROL, None) is not None and not settings.getbool(
+        "REMOTE_CONTROL_ENABLED"
+    ):
+        _replace(settings, "EXTENSIONS_BASE", base)
+
+
+def _replace(settings: BaseSettings, name: str, components: dict[Any, Any]) -> None:
+    # A higher priority: `scrapy crawl` applies its settings once more, with the old one.
+    settings.set(name, components, (settings.getpriority(name) or 0) + 1)
 
 
 def undecided(name: str, given: Iterable[object]) -> list[tuple[str, Any]]:

@@ -9,6 +9,7 @@ needs again.
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import gc
 from functools import cache
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
 
-from crawler.fastpath import middleware_chains
+from crawler.fastpath import event_loop, middleware_chains
 from crawler.fastpath.request_task import RequestTasks
 from crawler.fastpath.signals import QuickSignals
 from crawler.scheduling.engine import Engine
@@ -74,4 +75,5 @@ class FastPath:
         RequestTasks.take_over(self._crawler)
         Engine.take_outputs_in_turn(self._crawler)
         middleware_chains.take_over(self._crawler)
+        event_loop.take_over(asyncio.get_running_loop())
         collect_less()

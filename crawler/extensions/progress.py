@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Hosts counted for the summary, about 100 bytes each.
-_HOSTS_MAX = 100_000
+_HOSTS_MAX = 50_000
 # Time limit for finding a page that the last lines may name.
 _ANY_PAGE_S = 5.0
 

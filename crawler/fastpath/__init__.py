@@ -5,6 +5,8 @@
     signals            signals without handlers cost nothing
     decompression      bodies unpacked in half of the time, within DOWNLOAD_MAXSIZE
     stats              stats without checks for deprecated arguments
+    event_loop         short steps of the event loop while many responses arrive
+    turns              pages take turns, so that nothing else waits for long
 
 These modules use private parts of Scrapy 2.19. Outside of them only scheduling/engine.py does, and
 the download handler, which uses what Scrapy's own handlers do:

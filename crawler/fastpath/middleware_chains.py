@@ -6,7 +6,8 @@ the methods, their order and the meaning of their results are the same here as i
 
 Scrapy's middlewares for default headers and timeouts add the same values to every plain request.
 These values are found once, with a request that is never sent. Requests that have headers of their
-own still go through the middlewares.
+own still go through the middlewares. Its middleware for stats writes each request out to count its
+bytes; here the lengths are added.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import groupby
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -24,18 +26,22 @@ from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
 from scrapy.downloadermiddlewares.downloadtimeout import DownloadTimeoutMiddleware
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.downloadermiddlewares.stats import DownloaderStats, get_status_size
 from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 from scrapy.exceptions import _InvalidOutput
-from scrapy.http import Response
+from scrapy.http import Headers, Response
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
 from scrapy.spidermiddlewares.start import StartSpiderMiddleware
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.python import global_object_name
+from scrapy.utils.request import request_httprepr
 
 from crawler.fastpath.decompression import Decompression
+from crawler.fastpath.turns import Turns
 from crawler.middlewares.leases import Leases
+from crawler.urls.canonical import hostname_of
 from crawler.util.tasks import is_ended
 
 if TYPE_CHECKING:
@@ -98,10 +104,22 @@ class QuickDownloaderMiddlewares(DownloaderMiddlewareManager):
 class QuickItemPipelines(ItemPipelineManager):
     """Item pipelines of a crawl, called without wrappers."""
 
+    turns: Turns
+
+    @classmethod
+    def take_over(cls, itemproc: ItemPipelineManager, turns: Turns) -> None:
+        """Change the class of these pipelines, unless they are a project's own."""
+        if type(itemproc) is ItemPipelineManager:
+            itemproc.__class__ = cls
+            assert isinstance(itemproc, cls)
+            itemproc.turns = turns
+
     async def process_item_async(self, item: Any) -> Any:
-        with_spider = self._mw_methods_requiring_spider
+        with_spider, turns = self._mw_methods_requiring_spider, self.turns
         for method in self.methods["process_item"]:
             assert method is not None
+            if turns.are_over():
+                await turns.next()
             answer = method(item, self._spider) if method in with_spider else method(item)
             try:
                 if isinstance(answer, CoroutineType):
@@ -190,12 +208,13 @@ def take_over(crawler: Crawler) -> None:
     """
     engine: Any = crawler.engine
     QuickSpiderMiddlewares.take_over(engine.scraper.spidermw)
-    if type(engine.scraper.itemproc) is ItemPipelineManager:
-        engine.scraper.itemproc.__class__ = QuickItemPipelines
+    QuickItemPipelines.take_over(engine.scraper.itemproc, Turns.of(crawler))
     middleware = getattr(engine.downloader, "middleware", None)
     if type(middleware) is DownloaderMiddlewareManager:
         middleware.__class__ = QuickDownloaderMiddlewares
-        middleware.methods["process_request"] = merged(middleware.methods["process_request"])
+        methods = middleware.methods
+        methods["process_request"] = merged(map(counted, methods["process_request"]))
+        methods["process_response"] = deque(map(counted, methods["process_response"]))
 
 
 Method = Callable[..., Any]
@@ -246,3 +265,69 @@ def merged(methods: Iterable[Method | None]) -> deque[Method | None]:
 def _sets_defaults(method: Method | None) -> bool:
     # A subclass does not count: it may do anything.
     return type(getattr(method, "__self__", None)) in _DEFAULT_SETTERS
+
+
+class TrafficCounts:
+    """Counts of requests, responses and their bytes, the same as those of DownloaderStats."""
+
+    def __init__(self, count: Callable[..., None]) -> None:
+        self._count = count
+
+    def process_request(self, request: Request) -> None:
+        count = self._count
+        count("downloader/request_count")
+        count(f"downloader/request_method_count/{request.method}")
+        count("downloader/request_bytes", _request_bytes(request))
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        count, status = self._count, response.status
+        count("downloader/response_count")
+        count(f"downloader/response_status_count/{status}")
+        # The line of the status, the headers, an empty line and the body.
+        headers = response.headers
+        size = _headers_bytes(headers) + 2 * (len(headers) - 1)
+        count("downloader/response_bytes", len(response.body) + size + _status_bytes(status) + 4)
+        return response
+
+
+def counted(method: Method | None) -> Method | None:
+    """Return our method that replaces one of DownloaderStats, or the method itself."""
+    owner = getattr(method, "__self__", None)
+    if type(owner) is not DownloaderStats:
+        return method
+    quick: Method = getattr(TrafficCounts(owner.stats.inc_value), method.__name__)  # type: ignore[union-attr]
+    return quick
+
+
+# Scrapy looks them up in a module of Twisted that warns of old names.
+_status_bytes = lru_cache(maxsize=1000)(get_status_size)
+
+
+def _request_bytes(request: Request) -> int:
+    """Return the length of a request as Scrapy's request_httprepr() writes it."""
+    url, headers = request.url, request.headers
+    path_at = url.find("/", 8)
+    if (
+        path_at < 0
+        or not url.startswith("http")
+        or url.startswith("//", path_at)
+        or url.endswith("?")
+        or url.find("?", 0, path_at) > 0
+        or "#" in url
+        or ";" in url
+    ):
+        # It does not write all of these URLs as they are.
+        return len(request_httprepr(request))
+    size = len(request.method) + len(url) - path_at + len(hostname_of(url)) + len(request.body)
+    if headers:
+        lines = sum(map(len, dict.values(headers)))
+        size += _headers_bytes(headers) + 2 * max(1, lines)
+    # " ", " HTTP/1.1", "Host: ", and the ends of two lines and of the head.
+    return size + 22
+
+
+def _headers_bytes(headers: Headers) -> int:
+    """Return the length of the lines of headers, without their ends."""
+    return sum(
+        len(name) + len(value) + 2 for name, values in dict.items(headers) for value in values
+    )

@@ -13,7 +13,11 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from pydispatch import dispatcher  # type: ignore[import-untyped]
-from pydispatch.dispatcher import getAllReceivers, liveReceivers  # type: ignore[import-untyped]
+from pydispatch.dispatcher import (  # type: ignore[import-untyped]
+    WEAKREF_TYPES,
+    getAllReceivers,
+    liveReceivers,
+)
 from pydispatch.robustapply import robustApply  # type: ignore[import-untyped]
 from scrapy.exceptions import StopDownload
 from scrapy.signalmanager import SignalManager
@@ -107,10 +111,16 @@ def _extra(named: dict[str, Any]) -> dict[str, Any]:
 
 def _receivers(signal: Any, sender: Any) -> list[Any]:
     """List the handlers of a signal in the order in which they were connected."""
-    handlers = dispatcher.connections.get(id(sender), {})
-    if dispatcher.Any in handlers or id(dispatcher.Any) in dispatcher.connections:
+    connections = dispatcher.connections
+    handlers = connections.get(id(sender), {})
+    if id(dispatcher.Any) in connections or dispatcher.Any in handlers:
         return list(liveReceivers(getAllReceivers(sender, signal)))
-    return list(liveReceivers(handlers.get(signal, ())))
+    found = []
+    for receiver in handlers.get(signal, ()):
+        live = receiver() if isinstance(receiver, WEAKREF_TYPES) else receiver
+        if live is not None:
+            found.append(live)
+    return found
 
 
 def _call(receiver: Any, signal: Any, sender: Any, named: dict[str, Any]) -> Any:

@@ -26,6 +26,7 @@ from crawler.frontier import Lease
 from crawler.scheduler import Scheduler
 from crawler.servers.connections import Servers
 from crawler.servers.redis.invalidation import InvalidationReader
+from crawler.urls.canonical import hostname_of
 from crawler.util.backoff import Backoff
 from crawler.util.request_meta import LEASE
 
@@ -106,9 +107,8 @@ class Dns:
                 )
 
     async def process_request(self, request: Request) -> Request | None:
-        parts = urlparse_cached(request)
-        host = parts.hostname or ""
-        if self._by_proxy(request, parts.scheme, host):
+        host = hostname_of(request.url)
+        if self._by_proxy(request, host):
             return None
         lease: Lease | None = request.meta.get(LEASE)
         try:
@@ -128,10 +128,12 @@ class Dns:
         self._crawler.stats.inc_value("dns/deferred")
         return Scheduler.of(self._crawler).leases.put_off(request, round(delay_s * 1000))
 
-    def _by_proxy(self, request: Request, scheme: str, host: str) -> bool:
+    def _by_proxy(self, request: Request, host: str) -> bool:
         if "proxy" in request.meta:
             return bool(request.meta["proxy"])
-        return scheme in self._proxied and not proxy_bypass(host)
+        if not self._proxied:
+            return False
+        return urlparse_cached(request).scheme in self._proxied and not proxy_bypass(host)
 
     def _delay_s(self, host: str) -> float | None:
         """Return the seconds until the next lookup of a host; None if its URLs should fail."""

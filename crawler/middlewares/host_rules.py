@@ -6,7 +6,6 @@ are applied at the end of a fetch, see politeness/host_delays.py.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Self
 
 from scrapy.exceptions import NotConfigured
@@ -17,13 +16,14 @@ from crawler.frontier import Lease
 from crawler.politeness.host_delays import HostDelays
 from crawler.scheduler import Scheduler
 from crawler.servers.redis.errors import RedisAway
+from crawler.util.recent import RecentDict, text_bytes
 from crawler.util.request_meta import LEASE
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-_WRITTEN_MAX = 10_000
+_WRITTEN_MAX_BYTES = 2_000_000
 _AWAY_WAIT_MS = 2000
 
 
@@ -34,7 +34,7 @@ class HostRulesMiddleware:
         self._crawler = crawler
         self._rules = HostDelays.of(crawler).rules
         # Hosts whose budget and parallelism are written to the frontier.
-        self._written: OrderedDict[str, None] = OrderedDict()
+        self._written = RecentDict[str, bool](_WRITTEN_MAX_BYTES, text_bytes)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -62,9 +62,7 @@ class HostRulesMiddleware:
             state = await scheduler.control.host(lease.entry.host, **options)
         except RedisAway:
             return scheduler.leases.put_off(request, _AWAY_WAIT_MS)
-        self._written[lease.entry.host] = None
-        if len(self._written) > _WRITTEN_MAX:
-            self._written.popitem(last=False)
+        self._written[lease.entry.host] = True
         if rule.budget is not None and state.pages >= rule.budget:
             # Claimed before the budget was written. The frontier drops the other URLs.
             self._crawler.stats.inc_value("host_rules/over_budget")

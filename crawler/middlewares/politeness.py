@@ -68,7 +68,9 @@ class PolitenessMiddleware:
         return None
 
     async def process_response(self, request: Request, response: Response) -> Response:
-        wait = retry_after_s(response.headers.get("Retry-After"))
+        # Not by its get(): the names of headers are written like this one already.
+        asked = dict.get(response.headers, b"Retry-After")
+        wait = retry_after_s(asked[-1]) if asked else None
         lease = await self._release(request, response.status, retry_after=wait)
         if lease is not None:
             await self._host_delays.answered(lease.entry.host)

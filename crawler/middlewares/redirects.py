@@ -38,7 +38,9 @@ class Redirects(RedirectMiddleware):
     def process_response(  # type: ignore[override]
         self, request: Request, response: Response
     ) -> Request | Response:
-        location = response.headers.get("Location") if 300 <= response.status < 400 else None
+        if not 300 <= response.status < 400:
+            return response
+        location = response.headers.get("Location")
         if location is not None and leads_nowhere(location):
             return response
         try:

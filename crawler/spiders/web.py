@@ -103,6 +103,7 @@ class WebSpider(Spider):
     def update_settings(cls, settings: BaseSettings) -> None:
         super().update_settings(settings)
         components.keep(settings, components.GENERIC_SPIDER)
+        components.leave_out_remote_control(settings)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:

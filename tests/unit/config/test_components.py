@@ -82,3 +82,11 @@ def test_where_the_frontier_is_not_used_nothing_is_added() -> None:
     other = "scrapy.core.scheduler.Scheduler"
     given = {"SCHEDULER": other, "ITEM_PIPELINES": {Own: 1}}
     assert settings_of(given, "cmdline").getdict("ITEM_PIPELINES") == {Own: 1}
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_the_remote_control_is_imported_only_if_it_is_switched_on(is_on: bool) -> None:
+    settings = settings_of({"REMOTE_CONTROL_ENABLED": is_on}, "cmdline")
+    base = settings.getdict("EXTENSIONS_BASE")
+    assert ("scrapy.extensions.remote_control.RemoteControl" in base) is is_on
+    assert "scrapy.extensions.corestats.CoreStats" in base

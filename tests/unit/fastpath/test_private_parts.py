@@ -17,8 +17,8 @@ PRIVATE_PARTS = {
     "_handle_encoding _max_size _warn_size _warn_unknown_encoding",
     "fastpath/middleware_chains.py": "_InvalidOutput _init_depth _mw_methods_requiring_spider "
     "_process_callback_output _process_request _process_response _process_spider_exception _spider",
-    "fastpath/request_task.py": "_check_if_closing _download _enqueue_request _get_slot _scrape "
-    "_slot _start_scheduled_request",
+    "fastpath/request_task.py": "_check_if_closing _download _enqueue_request _get_slot _handlers "
+    "_old_style_handlers _parse _process_queue _scrape _slot _start_scheduled_request",
     "fastpath/stats.py": "_stats",
     "scheduling/engine.py": "_process_spidermw_output_async _slot _start",
     # What Scrapy's own download handlers and commands use.

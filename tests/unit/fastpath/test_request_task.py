@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any, Self
 
+import pytest
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
@@ -196,6 +197,25 @@ async def test_requests_have_one_task_and_leave_nothing_behind() -> None:
     assert start.__self__._tasks == {}
 
 
+class Wrapped(Pages):
+    """Adds to what parse() gives, as Scrapy's own spiders do by this method."""
+
+    def _parse(self, response: Response, **arguments: Any) -> Any:
+        return self.parse_more(response) if "more" in response.url else self.parse(response)
+
+    async def parse_more(self, response: Response) -> AsyncIterator[Any]:
+        yield {"url": response.url}
+        yield {"url": response.url}
+
+    paths = ("links", "more", "links-again", "more-again")
+
+
+async def test_a_spider_with_a_callback_before_its_own_keeps_it() -> None:
+    theirs, ours = await crawled(Wrapped, ours=False), await crawled(Wrapped, ours=True)
+    assert met_of(ours) == met_of(theirs)
+    assert met_of(ours)[f"{SITE}/more-again"][-2:] == [("item_scraped", None, True)] * 2
+
+
 class Waiting(Pages):
     """Waits for what others have cancelled."""
 
@@ -251,3 +271,35 @@ async def test_slots_with_a_delay_are_obeyed() -> None:
     crawler = await crawled(ours=True, DOWNLOAD_SLOTS=slots)
     assert crawler.stats is not None
     assert crawler.stats.get_value("elapsed_time_seconds") >= 0.3
+
+
+class Weighed(Pages):
+    """Notes what a page of 13 bytes counts while it is handled."""
+
+    paths = ("none",)
+    sizes: tuple[int, ...] = ()
+
+    async def parse(self, response: Response) -> AsyncIterator[Any]:
+        Weighed.sizes += (self.crawler.engine.scraper.slot.active_size,)  # type: ignore[union-attr]
+        return
+        yield
+
+
+async def test_a_small_page_counts_what_it_holds_beside_its_body() -> None:
+    await crawled(Weighed, ours=True)
+    assert Weighed.sizes == (48 * 1024,)
+
+
+class ManyHosts(Pages):
+    """Fetches a page of each of many hosts."""
+
+    async def start(self) -> AsyncIterator[Request]:
+        for number in range(50):
+            yield Request(f"http://h{number}.test/none")
+
+
+async def test_few_downloader_slots_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.fastpath.request_task._SLOTS_KEPT", 10)
+    crawler = await crawled(ManyHosts, ours=True)
+    assert len(met_of(crawler)) == 50
+    assert len(crawler.engine.downloader.slots) == 10  # type: ignore[union-attr]

@@ -102,9 +102,9 @@ def test_causes_of_failures_are_told_apart() -> None:
 
 def test_causes_of_delays_are_told_apart() -> None:
     text = (CRAWLER / "politeness" / "host_delays.py").read_text(encoding="utf-8")
-    body = text.partition("candidates = {")[2].partition("cause = max")[0]
+    body = text.partition("cause, longest_s = ")[2].partition("return Delay")[0]
     causes = set(re.findall(r'"(\w+)"', body))
-    assert {"minimum", "retry_after", "breaker"} <= causes
+    assert {"minimum", "host_rule", "retry_after", "breaker"} <= causes
     for cause in causes:
         assert count_figures({f"delay/{cause}": 1}) == {f"waits/{cause}": 1}
 
