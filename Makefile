@@ -76,8 +76,17 @@ bench: $(DEV_INSTALLED) ## Measure, peers side by side
 	@exec python -m benchmarks $(ARGS)
 
 .PHONY: bench-crawl
-bench-crawl: $(DEV_INSTALLED) ## Measure a whole crawl beside plain Scrapy and scrapy-redis
+bench-crawl: $(DEV_INSTALLED) ## Measure whole crawls beside plain Scrapy, scrapy-redis and Crawlee
 	@exec python -m benchmarks.crawl $(ARGS)
+
+.PHONY: bench-guard
+bench-guard: $(DEV_INSTALLED) ## Print what a page costs beside plain Scrapy; ARGS=--record keeps it
+	@exec python -m benchmarks.crawl.guard $(ARGS)
+
+.PHONY: measurements
+measurements: $(DEV_INSTALLED) ## Measure what docs/measurements.md shows, and write it
+	@python -m benchmarks.measurements run $(ARGS); status=$$?; \
+	python -m benchmarks.measurements render && exit $$status
 
 .PHONY: clean
 clean: ## Delete the virtual environment and all caches, no data

@@ -29,16 +29,16 @@ from warcio.warcwriter import WARCWriter
 
 from benchmarks import command
 from benchmarks.crawl.contenders import OURS, Contender
-from benchmarks.crawl.ground import Ground, ground
+from benchmarks.crawl.grounds import SMALL
 from benchmarks.crawl.pages import Size, page, url_of
+from benchmarks.crawl.rig import Rig, rig
 from benchmarks.figures import Figure, at_most
 from crawler import settings
 from crawler.errors import CrawlerError
 from crawler.storage.warc.files import members, read_record, warc_names
 from crawler.storage.warc.records import Capture, RecordMaker
 
-_FULL, _FULL_ROUNDS = Size(seeds=2000, hosts=250), 5
-_QUICK, _QUICK_ROUNDS = Size(seeds=640, hosts=80), 2
+_FULL_ROUNDS, _QUICK_ROUNDS = 5, 2
 _TARGET_MS = 0.35
 _CODECS = ("gzip", "zstd")
 _RECORDS, _QUICK_RECORDS, _RECORD_ROUNDS = 400, 50, 5
@@ -69,19 +69,19 @@ class Run:
 
 def measure(quick: bool) -> Iterator[Figure]:
     """Crawl in turns."""
-    size, rounds = (_QUICK, _QUICK_ROUNDS) if quick else (_FULL, _FULL_ROUNDS)
-    with ground(size) as place:
+    size, rounds = (SMALL.quick, _QUICK_ROUNDS) if quick else (SMALL.full, _FULL_ROUNDS)
+    with rig(SMALL, size) as place:
         yield from figures([_round(place, number) for number in range(rounds)])
 
 
-def _round(place: Ground, number: int) -> list[Run]:
+def _round(place: Rig, number: int) -> list[Run]:
     # Each is first once in a while: the machine may get slower or faster in a round.
     codecs = ["", *_CODECS]
     turn = number % len(codecs)
     return [_crawl(place, codec, number) for codec in (*codecs[turn:], *codecs[:turn])]
 
 
-def _crawl(place: Ground, codec: str, number: int) -> Run:
+def _crawl(place: Rig, codec: str, number: int) -> Run:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         cpu_ms = place.crawl(contender(codec, folder)).cpu_ms
         run = Run(codec, cpu_ms, *(sizes(Path(folder)) if codec else ()))

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from crawler.servers.embedded import find_redis_server
+from crawler.servers.embedded import find_mongod, find_redis_server
 
 _PACKAGES = ("scrapy", "redis", "hiredis", "scrapy-redis")
 
 
 def footer() -> str:
     """Two lines about this machine; the load tells how far to trust the figures above it."""
-    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    return f"{hardware()}, load {load}\n{software()}"
+
+
+def hardware() -> str:
+    """Processor and memory."""
+    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores ({_processor()}), {memory_gb:.0f} GB"
+
+
+def software() -> str:
+    """System and versions."""
     packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     return (
-        f"{os.cpu_count()} cores ({_processor()}), {memory_gb:.0f} GB, load {load}\n"
-        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, "
-        f"{_redis()}; {packages}"
+        f"{platform.system()} {platform.release().partition('-')[0]}, "
+        f"Python {platform.python_version()}, {_redis()}, {_mongod()}; {packages}"
     )
 
 
@@ -49,6 +59,15 @@ def _redis() -> str:
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     number = next((word[2:] for word in said.stdout.split() if word.startswith("v=")), "unknown")
     return f"{said.stdout.split(' ', 1)[0]} {number}"
+
+
+def _mongod() -> str:
+    program = find_mongod()
+    if program is None:
+        return "no MongoDB"
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"v(\d+[\d.]*)", said.stdout)
+    return f"MongoDB {found[1] if found else 'unknown'}"
 
 
 def _processor() -> str:

@@ -125,9 +125,9 @@ def measure(quick: bool) -> Iterator[Figure]:
 def measure_mongo(quick: bool) -> Iterator[Figure]:
     """Index from a store."""
     found = pages(_STORED // 10 if quick else _STORED, vocabulary())
-    with private_mongo() as uri, tempfile.TemporaryDirectory(prefix="bench-") as folder:
+    with private_mongo() as mongo, tempfile.TemporaryDirectory(prefix="bench-") as folder:
         chosen = SearchSettings(Path(folder, "search"))
-        first_s, again_s = asyncio.run(_from_mongo(uri, chosen, found))
+        first_s, again_s = asyncio.run(_from_mongo(mongo.url, chosen, found))
     yield Figure("search.update_per_s", len(found) / first_s, "pages/s")
     yield Figure("search.compare_per_s", len(found) / again_s, "pages/s")
 

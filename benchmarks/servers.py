@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import redis
+from pymongo import MongoClient
 
 from benchmarks.cores import pinned
 from crawler.errors import ConfigurationError
@@ -92,15 +94,36 @@ def private_redis(
                 process.kill()
 
 
+@dataclass(frozen=True, slots=True)
+class PrivateMongo:
+    """A running mongod."""
+
+    url: str
+    client: MongoClient[dict[str, Any]]
+    process: psutil.Process
+
+    def cpu_s(self) -> float:
+        """CPU time the server has used, by all of its threads."""
+        used = self.process.cpu_times()
+        return used.user + used.system
+
+    def drop(self, database: str) -> None:
+        """Delete a database, if there is one of this name."""
+        self.client.drop_database(database)
+
+
 @contextmanager
-def private_mongo() -> Iterator[str]:
-    """Serve inside the block; gives the URI."""
+def private_mongo() -> Iterator[PrivateMongo]:
+    """Serve inside the block."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         server = MongoServer(Path(folder), Path(folder))
         server.ensure_running()
+        client: MongoClient[dict[str, Any]] = MongoClient(server.url)
         try:
-            yield server.url
+            pid = client.admin.command("serverStatus")["pid"]
+            yield PrivateMongo(server.url, client, psutil.Process(pid))
         finally:
+            client.close()
             server.stop()
 
 

@@ -73,8 +73,8 @@ class Run(NamedTuple):
 
 @contextmanager
 def _mongo() -> Iterator[Mapping[str, Any]]:
-    with private_mongo() as uri:
-        yield {"SINKS": "mongo", "MONGO_URI": uri}
+    with private_mongo() as mongo:
+        yield {"SINKS": "mongo", "MONGO_URI": mongo.url}
 
 
 @contextmanager

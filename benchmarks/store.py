@@ -3,6 +3,8 @@
 Pages of 26 KB with 60 links go through the store pipeline into a private embedded mongod, with the
 write concern of a crawl (in the journal before a page counts). The peer inserts the same documents
 one at a time with the same client and concern, and twice as many at once as a crawl has fetches.
+Then the same with pages shaped like those of the web, of 140 KB on average. CPU time of MongoDB is
+with a checkpoint at the end, which writes all pages to their files.
 """
 
 from __future__ import annotations
@@ -10,23 +12,26 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from statistics import median
 from time import perf_counter, process_time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import bson
 from pymongo import WriteConcern
+from scrapy import Spider
 from scrapy.settings import Settings
 from scrapy.utils.test import get_crawler
 
 from benchmarks.command import run
+from benchmarks.crawl.grounds import WEB
+from benchmarks.crawl.pages import Size
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.links import page as html
-from benchmarks.servers import private_mongo
+from benchmarks.servers import PrivateMongo, private_mongo
 from crawler import settings as ours
 from crawler.items import Page
 from crawler.parsing.reader import DocumentReader, HtmlReader
@@ -37,18 +42,19 @@ from crawler.storage.mongo.sink import compressor, documents_of
 
 _CONCURRENT = 128
 _DIFFERENT = 24
-_PAGES, _SINGLE, _LOOKS = 10_000, 2_000, 1_000
+_LARGE_DIFFERENT = 100
+_PAGES, _LARGE, _SINGLE, _LOOKS = 10_000, 5_000, 2_000, 1_000
 _TARGET_PAGES_S, _TARGET_FIND_MS = 1_000, 2.0
 
 
-def pages(count: int, database: str) -> Iterator[Page]:
-    """As the spider makes them."""
+def pages(count: int, database: str, bodies: Sequence[bytes] = ()) -> Iterator[Page]:
+    """As the spider makes them, by default with 26 KB and 60 links."""
     reader = DocumentReader(HtmlReader(max_links=6000), max_links=6000)
     url = "http://www.words.example/library/page"
-    bodies = [html(number) for number in range(_DIFFERENT)]
+    bodies = bodies or [html(number) for number in range(_DIFFERENT)]
     read = [reader.read(body, url, content_type="text/html; charset=utf-8") for body in bodies]
     for number in range(count):
-        body, document = bodies[number % _DIFFERENT], read[number % _DIFFERENT]
+        body, document = bodies[number % len(bodies)], read[number % len(bodies)]
         yield Page(
             url=_url(database, number),
             final_url=_url(database, number),
@@ -82,6 +88,7 @@ async def _store(uri: str, database: str) -> AsyncIterator[tuple[Store, Servers]
     }
     crawler = get_crawler(settings_dict=Settings(values))
     crawler.engine = SimpleNamespace(_slot=None)  # type: ignore[assignment]
+    crawler.spider = Spider("web")
     store, servers = Store.from_crawler(crawler), Servers.of(crawler)
     await store.open_spider()
     try:
@@ -99,14 +106,30 @@ async def _all(work: Iterator[Any], do: Callable[[Any], Awaitable[Any]]) -> None
     await asyncio.gather(*(some() for _ in range(_CONCURRENT)))
 
 
-async def _measure(uri: str, quick: bool) -> list[Figure]:
-    count, single, looks = (n // 10 if quick else n for n in (_PAGES, _SINGLE, _LOOKS))
-    async with _store(uri, "batches") as (store, servers):
-        given = iter(list(pages(count, "batches")))
-        started_s, cpu_s = perf_counter(), process_time()
-        await _all(given, store.process_item)
-        pages_s = count / (perf_counter() - started_s)
-        cpu_ms = (process_time() - cpu_s) / count * 1000
+class _Stored(NamedTuple):
+    """What it took to store pages, each."""
+
+    pages_per_s: float
+    cpu_ms: float
+    mongo_ms: float
+
+
+async def _fill(store: Store, mongo: PrivateMongo, given: list[Page]) -> _Stored:
+    started_s, cpu_s, mongo_s = perf_counter(), process_time(), mongo.cpu_s()
+    await _all(iter(given), store.process_item)
+    spent_s, cpu_s = perf_counter() - started_s, process_time() - cpu_s
+    mongo.client.admin.command("fsync")
+    count = len(given)
+    mongo_ms = (mongo.cpu_s() - mongo_s) / count * 1000
+    return _Stored(count / spent_s, cpu_s / count * 1000, mongo_ms)
+
+
+async def _measure(mongo: PrivateMongo, quick: bool) -> list[Figure]:
+    count, large, single, looks = (
+        n // 10 if quick else n for n in (_PAGES, _LARGE, _SINGLE, _LOOKS)
+    )
+    async with _store(mongo.url, "batches") as (store, servers):
+        usual = await _fill(store, mongo, list(pages(count, "batches")))
         client = await servers.mongo()
         stored = MongoReader(client["batches"])
         chance, times = random.Random(1), []
@@ -117,17 +140,25 @@ async def _measure(uri: str, quick: bool) -> list[Figure]:
             times.append(perf_counter() - look_s)
             assert found is not None
         singles_s = await _single_inserts(client["singles"], single)
+    size = Size(seeds=_LARGE_DIFFERENT, hosts=10)
+    bodies = [WEB.page(number, size, 443, WEB.scheme) for number in range(_LARGE_DIFFERENT)]
+    async with _store(mongo.url, "large") as (store, servers):
+        web = await _fill(store, mongo, list(pages(large, "large", bodies)))
     return [
         Figure(
             "store.pages_per_s",
-            pages_s,
+            usual.pages_per_s,
             "pages/s",
             "single inserts",
-            pages_s / singles_s,
+            usual.pages_per_s / singles_s,
             target=at_least(_TARGET_PAGES_S),
         ),
-        Figure("store.cpu_ms_per_page", cpu_ms, "ms"),
+        Figure("store.cpu_ms_per_page", usual.cpu_ms, "ms"),
+        Figure("store.mongo_ms_per_page", usual.mongo_ms, "ms"),
         Figure("store.find_ms", median(times) * 1000, "ms", target=at_most(_TARGET_FIND_MS)),
+        Figure("store.large_pages_per_s", web.pages_per_s, "pages/s"),
+        Figure("store.large_cpu_ms_per_page", web.cpu_ms, "ms"),
+        Figure("store.large_mongo_ms_per_page", web.mongo_ms, "ms"),
     ]
 
 
@@ -153,8 +184,8 @@ async def _single_inserts(database: Any, count: int) -> float:
 
 
 def measure(quick: bool) -> Iterator[Figure]:
-    with private_mongo() as uri:
-        yield from asyncio.run(_measure(uri, quick))
+    with private_mongo() as mongo:
+        yield from asyncio.run(_measure(mongo, quick))
 
 
 if __name__ == "__main__":

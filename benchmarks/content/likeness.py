@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.figures import Figure, at_least
-from crawler.dedup.content import Boilerplate, distance, hashes_of, simhash, words_of
+from crawler.dedup.content import Boilerplate, distance, simhashes
 from crawler.parsing.reader import DocumentReader, HtmlReader
 from demo.html import special_page
 from demo.node import Node
@@ -91,8 +91,7 @@ def _read(nodes: Iterable[tuple[int, int, Node]]) -> Iterator[Seen]:
     for article, changed, node in nodes:
         document = reader.read(special_page(node), node.url, content_type=node.content_type)
         blocks = document.blocks or []
-        hashes = hashes_of(words_of(" ".join(frames.without(node.host, blocks))))
-        hashed = simhash(hashes) if len(hashes) >= _MIN_WORDS else None
+        hashed = simhashes([" ".join(frames.without(node.host, blocks))], _MIN_WORDS)[0]
         is_near = hashed is not None and bool(
             np.any(np.bitwise_count(originals ^ np.uint64(hashed)) <= _DISTANCE)
         )

@@ -1,9 +1,10 @@
-"""Measure the whole way of a page: our crawl beside plain Scrapy, scrapy-redis and a bare client.
+"""Measure the whole way of a page: our crawl beside plain Scrapy, scrapy-redis, Crawlee and others.
 
-All fetch the same pages, of 26 KB with 60 links, from a web in memory, and stop as a broad crawl
-does: with links waiting. Each run is checked to have fetched the seeds, and no page twice. The
-crawler has one core for itself, the servers have the others. The contenders take turns, and medians
-count; what is compared is pages per CPU-second of the crawler.
+All fetch the same pages from a web in memory, and stop as a broad crawl does: with links waiting.
+Each run is checked to have fetched the seeds, and no page twice. The crawler has one core for
+itself, the servers have the others. The contenders take turns, and medians count; what is compared
+is pages per CPU-second of the crawler. The grounds: small (26 KB, plain markup), usual (26 KB, the
+markup of real sites), web (140 KB on average, compressed, TLS 1.3, slow hosts).
 """
 
 from __future__ import annotations
@@ -11,64 +12,160 @@ from __future__ import annotations
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
 
 from benchmarks import command
-from benchmarks.crawl.contenders import ALL, Contender
-from benchmarks.crawl.ground import Ground, Run, ground
-from benchmarks.crawl.pages import Size
-from benchmarks.figures import Figure, Skipped, Target, at_least
+from benchmarks.crawl.contenders import ALL, Contender, base
+from benchmarks.crawl.grounds import GROUNDS, Ground
+from benchmarks.crawl.rig import Rig, Run, rig
+from benchmarks.figures import Figure, Skipped, Target, at_least, at_most
 
-_FULL, _FULL_ROUNDS = Size(seeds=2000, hosts=250), 3
-_QUICK, _QUICK_ROUNDS = Size(seeds=640, hosts=80), 2
+_ROUNDS, _QUICK_ROUNDS = 3, 2
+Runs = dict[str, list[Run]]
 
 
-def measure(quick: bool) -> Iterator[Figure | Skipped]:
+def measure(
+    quick: bool,
+    *,
+    ground: Ground,
+    contenders: Sequence[Contender],
+    rounds: int | None = None,
+    pages: Path | None = None,
+) -> Iterator[Figure | Skipped]:
     """Let them crawl in turns."""
-    size, rounds = (_QUICK, _QUICK_ROUNDS) if quick else (_FULL, _FULL_ROUNDS)
-    runs: dict[str, list[Run]] = defaultdict(list)
-    with ground(size) as place:
-        for number in range(rounds):
-            for contender in ALL:
-                runs[contender.key].append(_crawl(place, contender, number))
-    yield from figures(runs)
+    size = ground.quick if quick else ground.full
+    runs: Runs = defaultdict(list)
+    with rig(ground, size, pages) as place:
+        for number in range(rounds or (_QUICK_ROUNDS if quick else _ROUNDS)):
+            for contender in contenders:
+                if number and quick and contender.is_slow:
+                    continue
+                run = _crawl(place, contender, f"{ground.name}, round {number + 1}")
+                runs[contender.key].append(run)
+    yield from figures(ground.name, runs)
 
 
-def _crawl(place: Ground, contender: Contender, number: int) -> Run:
+def _crawl(place: Rig, contender: Contender, where: str) -> Run:
     run = place.crawl(contender)
     print(
-        f"round {number + 1}: {contender.name}: {run.cpu_ms:.2f} ms of CPU a page, "
-        f"{run.pages_per_s:.0f} pages/s, {run.redis_ms:.2f} ms of Redis",
+        f"{where}: {contender.name}: {run.cpu_ms:.2f} ms of CPU a page, "
+        f"{run.pages_per_s:.0f} pages/s, {run.peak_mb:.0f} MB, "
+        f"{run.redis_ms:.2f} ms of Redis, {run.mongo_ms:.2f} of MongoDB, "
+        f"{run.web_ms:.2f} of the web, {run.connections_per_page:.2f} connections a page, "
+        f"{run.resumed_share:.0%} resumed",
         file=sys.stderr,
     )
     return run
 
 
-def figures(runs: dict[str, list[Run]]) -> Iterator[Figure]:
-    """What the runs of all contenders say."""
-    names = {contender.key: contender.name for contender in ALL}
-    for key, name in names.items():
-        costs = [run.cpu_ms for run in runs[key]]
-        yield Figure(f"crawl.{key}.cpu_ms_per_page", statistics.median(costs), "ms", peer=name)
-        yield Figure(f"crawl.{key}.cpu_spread", (max(costs) - min(costs)) / min(costs), "")
-        speed = statistics.median(run.pages_per_s for run in runs[key])
-        yield Figure(f"crawl.{key}.pages_per_s", speed, "pages/s")
-    ratios: tuple[tuple[str, str, str, Target | None], ...] = (
-        ("crawl.ratio_to_scrapy", "ours", "scrapy", at_least(8)),
-        ("crawl.ratio_to_scrapy_redis", "ours", "scrapy_redis", at_least(16)),
-        ("crawl.no_store_ratio_to_scrapy", "ours_no_store", "scrapy", at_least(12)),
-        ("crawl.share_of_bare_client", "ours", "bare", None),
+_TARGETS: dict[str, Target] = {
+    "usual.ratio_to_scrapy": at_least(10),
+    "usual.ratio_to_scrapy_redis": at_least(16),
+    "usual.ratio_to_crawlee": at_least(6.5),
+    "usual.share_of_bare_client": at_least(0.65),
+    "usual.ours.peak_mb": at_most(250),
+    "usual.redis_ms_per_page": at_most(0.3),
+    "usual.loop_lag_p99_ms": at_most(50),
+    "web.ratio_to_scrapy": at_least(5),
+    "web.ratio_to_base": at_most(0.7),
+    "web.handshake_share": at_most(0.08),
+    "web.redis_ms_per_page": at_most(0.3),
+    "web.servers_ms_per_page": at_most(0.9),
+    "web.loop_lag_p99_ms": at_most(50),
+    "small.ratio_to_scrapy": at_least(8),
+    "small.ratio_to_scrapy_redis": at_least(16),
+    "small.no_store_ratio_to_scrapy": at_least(12),
+}
+# The figure, whose pages a CPU-second, and whose they are compared with.
+_RATIOS = (
+    ("ratio_to_scrapy", "ours", "scrapy"),
+    ("ratio_to_scrapy_redis", "ours", "scrapy_redis"),
+    ("ratio_to_crawlee", "ours", "crawlee"),
+    ("no_store_ratio_to_scrapy", "ours_no_store", "scrapy"),
+    ("share_of_bare_client", "ours", "bare"),
+)
+
+
+def figures(ground: str, runs: Runs) -> Iterator[Figure]:
+    """What the runs of all contenders say; those that did not run have no figures."""
+
+    def figure(name: str, value: float, unit: str, peer: str | None = None) -> Figure:
+        target = _TARGETS.get(f"{ground}.{name}")
+        return Figure(f"crawl.{ground}.{name}", value, unit, peer=peer, target=target)
+
+    names = {contender.key: contender.name for contender in (*ALL, base(Path()))}
+    for key, found in runs.items():
+        costs = [run.cpu_ms for run in found]
+        yield figure(f"{key}.cpu_ms_per_page", statistics.median(costs), "ms", names[key])
+        yield figure(f"{key}.cpu_spread", (max(costs) - min(costs)) / min(costs), "")
+        yield figure(f"{key}.pages_per_s", _median(found, "pages_per_s"), "pages/s")
+        yield figure(f"{key}.mb_per_s", _median(found, "mb_per_s"), "MB/s of HTML")
+        yield figure(f"{key}.peak_mb", _median(found, "peak_mb"), "MB")
+    for name, key, peer in _RATIOS:
+        if key in runs and peer in runs:
+            ratio = _median(runs[peer], "cpu_ms") / _median(runs[key], "cpu_ms")
+            yield figure(name, ratio, "pages per CPU-second", names[peer])
+    if "ours" not in runs:
+        return
+    ours = runs["ours"]
+    yield figure("cpu_ms_per_page", _median(ours, "cpu_ms"), "ms")
+    if "base" in runs:
+        # Rounds that follow each other are alike, so they are compared first.
+        ratio = statistics.median(
+            run.cpu_ms / other.cpu_ms for run, other in zip(ours, runs["base"], strict=True)
+        )
+        yield figure("ratio_to_base", ratio, "of its CPU time", names["base"])
+    yield figure("redis_ms_per_page", _median(ours, "redis_ms"), "ms")
+    yield figure("mongo_ms_per_page", _median(ours, "mongo_ms"), "ms")
+    servers_ms = statistics.median(run.redis_ms + run.mongo_ms for run in ours)
+    yield figure("servers_ms_per_page", servers_ms, "ms")
+    yield figure("loop_lag_p99_ms", _median(ours, "loop_lag_p99_ms"), "ms")
+    yield figure("loop_own_lag_p99_ms", _median(ours, "loop_own_lag_p99_ms"), "ms")
+    if GROUNDS[ground].scheme == "https":
+        yield figure("handshake_share", _median(ours, "handshake_share"), "of the CPU time")
+        yield figure("resumed_share", _median(ours, "resumed_share"), "of the connections")
+    yield figure("connections_per_page", _median(ours, "connections_per_page"), "")
+
+
+def _median(runs: Sequence[Run], name: str) -> float:
+    return statistics.median(getattr(run, name) for run in runs)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure the grounds that are asked for."""
+    reader = command.parser("benchmarks.crawl", __doc__, list(GROUNDS))
+    contenders = {contender.key: contender for contender in ALL}
+    reader.add_argument("--base", type=Path, metavar="DIR", help="measure this checkout too")
+    reader.add_argument(
+        "--pages", type=Path, metavar="DIR", help="real pages (.html, .html.gz) for the ground web"
     )
-    for figure, key, peer, target in ratios:
-        ratio = _median_cost(runs[peer]) / _median_cost(runs[key])
-        yield Figure(figure, ratio, "pages per CPU-second", peer=names[peer], target=target)
-    redis_ms = statistics.median(run.redis_ms for run in runs["ours"])
-    yield Figure("crawl.redis_ms_per_page", redis_ms, "ms")
-
-
-def _median_cost(runs: list[Run]) -> float:
-    return statistics.median(run.cpu_ms for run in runs)
+    reader.add_argument("--rounds", type=int, help=f"{_ROUNDS}, or {_QUICK_ROUNDS} when quick")
+    reader.add_argument(
+        "--only", metavar="CONTENDER,…", help=f"some of {', '.join(contenders)}; quick: fewer"
+    )
+    arguments = reader.parse_args(argv)
+    only = arguments.only.split(",") if arguments.only else None
+    if unknown := set(only or ()).difference(contenders):
+        reader.error(f"there is no contender {', '.join(sorted(unknown))}; see --help")
+    for folder, part in (
+        (arguments.base, "benchmarks/crawl/ours_settings.py"),
+        (arguments.pages, ""),
+    ):
+        if folder is not None and not (folder / part).exists():
+            reader.error(f"there is no {folder / part}")
+    parts = {}
+    for name, ground in GROUNDS.items():
+        keys = only or (ground.quick_contenders if arguments.quick else contenders)
+        found = [contender for key, contender in contenders.items() if key in keys]
+        if arguments.base is not None:
+            found.append(base(arguments.base.resolve()))
+        parts[name] = partial(measure, ground=ground, contenders=found, rounds=arguments.rounds)
+    if arguments.pages is not None:
+        parts["web"] = partial(parts["web"], pages=arguments.pages.resolve())
+    return command.measured(reader, arguments, parts)
 
 
 if __name__ == "__main__":
-    sys.exit(command.run("benchmarks.crawl", __doc__, {"crawl": measure}))
+    sys.exit(main())

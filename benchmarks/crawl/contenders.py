@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,10 @@ class Contender:
     name: str
     command: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
+    # The checkout that it runs in, if it is another one.
+    folder: Path | None = None
+    # It takes much longer than ours, so quick measurements give it one round.
+    is_slow: bool = False
 
 
 def _ours(key: str, name: str, kind: str) -> Contender:
@@ -28,15 +33,25 @@ def _ours(key: str, name: str, kind: str) -> Contender:
 
 
 def _peer(key: str, name: str) -> Contender:
-    return Contender(
-        key, name, (sys.executable, "-m", "benchmarks.crawl.peers", name, "{seeds}", "{pages}")
-    )
+    command = (sys.executable, "-m", "benchmarks.crawl.peers", name, "{seeds}", "{pages}")
+    return Contender(key, name, command, is_slow=True)
+
+
+def base(folder: Path) -> Contender:
+    """Return our crawler as it is in another checkout."""
+    return replace(OURS, key="base", name="ours, the other checkout", folder=folder)
 
 
 OURS = _ours("ours", "ours, everything on", "pages")
 ALL = (
     _peer("scrapy", "scrapy"),
     _peer("scrapy_redis", "scrapy-redis"),
+    Contender(
+        "crawlee",
+        "Crawlee (Parsel)",
+        (sys.executable, "-m", "benchmarks.crawl.crawlee_peer", "{seeds}", "{pages}"),
+        is_slow=True,
+    ),
     OURS,
     _ours("ours_no_store", "ours, no content dedup, no storage", "links"),
     Contender(

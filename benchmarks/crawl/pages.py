@@ -1,20 +1,23 @@
 """The web that is crawled: so many hosts with 400 pages each, which link to each other. Pure.
 
-A page has the size, text and markup of the synthetic web's ordinary pages: 26 KB, 600 words, and 60
-links, two thirds of them to its own host. The first pages of each host are the seeds: several, so
-that a robots.txt serves more than one page, as it does in any crawl.
+The first pages of each host are the seeds: several, so that a robots.txt serves more than one page,
+as it does in any crawl. Two thirds of the links of a page lead to its own host.
+
+`page` makes those of the ground `small`, which have the text and the plain markup of the synthetic
+web's ordinary pages: 26 KB, 600 words, and 60 links. `marked_up` makes pages with the markup of
+real sites.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from benchmarks.crawl import markup
 from demo.chance import draws
 from demo.html import page_head
 from demo.words import ANCHORS, FILLER, PARAGRAPH_BYTES, PARAGRAPH_COUNT, VOCABULARY, phrase
 
 LINKS = 60
-_INSIDE = 40
 _PAGES_A_HOST = 400
 _PARAGRAPHS = 15
 _PAGE_BYTES = 26 * 1024
@@ -35,15 +38,26 @@ def host_of_page(number: int, size: Size) -> str:
     return f"h{number % size.hosts}.test"
 
 
+def number_of_host(host: str) -> int:
+    """Which of the hosts has this name."""
+    return int(host.removeprefix("h").removesuffix(".test"))
+
+
+def address_of(host: str) -> str:
+    """The loopback address of a host, for clients that cannot be told what names lead to."""
+    number = number_of_host(host)
+    return f"127.1.{number // 250}.{number % 250 + 1}"
+
+
 def path_of(number: int) -> str:
     """The path of a page."""
     word = VOCABULARY[number * 17 % len(VOCABULARY)]
     return f"/{_SECTIONS[number % len(_SECTIONS)]}/{word}-{number}.html"
 
 
-def url_of(number: int, size: Size, port: int) -> str:
+def url_of(number: int, size: Size, port: int, scheme: str = "http") -> str:
     """Where a page is, on a server with this port."""
-    return f"http://{host_of_page(number, size)}:{port}{path_of(number)}"
+    return f"{scheme}://{host_of_page(number, size)}:{port}{path_of(number)}"
 
 
 def number_of(path: str) -> int | None:
@@ -53,17 +67,33 @@ def number_of(path: str) -> int | None:
     return number if number >= 0 and path_of(number) == path else None
 
 
-def targets(number: int, size: Size) -> list[int]:
-    """The pages that a page links to: 60 different ones."""
+def targets(number: int, size: Size, count: int = LINKS) -> list[int]:
+    """The pages that a page links to, so many different ones."""
     host, hosts = number % size.hosts, size.hosts
+    inside = count * 2 // 3
     found: dict[int, None] = {}
-    for value in draws(f"links:{number}", 4 * LINKS):
+    for value in draws(f"links:{number}", 4 * count):
         index = value % _PAGES_A_HOST
-        other = host if len(found) < _INSIDE else (value >> 8) % hosts
+        other = host if len(found) < inside else (value >> 8) % hosts
         found[index * hosts + other] = None
-        if len(found) == LINKS:
+        if len(found) == count:
             break
     return list(found)
+
+
+def hrefs(number: int, size: Size, port: int, count: int, scheme: str = "http") -> list[str]:
+    """The links of a page as it writes them: paths on its own host, else URLs."""
+    host = number % size.hosts
+    return [
+        path_of(target) if target % size.hosts == host else url_of(target, size, port, scheme)
+        for target in targets(number, size, count)
+    ]
+
+
+def marked_up(number: int, shape: markup.Shape, size: Size, port: int, scheme: str) -> bytes:
+    """The HTML of a page of this shape."""
+    links = hrefs(number, size, port, shape.distinct_links, scheme)
+    return markup.page(number, shape, links)
 
 
 def page(number: int, size: Size, port: int) -> bytes:
@@ -75,10 +105,7 @@ def page(number: int, size: Size, port: int) -> bytes:
     for value in values[1:]:
         parts += (b"<p>", PARAGRAPH_BYTES[value % PARAGRAPH_COUNT], b"</p>\n")
     parts.append(b'</article>\n<ul class="related">')
-    host = host_of_page(number, size)
-    for place, target in enumerate(targets(number, size)):
-        is_inside = host_of_page(target, size) == host
-        href = path_of(target) if is_inside else url_of(target, size, port)
+    for place, href in enumerate(hrefs(number, size, port, LINKS)):
         text = ANCHORS[(number + place) % len(ANCHORS)]
         parts.append(f'<li><a class="link" href="{href}">{text}</a></li>\n'.encode())
     rest = _PAGE_BYTES - sum(map(len, parts))

@@ -12,6 +12,7 @@ PARTS = {
     "delayed": delayed.measure,
     "growth": growth.measure,
     "memory": memory.measure,
+    "seen": memory.measure_seen,
     "idle": idle.measure,
     "politeness": politeness.measure,
 }

@@ -1,20 +1,88 @@
 """The web of the whole-crawl benchmark, and what is made of its measurements."""
 
-import pytest
+import gzip
+import re
+import statistics
+from pathlib import Path
 
-from benchmarks.crawl.__main__ import figures
-from benchmarks.crawl.contenders import ALL
-from benchmarks.crawl.ground import Run
+import brotli
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from benchmarks.crawl.__main__ import figures, main
+from benchmarks.crawl.contenders import ALL, OURS, base
+from benchmarks.crawl.grounds import GROUNDS, USUAL, WEB, Ground, of_real_pages
+from benchmarks.crawl.markup import web_shape
 from benchmarks.crawl.pages import LINKS, Size, host_of_page, number_of, page, path_of, targets
+from benchmarks.crawl.profile import sampled
+from benchmarks.crawl.real_pages import RealPages
+from benchmarks.crawl.rig import Run
+from benchmarks.crawl.shape import measure
+from benchmarks.crawl.web import Account, Host, Site, Web
+from crawler.errors import CrawlerError
 
 SIZE = Size(seeds=20, hosts=10)
+NUMBERS = [0, 7, 999]
 
 
-@pytest.mark.parametrize("number", [0, 7, 999])
-def test_a_page_has_sixty_different_links_and_26_kb(number: int) -> None:
+def _made(ground: Ground, number: int) -> bytes:
+    return ground.page(number, SIZE, 8000, ground.scheme)
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_small_page_has_sixty_different_links_and_26_kb(number: int) -> None:
     html = page(number, SIZE, 8000)
     assert len(set(targets(number, SIZE))) == LINKS == html.count(b"<a ")
     assert 26_000 < len(html) < 27_500
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_usual_page_has_the_markup_of_a_real_site(number: int) -> None:
+    html = _made(USUAL, number)
+    assert 26_000 < len(html) < 27_500
+    assert html.count(b"<a ") == LINKS
+    assert 330 <= measure(html)["tags"] <= 360
+    tree = LexborHTMLParser(html)
+    for selector in ("ul ul a", "figure img", "script", "style", "header nav", "footer", "aside"):
+        assert tree.css(selector)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_page_of_the_web_has_what_its_shape_says(number: int) -> None:
+    shape, html = web_shape(number), _made(WEB, number)
+    assert len(html) == shape.page_bytes
+    assert html.count(b"<a ") == shape.links
+    found = measure(html)
+    assert found["distinct_links"] == shape.distinct_links
+    assert found["tags"] == pytest.approx(shape.tags, rel=0.05)
+    assert found["scripts"] == shape.scripts
+    assert found["text_kb"] * 1024 == pytest.approx(shape.text_bytes, rel=0.1)
+    assert 9 < found["depth"] < 12
+    assert 13 < found["deepest"] < 21
+
+
+def test_pages_of_the_web_have_the_attributes_and_scripts_of_real_ones() -> None:
+    numbers = [number for number in range(60) if 90 <= web_shape(number).page_bytes / 1024 < 130]
+    pages = [measure(_made(WEB, number)) for number in numbers]
+    # Means of real pages of these sizes.
+    for name, real in (("attribute_kb", 49.6), ("script_kb", 31.6), ("attributes", 1157)):
+        assert statistics.mean(found[name] for found in pages) == pytest.approx(real, rel=0.2)
+
+
+def test_pages_of_the_web_have_the_sizes_of_real_ones() -> None:
+    sizes_kb = [web_shape(number).page_bytes / 1024 for number in range(1000)]
+    assert statistics.median(sizes_kb) == pytest.approx(110, rel=0.02)
+    assert statistics.mean(sizes_kb) == pytest.approx(140, rel=0.02)
+    assert max(sizes_kb) <= 250
+
+
+@pytest.mark.parametrize("ground", GROUNDS.values(), ids=lambda ground: ground.name)
+def test_a_number_always_makes_the_same_page_and_others_make_others(ground: Ground) -> None:
+    assert _made(ground, 5) == _made(ground, 5)
+    assert _made(ground, 5) != _made(ground, 6)
 
 
 def test_most_links_stay_on_the_host() -> None:
@@ -23,7 +91,7 @@ def test_most_links_stay_on_the_host() -> None:
     assert len(set(hosts)) > 1
 
 
-@pytest.mark.parametrize("number", [0, 7, 999])
+@pytest.mark.parametrize("number", NUMBERS)
 def test_a_page_is_found_by_its_path(number: int) -> None:
     assert number_of(path_of(number)) == number
 
@@ -35,16 +103,210 @@ def test_other_paths_are_no_pages(path: str) -> None:
     assert number_of(path) is None
 
 
+# --- real pages -----------------------------------------------------------------------------------
+
+REAL = b"""<!DOCTYPE html><html><head><link rel="canonical" href="https://news.example/a">
+<script>var a = "https://cdn.example/x.js", word = "unchanged";</script></head>
+<body><p title="kept">Some words &amp; more</p><a href="https://news.example/b?c=1">Next</a>
+<a href="//Other.example:8080/d">Other</a><a href="/e">Here</a></body></html>"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "one.html").write_bytes(REAL)
+    (tmp_path / "two.html.gz").write_bytes(gzip.compress(REAL.replace(b"words", b"terms")))
+    (tmp_path / "notes.txt").write_text("no page")
+    return tmp_path
+
+
+def test_real_pages_lead_nowhere_but_to_the_benchmarks_web(folder: Path) -> None:
+    html = RealPages(folder)(2, SIZE, 8000, "https").decode()
+    tree = LexborHTMLParser(html)
+    own, other, path = (node.attributes["href"] or "" for node in tree.css("a"))
+    assert own == "https://h2.test:8000/b?c=1"
+    assert re.fullmatch(r"https://h\d\.test:8000/d", other)
+    assert path == "/e"
+    assert ".example" not in html
+    assert "canonical" not in html
+
+
+def test_copies_of_real_pages_have_other_words_and_the_same_markup(folder: Path) -> None:
+    make = RealPages(folder)
+    first, copies = make(0, SIZE, 8000, "https"), [make(n, SIZE, 8000, "https") for n in (10, 20)]
+    assert b"Some words &amp; more" in first
+    for copy in copies:
+        assert b"words" not in copy
+        assert b"&amp;" in copy
+        assert b'title="kept"' in copy
+        assert b'"unchanged"' in copy
+        assert len(copy) == len(first)
+    assert len({first, *copies}) == 3
+
+
+def test_every_path_of_a_web_of_real_pages_has_a_page_of_its_host(folder: Path) -> None:
+    account = Account(SIZE.seeds)
+    site = Site(Web(of_real_pages(folder), SIZE, 8000), account)
+    for path in (b"/b?c=1", b"/e"):
+        wire, _ = site.answer(b"h2.test", path)
+        assert b"https://h2.test:8000/b?c=1" in _body(wire)
+    assert b"Disallow" in site.answer(b"h2.test", b"/robots.txt")[0]
+    assert site.answer(b"elsewhere.test", b"/e")[0].startswith(b"HTTP/1.1 404")
+    assert b'"seeds": 0, "pages": 2, "repeated": 0' in account.take()
+
+
+def test_a_folder_without_pages_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(CrawlerError, match=str(tmp_path)):
+        RealPages(tmp_path)
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+def _body(wire: bytes) -> bytes:
+    """Return the page in an answer."""
+    head, _, body = wire.partition(b"\r\n\r\n")
+    if b"chunked" in head:
+        parts = []
+        while body:
+            length, _, body = body.partition(b"\r\n")
+            parts.append(body[: int(length, 16)])
+            body = body[int(length, 16) + 2 :]
+        body = b"".join(parts)
+    if b"Content-Encoding: gzip" in head:
+        return gzip.decompress(body)
+    return brotli.decompress(body) if b"Content-Encoding: br" in head else body
+
+
+def test_answers_of_the_web_are_encoded_in_several_ways_and_hold_the_page() -> None:
+    web = Web(WEB, SIZE, 8000)
+    wires = [web.make(number, ahead=True).wire for number in range(40)]
+    heads = [wire.partition(b"\r\n\r\n")[0] for wire in wires]
+    assert sum(b"Content-Encoding: gzip" in head for head in heads) > 20
+    assert any(b"Content-Encoding: br" in head for head in heads)
+    assert any(b"Content-Encoding" not in head for head in heads)
+    assert [_body(wire) for wire in wires] == [_made_at(web, number) for number in range(40)]
+
+
+def _made_at(web: Web, number: int) -> bytes:
+    return web.ground.page(number, web.size, web.port, web.ground.scheme)
+
+
+def test_some_hosts_are_slow_and_some_close_their_connections() -> None:
+    hosts = [Host.of(WEB, f"h{number}.test") for number in range(1000)]
+    latencies_s = [host.latency_s for host in hosts if host.latency_s]
+    assert len(latencies_s) == pytest.approx(200, abs=50)
+    assert min(latencies_s) >= 0.05
+    assert max(latencies_s) <= 0.5
+    assert sum(host.closes for host in hosts) == pytest.approx(100, abs=30)
+    assert not any(Host.of(USUAL, f"h{number}.test").closes for number in range(100))
+
+
+def test_the_account_tells_seeds_from_others_and_pages_that_were_fetched_again() -> None:
+    account = Account(SIZE.seeds)
+    site = Site(Web(USUAL, SIZE, 8000), account)
+    for number in (3, 3, 25):
+        wire, _ = site.answer(host_of_page(number, SIZE).encode(), path_of(number).encode())
+        assert wire.startswith(b"HTTP/1.1 200 OK")
+    assert site.answer(b"h3.test", b"/elsewhere")[0].startswith(b"HTTP/1.1 404")
+    assert b'"seeds": 1, "pages": 2, "repeated": 1' in account.take()
+    assert b'"pages": 0' in account.take()
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+COSTS = {
+    "scrapy": 10.0,
+    "scrapy_redis": 20.0,
+    "crawlee": 7.0,
+    "ours": 1.0,
+    "ours_no_store": 0.5,
+    "bare": 0.75,
+    "base": 2.0,
+}
+
+
+def _runs(*keys: str) -> dict[str, list[Run]]:
+    def run(cost: float) -> Run:
+        return Run(
+            cost,
+            redis_ms=0.1,
+            mongo_ms=0.2,
+            handshake_share=0.05,
+            loop_lag_p99_ms=20,
+            loop_own_lag_p99_ms=10,
+            peak_mb=100,
+        )
+
+    return {key: [run(COSTS[key] * factor) for factor in (5, 1, 0.9)] for key in keys}
+
+
 def test_ratios_are_of_pages_a_cpu_second_and_medians() -> None:
-    costs = {"scrapy": 10.0, "scrapy_redis": 20.0, "ours": 1.0, "ours_no_store": 0.5, "bare": 0.25}
-    runs = {
-        key: [Run(cost * factor, 0.1, 100) for factor in (5, 1, 0.9)] for key, cost in costs.items()
-    }
-    found = {figure.name: figure for figure in figures(runs)}
-    assert found["crawl.ratio_to_scrapy"].value == pytest.approx(10)
-    assert found["crawl.ratio_to_scrapy_redis"].value == pytest.approx(20)
-    assert found["crawl.no_store_ratio_to_scrapy"].value == pytest.approx(20)
-    assert found["crawl.share_of_bare_client"].value == pytest.approx(0.25)
-    assert found["crawl.redis_ms_per_page"].value == pytest.approx(0.1)
+    found = {figure.name: figure for figure in figures("usual", _runs(*COSTS))}
+    assert found["crawl.usual.cpu_ms_per_page"].value == pytest.approx(1)
+    assert found["crawl.usual.ratio_to_scrapy"].value == pytest.approx(10)
+    assert found["crawl.usual.ratio_to_scrapy_redis"].value == pytest.approx(20)
+    assert found["crawl.usual.ratio_to_crawlee"].value == pytest.approx(7)
+    assert found["crawl.usual.no_store_ratio_to_scrapy"].value == pytest.approx(20)
+    assert found["crawl.usual.share_of_bare_client"].value == pytest.approx(0.75)
+    assert found["crawl.usual.ratio_to_base"].value == pytest.approx(0.5)
+    assert found["crawl.usual.redis_ms_per_page"].value == pytest.approx(0.1)
+    assert found["crawl.usual.mongo_ms_per_page"].value == pytest.approx(0.2)
+    assert found["crawl.usual.ours.peak_mb"].value == pytest.approx(100)
     assert all(figure.met is not False for figure in found.values())
-    assert set(costs) == {contender.key for contender in ALL}
+    assert {*COSTS} == {*(contender.key for contender in ALL), "base"}
+
+
+def test_only_tls_has_handshakes_and_only_who_ran_has_figures() -> None:
+    usual = {figure.name for figure in figures("usual", _runs("ours"))}
+    web = {figure.name for figure in figures("web", _runs("ours"))}
+    assert "crawl.web.handshake_share" in web
+    assert "crawl.usual.handshake_share" not in usual
+    assert not any("ratio" in name for name in usual)
+    assert not list(figures("web", {}))
+
+
+def test_the_other_checkout_runs_by_the_same_command_there() -> None:
+    other = base(Path("/elsewhere"))
+    assert (other.command, other.environment) == (OURS.command, OURS.environment)
+    assert other.folder == Path("/elsewhere")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["usual", "--only=ours,nobody"],
+        ["moon"],
+        ["--base=/nowhere"],
+        ["--pages=/nowhere"],
+        ["--rounds=few"],
+    ],
+)
+def test_a_bad_argument_is_told_in_one_line(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+# --- profile --------------------------------------------------------------------------------------
+
+
+def test_samples_tell_functions_alone_and_with_all_that_they_call() -> None:
+    root = Path(__file__).parents[3]
+    parse, read = f"{root}/crawler/a.py:parse", f"{root}/crawler/b.py:read"
+    stacks = [
+        ([read, parse], 3),
+        ([read, read, parse], 1),
+        (["/x/site-packages/lib.py:f", parse], 6),
+    ]
+    alone, ours = sampled(stacks, 2.0, top=2)[1:3], sampled(stacks, 2.0, top=2)[4:]
+    assert [each.split() for each in alone] == [
+        ["60.0%", "1200", "µs", "lib.py:f"],
+        ["40.0%", "800", "µs", "crawler/b.py:read"],
+    ]
+    assert [each.split() for each in ours] == [
+        ["100.0%", "2000", "µs", "crawler/a.py:parse"],
+        ["40.0%", "800", "µs", "crawler/b.py:read"],
+    ]

@@ -1,0 +1,25 @@
+"""What is made of the samples of a crawl."""
+
+import pytest
+
+from benchmarks.measurements.sustained import Sample, Usage, figures
+
+
+def sample(at_s: float, pages: int, cpu_s: float) -> Sample:
+    used = Usage(cpu_s, 200.0, 300, round(cpu_s * 1e6), round(cpu_s * 2e6))
+    return Sample(at_s, pages, used, used, used)
+
+
+def test_windows_and_the_whole_crawl_have_their_figures() -> None:
+    samples = [sample(10, 100, 1), sample(20, 1_100, 6), sample(30, 3_100, 16)]
+    found = {figure.name: figure.value for figure in figures(samples, window_s=10)}
+    assert found["sustained.window_1.pages_per_s"] == 100
+    assert found["sustained.window_2.pages_per_s"] == 200
+    assert found["sustained.window_1.cpu"] == pytest.approx(0.5)
+    assert found["sustained.window_2.mongo_cpu"] == pytest.approx(1.0)
+    assert found["sustained.window_2.files"] == 300
+    assert (found["sustained.pages"], found["sustained.seconds"]) == (3_000, 20)
+    assert found["sustained.crawler.cpu_ms_per_page"] == pytest.approx(5)
+    assert found["sustained.redis.received_kb_per_page"] == pytest.approx(10)
+    assert found["sustained.redis.written_kb_per_page"] == pytest.approx(5)
+    assert "sustained.crawler.sent_kb_per_page" not in found
