@@ -65,14 +65,16 @@ local function put_back(host, number, surplus)
 end
 
 -- Return the number of its new URLs that a host may have in a front queue.
-local function share_of(host)
+local function share_of(host, number)
   local key = shard .. 'host:' .. host
-  local tokens, waiting, keep = unpack(redis.call('HMGET', key, 'tokens', 'waiting', 'keep'))
+  local waiting, keep, parked = unpack(redis.call('HMGET', key, 'waiting', 'keep', 'parked'))
   -- What people set for a host is applied when its URLs are routed.
   if keep then return math.huge end
-  waiting = tonumber(waiting or 0)
-  if waiting == 0 and tokens_in(tokens) == 0 then redis.call('HSET', key, 'parked', 1) end
-  return waiting >= LONG and 0 or HOST_FEW
+  waiting, parked = tonumber(waiting or 0), tonumber(parked)
+  -- The more important queue gives the host its turn.
+  local is_first = waiting == 0 or (parked and number < parked)
+  if is_first then redis.call('HSET', key, 'parked', number) end
+  return (is_first or waiting < LONG) and HOST_FEW or 0
 end
 
 local function without_surplus(number, queue)
@@ -90,7 +92,7 @@ local function without_surplus(number, queue)
   end
   for _, host in ipairs(hosts) do
     local found = by_host[host]
-    local share = (host == '' or #found <= HOST_FEW) and #found or math.min(#found, share_of(host))
+    local share = (host == '' or #found <= HOST_FEW) and #found or math.min(#found, share_of(host, number))
     for i = 1, share do stay[#stay + 1] = found[i] end
     if share < #found then put_back(host, number, {unpack(found, share + 1)}) end
   end

@@ -25,6 +25,8 @@
 
 -- The next beat may decide about the leap.
 local LEAP_LOOK_MS = 500
+-- A host whose leases may use up its budget waits until they are done.
+local BUDGET_LOOK_MS = 200
 local owner, request = ARGV[1], ARGV[2]
 local leases_key = shard .. 'leases:' .. owner
 local n, now, parallel = math.min(tonumber(ARGV[3]), 1000), now_ms(ARGV[4]), tonumber(ARGV[8])
@@ -117,12 +119,15 @@ local function lease_from(host)
     own, slots = unpack(redis.call('HMGET', key, 'budget', 'parallel'))
     slots = tonumber(slots) or parallel
   end
-  if over_budget(host, own, budget) then return drop_waiting(host, 'budget') end
+  local left, claimed = budget_of(host, own, budget)
+  if left == 'used' then return drop_waiting(host, 'budget') end
+  if left == 'claimed' then return redis.call('ZADD', HEAP, digits(now + BUDGET_LOOK_MS), host) end
   local in_flight = tokens_in(tokens)
   -- Too many are in flight, as after a restart: the last one to end puts the host back on the heap.
   if in_flight >= slots then return redis.call('ZREM', HEAP, host) end
   turn, held = tonumber(turn or 0), held - 1
   local name = record(pop_back(host, turn))
+  note_claimed(key, claimed, name)
   tokens = in_flight > 0 and tokens .. ' ' .. name or name
   turn = digits((turn + 1) % #order)
   if slots == 1 then
@@ -143,6 +148,7 @@ end
 local function lease_at_once(host, state, entry)
   local key, name = shard .. 'host:' .. host, record(entry)
   state.in_flight = 1
+  note_claimed(key, state.claimed, name)
   if state.slots > 1 then
     state.clock = next_start(key)
     redis.call('HSET', key, 'tokens', name, 'clock', digits(state.clock))

@@ -51,6 +51,8 @@ end
 function change.budget(value)
   if value == '' then return redis.call('HDEL', key, 'budget') end
   redis.call('HSET', key, 'budget', value, 'keep', 1)
+  -- So far nobody noted what was claimed: those in flight are.
+  redis.call('HSETNX', key, 'claimed', redis.call('HGET', key, 'tokens') or '')
 end
 function change.parallelism(value)
   local own, tokens, waiting, clock, delay = unpack(redis.call('HMGET', key, 'parallel', 'tokens',

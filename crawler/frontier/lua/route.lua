@@ -32,12 +32,50 @@ local function take_front(number, most)
   return chunk[at]
 end
 
+-- Return the tokens of a host that are still leased. Those of leases that ended are forgotten here, so
+-- that no other verb has to know of budgets.
+local owners
+local function claimed_by(host)
+  local key, held = shard .. 'host:' .. host, {}
+  local noted = redis.call('HGET', key, 'claimed')
+  if not noted then return held end
+  owners = owners or redis.call('ZRANGE', OWNERS, 0, -1)
+  for token in string.gmatch(noted, '%d+') do
+    for _, owner in ipairs(owners) do
+      if redis.call('HEXISTS', shard .. 'leases:' .. owner, token) == 1 then
+        held[#held + 1] = token
+        break
+      end
+    end
+  end
+  return held
+end
+
+-- Return what is left of a host's budget of pages: 'used' if it has as many pages, 'claimed' if it may
+-- have when its leases are done, and the tokens of these; nil if it has no budget. `own` is a budget
+-- for this host alone.
+local function budget_of(host, own, budget)
+  budget = tonumber(own) or budget
+  if budget <= 0 then return nil end
+  local pages = tonumber(redis.call('HGET', shard .. 'pages', host) or 0)
+  if pages >= budget then return 'used' end
+  local held = claimed_by(host)
+  return pages + #held >= budget and 'claimed' or 'free', held
+end
+
+-- Note that a URL of a host with a budget is leased.
+local function note_claimed(key, held, token)
+  if not held then return end
+  held[#held + 1] = token
+  redis.call('HSET', key, 'claimed', table.concat(held, ' '))
+end
+
 -- Read what people set for a host. Few hosts have this; their state does not expire.
-local function read_rules(host, budget)
+local function read_rules(host)
   local cut, queue, excluded, own, slots = unpack(redis.call('HMGET', shard .. 'host:' .. host, 'cut',
     'queue', 'excluded', 'budget', 'parallel'))
-  return {cut = cut, queue = tonumber(queue), slots = tonumber(slots),
-    drop = excluded and 'excluded' or over_budget(host, own, budget) and 'budget'}
+  return {cut = cut, queue = tonumber(queue), slots = tonumber(slots), budget = own,
+    drop = excluded and 'excluded'}
 end
 
 -- Return the reason to drop a URL, or nil. O(1), however many URLs wait.
@@ -63,10 +101,13 @@ local function read_host(host, parallel, budget)
   end
   state.may_expire = (tokens or clock) and state.held == 0 and state.in_flight == 0
   if keep then
-    state.rules = read_rules(host, budget)
+    state.rules = read_rules(host)
     state.slots = state.rules.slots or parallel
-  elseif budget > 0 and over_budget(host, nil, budget) then
-    state.rules = {drop = 'budget'}
+  end
+  state.budget, state.claimed = budget_of(host, keep and state.rules.budget, budget)
+  if state.budget == 'used' then
+    state.rules = state.rules or {}
+    state.rules.drop = state.rules.drop or 'budget'
   end
   return state
 end
@@ -118,7 +159,8 @@ local function route(wanted, now, order, sizes, waiting, out, parallel, budget, 
       bury_entry(entry, 'damaged', now, dead_max)
     elseif why then
       dropped[why] = (dropped[why] or 0) + 1
-    elseif state.held == 0 and not state.lists and state.in_flight == 0 and state.clock <= now then
+    elseif state.held == 0 and not state.lists and state.in_flight == 0 and state.clock <= now
+      and state.budget ~= 'claimed' then
       stay(host, state)
       lease(host, state, entry)
       wanted = wanted - 1

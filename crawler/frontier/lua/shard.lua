@@ -5,9 +5,11 @@
 --   front:<1..5>             list   waiting URLs by priority
 --   back:<host>:<1..5>       list   URLs of a host that is active
 --   host_heap                zset   active host with a free slot -> earliest next contact, ms
---   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn, parked (has URLs in
---                                   back queues and is not active yet); set by people: cut, queue,
---                                   excluded, budget, parallel, blocked, keep (never expires)
+--   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn, parked (queue of the
+--                                   first URLs of a host that has others in back queues and is not
+--                                   active yet), claimed (tokens of leases, if it has a budget); set
+--                                   by people: cut, queue, excluded, budget, parallel, blocked, keep
+--                                   (never expires)
 --   ordered                  set    hosts that people changed or blocked
 --   leases:<owner>           hash   token -> "<token> <request id> <entry>"
 --   flights:<owner>          hash   token -> host: fetches reported again after a restart
@@ -217,12 +219,6 @@ local function drop_waiting(host, why)
   end
   count('back', -waiting)
   count('dropped_' .. why, waiting)
-end
-
--- Return whether a host has reached its budget of pages. `own` is a budget for this host alone.
-local function over_budget(host, own, budget)
-  budget = tonumber(own) or budget
-  return budget > 0 and tonumber(redis.call('HGET', shard .. 'pages', host) or 0) >= budget
 end
 
 -- A new run id means that the server restarted or failed over and may have lost its last writes: a new

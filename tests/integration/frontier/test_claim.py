@@ -495,6 +495,29 @@ async def test_a_host_gives_no_more_pages_than_its_budget(frontier: Frontier) ->
     assert (sizes.dropped_budget, sizes.unfinished, sizes.hosts) == (7, 0, 0)
 
 
+@pytest.mark.parametrize("parallelism", [1, 5])
+async def test_a_budget_counts_pages_that_are_fetched_and_not_settled_yet(
+    place: Place, parallelism: int
+) -> None:
+    frontier = await place.instance(tuning=Tuning(parallelism=parallelism))
+    await frontier.add(entries(10))
+    fetched = []
+    now_ms = T0
+    for _ in range(10):
+        now_ms += 60_000
+        leases = await claim(frontier, now_ms=now_ms, host_pages=3)
+        await frontier.release([(lease, 0) for lease in leases], now_ms=now_ms)
+        fetched += leases
+    assert len(fetched) == 3
+    assert (await frontier.sizes()).dropped_budget == 0
+    # One of them gave no page, so another URL has its turn.
+    await frontier.done([(lease, lease is not fetched[0]) for lease in fetched])
+    await crawl(frontier, await one(frontier, now_ms=now_ms + 60_000, host_pages=3))
+    assert not await claim(frontier, now_ms=now_ms + 120_000, host_pages=3)
+    sizes = await frontier.sizes()
+    assert (sizes.dropped_budget, sizes.unfinished, sizes.hosts) == (6, 0, 0)
+
+
 # --- damage --------------------------------------------------------------------------------------
 
 

@@ -213,6 +213,19 @@ async def test_a_host_may_have_a_budget_of_its_own(
     assert (await control.host("a.test", budget=None)).budget is None
 
 
+async def test_a_budget_counts_what_was_in_flight_when_it_was_set(
+    frontier: Frontier, control: CrawlControl
+) -> None:
+    await frontier.add(entries(6))
+    flight = await one(frontier)
+    await control.host("a.test", budget=1)
+    await frontier.release([(flight, 0)], now_ms=T0)
+    assert not await claim(frontier, now_ms=T0 + 1)
+    await frontier.done([(flight, True)])
+    assert not await claim(frontier, now_ms=T0 + 1000)
+    assert (await frontier.sizes()).unfinished == 0
+
+
 # --- hosts, status -------------------------------------------------------------------------------
 
 

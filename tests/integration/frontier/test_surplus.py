@@ -6,7 +6,7 @@ from itertools import count, islice
 
 import pytest
 
-from crawler.frontier import CrawlControl, Entry, Frontier, Lease
+from crawler.frontier import CrawlControl, Entry, Frontier, Lease, Tuning
 from crawler.frontier.frontier import shard_of
 from tests.integration.frontier.fleet import (
     T0,
@@ -172,3 +172,27 @@ async def test_surplus_of_a_host_that_has_reached_its_budget_is_dropped(
     await fetch_all(frontier, host_pages=1)
     sizes = await frontier.sizes()
     assert (sizes.dropped_budget, sizes.unfinished, sizes.hosts) == (500, 0, 0)
+
+
+async def test_an_important_url_gives_a_parked_host_its_turn(
+    frontier: Frontier, place: Place
+) -> None:
+    await frontier.add(others(place, LONG, 5))
+    await frontier.add(entries(2 * LONG, BIG, 5))
+    await frontier.add(others(place, 2 * LONG)[LONG:])
+    assert (await frontier.sizes()).front == (LONG, 0, 0, 0, LONG + 2 * FEW)
+    await frontier.add(entries(3 * LONG, BIG)[2 * LONG :])
+    assert (await frontier.sizes()).front == (LONG + FEW, 0, 0, 0, LONG + 2 * FEW)
+
+
+async def test_surplus_of_a_host_with_free_slots_is_served_beside_its_fetches(
+    place: Place,
+) -> None:
+    frontier = await place.instance(tuning=Tuning(parallelism=2))
+    await frontier.add([entry(f"http://{BIG}/first")])
+    await one(frontier)
+    await frontier.add(others(place, LONG))
+    await frontier.add(entries(100, BIG))
+    # Their turn comes after the others'; then the host is active.
+    await claim(frontier, LONG + 1, now_ms=T0 + 60_000)
+    assert (await one(frontier, now_ms=T0 + 120_000)).entry.host == BIG
