@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+import ssl
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -127,8 +128,9 @@ class ResponseParser:
         """Take the end of the connection."""
         if self.done.done():
             return
-        # A reset is not an end. TLS without its closing message is one: servers often omit it.
-        broke = isinstance(error, ConnectionError)
+        # A reset is not an end, nor are damaged records of TLS. TLS without its closing message is
+        # one: servers often omit it.
+        broke = isinstance(error, ConnectionError | ssl.SSLError)
         if self._chunks is not None:
             is_whole = self._chunks.is_whole(at_close=not broke)
         else:

@@ -103,6 +103,8 @@ class TlsLayer:
         if not self.version and self._shake_hands():
             while self._incoming.pending and not self.is_ended:
                 self._read(parts)
+        if self._outer is not None and self._outer.is_ended:
+            self.is_ended = True
         if self._has_written:
             self._flush()
         found = parts[0] if len(parts) == 1 else b"".join(parts)

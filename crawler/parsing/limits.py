@@ -10,7 +10,7 @@ The parsing rules of HTML make some things grow with the square of a page's size
 Nearly all pages are harmless, and a cheap test proves it by upper bounds. It looks at two bytes
 after each "<", and at a ">" every thousand bytes. The others are changed: one with too many tags is
 read flat, which leaves out all elements that a reader does not ask for; tags with too many
-attributes are cut, and so is a page with too many names.
+attributes are cut, and so is a page with too many different names of elements or attributes.
 
 docs/adr/0034-hostile-html.md explains the bounds and why they hold.
 """
@@ -140,7 +140,9 @@ _PLAIN_ATTRIBUTES = (
 _BREAKS = re.compile(rb"<br >(?:[ \t\n\f\r]*+<br >)++")
 # In drawings they have no content and no end tag. Elsewhere they would hide the rest of the page.
 _EMPTY = re.compile(
-    rb"<(?:%b)(?=[ \t\n\f\r/])[^<>]*/>" % "|".join(sorted(_RAW)).encode(), re.IGNORECASE
+    rb"<(?:%b)(?=[ \t\n\f\r/])(?:[^<>\"']|\"[^<>\"]*\"|'[^<>']*')*+(?<=/)>"
+    % "|".join(sorted(_RAW)).encode(),
+    re.IGNORECASE,
 )
 
 
@@ -370,19 +372,25 @@ class _Attributes:
         return False
 
 
-# Bytes of all tags that have attributes, and of the text after them. They have room for some ten
-# thousand names, which take 0.5 s.
+# Bytes of all tags, and of the text after them. They have room for some ten thousand names, which
+# take 0.5 s.
 _NAMED_BYTES = 512_000
 _NAMES = 64_000
+_ELEMENT = re.compile(rb"</?([a-zA-Z][^ \t\n\f\r/>]*+)")
 _WITH_ATTRIBUTES = re.compile(rb"</?[a-zA-Z][^ \t\n\f\r/><]*+[ \t\n\f\r/]")
 # An attribute begins after a blank, a slash or a quoted value.
 _WORD = re.compile(rb"[ \t\n\f\r/\"']([^ \t\n\f\r/>=]+)")
 
 
 def _with_few_names(html: bytes, places: NDArray[np.int64], most_bytes: int) -> bytes:
-    """Cut a page that may have too many different names of attributes."""
+    """Cut a page that may have too many different names of elements or attributes."""
     if len(html) <= _NAMED_BYTES or _bytes_after(places, html, most_bytes).sum() <= _NAMED_BYTES:
         return html
+    elements: set[bytes] = set()
+    for match in _ELEMENT.finditer(html):
+        elements.add(match[1])
+        if len(elements) > _NAMES:
+            return html[: match.start()]
     starts = np.array([match.end() - 1 for match in _WITH_ATTRIBUTES.finditer(html)], np.int64)
     lengths = _bytes_after(starts, html, most_bytes)
     if lengths.sum() <= _NAMED_BYTES:

@@ -81,6 +81,18 @@ async def test_the_end_is_told_after_the_last_bytes(tmp_path: Path) -> None:
     assert peer.layer.is_ended
 
 
+async def test_a_tunnel_ends_with_the_connection_to_its_proxy(tmp_path: Path) -> None:
+    proxy = Peer(tmp_path)
+    proxy.shake_hands()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tunnel = TlsLayer(context, SERVER, [].append, outer=proxy.layer)
+    tunnel.begin()
+    with pytest.raises(ssl.SSLWantReadError):
+        proxy.tls.unwrap()
+    assert tunnel.receive(proxy.packed(b"")) == b""
+    assert tunnel.is_ended
+
+
 async def test_damaged_records_are_an_error(tmp_path: Path) -> None:
     peer = Peer(tmp_path)
     peer.shake_hands()

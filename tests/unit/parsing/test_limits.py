@@ -63,6 +63,7 @@ SLOW: dict[str, Callable[[int], str]] = {
     "names of attributes": numbered("<p a{}>x</p>"),
     "names in an end tag": lambda size: "</p " + numbered("a{} ")(size) + ">",
     "names of tags": numbered("<x{0}>x</x{0}>"),
+    "names of end tags": numbered("</x{}>"),
     "ends that may be values": repeated('x=">" '),
     "values that are not closed": repeated("<a x='>"),
     "long tags": numbered('<a href="{:0500}">'),
@@ -86,7 +87,9 @@ def test_a_page_ten_times_as_large_takes_about_ten_times_as_long(
     assert spent_s(make(500 * KB)) < 30 * max(spent_s(make(50 * KB)), 0.1)
 
 
-@pytest.mark.parametrize("kind", ["text", "nested elements", "unclosed formatting"])
+@pytest.mark.parametrize(
+    "kind", ["text", "nested elements", "unclosed formatting", "names of end tags"]
+)
 def test_the_largest_page_is_read(kind: str) -> None:
     assert spent_s(SLOW[kind](10_000 * KB)) < 300 * max(spent_s(SLOW[kind](100 * KB)), 0.1)
 
@@ -282,3 +285,11 @@ def test_a_less_than_sign_in_a_script_does_not_hide_a_page_that_is_read_flat() -
     html = b"<script>for(i=0;i<e.length)t(e[i])</script>" + 400 * item
     flat = LexborHTMLParser(limits._flat(html, frozenset(), 10_000))
     assert len(flat.tags("a")) == 400
+
+
+def test_a_slash_in_a_value_does_not_end_an_element_that_is_read_flat() -> None:
+    html = b"<title data-x='/>'>name</title><svg><style/></svg><p>text</p>"
+    flat = LexborHTMLParser(limits._flat(html, frozenset(), 10_000))
+    assert [each.text() for each in flat.css("title")] == ["name"]
+    assert flat.body is not None
+    assert flat.body.text().strip() == "text"
