@@ -574,7 +574,7 @@ async def add_seeds(control: CrawlControl, given: Sequence[str]) -> SeedAnswers:
     domains = options.new_seed_domains(current, (entry.url for entry in entries))
     if domains:
         await control.add_seed_domains(domains)
-    added = await control.frontier.add(entries, mode="all")
+    added = await control.add(entries)
     is_new = iter(added.is_new(index) for index in range(len(entries)))
     answers = [
         SeedAnswer(text, seed.url, "added" if next(is_new) else "known")

@@ -20,8 +20,8 @@ from crawler.frontier.frontier import (
     shard_of,
     shard_time_ms,
 )
-from crawler.frontier.meta import Meta, read
-from crawler.frontier.records import HostPage, HostState, Letter, Sizes, UrlStatus
+from crawler.frontier.meta import Meta, keep_older_programs_out, read
+from crawler.frontier.records import Added, HostPage, HostState, Letter, Sizes, UrlStatus
 from crawler.frontier.tuning import Tuning
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway, answered, executed
@@ -97,6 +97,11 @@ class CrawlControl:
         return cls(redis, crawl, await read(redis, crawl), urls)
 
     # --- the crawl -----------------------------------------------------------------------------
+
+    async def add(self, entries: Sequence[Entry]) -> Added:
+        """Add URLs, whatever waits already; known ones are not added again."""
+        await keep_older_programs_out(self._redis, self._crawl)
+        return await self.frontier.add(entries, mode="all")
 
     async def pause(self) -> None:
         """Lease nothing until resume(); fetches in flight finish."""

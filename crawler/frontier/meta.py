@@ -79,8 +79,13 @@ async def create_or_check(
         meta = await read(redis, crawl)
     if spider:
         meta.check_spider(crawl, spider)
-    await redis.hset(key, "version", DATA_MODEL)
+    await keep_older_programs_out(redis, crawl)
     return meta
+
+
+async def keep_older_programs_out(redis: Client, crawl: str) -> None:
+    """Raise the data model of a crawl to this program's, before something is added to it."""
+    await redis.hset(keys.crawl_meta(crawl), "version", DATA_MODEL)
 
 
 async def stored_shards(redis: Client, crawl: str) -> int:

@@ -51,8 +51,15 @@ end
 function change.budget(value)
   if value == '' then return redis.call('HDEL', key, 'budget') end
   redis.call('HSET', key, 'budget', value, 'keep', 1)
-  -- So far nobody noted what was claimed: those in flight are.
-  redis.call('HSETNX', key, 'claimed', redis.call('HGET', key, 'tokens') or '')
+  -- So far nobody noted what was claimed: those in flight are. claim forgets those that ended.
+  local claimed, tokens = unpack(redis.call('HMGET', key, 'claimed', 'tokens'))
+  claimed = claimed or ''
+  for token in string.gmatch(tokens or '', '%d+') do
+    if not string.find(' ' .. claimed .. ' ', ' ' .. token .. ' ', 1, true) then
+      claimed = claimed .. ' ' .. token
+    end
+  end
+  redis.call('HSET', key, 'claimed', claimed)
 end
 function change.parallelism(value)
   local own, tokens, waiting, clock, delay = unpack(redis.call('HMGET', key, 'parallel', 'tokens',

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from crawler.frontier import Entry, Frontier, OwnerDead, Tuning
+from crawler.frontier import Entry, Frontier, Lease, OwnerDead, Tuning
 from crawler.frontier.entry import encode
 from crawler.frontier.frontier import shard_of
 from tests.integration.frontier.fleet import (
     T0,
     Place,
+    beat,
     claim,
     crawl,
     entries,
@@ -21,6 +23,16 @@ from tests.integration.frontier.fleet import (
     request_id,
     urls,
 )
+
+Settle = Callable[[Frontier, Lease], Awaitable[None]]
+
+# Ends of a lease that gave no page.
+SETTLES: dict[str, Settle] = {
+    "done": lambda frontier, lease: frontier.done([(lease, False)]),
+    "retry": lambda frontier, lease: frontier.retry([(lease, 1000, lease.entry)], now_ms=T0),
+    "bury": lambda frontier, lease: frontier.bury([(lease, "gone")], now_ms=T0),
+    "hand_back": lambda frontier, lease: frontier.hand_back([(lease, 0)], now_ms=T0),
+}
 
 
 async def test_a_lease_carries_the_entry_and_a_token(frontier: Frontier) -> None:
@@ -516,6 +528,29 @@ async def test_a_budget_counts_pages_that_are_fetched_and_not_settled_yet(
     assert not await claim(frontier, now_ms=now_ms + 120_000, host_pages=3)
     sizes = await frontier.sizes()
     assert (sizes.dropped_budget, sizes.unfinished, sizes.hosts) == (6, 0, 0)
+
+
+@pytest.mark.parametrize("settle", SETTLES.values(), ids=SETTLES)
+async def test_a_lease_that_gave_no_page_leaves_the_budget_to_others(
+    frontier: Frontier, settle: Settle
+) -> None:
+    await frontier.add(entries(2))
+    lease = await one(frontier, host_pages=1)
+    await frontier.release([(lease, 0)], now_ms=T0)
+    assert not await claim(frontier, now_ms=T0 + 60_000, host_pages=1)
+    await settle(frontier, lease)
+    assert await claim(frontier, now_ms=T0 + 120_000, host_pages=1)
+
+
+async def test_a_lease_of_an_owner_that_died_leaves_the_budget_to_others(place: Place) -> None:
+    first, second = await place.instance(), await place.instance()
+    await first.add(entries(2))
+    await one(first, host_pages=1)
+    later_ms = T0 + 3_600_000
+    await beat(second, now_ms=later_ms)
+    assert not await claim(second, now_ms=later_ms, host_pages=1)
+    assert await second.reclaim(silence_ms=60_000, delay_ms=1000, now_ms=later_ms) == 1
+    assert await claim(second, now_ms=later_ms + 60_000, host_pages=1)
 
 
 # --- damage --------------------------------------------------------------------------------------

@@ -226,6 +226,22 @@ async def test_a_budget_counts_what_was_in_flight_when_it_was_set(
     assert (await frontier.sizes()).unfinished == 0
 
 
+async def test_a_budget_counts_what_was_claimed_before_it_was_changed(
+    frontier: Frontier, control: CrawlControl
+) -> None:
+    await frontier.add(entries(6))
+    await control.host("a.test", budget=5)
+    await crawl(frontier, await one(frontier))
+    await control.host("a.test", budget=None)
+    flight = await one(frontier, now_ms=T0 + 1000)
+    await control.host("a.test", budget=2)
+    await frontier.release([(flight, 0)], now_ms=T0 + 2000)
+    assert not await claim(frontier, now_ms=T0 + 3000)
+    await frontier.done([(flight, True)])
+    assert not await claim(frontier, now_ms=T0 + 4000)
+    assert (await frontier.sizes()).unfinished == 0
+
+
 # --- hosts, status -------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from crawler.servers.redis import checks
 from crawler.servers.redis.connection import connect, masked, server_mode
 from crawler.servers.redis.errors import RedisAway
 from crawler.urls import UrlRules, Urls, host_of
-from tests.integration.frontier.fleet import CRAWL, Place
+from tests.integration.frontier.fleet import CRAWL, Place, entries
 from tests.support.cluster import RedisProcess, cluster_node
 
 
@@ -76,7 +76,7 @@ async def test_a_crawl_from_before_spiders_were_recorded_is_the_next_ones(place:
         await Frontier(place.redis, CRAWL, shards=place.shards, spider="news").open()
 
 
-@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("version", [4, 5, 6])
 async def test_a_crawl_of_a_version_before_goes_on_and_keeps_that_version_out(
     place: Place, version: int
 ) -> None:
@@ -84,6 +84,14 @@ async def test_a_crawl_of_a_version_before_goes_on_and_keeps_that_version_out(
     await place.redis.hset(keys.crawl_meta(CRAWL), "version", version)
     await CrawlControl.open(place.redis, CRAWL)
     await place.instance()
+    assert int(await place.redis.hget(keys.crawl_meta(CRAWL), "version")) == DATA_MODEL
+
+
+async def test_seeds_that_people_add_keep_the_version_before_out(place: Place) -> None:
+    await place.instance()
+    await place.redis.hset(keys.crawl_meta(CRAWL), "version", DATA_MODEL - 1)
+    control = await CrawlControl.open(place.redis, CRAWL)
+    assert (await control.add(entries(2))).new == 2
     assert int(await place.redis.hget(keys.crawl_meta(CRAWL), "version")) == DATA_MODEL
 
 

@@ -73,6 +73,18 @@ async def test_a_big_host_that_comes_in_small_parts_is_kept_out_too(frontier: Fr
     assert LONG <= (await frontier.sizes()).front[0] < 4 * LONG
 
 
+@pytest.mark.parametrize("number", [4, 7, 20])
+async def test_big_hosts_that_come_in_turns_are_kept_out_too(
+    frontier: Frontier, place: Place, number: int
+) -> None:
+    names, calls = [each.host for each in others(place, number)], 20
+    for call in range(calls):
+        await frontier.add([entry(f"http://{names[i % number]}/{call}/{i}") for i in range(LONG)])
+    sizes = await frontier.sizes()
+    assert sizes.front[0] <= LONG + calls * number * FEW
+    assert sizes.waiting == calls * LONG
+
+
 async def test_every_url_of_a_big_host_is_fetched_once(frontier: Frontier, place: Place) -> None:
     all_of_them = [*entries(1500, BIG, 2), *entries(900, "second.test", 2), *others(place, 50, 2)]
     await frontier.add(all_of_them)
