@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Hashing takes about 20 ns for each character of a text, and a 32nd of that for a byte of a body.
-# Pages that take longer than this are hashed in a thread, and groups are no larger: 2 ms.
+# Hashing takes about 20 ns for each character of a text, and a 32nd of that for a byte of a body;
+# on processors without instructions for SHA-256 a sixth. Pages that take longer than this are
+# hashed in a thread, and groups are no larger: 2 ms.
 _HASH_INLINE_CHARS = 100_000
+_HASH_INLINE_BYTES = 1_000_000
 _BYTES_A_CHAR = 32
 # Pages that are hashed together, and seconds that the first waits for others.
 _GROUP_MAX = 16
@@ -178,14 +180,16 @@ class _Hashing:
     async def content_of(self, page: Page) -> Content:
         """Hash a page, soon."""
         chars = len(page.text) + len(page.body) // _BYTES_A_CHAR
-        if chars > _HASH_INLINE_CHARS:
+        if chars > _HASH_INLINE_CHARS or len(page.body) > _HASH_INLINE_BYTES:
             return (await asyncio.to_thread(self._hash_pages, [page]))[0]
+        if self._chars + chars > _HASH_INLINE_CHARS:
+            self._hash_group()
         loop = asyncio.get_running_loop()
         hashed: asyncio.Future[Content] = loop.create_future()
         self._pages.append(page)
         self._hashed.append(hashed)
         self._chars += chars
-        if len(self._pages) >= _GROUP_MAX or self._chars > _HASH_INLINE_CHARS:
+        if len(self._pages) >= _GROUP_MAX:
             self._hash_group()
         elif self._timer is None:
             self._timer = loop.call_later(_GROUP_LINGER_S, self._hash_group)

@@ -93,7 +93,7 @@ class Sink(ABC):
     # Whether pages are written here first, and the sinks of records get the place of each.
     keeps_bodies: ClassVar[bool] = False
     # Bytes of a page above which `prepare` runs in a thread, which costs 0.1 ms more.
-    inline_bytes: ClassVar[int] = 150_000
+    inline_bytes: int = 150_000
     # Whether pages come with their bytes on the wire (`page.exchange`), and responses that are no
     # pages come too: robots.txt, sitemaps and redirects.
     archives: ClassVar[bool] = False

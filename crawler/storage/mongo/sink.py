@@ -59,9 +59,6 @@ Faults = dict[int, OperationFailure]
 class MongoSink(Sink):
     """Sink that keeps pages in the collections `pages_metadata` and `pages_content`."""
 
-    # About 1 ms.
-    inline_bytes = 400_000
-
     def __init__(
         self,
         connect: Callable[[], Awaitable[AsyncMongoClient[dict[str, Any]]]],
@@ -83,6 +80,8 @@ class MongoSink(Sink):
         self._timeout_s = timeout_s
         self._where = where
         self._health = health
+        # About 1 ms of the codec.
+        self.inline_bytes = 30_000 if codec == "zlib" else 400_000
         # A compressor serves one thread at a time.
         self._threads = local()
         self._content: AsyncCollection[dict[str, Any]]
