@@ -3,7 +3,8 @@
 Run as `python -m benchmarks.crawl.crawlee_peer SEEDS PAGES`. Its ParselCrawler with its own HTTP
 client, storage in memory, robots.txt respected, 100 requests at a time, all links followed. The
 client cannot be told what names lead to, so requests go to an address of each host with its name in
-`Host`; outside Linux, where hosts have no addresses of their own, to the same one.
+`Host`; outside Linux, where hosts have no addresses of their own, to the same one. No page of this
+web redirects.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from crawlee import ConcurrencySettings
+from crawlee import ConcurrencySettings, Request
 from crawlee.crawlers import ParselCrawler, ParselCrawlingContext
-from crawlee.http_clients import ImpitHttpClient
+from crawlee.http_clients import HttpCrawlingResult, ImpitHttpClient
 from crawlee.storage_clients import MemoryStorageClient
 from yarl import URL
 
@@ -26,8 +27,14 @@ from benchmarks.crawl.pages import address_of
 _AT_ONCE = 100
 
 
-class _LoopbackClient(ImpitHttpClient):
+class LoopbackClient(ImpitHttpClient):
     """Crawlee's default client, for which every name is this machine's."""
+
+    async def crawl(self, request: Request, **options: Any) -> HttpCrawlingResult:
+        found = await super().crawl(request, **options)
+        # Crawlee has the address there, and would resolve relative links against it.
+        request.loaded_url = request.url
+        return found
 
     async def _request_with_redirects(
         self, *, url: str, headers: dict[str, str], **options: Any
@@ -44,7 +51,7 @@ class _LoopbackClient(ImpitHttpClient):
 async def crawl(seeds: list[str], pages: int) -> None:
     """Fetch so many pages."""
     crawler = ParselCrawler(
-        http_client=_LoopbackClient(verify=False),
+        http_client=LoopbackClient(verify=False),
         storage_client=MemoryStorageClient(),
         respect_robots_txt_file=True,
         max_requests_per_crawl=pages,

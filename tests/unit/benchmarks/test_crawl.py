@@ -1,5 +1,6 @@
 """The web of the whole-crawl benchmark, and what is made of its measurements."""
 
+import asyncio
 import gzip
 import re
 import statistics
@@ -7,10 +8,12 @@ from pathlib import Path
 
 import brotli
 import pytest
+from crawlee import Request
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.crawl.__main__ import figures, main
 from benchmarks.crawl.contenders import ALL, OURS, base
+from benchmarks.crawl.crawlee_peer import LoopbackClient
 from benchmarks.crawl.grounds import GROUNDS, USUAL, WEB, Ground, of_real_pages
 from benchmarks.crawl.markup import web_shape
 from benchmarks.crawl.pages import LINKS, Size, host_of_page, number_of, page, path_of, targets
@@ -310,3 +313,25 @@ def test_samples_tell_functions_alone_and_with_all_that_they_call() -> None:
         ["100.0%", "2000", "µs", "crawler/a.py:parse"],
         ["40.0%", "800", "µs", "crawler/b.py:read"],
     ]
+
+
+# --- peers ----------------------------------------------------------------------------------------
+
+
+async def test_crawlee_resolves_links_against_the_host_of_a_page() -> None:
+    asked: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nOK")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "0.0.0.0") as server:
+        port = server.sockets[0].getsockname()[1]
+        request = Request.from_url(f"http://h3.test:{port}/news/page.html")
+        async with LoopbackClient() as client:
+            found = await client.crawl(request)
+    assert await found.http_response.read() == b"OK"
+    assert f"host: h3.test:{port}\r\n".encode() in asked[0].lower()
+    assert request.loaded_url == request.url
