@@ -54,7 +54,7 @@ end
 -- if a queue is long and a host has more than a few new URLs in this call, the surplus goes to the
 -- host's back queue. That does not make the host active (it is parked): the few that stay in the front
 -- queue do when they have their turn. A host with very many URLs in its back queues needs no more.
-local LONG, HOST_FEW, HOST_MANY, SAMPLES = 1000, 32, 40, 16
+local LONG, HOST_FEW, HOST_MANY, SAMPLES = 1000, 32, 100, 16
 
 local function put_back(host, number, surplus)
   local key = shard .. 'host:' .. host
@@ -78,14 +78,15 @@ local function share_of(host, number)
 end
 
 local function without_surplus(number, queue)
-  -- Most calls have URLs of many hosts. Some samples show whether one has clearly more than a few.
+  -- Most calls have URLs of many hosts. Some samples show whether one has half of them, or very many: the
+  -- links of some pages to their own hosts must not get ahead of what waits.
   local sampled, most = {}, 1
   for i = 0, SAMPLES - 1 do
     local host = host_of(queue[1 + math.floor(i * (#queue - 1) / (SAMPLES - 1))]) or ''
     sampled[host] = (sampled[host] or 0) + 1
     most = math.max(most, sampled[host])
   end
-  if most == 1 or most * #queue / SAMPLES < HOST_MANY then return queue end
+  if most < SAMPLES / 2 and (most == 1 or most * #queue / SAMPLES < HOST_MANY) then return queue end
   local by_host, hosts, stay = {}, {}, {}
   for _, entry in ipairs(queue) do
     local host = host_of(entry) or ''
