@@ -70,10 +70,10 @@ def cpu_s(process: subprocess.Popen[bytes]) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def memory_mb(process: subprocess.Popen[bytes], *, peak: bool = True) -> float:
+def memory_mb(pid: int, *, peak: bool = True) -> float:
     """Return the memory of a running process, at its peak or now. Linux only."""
     name = "VmHWM:" if peak else "VmRSS:"
-    for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(name):
             return int(line.split()[1]) / 1024
     raise CrawlerError(f"This system does not tell the memory of a process ({name}).")

@@ -8,46 +8,61 @@ an hour.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from benchmarks import command
 from benchmarks.crawl.pages import Size
-from benchmarks.figures import Figure, at_most
-from benchmarks.measurements.sustained import Sample, Watch, watched_crawl
+from benchmarks.crawl_process import memory_mb
+from benchmarks.figures import Figure, Skipped, at_most
+from benchmarks.measurements.sustained import Sample, Watch, require_free_disk, watched_crawl
 from crawler.errors import CrawlerError
 
-_PAGES, _QUICK_PAGES = 30_000, 6_000
+_PAGES, _QUICK_PAGES = 100_000, 6_000
 _WINDOWS = 20
 # From here on it is to be flat: the caches that fill at once are full.
 _WARM = 20_000
 _PAGES_A_HOST = 50
 _SEEDS = 200
+# What the servers may write for a page, with room to spare.
+_DISK_KB_A_PAGE = 40
 # Seconds without a page after which the crawl is taken for stuck.
 _STUCK_S = 120.0
-_POLL_S = 0.2
+_POLL_S = 0.05
 
 
-def measure(quick: bool, pages: int | None = None) -> Iterator[Figure]:
+def measure(quick: bool, pages: int | None = None) -> Iterator[Figure | Skipped]:
     """Watch one crawl."""
+    if not Path("/proc/self/status").exists():
+        yield Skipped("memory", "this system does not tell the memory of a process")
+        return
     wanted = pages or (_QUICK_PAGES if quick else _PAGES)
+    require_free_disk(wanted * _DISK_KB_A_PAGE / 1e6)
     yield from figures(*_samples(wanted))
 
 
+def window_ends(pages: int) -> list[int]:
+    """Return the pages at the ends of the windows. One ends where the memory is to be flat."""
+    ends = {pages * number // _WINDOWS for number in range(1, _WINDOWS + 1)}
+    if pages > _WARM:
+        ends.add(_WARM)
+    return sorted(ends)
+
+
 def _samples(pages: int) -> tuple[list[Sample], float]:
-    """Crawl so many pages; return what was seen at each end of a window, and the peak."""
+    """Crawl so many pages; return the first sample and one for each window, and the peak."""
     size = Size(seeds=_SEEDS, hosts=max(2 * _SEEDS, pages // _PAGES_A_HOST))
     with watched_crawl(size) as watch:
-        samples: list[Sample] = []
-        for number in range(1, _WINDOWS + 1):
-            _wait_for(watch, pages * number // _WINDOWS)
+        samples = [watch.sample()]
+        for end in window_ends(pages):
+            _wait_for(watch, end)
             samples.append(watch.sample())
-            print(_line(samples), file=sys.stderr, flush=True)
-        return samples, peak_mb(watch.pid, samples)
+            print(_line(*samples[-2:]), file=sys.stderr, flush=True)
+        return samples, memory_mb(watch.pid)
 
 
 def _wait_for(watch: Watch, pages: int) -> None:
@@ -61,35 +76,34 @@ def _wait_for(watch: Watch, pages: int) -> None:
         time.sleep(_POLL_S)
 
 
-def _line(samples: list[Sample]) -> str:
-    now = samples[-1]
-    text = f"{now.pages:,} pages: {now.crawler.memory_mb:.0f} MB, {now.crawler.files} files"
-    if len(samples) < 2:
-        return text
-    before = samples[-2]
-    pages = now.pages - before.pages
-    cpu_ms = (now.crawler.cpu_s - before.crawler.cpu_s) / pages * 1000
-    return f"{text}, {pages / (now.at_s - before.at_s):.0f} pages/s, {cpu_ms:.2f} ms of CPU a page"
+def _pages_per_s(before: Sample, now: Sample) -> float:
+    return (now.pages - before.pages) / (now.at_s - before.at_s)
 
 
-def peak_mb(pid: int, samples: Sequence[Sample]) -> float:
-    """Return the most memory that a process ever had, as far as the system tells."""
-    seen = max(sample.crawler.memory_mb for sample in samples)
-    status = Path(f"/proc/{pid}/status")
-    if not status.exists():
-        return seen
-    lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-    return int(lines["VmHWM"].split()[0]) / 1024
+def _cpu_ms(before: Sample, now: Sample) -> float:
+    """CPU time of the crawler a page."""
+    return (now.crawler.cpu_s - before.crawler.cpu_s) / (now.pages - before.pages) * 1000
 
 
-def figures(samples: Sequence[Sample], peak: float) -> Iterator[Figure]:
+def _line(before: Sample, now: Sample) -> str:
+    return (
+        f"{now.pages:,} pages: {now.crawler.memory_mb:.0f} MB, {now.crawler.files} files, "
+        f"{_pages_per_s(before, now):.0f} pages/s, {_cpu_ms(before, now):.2f} ms of CPU a page"
+    )
+
+
+def figures(samples: Sequence[Sample], peak_mb: float) -> Iterator[Figure]:
     """Make figures of what was seen."""
-    for number, sample in enumerate(samples, start=1):
-        yield Figure(f"memory.window_{number}.pages", sample.pages, "pages")
-        yield Figure(f"memory.window_{number}.mb", sample.crawler.memory_mb, "MB")
+    for number, (before, now) in enumerate(pairwise(samples), start=1):
+        name = f"memory.window_{number}"
+        yield Figure(f"{name}.pages", now.pages, "pages")
+        yield Figure(f"{name}.mb", now.crawler.memory_mb, "MB")
+        yield Figure(f"{name}.files", now.crawler.files, "")
+        yield Figure(f"{name}.pages_per_s", _pages_per_s(before, now), "pages/s")
+        yield Figure(f"{name}.cpu_ms_per_page", _cpu_ms(before, now), "ms")
     last = samples[-1]
     yield Figure("memory.pages", last.pages, "pages")
-    yield Figure("memory.peak_mb", peak, "MB", target=at_most(250))
+    yield Figure("memory.peak_mb", peak_mb, "MB", target=at_most(250))
     warm = [sample for sample in samples if sample.pages >= _WARM]
     if warm:
         warm_mb = warm[0].crawler.memory_mb
@@ -100,11 +114,12 @@ def figures(samples: Sequence[Sample], peak: float) -> Iterator[Figure]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Read the number of pages, and measure."""
-    own = argparse.ArgumentParser(add_help=False)
-    own.add_argument("--pages", type=int)
-    given, rest = own.parse_known_args(argv)
-    parts = {"memory": partial(measure, pages=given.pages)}
-    return command.run("benchmarks.memory", __doc__, parts, rest)
+    reader = command.parser("benchmarks.memory", __doc__)
+    reader.add_argument("--pages", type=int, help=f"how many to crawl, {_PAGES:,} by default")
+    given = reader.parse_args(argv)
+    if given.pages is not None and given.pages < _WINDOWS:
+        reader.error(f"--pages is {given.pages}; set it to {_WINDOWS} or more.")
+    return command.measured(reader, given, {"memory": partial(measure, pages=given.pages)})
 
 
 if __name__ == "__main__":

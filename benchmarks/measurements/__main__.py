@@ -1,7 +1,8 @@
 """Measure what docs/measurements.md shows, and make its tables and plots.
 
-`python -m benchmarks.measurements run [--quick] [--only PART …] [--out FILE]` measures, and keeps
-each part when it is done. `python -m benchmarks.measurements render [FILE]` makes the page.
+`python -m benchmarks.measurements run [--quick] [--only PART …] [--pages N] [--out FILE]` measures,
+and keeps each part when it is done. `python -m benchmarks.measurements render [FILE]` makes the
+page.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ PARTS = {
     "scaling": ("scaling", "workers"),
     "seen": ("frontier", "seen"),
     "sustained": ("measurements.sustained",),
+    "memory": ("memory",),
     "latency": ("measurements.latency",),
     "compression": ("measurements.compression",),
     "delayed": ("frontier", "delayed"),
@@ -39,7 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--only", nargs="+", choices=PARTS, metavar="PART", help=f"of {', '.join(PARTS)}"
     )
     run.add_argument("--out", type=Path, default=RESULTS, metavar="FILE")
-    run.set_defaults(do=lambda given: measure(given.only or [*PARTS], given.quick, given.out))
+    run.add_argument("--pages", type=int, metavar="N", help="how many pages `memory` crawls")
+    run.set_defaults(
+        do=lambda given: measure(given.only or [*PARTS], given.quick, given.out, given.pages)
+    )
     make = commands.add_parser("render", help="make the page and its plots")
     make.add_argument("results", type=Path, nargs="?", default=RESULTS, metavar="FILE")
     make.add_argument("--docs", type=Path, default=DOCS, metavar="FOLDER")
@@ -53,17 +58,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def measure(parts: Sequence[str], quick: bool, out: Path) -> int:
+def measure(parts: Sequence[str], quick: bool, out: Path, pages: int | None = None) -> int:
     """Measure parts one after the other; the others stay in the file as they are."""
-    failed = [part for part in parts if not _measure(part, quick, out)]
+    failed = [part for part in parts if not _measure(part, quick, out, pages)]
     for part in failed:
         print(f"measurements: {part} failed; its own message says why", file=sys.stderr)
     return 1 if failed else 0
 
 
-def _measure(name: str, quick: bool, out: Path) -> bool:
+def _measure(name: str, quick: bool, out: Path, pages: int | None) -> bool:
     load, started_s = os.getloadavg()[0], time.monotonic()
-    figures, succeeded = figures_of(*PARTS[name], quick=quick)
+    options = [f"--pages={pages}"] if name == "memory" and pages is not None else []
+    figures, succeeded = figures_of(*PARTS[name], *options, quick=quick)
     took_s = time.monotonic() - started_s
     if succeeded and figures:
         part = results.Part(

@@ -167,6 +167,29 @@ def _sustained(part: Part) -> str:
     return _table((*heads, "memory, MB", "open files"), rows)
 
 
+def _memory(part: Part) -> str:
+    pages, memory_mb, files, rates, cpu_ms = (
+        numbered(part, "memory.window_", f".{name}")
+        for name in ("pages", "mb", "files", "pages_per_s", "cpu_ms_per_page")
+    )
+    rows = [
+        (
+            f"{pages[window]:,.0f}",
+            f"{memory_mb[window]:.0f}",
+            f"{files[window]:.0f}",
+            f"{rates[window]:.0f}",
+            f"{cpu_ms[window]:.2f}",
+        )
+        for window in sorted(pages)
+    ]
+    table = _table(("pages", "memory, MB", "open files", "pages/s", "CPU ms a page"), rows)
+    found = [f"The most it ever had: {part.value('memory.peak_mb'):.0f} MB."]
+    if "memory.growth_mb" in part.figures:
+        growth_mb, last = part.value("memory.growth_mb"), part.value("memory.pages")
+        found.append(f"Growth from 20,000 to {last:,.0f} pages: {growth_mb:.0f} MB.")
+    return f"{table}\n\n{' '.join(found)}"
+
+
 def _resources(part: Part) -> str:
     rows = []
     for key, name in (("crawler", "crawler"), ("redis", "Redis"), ("mongo", "mongod")):
@@ -265,6 +288,7 @@ _OF_PART: dict[str, tuple[str, Callable[[Part], str]]] = {
     "seen": ("seen", _seen),
     "sustained": ("sustained", _sustained),
     "resources": ("sustained", _resources),
+    "memory": ("memory", _memory),
     "latency": ("latency", _latency),
     "compression": ("compression", _compression),
     "delayed": ("delayed", _delayed),

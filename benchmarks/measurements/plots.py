@@ -136,6 +136,20 @@ def _sustained(part: Part) -> Drawing:
     return drawing
 
 
+def _memory(part: Part) -> Drawing:
+    pages, memory_mb = (numbered(part, "memory.window_", f".{name}") for name in ("pages", "mb"))
+    windows = sorted(pages)
+    drawing, axes = _one()
+    axes.plot(
+        *([pages[window] for window in windows], [memory_mb[window] for window in windows], "o-"),
+        color=_BLUE,
+    )
+    axes.set(xlabel="pages", ylabel="memory of the crawler, MB", xlim=(0, None))
+    axes.set_ylim(0, axes.dataLim.ymax * 1.15)
+    axes.xaxis.set_major_formatter(_PLAIN)
+    return drawing
+
+
 def _latency(part: Part) -> Drawing:
     operations = {
         "drop": ("drop", None),
@@ -205,6 +219,7 @@ _PLOTS: dict[str, Callable[[Part], Drawing]] = {
     "scaling": _scaling,
     "seen": _seen,
     "sustained": _sustained,
+    "memory": _memory,
     "latency": _latency,
     "compression": _compression,
     "delayed": _delayed,

@@ -114,13 +114,20 @@ def _usage(process: psutil.Process, received_bytes: int, sent_bytes: int | None 
 def measure(quick: bool) -> Iterator[Figure]:
     """Watch one crawl."""
     window_s, windows = (_QUICK_WINDOW_S, _QUICK_WINDOWS) if quick else (_WINDOW_S, _WINDOWS)
-    free_gb = shutil.disk_usage(tempfile.gettempdir()).free / 1e9
-    if not quick and free_gb < _FREE_GB:
-        raise CrawlerError(
-            f"{tempfile.gettempdir()} has {free_gb:.0f} GB free, and the pages may take "
-            f"{_FREE_GB}: set TMPDIR to a folder with more room, or measure with --quick."
-        )
+    if not quick:
+        require_free_disk(_FREE_GB)
     yield from figures(_samples(window_s, windows), window_s)
+
+
+def require_free_disk(needed_gb: float) -> None:
+    """Raise CrawlerError if the pages of a crawl may not fit where the servers have their data."""
+    folder = tempfile.gettempdir()
+    free_gb = shutil.disk_usage(folder).free / 1e9
+    if free_gb < needed_gb:
+        raise CrawlerError(
+            f"{folder} has {free_gb:.0f} GB free, and the pages may take {needed_gb:.0f}: "
+            "set TMPDIR to a folder with more room, or measure with --quick."
+        )
 
 
 def _samples(window_s: float, windows: int) -> list[Sample]:

@@ -123,7 +123,7 @@ def _crawl(at_once: int, latency_s: float, seconds: float) -> Stretch:
             before, cpu_before_s = web.totals(), cpu_s(process)
             time.sleep(seconds)
             after, used_s = web.totals(), cpu_s(process) - cpu_before_s
-            taken_mb = memory_mb(process, peak=False)
+            taken_mb = memory_mb(process.pid, peak=False)
             failed = _failed(server)
         return Stretch(
             after.waiting_most,

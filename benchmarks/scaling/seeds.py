@@ -96,7 +96,7 @@ def _start(seeds: int) -> Start:
             while totals.first_s is None:
                 time.sleep(_LOOK_S)
                 totals = web.totals()
-            peak_mb = memory_mb(process)
+            peak_mb = memory_mb(process.pid)
             time.sleep(_AFTER_S)
         return Start(
             totals.first_s - started_s,

@@ -55,6 +55,18 @@ def sample_results() -> dict[str, Part]:
         for name in _USED.split()
     }
     sustained |= {"sustained.window_s": 30, "sustained.seconds": 60, "sustained.pages": 45_000}
+    memory = {
+        f"memory.window_{number}.{name}": value
+        for number, end in ((1, 20_000), (2, 100_000))
+        for name, value in (
+            ("pages", end),
+            ("mb", 200 + number),
+            ("files", 300),
+            ("pages_per_s", 250),
+            ("cpu_ms_per_page", 1.75),
+        )
+    }
+    memory |= {"memory.pages": 100_000, "memory.peak_mb": 230, "memory.growth_mb": 1}
     operations = "insert insert_no_journal batch batch_no_journal find scan drop sync"
     latency = {f"latency.{name}_ms": 1.5 for name in operations.split()}
     latency |= {"latency.insert_p95_ms": 2.5, "latency.pages_scanned": 10_000}
@@ -75,6 +87,7 @@ def sample_results() -> dict[str, Part]:
         part("scaling", workers),
         part("seen", {**seen, "url_seen.bloom_mb_up_to_10m": 18}, dict.fromkeys(seen, 0.05)),
         part("sustained", sustained),
+        part("memory", memory),
         part("latency", latency),
         part("compression", compression),
         part("delayed", delayed, dict.fromkeys(delayed, 0.5)),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures import Figure
 from benchmarks.measurements import __main__ as measurements
 from benchmarks.measurements.results import keep
 from tests.unit.benchmarks.measurements.samples import sample_results
@@ -44,6 +45,28 @@ def test_a_part_is_measured_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     part = measurements.results.read(out)["compression"]
     assert part.quick
     assert part.figures["compression.pages"].unit == "generated pages"
+
+
+@pytest.mark.parametrize(
+    ("part", "pages", "passed"),
+    [
+        ("memory", "500000", ["memory", "--pages=500000"]),
+        ("latency", "500000", ["measurements.latency"]),
+    ],
+)
+def test_the_number_of_pages_is_for_the_part_memory(
+    part: str, pages: str, passed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = []
+
+    def figures_of(*arguments: str, quick: bool) -> tuple[list[Figure], bool]:
+        started.append([*arguments])
+        return [], True
+
+    monkeypatch.setattr(measurements, "figures_of", figures_of)
+    arguments = ["run", "--only", part, "--pages", pages, "--out", str(tmp_path / "results.jsonl")]
+    assert measurements.main(arguments) == 0
+    assert started == [passed]
 
 
 def test_each_part_is_measured_by_a_benchmark_that_exists() -> None:

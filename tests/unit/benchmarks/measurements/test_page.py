@@ -65,6 +65,7 @@ def test_all_rows_of_a_table_have_as_many_cells(name: str) -> None:
         ("sustained", "| 30–60 | 1000 | 200% | 2.00 | 0.40 | 0.20 | 480 | 600 |"),
         ("resources", "| crawler | 3.25 | 3 | 3.25 | | 3.25 |"),
         ("resources", "| mongod | 3.25 | 3 | 3.25 | 3.25 | 3.25 |"),
+        ("memory", "| 100,000 | 202 | 300 | 250 | 1.75 |"),
         ("latency", "| insert of one page, `j: true` | 1.5 | 2.5 | 84 |"),
         ("latency", "| find by the index | 1.5 | | 0.91 |"),
         ("compression", "| zstd, level 3 | 0.87 | 200 | 0.1 | 5.12 |"),
@@ -89,6 +90,13 @@ def test_the_summary_leaves_out_what_a_quick_run_does_not_measure() -> None:
     summary = render(block("summary"), {"seen": part("seen", seen, dict.fromkeys(seen, 0.05))})
     assert "1,000,000 URLs" in summary
     assert "bloom" not in summary
+
+
+def test_a_crawl_that_is_too_short_has_no_growth() -> None:
+    memory = sample_results()["memory"]
+    assert "Growth from 20,000 to 100,000 pages: 1 MB." in rendered("memory")
+    del memory.figures["memory.growth_mb"]  # type: ignore[attr-defined]
+    assert "Growth" not in render(block("memory"), {"memory": memory})
 
 
 def test_the_page_shows_every_part_and_the_summary() -> None:

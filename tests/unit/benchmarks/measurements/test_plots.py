@@ -36,6 +36,7 @@ def test_axes_have_units(drawn: dict[str, str]) -> None:
         ("scaling.svg", ("pages/s", "workers")),
         ("seen.svg", ("MB of Redis", "known URLs")),
         ("sustained.svg", ("memory of the crawler, MB", "CPU ms a page", "seconds")),
+        ("memory.svg", ("memory of the crawler, MB", "pages")),
         ("latency.svg", (">ms<",)),
         ("compression.svg", ("CPU ms a page", "ratio")),
         ("delayed.svg", ("µs of Redis a URL",)),

@@ -1,8 +1,16 @@
 """What is made of the samples of a crawl."""
 
+import shutil
+
 import pytest
 
-from benchmarks.measurements.sustained import Sample, Usage, figures
+from benchmarks.measurements.sustained import (
+    Sample,
+    Usage,
+    figures,
+    require_free_disk,
+)
+from crawler.errors import CrawlerError
 
 
 def sample(at_s: float, pages: int, cpu_s: float) -> Sample:
@@ -23,3 +31,11 @@ def test_windows_and_the_whole_crawl_have_their_figures() -> None:
     assert found["sustained.redis.received_kb_per_page"] == pytest.approx(10)
     assert found["sustained.redis.written_kb_per_page"] == pytest.approx(5)
     assert "sustained.crawler.sent_kb_per_page" not in found
+
+
+def test_a_disk_without_room_for_the_pages_is_told_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil._ntuple_diskusage(10, 5, 3_000_000_000)  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: usage)
+    require_free_disk(2.5)
+    with pytest.raises(CrawlerError, match=r"has 3 GB free, and the pages may take 20: set TMPDIR"):
+        require_free_disk(20)
