@@ -598,19 +598,17 @@ class Connection(asyncio.BufferedProtocol):
         if tls is None:
             self._take(bytes(received))
             return
-        try:
-            data = tls.receive(received)
-        except ssl.SSLError as error:
+        data = tls.receive(received)
+        if data:
+            self._take(data)
+        if tls.error is not None:
             # Its session must not be resumed.
             self.tls = None
             self.close()
-            tls.failed(error)
+            tls.failed(tls.error)
             if self._parser is not None:
-                self._parser.closed(error)
-            return
-        if data:
-            self._take(data)
-        if tls.is_ended and self._transport is not None:
+                self._parser.closed(tls.error)
+        elif tls.is_ended and self._transport is not None:
             self.eof_received()
             self._transport.close()
 
@@ -629,6 +627,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self.is_open = False
+        if exc is None and self.tls is not None and self.tls.is_inside_record:
+            exc = ssl.SSLError(ssl.SSL_ERROR_EOF, "the connection ended inside a record")
         self._lost(self)
         if self.tls is not None:
             self.tls.failed(exc)

@@ -128,8 +128,8 @@ class ResponseParser:
         """Take the end of the connection."""
         if self.done.done():
             return
-        # A reset is not an end, nor are damaged records of TLS. TLS without its closing message is
-        # one: servers often omit it.
+        # A reset is not an end, nor are damaged or cut records of TLS. TLS without its closing
+        # message is one: servers often omit it.
         broke = isinstance(error, ConnectionError | ssl.SSLError)
         if self._chunks is not None:
             is_whole = self._chunks.is_whole(at_close=not broke)

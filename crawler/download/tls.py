@@ -47,6 +47,8 @@ class TlsLayer:
         self.version = ""
         # The server said that it sends no more.
         self.is_ended = False
+        # Why nothing that comes can be read any more.
+        self.error: ssl.SSLError | None = None
         # Bytes received that were not for HTTP: mostly certificates and tickets.
         self.overhead_bytes = 0
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -64,6 +66,12 @@ class TlsLayer:
     def certificate(self) -> bytes | None:
         return self.ssl_object.getpeercert(binary_form=True)
 
+    @property
+    def is_inside_record(self) -> bool:
+        """Whether a connection that ends now was cut."""
+        outer = self._outer
+        return bool(self._missing or self._header) or (outer is not None and outer.is_inside_record)
+
     def begin(self) -> None:
         """Send the first message of the handshake."""
         self._shake_hands()
@@ -77,36 +85,43 @@ class TlsLayer:
         self._flush()
 
     def receive(self, data: memoryview | bytes) -> bytes:
-        """Take bytes of the connection, and return those of HTTP; raises SSLError.
+        """Take bytes of the connection, and return those of HTTP up to the end or an error.
 
         OpenSSL gets one record at a time: its buffer never shrinks, and asking it for a record
         that is not whole takes longer than reading one.
         """
-        if self._outer is not None:
-            data = self._outer.receive(data)
+        outer = self._outer
+        if outer is not None:
+            data = outer.receive(data)
         if self._header:
             data, self._header = b"".join((self._header, data)), b""
         parts: list[bytes] = []
         at, end = 0, len(data)
-        while at < end:
-            if not self._missing:
-                if end - at < _HEADER_BYTES:
-                    self._header = bytes(data[at:])
-                    break
-                self._missing = _HEADER_BYTES + (data[at + 3] << 8 | data[at + 4])
-            part = data[at : at + self._missing]
-            self._incoming.write(part)
-            at += len(part)
-            self._missing -= len(part)
-            if self.version and not self._missing:
-                self._read(parts)
-        if not self.version and self._shake_hands():
-            while self._incoming.pending and not self.is_ended:
-                self._read(parts)
-        if self._outer is not None and self._outer.is_ended:
-            self.is_ended = True
-        if self._has_written:
-            self._flush()
+        try:
+            while at < end:
+                if not self._missing:
+                    if end - at < _HEADER_BYTES:
+                        self._header = bytes(data[at:])
+                        break
+                    self._missing = _HEADER_BYTES + (data[at + 3] << 8 | data[at + 4])
+                part = data[at : at + self._missing]
+                self._incoming.write(part)
+                at += len(part)
+                self._missing -= len(part)
+                if self.version and not self._missing:
+                    self._read(parts)
+            if not self.version and self._shake_hands():
+                self._read_all(parts)
+            if self._has_written:
+                self._flush()
+        except ssl.SSLError as error:
+            self.error = error
+        if self.is_ended:
+            # Whatever follows the end is ignored.
+            self._missing, self._header = 0, b""
+        if outer is not None:
+            self.is_ended = self.is_ended or outer.is_ended
+            self.error = self.error or outer.error
         found = parts[0] if len(parts) == 1 else b"".join(parts)
         self.overhead_bytes += end - len(found)
         return found
@@ -139,6 +154,11 @@ class TlsLayer:
             parts.append(part)
         else:
             self.is_ended = True
+
+    def _read_all(self, parts: list[bytes]) -> None:
+        """Read the records that came with the end of the handshake."""
+        while self._incoming.pending and not self.is_ended:
+            self._read(parts)
 
     def _flush(self) -> None:
         if self._outgoing.pending:

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,59 @@ async def test_a_body_without_a_length_ends_with_the_connection(tls: ssl.SSLCont
     async with serving(then_closed(head + body), tls=tls) as server, crawling() as fetch:
         found = await fetch(f"https://h.test:{server.port}/")
     assert found.body == body
+
+
+@asynccontextmanager
+async def packing(
+    tls: ssl.SSLContext, parts: list[bytes], changed: Callable[[bytes], bytes]
+) -> AsyncIterator[str]:
+    """A server that sends these records at once, with their bytes changed, and ends there."""
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        server = tls.wrap_bio(incoming, outgoing, server_side=True)
+        for step in (server.do_handshake, partial(server.read, 65536)):
+            while True:
+                try:
+                    step()
+                    break
+                except ssl.SSLWantReadError:
+                    writer.write(outgoing.read())
+                    incoming.write(await reader.read(65536))
+        writer.write(outgoing.read())
+        for part in parts:
+            server.write(part)
+        writer.write(changed(outgoing.read()))
+        writer.close()
+
+    listener = await asyncio.start_server(speak, "127.0.0.1", 0)
+    async with listener:
+        yield f"https://h.test:{listener.sockets[0].getsockname()[1]}/"
+
+
+async def test_a_whole_response_is_not_lost_with_a_damaged_record_after_it(
+    tls: ssl.SSLContext,
+) -> None:
+    def damaged(data: bytes) -> bytes:
+        return data[:-1] + bytes([data[-1] ^ 1])
+
+    async with packing(tls, [ok(b"hi"), b"junk"], damaged) as url, crawling() as fetch:
+        found = await fetch(url)
+    assert (found.body, found.flags) == (b"hi", [])
+
+
+@pytest.mark.parametrize("missing", [1, 100, 1018])
+async def test_a_body_that_ends_inside_a_record_is_incomplete(
+    tls: ssl.SSLContext, missing: int
+) -> None:
+    parts = [b"HTTP/1.1 200 OK\r\n\r\n", b"a" * 1000, b"b" * 1000]
+    async with (
+        packing(tls, parts, lambda data: data[:-missing]) as url,
+        crawling(DOWNLOAD_FAIL_ON_DATALOSS=False) as fetch,
+    ):
+        found = await fetch(url)
+    assert found.body == b"a" * 1000
+    assert found.flags == ["dataloss", "dataloss:reset"]
 
 
 async def test_a_large_request_is_sent_in_many_records(tls: ssl.SSLContext) -> None:

@@ -1,5 +1,7 @@
 """TLS without a network: records in pieces of any size, and which sessions are kept."""
 
+from __future__ import annotations
+
 import ssl
 from pathlib import Path
 
@@ -17,13 +19,15 @@ BODY = bytes(range(256)) * 250
 class Peer:
     """A server of TLS in memory, and the layer that speaks to it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, proxy: Peer | None = None) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = server_context(folder).wrap_bio(self._incoming, self._outgoing, server_side=True)
         self.sent = 0
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        self.layer = TlsLayer(context, SERVER, self._take)
+        outer = None if proxy is None else proxy.layer
+        self.layer = TlsLayer(context, SERVER, self._take, outer=outer)
+        self._proxy = proxy
 
     def _take(self, data: bytes) -> None:
         self.sent += 1
@@ -40,11 +44,21 @@ class Peer:
         with pytest.raises(ssl.SSLWantReadError):
             self.tls.do_handshake()
         for part in cut(self._outgoing.read(), step):
-            assert self.layer.receive(part) == b""
+            received = part if self._proxy is None else self._proxy.packed(part)
+            assert self.layer.receive(received) == b""
         assert self.layer.ready.done()
         self.layer.write(b"GET /")
         self.tls.do_handshake()
         assert self.tls.read(100) == b"GET /"
+
+
+def tunnel(folder: Path) -> tuple[Peer, Peer]:
+    """A proxy that speaks TLS, and a server behind it."""
+    proxy = Peer(folder)
+    proxy.shake_hands()
+    server = Peer(folder, proxy)
+    server.shake_hands()
+    return proxy, server
 
 
 def cut(data: bytes, step: int) -> list[bytes]:
@@ -93,13 +107,57 @@ async def test_a_tunnel_ends_with_the_connection_to_its_proxy(tmp_path: Path) ->
     assert tunnel.is_ended
 
 
-async def test_damaged_records_are_an_error(tmp_path: Path) -> None:
+def damaged(record: bytes) -> bytes:
+    return record[:-1] + bytes([record[-1] ^ 1])
+
+
+async def test_a_damaged_record_is_an_error_after_the_good_ones(tmp_path: Path) -> None:
     peer = Peer(tmp_path)
     peer.shake_hands()
-    data = bytearray(peer.packed(b"page"))
-    data[-1] ^= 1
-    with pytest.raises(ssl.SSLError):
-        peer.layer.receive(bytes(data))
+    good, bad, after = peer.packed(b"good"), damaged(peer.packed(b"bad")), peer.packed(b"after")
+    assert peer.layer.receive(good + bad + after) == b"good"
+    assert isinstance(peer.layer.error, ssl.SSLError)
+
+
+async def test_an_error_of_the_proxy_is_told_after_the_good_records_of_the_server(
+    tmp_path: Path,
+) -> None:
+    proxy, server = tunnel(tmp_path)
+    data = proxy.packed(server.packed(b"good")) + damaged(proxy.packed(b"bad"))
+    assert server.layer.receive(data) == b"good"
+    assert isinstance(server.layer.error, ssl.SSLError)
+
+
+async def test_whether_a_connection_ends_inside_a_record_is_known(tmp_path: Path) -> None:
+    peer = Peer(tmp_path)
+    peer.shake_hands()
+    peer.layer.receive(peer.packed(b""))
+    assert not peer.layer.is_inside_record
+    for part in cut(peer.packed(b"page"), 1)[:-1]:
+        peer.layer.receive(part)
+        assert peer.layer.is_inside_record
+
+
+async def test_whether_a_connection_ends_inside_a_record_of_a_proxy_is_known(
+    tmp_path: Path,
+) -> None:
+    proxy, server = tunnel(tmp_path)
+    data = proxy.packed(server.packed(b"page"))
+    server.layer.receive(data[:-1])
+    assert server.layer.is_inside_record
+    assert server.layer.receive(data[-1:]) == b"page"
+    assert not server.layer.is_inside_record
+
+
+async def test_what_follows_the_end_is_ignored(tmp_path: Path) -> None:
+    peer = Peer(tmp_path)
+    peer.shake_hands()
+    with pytest.raises(ssl.SSLWantReadError):
+        peer.tls.unwrap()
+    peer.layer.receive(peer.packed(b"") + b"mo")
+    assert peer.layer.is_ended
+    assert not peer.layer.is_inside_record
+    assert peer.layer.error is None
 
 
 async def test_a_lost_connection_ends_the_handshake(tmp_path: Path) -> None:
