@@ -72,6 +72,9 @@ def _measure(name: str, quick: bool, out: Path, pages: int | None) -> bool:
     figures, succeeded = figures_of(*PARTS[name], *options, quick=quick)
     took_s = time.monotonic() - started_s
     if succeeded and figures:
+        commit = short_commit()
+        if commit.endswith("-dirty"):
+            print(f"{name}: files differ from the commit; it is kept as {commit}", file=sys.stderr)
         part = results.Part(
             name=name,
             at=time.strftime("%Y-%m-%d"),
@@ -79,7 +82,7 @@ def _measure(name: str, quick: bool, out: Path, pages: int | None) -> bool:
             took_s=took_s,
             load=load,
             machine=f"{hardware()}; {software()}",
-            commit=short_commit(),
+            commit=commit,
             figures={figure.name: figure for figure in figures},
         )
         results.keep(out, part)

@@ -89,19 +89,27 @@ def _machine(results: Results) -> str:
         (
             f"`{part.name}`" + " (quick)" * part.quick,
             part.at,
+            _commit(part),
             f"{part.load:.1f}",
             f"{part.took_s:.0f} s",
         )
         for part in parts
     ]
     machines = "\n\n".join(dict.fromkeys(part.machine for part in parts))
-    return f"{machines}\n\n{_table(('part', 'measured on', 'load before', 'took'), rows)}"
+    heads = ("part", "measured on", "commit", "load before", "took")
+    return f"{machines}\n\n{_table(heads, rows)}"
+
+
+def _commit(part: Part) -> str:
+    name = part.commit.removesuffix("-dirty")
+    return f"`{name}`" if name == part.commit else f"`{name}`, **with changes**"
 
 
 # --- tables of one part ---------------------------------------------------------------------------
 
 
 def _scaling(part: Part) -> str:
+    calls = numbered(part, "scaling.workers_", ".redis_calls_per_page")
     rows = [
         (
             str(workers),
@@ -111,11 +119,27 @@ def _scaling(part: Part) -> str:
                 f"{part.value(f'scaling.workers_{workers}.{name}_ms_per_page'):.2f}"
                 for name in ("cpu", "redis")
             ),
+            f"{calls[workers]:.1f}" if workers in calls else "",
         )
         for workers, rate in sorted(numbered(part, "scaling.workers_", ".pages_per_s").items())
     ]
-    heads = ("workers", "pages/s", "times one worker", "CPU ms a page", "… Redis")
-    return _table(heads, rows)
+    heads = ("workers", "pages/s", "times one worker", "CPU ms a page", "… Redis", "scripts a page")
+    return f"{_scaling_setup(part)}{_table(heads, rows)}"
+
+
+def _scaling_setup(part: Part) -> str:
+    """Say what the workers crawl, if the results do."""
+    if "scaling.workers.latency_s" not in part.figures:
+        return ""
+    hosts, latency_s, delay_s, at_once = (
+        part.value(f"scaling.workers.{name}")
+        for name in ("hosts", "latency_s", "delay_s", "at_once")
+    )
+    return (
+        f"{hosts:,.0f} hosts; an answer takes {latency_s:g} s on average, a host wants "
+        f"{delay_s:g} s between two pages, a worker has {at_once:.0f} fetches at a time: "
+        f"at most {at_once / latency_s:g} pages/s.\n\n"
+    )
 
 
 def _saved(part: Part, name: str) -> float:

@@ -41,7 +41,14 @@ def sample_results() -> dict[str, Part]:
             ("speedup", number),
             ("cpu_ms_per_page", 1.5),
             ("redis_ms_per_page", 0.25),
+            ("redis_calls_per_page", 4.75),
         )
+    }
+    workers |= {
+        "scaling.workers.hosts": 2_000,
+        "scaling.workers.latency_s": 1,
+        "scaling.workers.delay_s": 0.5,
+        "scaling.workers.at_once": 8,
     }
     seen = {"url_seen.mb_at_100k": 1.0, "url_seen.mb_at_10m": 45.0}
     sustained = {

@@ -59,8 +59,8 @@ def test_all_rows_of_a_table_have_as_many_cells(name: str) -> None:
         ("summary", "| pages per second with 7 workers | 0.6 | 350 |"),
         ("summary", "| … with `URL_SEEN=bloom` | 97% | 98.0% |"),
         ("summary", "| MongoDB: insert of a page | 84 ms | 1.5 ms |"),
-        ("machine", "| `seen` | 2026-11-18 | 0.5 | 60 s |"),
-        ("scaling", "| 7 | 350 | 7.0 | 1.50 | 0.25 |"),
+        ("machine", "| `seen` | 2026-11-18 | `0000000` | 0.5 | 60 s |"),
+        ("scaling", "| 7 | 350 | 7.0 | 1.50 | 0.25 | 4.8 |"),
         ("seen", "| 10,000,000 | 900 | 45 | 4.5 | 95.0% |"),
         ("sustained", "| 30–60 | 1000 | 200% | 2.00 | 0.40 | 0.20 | 480 | 600 |"),
         ("resources", "| crawler | 3.25 | 3 | 3.25 | | 3.25 |"),
@@ -81,6 +81,32 @@ def test_a_quick_part_is_called_so() -> None:
     results = sample_results()
     object.__setattr__(results["seen"], "quick", True)
     assert "| `seen` (quick) |" in render(block("machine"), results)
+
+
+def test_a_part_that_was_measured_with_changed_files_is_marked() -> None:
+    results = sample_results()
+    object.__setattr__(results["seen"], "commit", "1234567-dirty")
+    rows = render(block("machine"), results).splitlines()
+    assert "| `seen` | 2026-11-18 | `1234567`, **with changes** | 0.5 | 60 s |" in rows
+
+
+def test_the_conditions_of_the_workers_are_those_that_were_measured() -> None:
+    text = rendered("scaling")
+    assert "2,000 hosts; an answer takes 1 s on average, a host wants 0.5 s between" in text
+    assert "a worker has 8 fetches at a time: at most 8 pages/s." in text
+
+
+def test_older_results_of_workers_have_a_table_too() -> None:
+    newer = sample_results()["scaling"]
+    older = part(
+        "scaling",
+        {
+            name: figure.value
+            for name, figure in newer.figures.items()
+            if name.startswith("scaling.workers_") and "calls" not in name
+        },
+    )
+    assert "| 7 | 350 | 7.0 | 1.50 | 0.25 | |" in render(block("scaling"), {"scaling": older})
 
 
 def test_the_summary_leaves_out_what_a_quick_run_does_not_measure() -> None:
