@@ -96,6 +96,9 @@ def figures(turns: Turns) -> Iterator[Figure]:
     first_s = [each.redis_s for each in turns[0]]
     yield Figure("scaling.big_host_first_turn_ms", (first_s[1] - first_s[0]) * 1000, "ms")
     yield Figure("scaling.big_host_slowdown", slowdown_of(turns), "", target=at_most(0.02))
+    # The slowdown is that of a lease. Others that starve have fewer of them at the same price.
+    lost = 1 - more.leases / fewer.leases
+    yield Figure("scaling.big_host_leases_lost", lost, "", target=at_most(0.02))
 
 
 def slowdown_of(turns: Turns) -> float:

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.crawl_process import cpu_s, crawl_processes, memory_mb, shard_tags
 from benchmarks.figures import Figure, Skipped, at_least, at_most
 from benchmarks.scaling.lag import LAG_FILE, NO_ROBOTS, lags_ms, percentile
-from benchmarks.scaling.web import WebSize, late_web, url_of
+from benchmarks.scaling.web import Web, WebSize, late_web, url_of
 from benchmarks.servers import PrivateRedis, private_redis
 from crawler.errors import CrawlerError
 from crawler.frontier import keys
@@ -28,12 +28,14 @@ _KEPT = 0
 # Share of the fetches that must be under way before they are measured.
 _NEARLY = 0.98
 _PAGES_A_HOST = 20
+_LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A stretch of a crawl in which as many fetches as may be were under way."""
 
+    # The fewest that were at any moment of it.
     at_once: int
     pages: int
     seconds: float
@@ -71,7 +73,8 @@ def figures(small: Stretch, large: Stretch, at_once: int) -> Iterator[Figure]:
     name = "scaling.connections"
     yield Figure(f"{name}.at_once", large.at_once, "fetches", target=at_least(_NEARLY * at_once))
     yield Figure(f"{name}.pages_per_s", large.pages / large.seconds, "pages/s")
-    peer = f"{small.at_once} fetches"
+    fewer = at_once // _LESS
+    peer = f"{fewer} fetches"
     ratio = large.cpu_ms / small.cpu_ms
     yield Figure(
         *(f"{name}.cpu_ms_per_page", large.cpu_ms, "ms", peer, ratio), ratio_target=at_most(1.25)
@@ -79,7 +82,7 @@ def figures(small: Stretch, large: Stretch, at_once: int) -> Iterator[Figure]:
     yield Figure(
         f"{name}.memory_mb", large.memory_mb, "MB", peer, large.memory_mb / small.memory_mb
     )
-    kb = (large.memory_mb - small.memory_mb) * 1024 / (large.at_once - small.at_once)
+    kb = (large.memory_mb - small.memory_mb) * 1024 / (at_once - fewer)
     yield Figure(f"{name}.memory_kb_per_fetch", kb, "KB")
     for part, share in (("lag_p50_ms", 0.5), ("lag_p99_ms", 0.99), ("lag_max_ms", 1.0)):
         target = at_most(50) if part == "lag_p99_ms" else None
@@ -121,12 +124,12 @@ def _crawl(at_once: int, latency_s: float, seconds: float) -> Stretch:
                     raise CrawlerError(f"There were never more than {now.waiting_most} fetches.")
                 time.sleep(0.1)
             before, cpu_before_s = web.totals(), cpu_s(process)
-            time.sleep(seconds)
+            fewest = _fewest_waiting(web, seconds)
             after, used_s = web.totals(), cpu_s(process) - cpu_before_s
             taken_mb = memory_mb(process.pid, peak=False)
             failed = _failed(server)
         return Stretch(
-            after.waiting_most,
+            fewest,
             after.answered - before.answered,
             after.at_s - before.at_s,
             used_s,
@@ -134,6 +137,16 @@ def _crawl(at_once: int, latency_s: float, seconds: float) -> Stretch:
             lags_ms(lag_file, before.at_s, after.at_s),
             failed,
         )
+
+
+def _fewest_waiting(web: Web, seconds: float) -> int:
+    """Look for so long, and return the fewest requests that waited for their answer."""
+    until_s = time.monotonic() + seconds
+    fewest = web.totals().waiting
+    while time.monotonic() < until_s:
+        time.sleep(_LOOK_S)
+        fewest = min(fewest, web.totals().waiting)
+    return fewest
 
 
 def _failed(server: PrivateRedis) -> int:

@@ -117,7 +117,7 @@ class Crawl:
 
     async def settle(self, leases: list[Lease]) -> None:
         """End the fetches; their hosts rest for a while."""
-        await self.frontier.release([(lease, 1000) for lease in leases], now_ms=self.now_ms)
+        await self.frontier.release([(lease, _REST_MS) for lease in leases], now_ms=self.now_ms)
         await self.frontier.done([(lease, True) for lease in leases])
 
     async def _claim_once(self, urls: int) -> Claim:

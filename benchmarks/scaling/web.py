@@ -114,6 +114,7 @@ class Account:
             now_s,
             first_s,
             self._answered,
+            len(self._due),
             len(self._fetched),
             repeated,
             self._early,
@@ -128,8 +129,9 @@ class Totals:
 
     at_s: float
     first_s: float | None
-    # Answers, different pages that were asked for, and requests for a page that was asked before.
+    # Answers, hosts and pages that were asked for, and requests for a page that was asked before.
     answered: int
+    hosts: int
     pages: int
     repeated: int
     # Pages that were asked for too early: beside another page of their host, or within its delay.

@@ -4,15 +4,26 @@ from collections import deque
 from itertools import islice
 from pathlib import Path
 from statistics import mean
+from typing import cast
 
 import pytest
 
+from benchmarks.scaling import connections
 from benchmarks.scaling.big_host import Served, slowdown_of
 from benchmarks.scaling.big_host import figures as of_big_host
 from benchmarks.scaling.hosts import short
 from benchmarks.scaling.lag import lags_ms, percentile
-from benchmarks.scaling.web import Account, Totals, WebSize, latency_of, links_of, page_of, url_of
-from benchmarks.scaling.workers import Stage, figures
+from benchmarks.scaling.web import (
+    Account,
+    Totals,
+    Web,
+    WebSize,
+    latency_of,
+    links_of,
+    page_of,
+    url_of,
+)
+from benchmarks.scaling.workers import Stage, figures, stretch_s
 
 SIZE = WebSize(hosts=50, pages=8, links=10)
 
@@ -59,6 +70,7 @@ def test_an_account_counts_pages_that_are_fetched_twice() -> None:
         account.answered(7, now_s + 0.5)
     totals = account.totals(9)
     assert (totals.answered, totals.pages, totals.repeated, totals.early) == (3, 2, 1, 0)
+    assert totals.hosts == 1
     assert (totals.first_s, totals.at_s) == (0, 9)
 
 
@@ -88,7 +100,7 @@ def test_an_account_knows_the_most_requests_that_waited_at_once() -> None:
 
 
 def test_totals_are_read_as_they_were_written() -> None:
-    totals = Totals(1.5, None, 3, 2, 1, 0, 5, 7)
+    totals = Totals(1.5, None, 3, 1, 2, 1, 0, 5, 7)
     assert Totals.from_json(totals.to_json()) == totals
 
 
@@ -119,18 +131,66 @@ def test_what_a_big_host_costs_at_first_is_told_too() -> None:
     assert found["scaling.big_host_others_alone_per_s"] == 100
 
 
+def test_a_big_host_that_starves_the_others_misses_its_target() -> None:
+    # Each lease costs Redis the same, but beside the big host there are fewer.
+    turns = [(Served(100, 1.0, 0.5), Served(90, 1.0, 0.45))] * 3
+    found = {each.name: each for each in of_big_host(turns)}
+    assert found["scaling.big_host_slowdown"].value == pytest.approx(0)
+    assert found["scaling.big_host_leases_lost"].value == pytest.approx(0.1)
+    assert found["scaling.big_host_leases_lost"].met is False
+    same = {each.name: each for each in of_big_host([(Served(100, 1.0, 0.5),) * 2])}
+    assert same["scaling.big_host_leases_lost"].met
+
+
 @pytest.mark.parametrize(("hosts", "text"), [(1000, "1k"), (100_000, "100k"), (1_000_000, "1m")])
 def test_numbers_of_hosts_are_short_in_the_names_of_figures(hosts: int, text: str) -> None:
     assert short(hosts) == text
 
 
 def test_a_speedup_is_relative_to_the_first_stage() -> None:
-    stages = [Stage(1, 100, 10.0, 0.2, 0.05), Stage(4, 420, 10.5, 1.26, 0.21)]
-    totals = Totals(0, 0, 520, 520, 0, 1, 0, 0)
+    stages = [Stage(1, 100, 10.0, 0.2, 0.05, 550), Stage(4, 420, 10.5, 1.26, 0.21, 2100)]
+    totals = Totals(0, 0, 520, 50, 520, 0, 1, 0, 0)
     found = {figure.name: figure for figure in figures(stages, totals)}
     assert found["scaling.workers_4.pages_per_s"].value == 40
     assert found["scaling.workers_4.speedup"].value == 4
     assert found["scaling.workers_4.redis_ms_per_page"].value == pytest.approx(0.5)
+    assert found["scaling.workers_4.redis_calls_per_page"].value == 5
     assert found["scaling.workers_1.cpu_ms_per_page"].value == pytest.approx(2)
     assert found["scaling.workers.violations"].met is False
     assert found["scaling.workers.repeated_pages"].met
+
+
+def test_few_workers_are_measured_for_longer() -> None:
+    assert [stretch_s(workers, 12.0, 300) for workers in (1, 2, 5, 20)] == [37.5, 18.75, 12, 12]
+
+
+class Waiting:
+    """A web whose number of waiting requests changes."""
+
+    def __init__(self, *numbers: int) -> None:
+        self._numbers = iter(numbers)
+
+    def totals(self) -> Totals:
+        return Totals(0, 0, 0, 0, 0, 0, 0, next(self._numbers), 5000)
+
+
+def test_fetches_at_once_are_the_fewest_of_the_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = iter((0.0, 0.0, 1.0, 2.0, 3.0))
+    monkeypatch.setattr(connections.time, "monotonic", lambda: next(now_s))
+    monkeypatch.setattr(connections.time, "sleep", lambda _: None)
+    web = cast(Web, Waiting(5000, 4990, 4100, 4999))
+    assert connections._fewest_waiting(web, 3.0) == 4100
+
+
+def test_a_moment_with_too_few_fetches_misses_the_target() -> None:
+    small = connections.Stretch(90, 1000, 4.0, 1.0, 150.0, [0.5], 0)
+    found = {}
+    for fewest in (4899, 4900):
+        large = connections.Stretch(fewest, 1000, 4.0, 1.2, 250.0, [0.5], 0)
+        for each in connections.figures(small, large, 5000):
+            found[each.name, fewest] = each
+    at_once = "scaling.connections.at_once"
+    assert found[at_once, 4899].met is False
+    assert found[at_once, 4900].met
+    cost = found["scaling.connections.cpu_ms_per_page", 4900]
+    assert (cost.peer, cost.ratio) == ("250 fetches", pytest.approx(1.2))
