@@ -15,12 +15,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from time import monotonic
 
 from benchmarks import command
+from benchmarks.command import Measure
 from benchmarks.crawl.contenders import ALL, Contender, base
-from benchmarks.crawl.grounds import GROUNDS, Ground
+from benchmarks.crawl.grounds import GROUNDS, Ground, of_real_pages
+from benchmarks.crawl.records import RECORDS, clean_commit, keep_now, without_peers
 from benchmarks.crawl.rig import Rig, Run, rig
 from benchmarks.figures import Figure, Skipped, Target, at_least, at_most
+from crawler.errors import CrawlerError
 
 _ROUNDS, _QUICK_ROUNDS = 3, 2
 Runs = dict[str, list[Run]]
@@ -32,19 +36,29 @@ def measure(
     ground: Ground,
     contenders: Sequence[Contender],
     rounds: int | None = None,
-    pages: Path | None = None,
 ) -> Iterator[Figure | Skipped]:
     """Let them crawl in turns."""
     size = ground.quick if quick else ground.full
     runs: Runs = defaultdict(list)
-    with rig(ground, size, pages) as place:
+    with rig(ground, size) as place:
         for number in range(rounds or (_QUICK_ROUNDS if quick else _ROUNDS)):
-            for contender in contenders:
+            for contender in in_turn(contenders, number):
                 if number and quick and contender.is_slow:
                     continue
                 run = _crawl(place, contender, f"{ground.name}, round {number + 1}")
                 runs[contender.key].append(run)
-    yield from figures(ground.name, runs)
+    yield from figures(ground, runs)
+
+
+def in_turn(contenders: Sequence[Contender], number: int) -> list[Contender]:
+    """Order the contenders of a round.
+
+    Our crawler here and in the other checkout run next to each other, as they are compared, and
+    take turns in being the first.
+    """
+    compared = [contender for contender in contenders if contender.key in ("ours", "base")]
+    others = [contender for contender in contenders if contender not in compared]
+    return others + (compared[::-1] if number % 2 else compared)
 
 
 def _crawl(place: Rig, contender: Contender, where: str) -> Run:
@@ -88,14 +102,15 @@ _RATIOS = (
 )
 
 
-def figures(ground: str, runs: Runs) -> Iterator[Figure]:
+def figures(ground: Ground, runs: Runs) -> Iterator[Figure]:
     """What the runs of all contenders say; those that did not run have no figures."""
 
     def figure(name: str, value: float, unit: str, peer: str | None = None) -> Figure:
-        target = _TARGETS.get(f"{ground}.{name}")
-        return Figure(f"crawl.{ground}.{name}", value, unit, peer=peer, target=target)
+        target = _TARGETS.get(f"{ground.name}.{name}")
+        return Figure(f"crawl.{ground.name}.{name}", value, unit, peer=peer, target=target)
 
-    names = {contender.key: contender.name for contender in (*ALL, base(Path()))}
+    contenders = {contender.key: contender for contender in (*ALL, base(Path()))}
+    names = {key: contender.name for key, contender in contenders.items()}
     for key, found in runs.items():
         costs = [run.cpu_ms for run in found]
         yield figure(f"{key}.cpu_ms_per_page", statistics.median(costs), "ms", names[key])
@@ -103,6 +118,9 @@ def figures(ground: str, runs: Runs) -> Iterator[Figure]:
         yield figure(f"{key}.pages_per_s", _median(found, "pages_per_s"), "pages/s")
         yield figure(f"{key}.mb_per_s", _median(found, "mb_per_s"), "MB/s of HTML")
         yield figure(f"{key}.peak_mb", _median(found, "peak_mb"), "MB")
+        for server in ("redis", "mongo"):
+            if server in contenders[key].servers:
+                yield figure(f"{key}.{server}_ms_per_page", _median(found, f"{server}_ms"), "ms")
     for name, key, peer in _RATIOS:
         if key in runs and peer in runs:
             ratio = _median(runs[peer], "cpu_ms") / _median(runs[key], "cpu_ms")
@@ -123,10 +141,22 @@ def figures(ground: str, runs: Runs) -> Iterator[Figure]:
     yield figure("servers_ms_per_page", servers_ms, "ms")
     yield figure("loop_lag_p99_ms", _median(ours, "loop_lag_p99_ms"), "ms")
     yield figure("loop_own_lag_p99_ms", _median(ours, "loop_own_lag_p99_ms"), "ms")
-    if GROUNDS[ground].scheme == "https":
+    if ground.scheme == "https":
         yield figure("handshake_share", _median(ours, "handshake_share"), "of the CPU time")
         yield figure("resumed_share", _median(ours, "resumed_share"), "of the connections")
     yield figure("connections_per_page", _median(ours, "connections_per_page"), "")
+
+
+def _noted(part: Measure, measured: list[Figure]) -> Measure:
+    """Return a part whose figures go to this list too."""
+
+    def noted(quick: bool) -> Iterator[Figure | Skipped]:
+        for found in part(quick):
+            if isinstance(found, Figure):
+                measured.append(found)
+            yield found
+
+    return noted
 
 
 def _median(runs: Sequence[Run], name: str) -> float:
@@ -139,12 +169,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     contenders = {contender.key: contender for contender in ALL}
     reader.add_argument("--base", type=Path, metavar="DIR", help="measure this checkout too")
     reader.add_argument(
-        "--pages", type=Path, metavar="DIR", help="real pages (.html, .html.gz) for the ground web"
+        "--pages",
+        type=Path,
+        metavar="DIR",
+        help="real pages (.html, .html.gz): the ground web_real, in place of web",
     )
     reader.add_argument("--rounds", type=int, help=f"{_ROUNDS}, or {_QUICK_ROUNDS} when quick")
     reader.add_argument(
         "--only", metavar="CONTENDER,…", help=f"some of {', '.join(contenders)}; quick: fewer"
     )
+    reader.add_argument("--record", action="store_true", help=f"keep our figures in {RECORDS.name}")
     arguments = reader.parse_args(argv)
     only = arguments.only.split(",") if arguments.only else None
     if unknown := set(only or ()).difference(contenders):
@@ -155,6 +189,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     ):
         if folder is not None and not (folder / part).exists():
             reader.error(f"there is no {folder / part}")
+    try:
+        real = of_real_pages(arguments.pages.resolve()) if arguments.pages else None
+        commit = clean_commit() if arguments.record else ""
+    except CrawlerError as error:
+        reader.error(str(error))
     parts = {}
     for name, ground in GROUNDS.items():
         keys = only or (ground.quick_contenders if arguments.quick else contenders)
@@ -162,9 +201,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.base is not None:
             found.append(base(arguments.base.resolve()))
         parts[name] = partial(measure, ground=ground, contenders=found, rounds=arguments.rounds)
-    if arguments.pages is not None:
-        parts["web"] = partial(parts["web"], pages=arguments.pages.resolve())
-    return command.measured(reader, arguments, parts)
+    if real is not None:
+        parts["web"] = partial(parts["web"], ground=real)
+    measured: list[Figure] = []
+    started_s = monotonic()
+    status = command.measured(
+        reader, arguments, {name: _noted(part, measured) for name, part in parts.items()}
+    )
+    if arguments.record and measured:
+        keep_now(without_peers(measured), commit, quick=arguments.quick)
+    print(f"all: {monotonic() - started_s:.0f} s", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ class Contender:
     environment: dict[str, str] = field(default_factory=dict)
     # The checkout that it runs in, if it is another one.
     folder: Path | None = None
+    # Which servers it uses: redis, mongo. Those with MongoDB store every page there.
+    servers: frozenset[str] = frozenset()
     # It takes much longer than ours, so quick measurements give it one round.
     is_slow: bool = False
 
@@ -29,12 +31,18 @@ def _ours(key: str, name: str, kind: str) -> Contender:
         "SCRAPY_SETTINGS_MODULE": "benchmarks.crawl.ours_settings",
         "BENCH_CRAWL": kind,
     }
-    return Contender(key, name, (sys.executable, *command, *arguments, *settings), environment)
+    return Contender(
+        key,
+        name,
+        (sys.executable, *command, *arguments, *settings),
+        environment,
+        servers=frozenset(("redis", "mongo") if kind == "pages" else ("redis",)),
+    )
 
 
-def _peer(key: str, name: str) -> Contender:
+def _peer(key: str, name: str, *servers: str) -> Contender:
     command = (sys.executable, "-m", "benchmarks.crawl.peers", name, "{seeds}", "{pages}")
-    return Contender(key, name, command, is_slow=True)
+    return Contender(key, name, command, is_slow=True, servers=frozenset(servers))
 
 
 def base(folder: Path) -> Contender:
@@ -45,7 +53,7 @@ def base(folder: Path) -> Contender:
 OURS = _ours("ours", "ours, everything on", "pages")
 ALL = (
     _peer("scrapy", "scrapy"),
-    _peer("scrapy_redis", "scrapy-redis"),
+    _peer("scrapy_redis", "scrapy-redis", "redis"),
     Contender(
         "crawlee",
         "Crawlee (Parsel)",

@@ -44,6 +44,8 @@ class Ground:
     content_type: str = "text/html; charset=utf-8"
     # Fields that every response has beside those that its body needs.
     fields: tuple[str, ...] = ("Server: demo",)
+    # Where the pages are, if they are real ones.
+    folder: Path | None = None
 
 
 def _small(number: int, size: Size, port: int, scheme: str) -> bytes:
@@ -108,4 +110,11 @@ GROUNDS = {ground.name: ground for ground in (SMALL, USUAL, WEB)}
 
 def of_real_pages(folder: Path) -> Ground:
     """Return the ground `web` with the pages of a folder, which name their encodings themselves."""
-    return replace(WEB, page=RealPages(folder), any_path=True, content_type="text/html")
+    return replace(
+        WEB,
+        name="web_real",
+        page=RealPages(folder),
+        any_path=True,
+        content_type="text/html",
+        folder=folder,
+    )

@@ -7,7 +7,8 @@ links.
 
 There are more pages than files. A copy has all letters of its text exchanged for others, so that it
 is as long and as hard to compress, but shares no words: otherwise crawlers that know duplicates
-would be spared the work that they do on the web.
+would be spared the work that they do on the web. Pages above 250 KB are left out, as on the ground
+`web`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,13 @@ from zlib import crc32
 
 from benchmarks.crawl.pages import Size, host_of_page
 from benchmarks.crawl.shape import read_pages
+from crawler.errors import CrawlerError
 
-_URL = re.compile(rb"(?:https?:)?//([a-z0-9-]+(?:\.[a-z0-9-]+)+)(?::\d+)?", re.IGNORECASE)
+# Some links of real pages have a scheme twice, or a host without a dot.
+_URL = re.compile(
+    rb"(?:(?:https?://)+([a-z0-9-]+(?:\.[a-z0-9-]+)*)|//([a-z0-9-]+(?:\.[a-z0-9-]+)+))(?::\d+)?",
+    re.IGNORECASE,
+)
 _ANCHOR_HOST = re.compile(rb"<a\s[^>]*?href=[\"']?(?:https?:)?//([a-z0-9.-]+)", re.IGNORECASE)
 # A page that says it is a copy of another one would count as that.
 _CANONICAL = re.compile(rb"rel=([\"']?)canonical", re.IGNORECASE)
@@ -29,6 +35,7 @@ _MARKUP = re.compile(
     rb"(<script\b.*?</script\s*>|<style\b.*?</style\s*>|<!--.*?-->|<[^>]*>|&#?\w+;)",
     re.IGNORECASE | re.DOTALL,
 )
+_MAX_BYTES = 250 * 1024
 _VOWELS, _CONSONANTS = "aeiou", "bcdfghjklmnpqrstvwxyz"
 
 
@@ -36,7 +43,13 @@ class RealPages:
     """Pages of a folder, as many as are asked for."""
 
     def __init__(self, folder: Path) -> None:
-        self._files = [_CANONICAL.sub(rb"rel=\1original", html) for html in read_pages(folder)]
+        self._files = [
+            _CANONICAL.sub(rb"rel=\1original", html)
+            for html in read_pages(folder)
+            if len(html) <= _MAX_BYTES
+        ]
+        if not self._files:
+            raise CrawlerError(f"All pages of {folder} have more than 250 KB.")
         self._own = [_own_host(html) for html in self._files]
 
     def __call__(self, number: int, size: Size, port: int, scheme: str) -> bytes:
@@ -45,7 +58,7 @@ class RealPages:
         here, own = host_of_page(number, size), self._own[at]
 
         def moved(found: re.Match[bytes]) -> bytes:
-            name = found[1].lower()
+            name = (found[1] or found[2]).lower()
             host = here if name == own else host_of_page(crc32(name), size)
             return f"{scheme}://{host}:{port}".encode()
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +29,16 @@ _LOG_SHOWN = 2000
 # Crawlers stop when they have all seeds and some pages more; what is in flight then comes on top.
 _STOP = 1.15
 _IN_FLIGHT = 250
-# Share of the seeds that may be missing: those whose hosts were busy when the others were done. All
-# seeds of slow hosts may be.
+# Share of the seeds that may be missing: those whose hosts were busy or slow when the others were
+# done.
 _MISSING = 0.1
+# Shares of the pages that it was told to fetch, and of those it fetched that must be stored.
+_FETCHED, _STORED = 0.97, 0.97
+_TRACEBACK = "Traceback (most recent call last)"
+
+
+class Disturbed(CrawlerError):
+    """Error of a crawl that did not work as it was meant to; a busy machine may be the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +92,18 @@ class Rig:
         self._mongo.drop(f"bench{self._runs}")
         self._runs += 1
         self._account()
+        self._checkpoint()
         redis_s, mongo_s = self._redis.cpu_s(), self._mongo.cpu_s()
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            found, peak_mb = self._run(contender, Path(folder))
+            found, peak_mb, log = self._run(contender, Path(folder))
+        self._checkpoint()
         redis_s, mongo_s = self._redis.cpu_s() - redis_s, self._mongo.cpu_s() - mongo_s
         account = self._account()
-        self._check(contender, account)
+        stored = None
+        if "mongo" in contender.servers:
+            database = self._mongo.client[f"bench{self._runs}"]
+            stored = database["pages_metadata"].count_documents({})
+        check(contender.name, self._size.seeds, account, stored=stored, log=log)
         pages, cpu_s, took_s = account["pages"], found["cpu_s"], account["took_s"]
         handshake_s = found.get("handshake_s")
         return Run(
@@ -108,20 +122,12 @@ class Rig:
             loop_own_lag_p99_ms=found.get("loop_own_lag_p99_ms"),
         )
 
-    def _check(self, contender: Contender, account: dict[str, float]) -> None:
-        """Was it the crawl that it was meant to be?"""
-        seeds, most = self._size.seeds, round(self._size.seeds * _STOP) + _IN_FLIGHT
-        missing = seeds - account["seeds"]
-        may_miss = seeds * (_MISSING + self._ground.slow_share)
-        if missing > may_miss or account["repeated"] or account["pages"] > most:
-            raise CrawlerError(
-                f"{contender.name} left out {missing:.0f} of {seeds} seeds and fetched "
-                f"{account['pages']:.0f} pages (at most {most}), {account['repeated']:.0f} of them "
-                "again: its figures would mean nothing."
-            )
+    def _checkpoint(self) -> None:
+        """Have MongoDB write all pages to its files: the work of a crawl, and of no other."""
+        self._mongo.client.admin.command("fsync")
 
-    def _run(self, contender: Contender, folder: Path) -> tuple[dict[str, float], float]:
-        """Run a crawler; return what its meter says, and its peak memory."""
+    def _run(self, contender: Contender, folder: Path) -> tuple[dict[str, float], float, str]:
+        """Run a crawler; return what its meter says, its peak memory, and its log."""
         meter, log, seeds = folder / "meter.json", folder / "crawl.log", folder / "seeds.txt"
         size, scheme = self._size, self._ground.scheme
         urls = (url_of(number, size, self._port, scheme) for number in range(size.seeds))
@@ -146,17 +152,44 @@ class Rig:
                 stderr=output,
             )
             returned, peak_mb = _ended(process)
+        said = log.read_text(errors="replace")
+        if returned == -signal.SIGKILL:
+            raise Disturbed(
+                f"{contender.name} was killed: it took more than {_TIMEOUT_S:.0f} s, or more "
+                f"memory than there is:\n{said[-_LOG_SHOWN:]}"
+            )
         if returned or not meter.exists():
-            said = log.read_text(errors="replace")[-_LOG_SHOWN:]
-            raise CrawlerError(f"{contender.name} ended with {returned}:\n{said}")
+            raise CrawlerError(f"{contender.name} ended with {returned}:\n{said[-_LOG_SHOWN:]}")
         found: dict[str, float] = json.loads(meter.read_text())
-        return found, peak_mb
+        return found, peak_mb, said
 
     def _account(self) -> dict[str, float]:
         """Ask what was fetched since the last look."""
-        with socket.create_connection(("127.0.0.1", self._account_port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", self._account_port), timeout=60) as connection:
             found: dict[str, float] = json.load(connection.makefile("rb"))
         return found
+
+
+def check(
+    name: str, seeds: int, account: Mapping[str, float], *, stored: int | None, log: str
+) -> None:
+    """Raise an error if a crawl was not what it was meant to be; `stored` are pages in MongoDB.
+
+    Disturbed if it was no whole crawl, as on a machine that is too busy.
+    """
+    missing, pages = seeds - account["seeds"], account["pages"]
+    least, most = round(seeds * _STOP * _FETCHED), round(seeds * _STOP) + _IN_FLIGHT
+    if missing > seeds * _MISSING or account["repeated"] or not least <= pages <= most:
+        raise Disturbed(
+            f"{name} left out {missing:.0f} of {seeds} seeds and fetched {pages:.0f} pages "
+            f"({least} to {most}), {account['repeated']:.0f} of them again: its figures would "
+            "mean nothing."
+        )
+    if stored is not None and not pages * _STORED <= stored <= pages:
+        raise CrawlerError(f"{name} fetched {pages:.0f} pages, but {stored} are stored.")
+    if _TRACEBACK in log:
+        shown = log[log.index(_TRACEBACK) :][:_LOG_SHOWN]
+        raise CrawlerError(f"{name} failed, as its log says:\n{shown}")
 
 
 def _ended(process: subprocess.Popen[bytes]) -> tuple[int, float]:
@@ -178,26 +211,27 @@ def _ended(process: subprocess.Popen[bytes]) -> tuple[int, float]:
 
 
 @contextmanager
-def rig(ground: Ground, size: Size, pages: Path | None = None) -> Iterator[Rig]:
-    """Start the servers, on cores of their own; `pages` is a folder of real ones for `web`."""
+def rig(ground: Ground, size: Size) -> Iterator[Rig]:
+    """Start the servers, on cores of their own."""
     cores = Cores.found()
     with ExitStack() as stack:
-        ports = stack.enter_context(web(ground, size, cores.servers, pages))
+        ports = stack.enter_context(web(ground, size, cores.servers))
         # Servers inherit it; crawlers are given another.
         stack.enter_context(running_on(cores.servers))
-        redis = stack.enter_context(private_redis())
-        mongo = stack.enter_context(private_mongo())
+        try:
+            redis = stack.enter_context(private_redis())
+            mongo = stack.enter_context(private_mongo())
+        except CrawlerError as error:
+            raise Disturbed(str(error)) from error
         yield Rig(ground, size, ports, redis=redis, mongo=mongo, cores=cores.client)
 
 
 @contextmanager
-def web(
-    ground: Ground, size: Size, cores: str | None, pages: Path | None = None
-) -> Iterator[tuple[int, int]]:
+def web(ground: Ground, size: Size, cores: str | None) -> Iterator[tuple[int, int]]:
     """Serve inside the block; the web goes to its cores when its pages are made."""
-    command = [sys.executable, "-m", "benchmarks.crawl.web", f"--ground={ground.name}"]
+    command = [sys.executable, "-m", "benchmarks.crawl.web"]
     command += [f"--seeds={size.seeds}", f"--hosts={size.hosts}"]
-    command += [f"--pages={pages}"] if pages is not None else []
+    command.append(f"--pages={ground.folder}" if ground.folder else f"--ground={ground.name}")
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         said = process.stdout.readline()

@@ -325,10 +325,11 @@ def _raise_file_limit(needed: int) -> None:
 def main() -> int:
     """Serve a ground."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ground", choices=GROUNDS, required=True)
+    pages = parser.add_mutually_exclusive_group(required=True)
+    pages.add_argument("--ground", choices=GROUNDS)
+    pages.add_argument("--pages", type=Path, help="serve the real pages of this folder")
     parser.add_argument("--seeds", type=int, required=True)
     parser.add_argument("--hosts", type=int, required=True)
-    parser.add_argument("--pages", type=Path, help="a folder of pages for the ground web")
     arguments = parser.parse_args()
     size = Size(arguments.seeds, arguments.hosts)
     ground = of_real_pages(arguments.pages) if arguments.pages else GROUNDS[arguments.ground]

@@ -3,7 +3,9 @@
 import asyncio
 import gzip
 import re
+import ssl
 import statistics
+from contextlib import suppress
 from pathlib import Path
 
 import brotli
@@ -11,15 +13,17 @@ import pytest
 from crawlee import Request
 from selectolax.lexbor import LexborHTMLParser
 
-from benchmarks.crawl.__main__ import figures, main
+from benchmarks.crawl.__main__ import figures, in_turn, main
+from benchmarks.crawl.certificate import server_context
 from benchmarks.crawl.contenders import ALL, OURS, base
 from benchmarks.crawl.crawlee_peer import LoopbackClient
 from benchmarks.crawl.grounds import GROUNDS, USUAL, WEB, Ground, of_real_pages
 from benchmarks.crawl.markup import web_shape
+from benchmarks.crawl.meter import Handshakes
 from benchmarks.crawl.pages import LINKS, Size, host_of_page, number_of, page, path_of, targets
 from benchmarks.crawl.profile import sampled
 from benchmarks.crawl.real_pages import RealPages
-from benchmarks.crawl.rig import Run
+from benchmarks.crawl.rig import Disturbed, Run, check
 from benchmarks.crawl.shape import measure
 from benchmarks.crawl.web import Account, Host, Site, Web
 from crawler.errors import CrawlerError
@@ -133,6 +137,15 @@ def test_real_pages_lead_nowhere_but_to_the_benchmarks_web(folder: Path) -> None
     assert "canonical" not in html
 
 
+def test_broken_links_of_real_pages_lead_nowhere_else_either(tmp_path: Path) -> None:
+    page = b'<a href="http://https://a.example/b">1</a><a href="http://single">2</a> //kept'
+    (tmp_path / "page.html").write_bytes(page)
+    html = RealPages(tmp_path)(0, SIZE, 8000, "https").decode()
+    links = [node.attributes["href"] or "" for node in LexborHTMLParser(html).css("a")]
+    assert all(re.fullmatch(r"https://h\d\.test:8000(/b)?", link) for link in links)
+    assert html.endswith("//kept")
+
+
 def test_copies_of_real_pages_have_other_words_and_the_same_markup(folder: Path) -> None:
     make = RealPages(folder)
     first, copies = make(0, SIZE, 8000, "https"), [make(n, SIZE, 8000, "https") for n in (10, 20)]
@@ -160,6 +173,23 @@ def test_every_path_of_a_web_of_real_pages_has_a_page_of_its_host(folder: Path) 
 def test_a_folder_without_pages_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(CrawlerError, match=str(tmp_path)):
         RealPages(tmp_path)
+
+
+def test_real_pages_above_250_kb_are_left_out(folder: Path) -> None:
+    (folder / "large.html").write_bytes(REAL.ljust(250 * 1024 + 1))
+    make = RealPages(folder)
+    assert all(len(make(number, SIZE, 8000, "https")) < 1000 for number in range(6))
+    for path in folder.glob("[ot]*.html*"):
+        path.unlink()
+    with pytest.raises(CrawlerError, match="more than 250 KB"):
+        RealPages(folder)
+
+
+def test_figures_of_real_pages_have_a_name_of_their_own(folder: Path) -> None:
+    ground = of_real_pages(folder)
+    found = {figure.name: figure for figure in figures(ground, _runs("ours"))}
+    assert found["crawl.web_real.handshake_share"].target is None
+    assert all(name.startswith("crawl.web_real.") for name in found)
 
 
 # --- answers --------------------------------------------------------------------------------------
@@ -244,7 +274,7 @@ def _runs(*keys: str) -> dict[str, list[Run]]:
 
 
 def test_ratios_are_of_pages_a_cpu_second_and_medians() -> None:
-    found = {figure.name: figure for figure in figures("usual", _runs(*COSTS))}
+    found = {figure.name: figure for figure in figures(USUAL, _runs(*COSTS))}
     assert found["crawl.usual.cpu_ms_per_page"].value == pytest.approx(1)
     assert found["crawl.usual.ratio_to_scrapy"].value == pytest.approx(10)
     assert found["crawl.usual.ratio_to_scrapy_redis"].value == pytest.approx(20)
@@ -255,17 +285,30 @@ def test_ratios_are_of_pages_a_cpu_second_and_medians() -> None:
     assert found["crawl.usual.redis_ms_per_page"].value == pytest.approx(0.1)
     assert found["crawl.usual.mongo_ms_per_page"].value == pytest.approx(0.2)
     assert found["crawl.usual.ours.peak_mb"].value == pytest.approx(100)
+    for server, users in (
+        ("redis", {"scrapy_redis", "ours", "ours_no_store", "base"}),
+        ("mongo", {"ours", "base"}),
+    ):
+        names = {f"crawl.usual.{key}.{server}_ms_per_page" for key in COSTS}
+        assert names & {*found} == {f"crawl.usual.{key}.{server}_ms_per_page" for key in users}
     assert all(figure.met is not False for figure in found.values())
     assert {*COSTS} == {*(contender.key for contender in ALL), "base"}
 
 
 def test_only_tls_has_handshakes_and_only_who_ran_has_figures() -> None:
-    usual = {figure.name for figure in figures("usual", _runs("ours"))}
-    web = {figure.name for figure in figures("web", _runs("ours"))}
+    usual = {figure.name for figure in figures(USUAL, _runs("ours"))}
+    web = {figure.name for figure in figures(WEB, _runs("ours"))}
     assert "crawl.web.handshake_share" in web
     assert "crawl.usual.handshake_share" not in usual
     assert not any("ratio" in name for name in usual)
-    assert not list(figures("web", {}))
+    assert not list(figures(WEB, {}))
+
+
+def test_ours_and_the_other_checkout_are_neighbours_and_take_turns_in_being_first() -> None:
+    contenders = [*ALL, base(Path("/elsewhere"))]
+    rounds = [[each.key for each in in_turn(contenders, number)] for number in range(3)]
+    assert [keys[-2:] for keys in rounds] == [["ours", "base"], ["base", "ours"], ["ours", "base"]]
+    assert all(sorted(keys) == sorted(COSTS) for keys in rounds)
 
 
 def test_the_other_checkout_runs_by_the_same_command_there() -> None:
@@ -335,3 +378,93 @@ async def test_crawlee_resolves_links_against_the_host_of_a_page() -> None:
     assert await found.http_response.read() == b"OK"
     assert f"host: h3.test:{port}\r\n".encode() in asked[0].lower()
     assert request.loaded_url == request.url
+
+
+# --- rig ------------------------------------------------------------------------------------------
+
+WHOLE = {"seeds": 980, "pages": 1150, "repeated": 0}
+
+
+@pytest.mark.parametrize(
+    ("account", "stored"),
+    [
+        ({}, None),
+        ({}, 1150),
+        ({}, 1116),
+        ({"seeds": 900}, 1150),
+        ({"pages": 1116}, 1116),
+        ({"pages": 1400}, 1400),
+    ],
+    ids=str,
+)
+def test_a_whole_crawl_is_accepted(account: dict[str, int], stored: int | None) -> None:
+    check("it", 1000, {**WHOLE, **account}, stored=stored, log="WARNING: something")
+
+
+@pytest.mark.parametrize(
+    "account",
+    [{"seeds": 899}, {"repeated": 1}, {"pages": 1115}, {"pages": 1401}, {"seeds": 0, "pages": 0}],
+    ids=str,
+)
+def test_a_crawl_that_was_not_whole_was_disturbed(account: dict[str, int]) -> None:
+    with pytest.raises(Disturbed, match="would mean nothing"):
+        check("it", 1000, {**WHOLE, **account}, stored=None, log="")
+
+
+@pytest.mark.parametrize(
+    ("stored", "log", "said"),
+    [
+        (0, "", "0 are stored"),
+        (1115, "", "1115 are stored"),
+        (1151, "", "1151 are stored"),
+        (1150, "ERROR: x\nTraceback (most recent call last):\n  KeyError", "KeyError"),
+        (None, "Traceback (most recent call last):\n  KeyError", "KeyError"),
+    ],
+)
+def test_a_crawl_that_failed_is_an_error(stored: int | None, log: str, said: str) -> None:
+    with pytest.raises(CrawlerError, match=said) as raised:
+        check("it", 1000, WHOLE, stored=stored, log=log)
+    assert not isinstance(raised.value, Disturbed)
+
+
+# --- meter ----------------------------------------------------------------------------------------
+
+
+def test_handshakes_count_copying_the_session_that_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind, name in (
+        (ssl.SSLContext, "wrap_bio"),
+        (ssl.SSLObject, "do_handshake"),
+        (ssl.SSLObject, "session"),
+    ):
+        # Puts back what the meter replaces.
+        monkeypatch.setattr(kind, name, getattr(kind, name))
+    meter = Handshakes()
+    server = server_context(tmp_path, "*.test")
+    client = ssl.create_default_context()
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    first = _connected(client, server, None)
+    before_s = meter.cpu_s
+    assert before_s > 0
+    session = first.session
+    assert session is not None
+    copied_s = meter.cpu_s
+    assert copied_s > before_s
+    assert _connected(client, server, session).session_reused
+    assert meter.cpu_s > copied_s
+
+
+def _connected(
+    client: ssl.SSLContext, server: ssl.SSLContext, session: ssl.SSLSession | None
+) -> ssl.SSLObject:
+    """Return the client's side of a connection, with its ticket."""
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = client.wrap_bio(back, there, server_hostname="h0.test", session=session)
+    theirs = server.wrap_bio(there, back, server_side=True)
+    for side in (ours, theirs, ours, theirs):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    theirs.write(b"OK")
+    assert ours.read(2) == b"OK"
+    return ours
