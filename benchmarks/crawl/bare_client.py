@@ -19,10 +19,13 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.crawl.meter import Stopwatch
-from crawler.dedup.content import hashes_of, simhash, words_of
+from crawler.dedup.content import SHINGLE, simhashes
 from crawler.urls import canonical
+from crawler.util.decompress import inflate
 
 _AT_ONCE = 100
+# Pages that are hashed together, about as many as ours hashes at a time.
+_TOGETHER = 8
 _UNREAD = ["script", "style", "noscript", "template", "iframe"]
 
 
@@ -50,18 +53,23 @@ class _Crawl:
         self._pages = pages
         self._seen = set(seeds)
         self._queue = deque(seeds)
-        self.hashes: dict[str, int] = {}
+        self._fetched = 0
+        # Those that wait to be hashed.
+        self._texts: dict[str, str] = {}
+        self.hashes: dict[str, int | None] = {}
 
     async def run(self) -> None:
         await asyncio.gather(*(self._work() for _ in range(_AT_ONCE)))
+        self._hash()
 
     async def _work(self) -> None:
-        while self._queue and len(self.hashes) < self._pages:
+        while self._queue and self._fetched < self._pages:
             url = self._queue.popleft()
             async with self._session.get(url) as response:
-                self._read(url, await response.text())
+                self._read(url, await response.read())
 
-    def _read(self, url: str, html: str) -> None:
+    def _read(self, url: str, html: bytes) -> None:
+        self._fetched += 1
         tree = LexborHTMLParser(html)
         for node in tree.tags("a"):
             href = node.attributes.get("href") or ""
@@ -71,12 +79,20 @@ class _Crawl:
                 self._queue.append(link)
         tree.strip_tags(_UNREAD)
         assert tree.body is not None
-        self.hashes[url] = simhash(hashes_of(words_of(tree.body.text(separator=" ", strip=True))))
+        self._texts[url] = tree.body.text(separator=" ", strip=True)
+        if len(self._texts) == _TOGETHER:
+            self._hash()
+
+    def _hash(self) -> None:
+        hashes = simhashes(list(self._texts.values()), SHINGLE)
+        self.hashes.update(zip(self._texts, hashes, strict=True))
+        self._texts.clear()
 
 
 async def crawl(seeds: list[str], pages: int) -> None:
     """Fetch so many pages; certificates are not checked, as by the others."""
     watch = Stopwatch()
+    aiohttp.set_zlib_backend(inflate)
     connector = aiohttp.TCPConnector(limit=_AT_ONCE, resolver=_Loopback(), ssl=False)
     async with aiohttp.ClientSession(connector=connector) as session:
         await _Crawl(session, seeds, pages).run()

@@ -189,7 +189,9 @@ def check(
         raise CrawlerError(f"{name} fetched {pages:.0f} pages, but {stored} are stored.")
     if _TRACEBACK in log:
         shown = log[log.index(_TRACEBACK) :][:_LOG_SHOWN]
-        raise CrawlerError(f"{name} failed, as its log says:\n{shown}")
+        # Requests time out on a machine that is too busy.
+        kind = Disturbed if "Timeout" in log else CrawlerError
+        raise kind(f"{name} failed, as its log says:\n{shown}")
 
 
 def _ended(process: subprocess.Popen[bytes]) -> tuple[int, float]:

@@ -72,11 +72,6 @@ def words_of(text: str) -> bytes:
     return text.encode("utf-8", "replace").translate(_ASCII_WORDS)
 
 
-def hashes_of(words: bytes) -> np.ndarray:
-    """Hash each word to 64 bits, in order."""
-    return _hashes_and_starts(words)[0]
-
-
 def _hashes_and_starts(words: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Hash each word to 64 bits; also returns where each begins."""
     padded = b" %b%*b" % (words, _SHORT_BYTES, b"")
@@ -114,11 +109,6 @@ def simhashes(texts: Sequence[str], min_words: int) -> list[int | None]:
     ]
     found = iter(majorities([part for part in parts if part is not None]))
     return [next(found) if part is not None else None for part in parts]
-
-
-def simhash(hashes: np.ndarray) -> int:
-    """Compute the SimHash of the hashes of at least three words."""
-    return majorities([_distinct(_shingles(hashes))])[0]
 
 
 def _shingles(hashes: np.ndarray) -> np.ndarray:

@@ -411,6 +411,12 @@ def test_a_crawl_that_was_not_whole_was_disturbed(account: dict[str, int]) -> No
         check("it", 1000, {**WHOLE, **account}, stored=None, log="")
 
 
+def test_a_crawl_whose_requests_timed_out_was_disturbed() -> None:
+    log = "Traceback (most recent call last):\n  DownloadTimeoutError: 15 seconds"
+    with pytest.raises(Disturbed, match="15 seconds"):
+        check("it", 1000, WHOLE, stored=None, log=log)
+
+
 @pytest.mark.parametrize(
     ("stored", "log", "said"),
     [
