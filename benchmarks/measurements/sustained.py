@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,7 +26,7 @@ from benchmarks.crawl.grounds import USUAL
 from benchmarks.crawl.pages import Size, url_of
 from benchmarks.crawl.rig import web
 from benchmarks.crawl_process import crawl_processes
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, Target, at_most
 from benchmarks.servers import PrivateMongo, PrivateRedis, private_mongo, private_redis
 from crawler.errors import CrawlerError
 from crawler.frontier import keys
@@ -38,6 +38,8 @@ _SIZE = Size(seeds=2_000, hosts=2_000)
 _DATABASE = "sustained"
 _FIRST_PAGE_S = 60.0
 _FREE_GB = 20
+# Of a busy crawl; few pages at a time cost Redis more, see benchmarks/scaling/workers.py.
+_REDIS_MS_MOST = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,16 +210,45 @@ def figures(samples: list[Sample], window_s: float) -> Iterator[Figure]:
     yield Figure("sustained.seconds", seconds, "s")
     yield Figure("sustained.pages", pages, "pages")
     yield Figure("sustained.pages_per_s", pages / seconds, "pages/s")
+    yield from _growth(samples)
     for key, before_all, after_all in (
         ("crawler", first.crawler, last.crawler),
         ("redis", first.redis, last.redis),
         ("mongo", first.mongo, last.mongo),
     ):
-        yield from _a_page(f"sustained.{key}", before_all, after_all, pages)
+        target = at_most(_REDIS_MS_MOST) if key == "redis" else None
+        yield from _a_page(f"sustained.{key}", before_all, after_all, pages, target)
 
 
-def _a_page(name: str, before: Usage, after: Usage, pages: int) -> Iterator[Figure]:
-    yield Figure(f"{name}.cpu_ms_per_page", (after.cpu_s - before.cpu_s) / pages * 1000, "ms")
+def _growth(samples: list[Sample]) -> Iterator[Figure]:
+    """Compare the last third of the windows with the first: what grows would never end."""
+    third = (len(samples) - 1) // 3
+    if not third:
+        return
+    early, late = samples[: third + 1], samples[-third - 1 :]
+    cpu = _cpu_ms(late) / _cpu_ms(early)
+    yield Figure("sustained.cpu_growth", cpu, "×", target=at_most(1.1))
+    # The caches fill in the first third.
+    grown_mb = late[-1].crawler.memory_mb - early[-1].crawler.memory_mb
+    yield Figure("sustained.memory_growth_mb", grown_mb, "MB", target=at_most(15))
+    most_early, most_late = (
+        max(sample.crawler.files for sample in part[1:]) for part in (early, late)
+    )
+    # They come and go with the fetches, of which there are 64.
+    yield Figure("sustained.files_growth", most_late - most_early, "", target=at_most(64))
+
+
+def _cpu_ms(samples: Sequence[Sample]) -> float:
+    """CPU time of the crawler a page, from the first sample to the last."""
+    first, last = samples[0], samples[-1]
+    return (last.crawler.cpu_s - first.crawler.cpu_s) / (last.pages - first.pages) * 1000
+
+
+def _a_page(
+    name: str, before: Usage, after: Usage, pages: int, target: Target | None
+) -> Iterator[Figure]:
+    cpu_ms = (after.cpu_s - before.cpu_s) / pages * 1000
+    yield Figure(f"{name}.cpu_ms_per_page", cpu_ms, "ms", target=target)
     yield Figure(f"{name}.memory_mb", after.memory_mb, "MB")
     for what in ("received", "sent", "written"):
         until, since = (getattr(usage, f"{what}_bytes") for usage in (after, before))
