@@ -150,5 +150,6 @@ async def _bring_back_sorted(server: PrivateRedis, frontier: Frontier) -> int:
 def _run(server: PrivateRedis, frontier: Frontier, script: str, *args: str | bytes | int) -> int:
     tag = tags(frontier.crawl, frontier.shards)[0]
     text = f"{read_part(PRELUDE)}\n{script}"
-    answer: Any = server.client.eval(text, 1, tag, *args)
+    # Loaded by the first call and run by its hash afterwards, as ours are.
+    answer: Any = server.client.register_script(text)(keys=[tag], args=args)
     return int(answer or 0)
