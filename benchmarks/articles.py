@@ -6,9 +6,10 @@ tried, as by the tests.
 
 from __future__ import annotations
 
-import gzip
 import os
 from pathlib import Path
+
+from benchmarks.crawl.shape import read_pages
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -16,4 +17,4 @@ _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 def article_pages() -> list[bytes]:
     """The HTML of all real pages; empty if there are none here."""
     folder = Path(os.environ.get("CORPUS", _BESIDE), "articles", "html")
-    return [gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("*.html.gz"))]
+    return [*read_pages(folder)] if any(folder.glob("*.html.gz")) else []

@@ -24,6 +24,7 @@ from scrapy.utils.test import get_crawler
 from benchmarks import command
 from benchmarks.crawl.certificate import server_context
 from benchmarks.figures import Figure, Skipped, at_least, at_most
+from benchmarks.machine import raise_file_limit
 from crawler import settings as ours
 from crawler.download.handler import DownloadHandler
 from crawler.extensions.fastpath import keep_memory
@@ -49,7 +50,7 @@ def measure(quick: bool) -> Iterator[Figure | Skipped]:
     if (most := file_limit.limits()[1]) < needed:
         yield Skipped("connections", f"only {most} files may be open, and {needed} are needed")
         return
-    _raise_file_limit(needed)
+    raise_file_limit(needed)
     keep_memory()
     for scheme, target in (("http", None), ("https", at_most(_TLS_TARGET_KB))):
         opened, kb, ms = asyncio.run(_measure(scheme, count))
@@ -112,12 +113,6 @@ def _memory_bytes() -> int:
     return int(_STATM.read_text().split()[1]) * resource.getpagesize()
 
 
-def _raise_file_limit(needed: int) -> None:
-    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
-
-
 class _Answers(asyncio.Protocol):
     """Server's side of a connection: it answers every request, and stays open."""
 
@@ -132,7 +127,7 @@ class _Answers(asyncio.Protocol):
 
 def _serve(parent: Connection, scheme: str, count: int) -> None:
     """Serve, and tell the parent the port. Runs in its own process."""
-    _raise_file_limit(count + 100)
+    raise_file_limit(count + 100)
 
     async def serve() -> None:
         with tempfile.TemporaryDirectory() as folder:

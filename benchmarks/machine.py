@@ -1,10 +1,11 @@
-"""Say what the figures were measured on: machine, load and versions."""
+"""The machine: what the figures were measured on, and how many files may be open."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
+import resource
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -42,6 +43,15 @@ def short_commit() -> str:
         command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent
     )
     return found.stdout.strip() or "unknown"
+
+
+def raise_file_limit(needed: int) -> None:
+    """Let this process open so many files, or as many as the system allows."""
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY:
+        needed = min(needed, most)
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
 
 
 def _version(package: str) -> str:

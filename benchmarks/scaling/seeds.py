@@ -49,19 +49,26 @@ def measure(quick: bool) -> Iterator[Figure | Skipped]:
         yield Skipped("scaling.seeds", "this system does not tell the memory of a process")
         return
     seeds = 100_000 if quick else 1_000_000
-    one, many = _start(1), _start(seeds)
-    added_s = many.all_added_s - many.first_fetch_s
+    yield from figures(_start(1), _start(seeds), seeds)
+
+
+def figures(one: Start, many: Start, seeds: int) -> Iterator[Figure | Skipped]:
+    """What the starts with one seed and with many say."""
     yield Figure("scaling.seeds.number", seeds, "seeds")
     yield Figure("scaling.seeds.first_fetch_s", many.first_fetch_s, "s")
     yield Figure("scaling.seeds.first_fetch_of_one_s", one.first_fetch_s, "s")
     later_s = many.first_fetch_s - one.first_fetch_s
     yield Figure("scaling.seeds.first_fetch_later_s", later_s, "s", target=at_most(2))
     yield Figure("scaling.seeds.all_added_s", many.all_added_s, "s")
-    yield Figure("scaling.seeds.added_per_s", seeds / added_s, "1/s")
-    yield Figure("scaling.seeds.pages_meanwhile", many.pages / added_s, "pages/s")
     yield Figure("scaling.seeds.peak_mb", many.peak_mb, "MB")
     grown_mb = many.peak_mb - one.peak_mb
     yield Figure("scaling.seeds.peak_mb_more", grown_mb, "MB", target=at_most(100))
+    if not many.lags_ms:
+        yield Skipped("scaling.seeds.lag_p99_ms", "all seeds were added before the first fetch")
+        return
+    added_s = many.all_added_s - many.first_fetch_s
+    yield Figure("scaling.seeds.added_per_s", seeds / added_s, "1/s")
+    yield Figure("scaling.seeds.pages_meanwhile", many.pages / added_s, "pages/s")
     yield Figure(
         "scaling.seeds.lag_p99_ms", percentile(many.lags_ms, 0.99), "ms", target=at_most(50)
     )

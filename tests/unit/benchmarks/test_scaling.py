@@ -8,11 +8,14 @@ from typing import cast
 
 import pytest
 
+from benchmarks.figures import Figure, Skipped
 from benchmarks.scaling import connections
 from benchmarks.scaling.big_host import Served, slowdown_of
 from benchmarks.scaling.big_host import figures as of_big_host
 from benchmarks.scaling.hosts import short
 from benchmarks.scaling.lag import lags_ms, percentile
+from benchmarks.scaling.seeds import Start
+from benchmarks.scaling.seeds import figures as of_seeds
 from benchmarks.scaling.web import (
     Account,
     Totals,
@@ -194,3 +197,20 @@ def test_a_moment_with_too_few_fetches_misses_the_target() -> None:
     assert found[at_once, 4900].met
     cost = found["scaling.connections.cpu_ms_per_page", 4900]
     assert (cost.peer, cost.ratio) == ("250 fetches", pytest.approx(1.2))
+
+
+def test_seeds_that_are_added_before_the_first_fetch_have_no_lag() -> None:
+    one = Start(1.0, 0.9, 1, 150.0, [0.5], [0.5])
+    quick = Start(1.2, 1.1, 1, 160.0, [], [0.5])
+    *found, last = of_seeds(one, quick, 1000)
+    assert last == Skipped(
+        "scaling.seeds.lag_p99_ms", "all seeds were added before the first fetch"
+    )
+    assert found[-1].name == "scaling.seeds.peak_mb_more"
+    slow = Start(1.2, 11.2, 500, 160.0, [1.0, 60.0], [0.5])
+    values = {each.name: each for each in of_seeds(one, slow, 1000)}
+    added, lag = (values[f"scaling.seeds.{name}"] for name in ("added_per_s", "lag_p99_ms"))
+    assert isinstance(added, Figure)
+    assert added.value == pytest.approx(100)
+    assert isinstance(lag, Figure)
+    assert lag.met is False
