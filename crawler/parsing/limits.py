@@ -60,6 +60,38 @@ def _kinds() -> NDArray[np.uint8]:
 
 _KINDS = _kinds()
 
+# A text that goes on after a tag is copied if the parser stored a value meanwhile: the content of a
+# comment, or a value of an end tag or of a start tag that it ignores. It takes 150 bytes of memory
+# for 1,000 tags times bytes: 90 MB and 60 ms, and on pages with tables 240 MB and 150 ms.
+_COPIED, _COPIED_IN_TABLES = 600_000_000, 1_600_000_000
+# Start tags that are ignored in a text.
+_IGNORED = frozenset(
+    "caption col colgroup form frame frameset head tbody td tfoot th thead tr".split()
+)
+# Text in these is joined with other text before or after them, whatever is in between.
+_JOINING_TAG = re.compile(rb"<(?:frameset|table|template)(?=[\s/>])", re.IGNORECASE)
+# What a "<" may begin, in the same way: a comment or an ignored tag, an end tag, a joining element.
+_STORING, _END, _JOINING = 1, 2, 3
+# Bytes after "</" in which a plain end tag ends.
+_END_BYTES = 16
+
+
+def _storing() -> NDArray[np.uint8]:
+    """Make the table that tells from the two bytes after a "<" whether text may be copied."""
+    kinds = np.zeros((256, 256), np.uint8)
+    kinds[[ord("!"), ord("?")]] = _STORING
+    kinds[ord("/")] = _END
+    joining = frozenset({"frameset", "table", "template"})
+    for names, kind in ((_IGNORED, _STORING), (joining, _JOINING)):
+        for name in names:
+            first, second = name[0], name[1]
+            for letter in (first, first.upper()):
+                kinds[ord(letter), [ord(second), ord(second.upper())]] = kind
+    return kinds.T.ravel()
+
+
+_STORES = _storing()
+
 
 def bounded(html: bytes, names: Iterable[str] = ()) -> bytes:
     """Return a page that is parsed in time; it keeps its text and the elements with these names."""
@@ -67,7 +99,7 @@ def bounded(html: bytes, names: Iterable[str] = ()) -> bytes:
     if kinds.count(_ROOT) > _ROOTS:
         html = _with_few_roots(html)
         at, kinds = _tags(html)
-    if _may_nest(html, at, kinds):
+    if _may_nest(html, at, kinds) or _may_copy(html, at):
         html = _flat(html, frozenset(names), len(at))
         at, kinds = _tags(html)
     most_bytes = _most_bytes(html, len(at))
@@ -116,6 +148,29 @@ def _may_nest(html: bytes, at: NDArray[np.int64], kinds: bytes) -> bool:
     return work > _VISITS
 
 
+def _may_copy(html: bytes, at: NDArray[np.int64]) -> bool:
+    """May a parser copy too much text, if each tag that can makes it copy all text before?"""
+    most_tags = _COPIED // (len(html) + 1)
+    if len(at) <= most_tags:
+        return False
+    kinds = _STORES[np.ndarray(len(html) - 2, "<u2", html, 1, (1,))[at]]
+    if any(_JOINING_TAG.match(html, place) for place in at[kinds == _JOINING].tolist()):
+        return len(at) * len(html) > _COPIED_IN_TABLES
+    number = int(np.count_nonzero(kinds))
+    return number > most_tags and (
+        number - _number_of_plain_ends(html, at[kinds == _END]) > most_tags
+    )
+
+
+def _number_of_plain_ends(html: bytes, ends: NDArray[np.int64]) -> int:
+    """Count the end tags at these places that have a short name and nothing else."""
+    ends = ends[ends < len(html) - 2 - _END_BYTES]
+    after = np.frombuffer(html, np.uint8)[ends[:, None] + np.arange(2, 2 + _END_BYTES)]
+    stops = (after <= ord(" ")) | (after == ord("/")) | (after == ord(">"))
+    first = np.take_along_axis(after, stops.argmax(1)[:, None], 1)
+    return int(np.count_nonzero(first == ord(">")))
+
+
 def _number_of_attributes(html: bytes, at: int) -> int:
     """Count the attributes of a tag from the end of its name on, up to a number."""
     end = at + _MOST
@@ -144,6 +199,11 @@ _EMPTY = re.compile(
     % "|".join(sorted(_RAW)).encode(),
     re.IGNORECASE,
 )
+# Not elements: a text must end before them, since they are no part of it and have values.
+_BETWEEN_TEXTS = re.compile(rb"<(?=[!?]|(?:frame|frameset|head)[ \t\n\f\r/>])", re.IGNORECASE)
+# A drawing, up to its end or to the next one.
+_DRAWING = re.compile(rb"(?=</?svg[ \t\n\f\r/>])", re.IGNORECASE)
+_TITLE = re.compile(rb"<title(?=[ \t\n\f\r/>])", re.IGNORECASE)
 
 
 def _flat(html: bytes, names: frozenset[str], number: int) -> bytes:
@@ -153,6 +213,9 @@ def _flat(html: bytes, names: frozenset[str], number: int) -> bytes:
     names are replaced too if they are not closed, or too many.
     """
     nesting = names - _FLAT | {"frameset"}
+    if number * len(html) > _COPIED_IN_TABLES:
+        nesting -= _IGNORED | {"table"}
+    html = _without_titles_of_drawings(html)
     found = Counter(name.lower() for name in _named(nesting).findall(html))
     starts = {name: found[name.encode()] for name in nesting}
     if sum(starts.values()) * number > _VISITS:
@@ -162,7 +225,25 @@ def _flat(html: bytes, names: frozenset[str], number: int) -> bytes:
     # Most tags are written so plainly that nothing in them can be taken for the end of another.
     html = _not_named(kept, _PLAIN_ATTRIBUTES).sub(b"<br >", html)
     html = _not_named(kept, b"").sub(b"<br ", html)
-    return _BREAKS.sub(b"<br >", html)
+    html = _BREAKS.sub(b"<br >", html)
+    # Attributes of end tags become those of a line break, and a link without an address ends a
+    # text. It may stand in a head, where a line break would begin the body.
+    html = _end_with_attributes(kept).sub(rb"\1><br ", html)
+    return _BETWEEN_TEXTS.sub(b"<link ><", html)
+
+
+def _without_titles_of_drawings(html: bytes) -> bytes:
+    """Replace titles in drawings, which would become that of the page."""
+    parts = _DRAWING.split(html)
+    for index, part in enumerate(parts[1:], 1):
+        if not part.startswith(b"</"):
+            parts[index] = _TITLE.sub(b"<br ", part)
+    return b"".join(parts)
+
+
+@lru_cache(maxsize=64)
+def _end_with_attributes(names: frozenset[str]) -> re.Pattern[bytes]:
+    return re.compile(rb"(</(?:%b))[ \t\n\f\r/]" % _any_of(names), re.IGNORECASE)
 
 
 @lru_cache(maxsize=64)

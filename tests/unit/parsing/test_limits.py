@@ -94,6 +94,65 @@ def test_the_largest_page_is_read(kind: str) -> None:
     assert spent_s(SLOW[kind](10_000 * KB)) < 300 * max(spent_s(SLOW[kind](100 * KB)), 0.1)
 
 
+# Tags between which a parser goes on with the same text, after storing a value.
+COPYING = [
+    *"</z/b=ccc> </body><!--b--> <tr/b=ccc> <head/b=ccc> <Frame/b=ccc> <frameset/b=ccc>".split(),
+    *"<form/b=ccc> </img/b=ccc> </script/b=ccc> </body><?b?>".split(),
+]
+
+
+def text_of(html: bytes) -> str:
+    body = LexborHTMLParser(html).body
+    return "" if body is None else body.text()
+
+
+def longest_text(html: bytes) -> int:
+    root = LexborHTMLParser(html).root
+    assert root is not None
+    texts = (node for node in root.traverse(include_text=True) if node.is_text_node)
+    return max(len(node.text_lexbor()) for node in texts)
+
+
+@pytest.mark.parametrize("before", ["<p>", "<p>x" * 13_000 + "<p>"], ids=["as it is", "flat"])
+@pytest.mark.parametrize("tag", COPYING)
+def test_text_is_not_copied_again_and_again(before: str, tag: str) -> None:
+    html = (before + ("a" * 100 + tag) * 4000).encode()
+    assert longest_text(html) >= 399_900
+    found = bounded(html)
+    assert longest_text(found) == 100
+    assert text_of(found).count("a") == 400_000
+
+
+@pytest.mark.parametrize(
+    "before", ["<table>", "<TABLE>", "<template><tr>"], ids=["table", "capitals", "template"]
+)
+def test_text_before_a_table_is_not_copied_again_and_again(before: str) -> None:
+    html = (before + ("a" * 100 + "<style b=ccc></style>") * 3000).encode()
+    found = bounded(html, {"template"})
+    assert text_of(found).count("a") == 300_000 or before == "<template><tr>"
+    # The content of a template is not seen by `longest_text`.
+    assert b"<tr>" not in found
+    assert longest_text(found.replace(b"<template>", b"")) == 100
+
+
+def test_a_large_page_with_tables_and_comments_stays_as_it_is() -> None:
+    row = b"<tr><td>some text<td class=x>more text<!-- a comment --></tr>"
+    html = b"<!doctype html><table>" + row * 1200 + b"</table>" + b"</em >text" * 100
+    assert bounded(html) == html
+
+
+def test_titles_of_drawings_are_not_that_of_a_page_that_is_read_flat() -> None:
+    html = "<svg><title>a</title></svg><SVG id=x><g><title>b</title></g><title>c</title></SVG>"
+    html += "<title>The page's</title><p>text</p>"
+    assert READER.read(html + "<p>x</p>" * 13_000, "http://h.test/").title == "The page's"
+
+
+def test_frames_behind_comments_are_found_in_a_page_that_is_read_flat() -> None:
+    html = "<!doctype html><!-- saved --><html><head><title>x</title></head><frameset>"
+    html += "<frame src=/a><!-- b --><frame src=/b></frameset><noframes>" + "<p>x" * 13_000
+    assert READER.read(html, "http://h.test/").links == ["http://h.test/a", "http://h.test/b"]
+
+
 @pytest.mark.parametrize("letter", ["x", "é", "字"])
 def test_links_behind_nested_elements_are_found(letter: str) -> None:
     html = f"<a href=/first>{letter}</a>" + "<div>" * 100_000 + "<a href=/last>x</a>"
