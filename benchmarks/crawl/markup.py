@@ -228,22 +228,34 @@ _IN_MENUS, _IN_CARDS = 0.47, 0.38
 _STYLES = 2
 
 
-def page(number: int, shape: Shape, hrefs: Sequence[str]) -> bytes:
-    """Return the HTML of a page that links to `hrefs`, as many as its shape has targets."""
-    made = _Page(number, shape)
+def framed(targets: int) -> int:
+    """Return how many of a page's targets are those of its host's menu and footer."""
+    return round(targets * _IN_MENUS)
+
+
+def page(number: int, host: int, shape: Shape, hrefs: Sequence[str]) -> bytes:
+    """Return the HTML of a page that links to `hrefs`, as many as its shape has targets.
+
+    Those of the menu and the footer are the first of them, in turns: smaller pages have the begin
+    of what larger pages of the host have.
+    """
+    made = _Page(f"markup:{number}", shape)
+    title, about = phrase(f"title:{number}", 6).encode(), phrase(f"about:{number}", 16).encode()
+    menu, widget, bottom = (_Page(f"{part}:{host}", shape) for part in ("menu", "aside", "footer"))
     targets = [href.encode() for href in hrefs]
-    menus, cards = round(len(targets) * _IN_MENUS), round(len(targets) * _IN_CARDS)
-    in_menu, in_footer = targets[: menus // 2], targets[menus // 2 : menus]
+    menus, cards = framed(len(targets)), round(len(targets) * _IN_CARDS)
+    in_menu, in_footer = targets[1:menus:2], targets[:menus:2]
     in_cards, in_text = targets[menus : menus + cards], targets[menus + cards :]
     # Cards link to their target twice, and footers repeat menus.
     again = shape.links - len(targets)
     in_footer += targets[: max(again - cards, 0)]
-    top = _TOP + made.menu(in_menu)
-    footer = _FOOTER + made.items(in_footer) + _FOOTER_END % made.word()
-    aside = _ASIDE % made.anchor() + made.cards(in_cards, again)
-    head = made.head()
+    top = _TOP + menu.menu(in_menu)
+    footer_end = _FOOTER_END % bottom.word()
+    footer = _FOOTER + bottom.items(in_footer) + footer_end
+    aside = _ASIDE % widget.anchor() + made.cards(in_cards, again)
+    head = made.head(title, about)
     words = len(made.text_of(top + aside + footer))
-    main = _MAIN % made.title + made.article(in_text, shape.text_bytes - words)
+    main = _MAIN % title + made.article(in_text, shape.text_bytes - words)
     body = top + main + aside
     tags = _tags(head) + _tags(body) + _tags(footer) + shape.scripts + _STYLES
     body += b"</ul>" + made.widgets(shape.tags - tags)
@@ -255,13 +267,11 @@ def _tags(html: bytes) -> int:
 
 
 class _Page:
-    """One page in the making: the words and values that depend on its number."""
+    """Page in the making, or a part of it: the words and values that depend on its name."""
 
-    def __init__(self, number: int, shape: Shape) -> None:
+    def __init__(self, name: str, shape: Shape) -> None:
         self._shape = shape
-        self._values = cycle(draws(f"markup:{number}", 2048))
-        self.title = phrase(f"title:{number}", 6).encode()
-        self._about = phrase(f"about:{number}", 16).encode()
+        self._values = cycle(draws(name, 2048))
 
     def word(self) -> bytes:
         return VOCABULARY[next(self._values) % len(VOCABULARY)].encode()
@@ -281,8 +291,8 @@ class _Page:
             return b""
         return b' %b="%b"' % (name, _slice(_VALUES, next(self._values), length))
 
-    def head(self) -> bytes:
-        parts = [_HEAD % (self.title, self._about)]
+    def head(self, title: bytes, about: bytes) -> bytes:
+        parts = [_HEAD % (title, about)]
         parts += [
             _META[count % len(_META)] % (self.word(), self.anchor().replace(b" ", b"-"))
             for count in range(self._shape.tags * 7 // 100)

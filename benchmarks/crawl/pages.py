@@ -5,7 +5,7 @@ as it does in any crawl. Two thirds of the links of a page lead to its own host.
 
 `page` makes those of the ground `small`, which have the text and the plain markup of the synthetic
 web's ordinary pages: 26 KB, 600 words, and 60 links. `marked_up` makes pages with the markup of
-real sites.
+real sites: all pages of a host have the same menu and footer, or the first items of them.
 """
 
 from __future__ import annotations
@@ -67,33 +67,40 @@ def number_of(path: str) -> int | None:
     return number if number >= 0 and path_of(number) == path else None
 
 
-def targets(number: int, size: Size, count: int = LINKS) -> list[int]:
-    """The pages that a page links to, so many different ones."""
+def targets(number: int, size: Size, count: int = LINKS, framed: int = 0) -> list[int]:
+    """The pages that a page links to, so many different ones.
+
+    The first of them, `framed` ones, are those that all pages of its host link to.
+    """
     host, hosts = number % size.hosts, size.hosts
-    inside = count * 2 // 3
     found: dict[int, None] = {}
-    for value in draws(f"links:{number}", 4 * count):
-        index = value % _PAGES_A_HOST
-        other = host if len(found) < inside else (value >> 8) % hosts
-        found[index * hosts + other] = None
-        if len(found) == count:
-            break
+    for name, until in ((f"frame:{host}", framed), (f"links:{number}", count)):
+        for value in draws(name, 4 * until) if until else ():
+            index = value % _PAGES_A_HOST
+            # Every third leads to any host.
+            other = (value >> 8) % hosts if len(found) % 3 == 2 else host
+            found[index * hosts + other] = None
+            if len(found) == until:
+                break
     return list(found)
 
 
-def hrefs(number: int, size: Size, port: int, count: int, scheme: str = "http") -> list[str]:
+def hrefs(
+    number: int, size: Size, port: int, count: int, scheme: str = "http", *, framed: int = 0
+) -> list[str]:
     """The links of a page as it writes them: paths on its own host, else URLs."""
     host = number % size.hosts
     return [
         path_of(target) if target % size.hosts == host else url_of(target, size, port, scheme)
-        for target in targets(number, size, count)
+        for target in targets(number, size, count, framed)
     ]
 
 
 def marked_up(number: int, shape: markup.Shape, size: Size, port: int, scheme: str) -> bytes:
     """The HTML of a page of this shape."""
-    links = hrefs(number, size, port, shape.distinct_links, scheme)
-    return markup.page(number, shape, links)
+    count = shape.distinct_links
+    links = hrefs(number, size, port, count, scheme, framed=markup.framed(count))
+    return markup.page(number, number % size.hosts, shape, links)
 
 
 def page(number: int, size: Size, port: int) -> bytes:

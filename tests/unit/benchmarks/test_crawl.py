@@ -6,6 +6,7 @@ import re
 import ssl
 import statistics
 from contextlib import suppress
+from itertools import combinations
 from pathlib import Path
 
 import brotli
@@ -26,6 +27,7 @@ from benchmarks.crawl.real_pages import RealPages
 from benchmarks.crawl.rig import Disturbed, Run, check
 from benchmarks.crawl.shape import measure
 from benchmarks.crawl.web import Account, Host, Site, Web
+from crawler.dedup.content import distance, simhashes
 from crawler.errors import CrawlerError
 
 SIZE = Size(seeds=20, hosts=10)
@@ -90,6 +92,29 @@ def test_pages_of_the_web_have_the_sizes_of_real_ones() -> None:
 def test_a_number_always_makes_the_same_page_and_others_make_others(ground: Ground) -> None:
     assert _made(ground, 5) == _made(ground, 5)
     assert _made(ground, 5) != _made(ground, 6)
+
+
+@pytest.mark.parametrize("ground", [USUAL, WEB], ids=lambda ground: ground.name)
+def test_pages_of_a_host_share_its_frame_and_are_no_duplicates(ground: Ground) -> None:
+    pages = [_made(ground, 3 + 10 * number) for number in range(100)]
+    for selector in ("nav li", "footer li"):
+        blocks = [_items(html, selector) for html in pages]
+        least = min(map(len, blocks))
+        assert least > 10
+        # Footers repeat the menu at their end.
+        shared = least if ground is USUAL else 10
+        assert len({each[:shared] for each in map(tuple, blocks)}) == 1
+        assert blocks[0][:shared] != _items(_made(ground, 4), selector)[:shared]
+    texts = [LexborHTMLParser(html).body.text(separator=" ") for html in pages]  # type: ignore[union-attr]
+    hashes = [found for found in simhashes(texts, 3) if found is not None]
+    assert len(hashes) == 100
+    assert min(distance(a, b) for a, b in combinations(hashes, 2)) > 3
+
+
+def _items(html: bytes, selector: str) -> list[tuple[str, str | None]]:
+    """Return text and target of each item of a list."""
+    items = LexborHTMLParser(html).css(f"{selector} a")
+    return [(node.text(), node.attributes["href"]) for node in items]
 
 
 def test_most_links_stay_on_the_host() -> None:
