@@ -29,6 +29,8 @@ _VISITS = 40_000_000
 # Repeating an element counts as so many visits, and each of its attributes adds some: 250,000
 # elements take as long, and 60 MB.
 _REPEATED, _REPEATED_ATTRIBUTE = 160, 100
+# Closing formatting searches all open elements several times, up to eight times over.
+_CLOSED = 60
 # The tags of the page itself. The attributes of all of them become those of one element.
 _ROOTS = 8
 _ROOT_TAG = re.compile(rb"<(?:html|body)(?=[\s/>])", re.IGNORECASE)
@@ -138,6 +140,9 @@ def _may_nest(html: bytes, at: NDArray[np.int64], kinds: bytes) -> bool:
     work = number**2 // 2
     if work > _VISITS // 4:
         work = int(np.arange(number, 0, -1)[np.frombuffer(kinds, np.uint8) > 0].sum())
+    # At most so many pairs of an end of formatting and a start tag before it.
+    if work + _CLOSED * number**2 // 4 > _VISITS:
+        work += _CLOSED * _open_at_ends_of_formatting(html, at, kinds)
     index = kinds.find(_FORMATTING)
     while index >= 0 and work <= _VISITS:
         name = _FORMATTING_TAG.match(html, int(at[index]))
@@ -146,6 +151,15 @@ def _may_nest(html: bytes, at: NDArray[np.int64], kinds: bytes) -> bool:
             work += (_REPEATED + _REPEATED_ATTRIBUTE * attributes) * (number - index)
         index = kinds.find(_FORMATTING, index + 1)
     return work > _VISITS
+
+
+def _open_at_ends_of_formatting(html: bytes, at: NDArray[np.int64], kinds: bytes) -> int:
+    """Count the start tags before each end tag of formatting, added up."""
+    at = at[at < len(html) - 3]
+    names = np.ndarray(len(html) - 3, "<u2", html, 2, (1,))[at]
+    ends = (_KINDS[names] == ord(_FORMATTING)) & (np.frombuffer(html, np.uint8)[at + 1] == ord("/"))
+    starts = np.frombuffer(kinds, np.uint8, len(at)) > 0
+    return int(starts.cumsum()[ends].sum())
 
 
 def _may_copy(html: bytes, at: NDArray[np.int64]) -> bool:
@@ -278,6 +292,8 @@ _MOST_ATTRIBUTES = 256
 _NEAR = 4000
 # Sure ends that are tried before a closer look.
 _TRIES = 4
+# Ends that are tried after those, for the whole page.
+_NEXT_TRIES = 20_000
 _BLANKS = b" \t\n\f\r"
 _BEFORE_VALUE = b"=" + _BLANKS
 _QUOTES = (b'"', b"'")
@@ -348,6 +364,7 @@ def _far_ends(html: bytes, most_bytes: int) -> Iterator[tuple[int, int]]:
     of either kind does not follow a "=".
     """
     at, size, rfind = 0, len(html), html.rfind
+    tries = iter(range(_NEXT_TRIES))
     while size - at > most_bytes:
         end = rfind(b">", at + 1, at + most_bytes)
         if (
@@ -357,7 +374,7 @@ def _far_ends(html: bytes, most_bytes: int) -> Iterator[tuple[int, int]]:
         ):
             end = _last_end(html, at, at + most_bytes)
             if end < 0:
-                end = _next_end(html, at, at + most_bytes)
+                end = _next_end(html, at, at + most_bytes, tries)
                 yield at, end
         at = end
 
@@ -374,13 +391,16 @@ def _last_end(html: bytes, at: int, stop: int) -> int:
     return -1
 
 
-def _next_end(html: bytes, at: int, start: int) -> int:
-    """Find the first sure end after `start` and the sure end `at`, or the end of the page."""
+def _next_end(html: bytes, at: int, start: int, tries: Iterator[int]) -> int:
+    """Find the first sure end after `start` and the sure end `at`, or the end of the page.
+
+    The end of the page is always one; it is taken when there are no `tries` left.
+    """
     size = len(html)
     end = html.find(b">", start)
     # The last quotes of either kind before `seen`.
     last, seen = dict.fromkeys(_QUOTES, -1), at
-    while end >= 0:
+    while end >= 0 and next(tries, None) is not None:
         for mark, before in last.items():
             last[mark] = max(before, html.rfind(mark, seen, end))
         seen = end
