@@ -335,6 +335,8 @@ class Connector:
                 session = self._sessions.take(route)
             try:
                 return await self._connect(route, session)
+            except ssl.SSLCertVerificationError:
+                raise
             except (ssl.SSLError, ConnectionResetError):
                 if session is None:
                     raise
@@ -388,7 +390,8 @@ class Connector:
             try:
                 return await self._start(server, route, session, sock=sock)
             except OSError:
-                # TLS may work at another address.
+                # TLS may work at another address. A session is offered once.
+                session = None
                 aiohappyeyeballs.pop_addr_infos_interleave(addresses, 1)
                 if not addresses:
                     raise

@@ -15,6 +15,7 @@ from scrapy.http import Response
 
 from crawler.download.handler import DownloadHandler
 from tests.support.certificates import server_context
+from tests.support.dns_server import DnsServer
 from tests.support.http_proxy import proxying
 from tests.support.http_server import Server, handler_with, ok, serving, then_closed
 from tests.support.waiting import until
@@ -42,7 +43,7 @@ class TlsServer:
 
 @asynccontextmanager
 async def secure(
-    tls: ssl.SSLContext, data: bytes = CLOSED, port: int = 0
+    tls: ssl.SSLContext, data: bytes = CLOSED, port: int = 0, host: str = "127.0.0.1"
 ) -> AsyncIterator[TlsServer]:
     async def answer(writer: asyncio.StreamWriter) -> None:
         found = writer.get_extra_info("ssl_object")
@@ -51,15 +52,29 @@ async def secure(
         writer.write(data)
         await writer.drain()
 
-    async with serving(answer, tls=tls, port=port) as server:
+    async with serving(answer, host, tls=tls, port=port) as server:
         secured = TlsServer(server)
         yield secured
+
+
+class Handshakes:
+    """Counts the handshakes that begin, and fails one of them."""
+
+    def __init__(self, tls: ssl.SSLContext, *, failing: int = 0) -> None:
+        self.count = 0
+        self._failing = failing
+        tls.sni_callback = self._begun
+
+    def _begun(self, *_: object) -> int | None:
+        self.count += 1
+        return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR if self.count == self._failing else None
 
 
 @asynccontextmanager
 async def crawling(**settings: Any) -> AsyncIterator[Callable[..., Awaitable[Response]]]:
     """Fetch, and wait until the connection is closed."""
-    async with handler_with(DNS_OVERRIDES={".test": "127.0.0.1"}, **settings) as handler:
+    settings = {"DNS_OVERRIDES": {".test": "127.0.0.1"}, **settings}
+    async with handler_with(**settings) as handler:
 
         async def fetch(url: str, *, closes: bool = True, **meta: Any) -> Response:
             response = await handler.download_request(Request(url, meta=meta))
@@ -137,23 +152,16 @@ async def test_a_session_that_a_server_forgot_does_no_harm(
 async def test_a_server_that_fails_over_a_session_gets_a_full_handshake(
     tls: ssl.SSLContext,
 ) -> None:
-    handshakes = 0
-
-    def begun(*_: object) -> int | None:
-        nonlocal handshakes
-        handshakes += 1
-        return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR if handshakes == 2 else None
-
-    tls.sni_callback = begun
+    handshakes = Handshakes(tls, failing=2)
     async with secure(tls) as server, crawling() as fetch:
         for _ in range(2):
             assert (await fetch(server.url("h.test"))).body == b"hi"
         assert server.resumed == [False, False]
         # Without a session there is no second handshake.
-        handshakes = 1
+        handshakes.count = 1
         with pytest.raises(DownloadConnectionRefusedError):
             await fetch(server.url("other.test"))
-    assert handshakes == 2
+    assert handshakes.count == 2
 
 
 async def test_a_resumed_session_is_one_whose_certificate_was_verified(
@@ -166,6 +174,33 @@ async def test_a_resumed_session_is_one_whose_certificate_was_verified(
             with pytest.raises(DownloadFailedError, match="certificate"):
                 await fetch(server.url("other.test"))
     assert server.resumed == [False, True]
+
+
+async def test_a_session_is_offered_to_one_address_only(tls: ssl.SSLContext) -> None:
+    handshakes = Handshakes(tls, failing=2)
+    async with DnsServer() as dns, secure(tls, host="0.0.0.0") as server:
+        dns.set("h.test", "127.0.0.1", "127.0.0.2")
+        settings = {"DNS_OVERRIDES": {}, "DNS_SERVERS": [dns.address]}
+        async with crawling(**settings) as fetch:
+            for _ in range(2):
+                assert (await fetch(server.url("h.test"))).body == b"hi"
+    assert handshakes.count == 3
+    assert server.resumed == [False, False]
+
+
+async def test_a_server_whose_certificate_was_refused_is_not_contacted_again(
+    tls: ssl.SSLContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
+    async with crawling(DOWNLOAD_VERIFY_CERTIFICATES=True) as fetch:
+        async with secure(tls) as first:
+            await fetch(first.url("h.test"))
+        other = server_context(tmp_path)
+        handshakes = Handshakes(other)
+        async with secure(other, port=first.server.port) as second:
+            with pytest.raises(DownloadFailedError, match="certificate"):
+                await fetch(second.url("h.test"))
+    assert handshakes.count == 1
 
 
 async def test_only_http_1_1_is_offered(tls: ssl.SSLContext) -> None:
