@@ -12,6 +12,7 @@ import asyncio
 import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class TlsLayer:
         self.is_ended = False
         # Why nothing that comes can be read any more.
         self.error: ssl.SSLError | None = None
-        # Bytes received that were not for HTTP: mostly certificates and tickets.
+        # Bytes of the handshake, and of later records without HTTP: certificates and tickets.
         self.overhead_bytes = 0
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.ssl_object = context.wrap_bio(
@@ -58,8 +59,9 @@ class TlsLayer:
         self._send = send
         self._outer = outer
         self._has_written = False
-        # Bytes that are missing of the record that is received, and the begin of its header.
-        self._missing = 0
+        # Bytes of the record that is received, those that are missing of it, and the begin of its
+        # header.
+        self._record = self._missing = 0
         self._header = b""
 
     @property
@@ -103,15 +105,16 @@ class TlsLayer:
                     if end - at < _HEADER_BYTES:
                         self._header = bytes(data[at:])
                         break
-                    self._missing = _HEADER_BYTES + (data[at + 3] << 8 | data[at + 4])
+                    self._record = _HEADER_BYTES + (data[at + 3] << 8 | data[at + 4])
+                    self._missing = self._record
                 part = data[at : at + self._missing]
                 self._incoming.write(part)
                 at += len(part)
                 self._missing -= len(part)
                 if self.version and not self._missing:
                     self._read(parts)
-            if not self.version and self._shake_hands():
-                self._read_all(parts)
+            if not self.version:
+                self._receive_handshake(end, parts)
             if self._has_written:
                 self._flush()
         except ssl.SSLError as error:
@@ -122,9 +125,7 @@ class TlsLayer:
         if outer is not None:
             self.is_ended = self.is_ended or outer.is_ended
             self.error = self.error or outer.error
-        found = parts[0] if len(parts) == 1 else b"".join(parts)
-        self.overhead_bytes += end - len(found)
-        return found
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def failed(self, error: BaseException | None) -> None:
         """End a handshake that cannot be finished."""
@@ -144,30 +145,34 @@ class TlsLayer:
             self.ready.set_result(None)
         return True
 
+    def _receive_handshake(self, size: int, parts: list[bytes]) -> None:
+        """Go on with the handshake, and read the records that came with its end."""
+        self.overhead_bytes += size
+        if self._shake_hands():
+            while self._incoming.pending and not self.is_ended:
+                self._read(parts)
+
     def _read(self, parts: list[bytes]) -> None:
         """Read the next record, which may have nothing for HTTP in it."""
         try:
             part = self.ssl_object.read(_RECORD_BYTES)
         except ssl.SSLWantReadError:
+            self.overhead_bytes += self._record
             return
         if part:
             parts.append(part)
         else:
             self.is_ended = True
 
-    def _read_all(self, parts: list[bytes]) -> None:
-        """Read the records that came with the end of the handshake."""
-        while self._incoming.pending and not self.is_ended:
-            self._read(parts)
-
     def _flush(self) -> None:
         if self._outgoing.pending:
             self._send(self._outgoing.read())
 
 
-# Servers whose last session is kept, and the bytes of certificates and tickets up to which it is:
-# a session takes 50 KB of memory.
+# Servers whose last session is kept, for how long, and the bytes of certificates and tickets up to
+# which it is: a session takes 50 KB of memory, and servers accept it for minutes or hours.
 _SERVERS_MAX = 512
+_LIFETIME_S = 7200
 _OVERHEAD_MAX_BYTES = 32 * 1024
 
 
@@ -180,19 +185,23 @@ class TlsSessions:
     """
 
     def __init__(self) -> None:
-        self._closed: OrderedDict[Hashable, SSLObject] = OrderedDict()
+        # With the time at which the connection was closed.
+        self._closed: OrderedDict[Hashable, tuple[SSLObject, float]] = OrderedDict()
 
     def take(self, server: Hashable) -> SSLSession | None:
         """Return the session for the next connection to a server."""
         closed = self._closed.pop(server, None)
-        session = None if closed is None else closed.session
+        session = None if closed is None else closed[0].session
         # One without a ticket or an id cannot be resumed.
         return session if session is not None and (session.has_ticket or session.id) else None
 
     def put(self, server: Hashable, layer: TlsLayer) -> None:
         """Keep what is left of a connection that was closed."""
         if layer.version and layer.overhead_bytes <= _OVERHEAD_MAX_BYTES:
-            self._closed[server] = layer.ssl_object
+            now = monotonic()
+            self._closed[server] = layer.ssl_object, now
             self._closed.move_to_end(server)
             if len(self._closed) > _SERVERS_MAX:
+                self._closed.popitem(last=False)
+            while next(iter(self._closed.values()))[1] < now - _LIFETIME_S:
                 self._closed.popitem(last=False)

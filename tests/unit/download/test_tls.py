@@ -187,6 +187,34 @@ async def test_sessions_of_the_servers_that_were_left_last_are_kept(
     assert sessions.take("a") is None
 
 
+async def test_small_records_do_not_make_a_session_large(tmp_path: Path) -> None:
+    peer, sessions = Peer(tmp_path), TlsSessions()
+    peer.shake_hands()
+    for _ in range(3000):
+        peer.layer.receive(peer.packed(b"page"))
+    sessions.put("h", peer.layer)
+    assert sessions.take("h") is not None
+
+
+async def test_tickets_count_after_pages_too(tmp_path: Path) -> None:
+    peer = Peer(tmp_path)
+    peer.shake_hands()
+    before = peer.layer.overhead_bytes
+    peer.layer.receive(peer.packed(b"page"))
+    # The server sends its tickets with its first page.
+    assert before + 200 < peer.layer.overhead_bytes < before + 2000
+
+
+async def test_sessions_that_no_server_knows_any_more_are_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions, layer = TlsSessions(), await finished(tmp_path)
+    monkeypatch.setattr(tls_layers, "monotonic", iter((0.0, 5000.0, 7201.0)).__next__)
+    for name in "abc":
+        sessions.put(name, layer)
+    assert [sessions.take(name) is not None for name in "abc"] == [False, True, True]
+
+
 async def test_large_and_unfinished_sessions_are_not_kept(tmp_path: Path) -> None:
     sessions, unfinished = TlsSessions(), Peer(tmp_path).layer
     unfinished.begin()
