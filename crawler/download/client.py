@@ -480,6 +480,8 @@ def _text(route: Route, error: BaseException) -> str:
 # goes on.
 _BUFFER = bytearray(256 * 1024)
 _BUFFER_VIEW = memoryview(_BUFFER)
+# Longest TLS handshake, as in asyncio: a fetch may have no time limit.
+_HANDSHAKE_S = 60.0
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -538,7 +540,12 @@ class Connection(asyncio.BufferedProtocol):
         send = self._transport.write if outer is None else outer.write
         self.tls = TlsLayer(context, server, send, session=session, outer=outer)
         self.tls.begin()
-        await self.tls.ready
+        late = TimeoutError(f"the TLS handshake took longer than {_HANDSHAKE_S:g} seconds")
+        deadline = asyncio.get_running_loop().call_later(_HANDSHAKE_S, self.tls.failed, late)
+        try:
+            await self.tls.ready
+        finally:
+            deadline.cancel()
 
     async def _send(
         self, request: bytes, receiver: ResponseReceiver, *, only_head: bool

@@ -76,7 +76,10 @@ class TlsLayer:
 
     def begin(self) -> None:
         """Send the first message of the handshake."""
-        self._shake_hands()
+        try:
+            self._shake_hands()
+        except ssl.SSLError as error:
+            self.failed(error)
 
     def write(self, data: bytes) -> None:
         """Send bytes of HTTP."""

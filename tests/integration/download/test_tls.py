@@ -1,6 +1,7 @@
 """TLS: which sessions are resumed, and that what it guards stays guarded."""
 
 import asyncio
+import gc
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from scrapy import Request
 from scrapy.exceptions import DownloadConnectionRefusedError, DownloadFailedError
 from scrapy.http import Response
 
+from crawler.download import client as clients
 from crawler.download.handler import DownloadHandler
 from tests.support.certificates import server_context
 from tests.support.dns_server import DnsServer
@@ -277,6 +279,30 @@ async def test_a_large_request_is_sent_in_many_records(tls: ssl.SSLContext) -> N
         url = f"https://127.0.0.1:{server.server.port}/"
         await handler.download_request(Request(url, method="POST", body=body))
     assert server.server.requests[0].endswith(b"\r\n\r\n" + body)
+
+
+async def test_a_handshake_that_cannot_begin_fails_once(
+    tls: ssl.SSLContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    impossible = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    impossible.check_hostname = False
+    impossible.minimum_version = ssl.TLSVersion.TLSv1_3
+    impossible.maximum_version = ssl.TLSVersion.TLSv1_2
+    async with secure(tls) as server, handler_with() as handler:
+        handler._client._connector._make_tls = lambda: impossible
+        with pytest.raises(DownloadFailedError, match="no protocols available"):
+            await handler.download_request(Request(f"https://127.0.0.1:{server.server.port}/"))
+        await until(lambda: not open_connections(handler))
+    gc.collect()
+    # "Future exception was never retrieved", for one.
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
+
+
+async def test_a_handshake_ends_if_the_server_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "_HANDSHAKE_S", 0.2)
+    async with serving(b"") as server, crawling(DOWNLOAD_TIMEOUT=0) as fetch:
+        with pytest.raises(DownloadConnectionRefusedError, match="handshake"):
+            await asyncio.wait_for(fetch(f"https://h.test:{server.port}/"), 20)
 
 
 async def test_what_is_no_tls_is_told() -> None:
