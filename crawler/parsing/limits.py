@@ -2,19 +2,25 @@
 
 The parsing rules of HTML make some things grow with the square of a page's size:
 
-- Open elements are searched for each tag, and unclosed formatting is repeated in all elements that
-  follow: 41 KB of `<p><b x=1><p><b x=2>…` make 1.6 GB of nodes.
+- Open elements are searched for each tag, and several times for the end of formatting. Unclosed
+  formatting is repeated in all elements that follow: 41 KB of `<p><b x=1><p><b x=2>…` make 1.6 GB
+  of nodes.
+- A text is copied when it goes on after a tag that is ignored, or outside of its table.
 - Each attribute of a tag is compared with those before it.
-- Each name that is new is searched among those that were new before it.
+- Each name is searched in one of 128 lists, and a page can choose names that are all in the same.
 
 Nearly all pages are harmless, and a cheap test proves it by upper bounds. It looks at two bytes
 after each "<", and at a ">" every thousand bytes. The others are changed: one with too many tags is
 read flat, which leaves out all elements that a reader does not ask for; tags with too many
 attributes are cut, and so is a page with too many different names of elements or attributes.
 
+Not bounded: what grows with the size alone, up to 110 bytes of memory for each byte, and the names
+of pages with few bytes of tags, since a look at all names takes as long as parsing.
+
 docs/adr/0034-hostile-html.md explains the bounds and why they hold.
 """
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -473,10 +479,15 @@ class _Attributes:
         return False
 
 
-# Bytes of all tags, and of the text after them. They have room for some ten thousand names, which
-# take 0.5 s.
+# Bytes of all tags, and of the text after them, whose names need no closer look. It takes ten times
+# as long as everything else here, so usual pages should have fewer.
 _NAMED_BYTES = 512_000
+# A parser searches one of its lists of names for each name that is written. Each byte of a page may
+# make it visit so many: 0.12 s for the smallest page that is looked at. More names than this are
+# slower to visit.
 _NAMES = 64_000
+_LISTS = 128
+_VISITS_PER_BYTE = 100
 _ELEMENT = re.compile(rb"</?([a-zA-Z][^ \t\n\f\r/>]*+)")
 _WITH_ATTRIBUTES = re.compile(rb"</?[a-zA-Z][^ \t\n\f\r/><]*+[ \t\n\f\r/]")
 # An attribute begins after a blank, a slash or a quoted value.
@@ -487,21 +498,59 @@ def _with_few_names(html: bytes, places: NDArray[np.int64], most_bytes: int) -> 
     """Cut a page that may have too many different names of elements or attributes."""
     if len(html) <= _NAMED_BYTES or _bytes_after(places, html, most_bytes).sum() <= _NAMED_BYTES:
         return html
-    elements: set[bytes] = set()
-    for match in _ELEMENT.finditer(html):
-        elements.add(match[1])
-        if len(elements) > _NAMES:
-            return html[: match.start()]
+    most = _VISITS_PER_BYTE * len(html)
+    elements = ((match.start(), [match[1]]) for match in _ELEMENT.finditer(html))
+    html = html[: _end_of_few_names(elements, most)]
     starts = np.array([match.end() - 1 for match in _WITH_ATTRIBUTES.finditer(html)], np.int64)
     lengths = _bytes_after(starts, html, most_bytes)
     if lengths.sum() <= _NAMED_BYTES:
         return html
-    names: set[bytes] = set()
-    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-        names.update(_WORD.findall(html, start, start + length))
-        if len(names) > _NAMES:
-            return html[:start]
-    return html
+    attributes = (
+        (start, _WORD.findall(html, start, start + length))
+        for start, length in zip(starts.tolist(), lengths.tolist(), strict=True)
+    )
+    return html[: _end_of_few_names(attributes, most)]
+
+
+def _end_of_few_names(names: Iterable[tuple[int, list[bytes]]], most: int) -> int | None:
+    """Find the place of the first names with which a parser visits too many; None if there is none.
+
+    Names that are meant for it are all in the same list.
+    """
+    counts: Counter[bytes] = Counter()
+    written, looked_at = 0, most
+    for place, found in names:
+        counts.update(found)
+        written += len(found)
+        if len(counts) > _NAMES:
+            return place
+        if len(counts) * written > looked_at:
+            if _visits_of_names(counts) > most:
+                return place
+            looked_at = len(counts) * written * 5 // 4
+    return None
+
+
+def _visits_of_names(counts: Counter[bytes]) -> int:
+    """Count the names that are visited if each search goes to the end of a list."""
+    different, written = [0] * _LISTS, [0] * _LISTS
+    for name, number in counts.items():
+        index = _list_of(name)
+        different[index] += 1
+        written[index] += number
+    return sum(map(operator.mul, different, written))
+
+
+@lru_cache(maxsize=100_000)
+def _list_of(name: bytes) -> int:
+    """Return the list that a name is in: lexbor's hash, which is the one called one-at-a-time."""
+    found = 0
+    for letter in name.lower():
+        found = (found + letter) * 1025 & 0xFFFFFFFF
+        found ^= found >> 6
+    found = found * 9 & 0xFFFFFFFF
+    found ^= found >> 11
+    return found * 32769 % _LISTS
 
 
 def _bytes_after(places: NDArray[np.int64], html: bytes, most_bytes: int) -> NDArray[np.int64]:

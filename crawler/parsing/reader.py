@@ -439,10 +439,11 @@ def _guessed(body: bytes, url: str) -> str:
 
 
 # Pages with so few bytes and tags are read in 4 ms, nearly all of them in 3. Shorter ones have no
-# room for more tags.
+# room for more tags. The product bounds how much text a hostile page makes the parser copy.
 _SMALL_BYTES = 10_000
 _LIGHT_BYTES = 400_000
 _LIGHT_TAGS = 3_500
+_LIGHT_PRODUCT = 800_000_000
 _HTML = frozenset({"", "text/html", "application/xhtml+xml"})
 _SNIFFED = 1024
 
@@ -480,4 +481,6 @@ def is_light(body: bytes) -> bool:
     """Whether a body is read in a few milliseconds at most, unless it is hostile."""
     if len(body) <= _SMALL_BYTES:
         return True
-    return len(body) <= _LIGHT_BYTES and number_of_tags(body) <= _LIGHT_TAGS
+    if len(body) > _LIGHT_BYTES:
+        return False
+    return number_of_tags(body) <= min(_LIGHT_TAGS, _LIGHT_PRODUCT // len(body))

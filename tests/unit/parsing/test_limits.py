@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import count, islice
 from time import process_time
 
 import pytest
@@ -12,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 from crawler.parsing import limits, reader
 from crawler.parsing.document import Document
 from crawler.parsing.limits import bounded
-from crawler.parsing.reader import BOILERPLATE, HtmlReader, texts_of
+from crawler.parsing.reader import BOILERPLATE, HtmlReader, is_light, texts_of
 
 READER = HtmlReader(max_links=6000)
 KB = 1000
@@ -117,6 +118,29 @@ def test_ends_of_tags_that_may_be_values_are_not_tried_for_ever() -> None:
     bounded(html)
     # It was 2 s; now 0.05.
     assert process_time() - started < 0.6
+
+
+def colliding(number: int) -> list[str]:
+    """Make names that are all in the same list of a parser's names."""
+    names = (f"a{n:x}" for n in count())
+    return list(islice((name for name in names if limits._list_of(name.encode()) == 0), number))
+
+
+@pytest.mark.parametrize("form", ["<p {}>", "<{}>", "</{}>", "</p {}>"])
+def test_names_in_the_same_list_are_not_searched_again_and_again(form: str) -> None:
+    names = colliding(4000)
+    html = "".join(map(form.format, [*names, *names[:1] * 120_000])).encode()
+    places = limits._tags(html)[0]
+    # It would be 496 million visits.
+    assert 4000 < limits._with_few_names(html, places, 4000).count(b"<") < 40_000
+
+
+def test_names_that_are_used_many_times_stay() -> None:
+    page = b"".join(
+        b'<p class="x y%d" data-n%d="%d">it\'s text</p>' % (n, n, n) for n in range(300)
+    )
+    html = page * 200
+    assert limits._with_few_names(html, limits._tags(html)[0], 4000) == html
 
 
 # Tags between which a parser goes on with the same text, after storing a value.
@@ -378,3 +402,27 @@ def test_a_slash_in_a_value_does_not_end_an_element_that_is_read_flat() -> None:
     assert [each.text() for each in flat.css("title")] == ["name"]
     assert flat.body is not None
     assert flat.body.text().strip() == "text"
+
+
+def nested_formatting(size: int) -> str:
+    return "<a>" + "<b><i><u><s>" * 3 + "<div>" * 1000 + "</b></i></u></s>" * min(size // 16, 590)
+
+
+LIGHT: dict[str, Callable[[int], str]] = {
+    **SLOW,
+    **WIDE,
+    **{name: lambda _, html=html: html for name, html in REPEATING.items()},
+    **{tag: repeated("a" * 100 + tag) for tag in COPYING},
+    "comments in a table": lambda size: "<table>" + repeated("a" * 100 + "<!--b-->")(size),
+    "nested formatting": nested_formatting,
+    "ends in values of nothing": lambda size: "<a " + repeated('=">')(size),
+    "wide tags": repeated("<a " + " ".join(f"{n:x}" for n in range(1000, 1900)) + ">"),
+}
+
+
+@pytest.mark.parametrize("make", LIGHT.values(), ids=LIGHT)
+def test_light_pages_are_read_at_once(make: Callable[[int], str]) -> None:
+    pages = [make(size * KB) for size in (9, 30, 100, 200, 300, 395)]
+    light = [page for page in pages if is_light(page.encode())]
+    # 150 ms at most; without bounds up to 1.3 s. Not in here: names that collide (ADR 34).
+    assert not light or spent_s(light[-1]) < 0.5
