@@ -15,7 +15,7 @@ read flat, which leaves out all elements that a reader does not ask for; tags wi
 attributes are cut, and so is a page with too many different names of elements or attributes.
 
 Not bounded: what grows with the size alone, up to 110 bytes of memory for each byte, and the names
-of pages with few bytes of tags, since a look at all names takes as long as parsing.
+of pages with few bytes of tags, since a look at all names takes longer than parsing.
 
 docs/adr/0034-hostile-html.md explains the bounds and why they hold.
 """
