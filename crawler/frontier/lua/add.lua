@@ -54,7 +54,7 @@ end
 -- if a queue is long and a host has more than a few new URLs in this call, the surplus goes to the
 -- host's back queue. That does not make the host active (it is parked): the few that stay in the front
 -- queue do when they have their turn. A host with very many URLs in its back queues needs no more.
-local LONG, HOST_FEW, HOST_MANY, SAMPLES = 1000, 32, 100, 16
+local LONG, HOST_FEW, HOST_MANY, SAMPLES = 1000, 32, 180, 16
 
 local function put_back(host, number, surplus)
   local key = shard .. 'host:' .. host

@@ -73,7 +73,7 @@ async def test_a_big_host_that_comes_in_small_parts_is_kept_out_too(frontier: Fr
     assert LONG <= (await frontier.sizes()).front[0] < 4 * LONG
 
 
-@pytest.mark.parametrize("number", [4, 7, 20])
+@pytest.mark.parametrize("number", [4, 7])
 async def test_big_hosts_that_come_in_turns_are_kept_out_too(
     frontier: Frontier, place: Place, number: int
 ) -> None:
