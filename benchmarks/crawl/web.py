@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import gzip
 import json
-import resource
 import signal
 import socket
 import ssl
@@ -35,6 +34,7 @@ from benchmarks.crawl.pages import (
     number_of,
     number_of_host,
 )
+from benchmarks.machine import raise_file_limit
 from demo import event_loop
 
 _BACKLOG = 4096
@@ -313,15 +313,6 @@ async def serve(site: Site, account: Account, listeners: list[socket.socket]) ->
     return 0
 
 
-def _raise_file_limit(needed: int) -> None:
-    """Allow a listener and a connection for each host, as far as the system lets us."""
-    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most != resource.RLIM_INFINITY:
-        needed = min(needed, most)
-    if limit != resource.RLIM_INFINITY and limit < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, most))
-
-
 def main() -> int:
     """Serve a ground."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -333,7 +324,7 @@ def main() -> int:
     arguments = parser.parse_args()
     size = Size(arguments.seeds, arguments.hosts)
     ground = of_real_pages(arguments.pages) if arguments.pages else GROUNDS[arguments.ground]
-    _raise_file_limit(2 * size.hosts + _OTHER_FILES)
+    raise_file_limit(2 * size.hosts + _OTHER_FILES)
     listeners = _listeners(size)
     account = Account(size.seeds)
     site = Site(Web(ground, size, listeners[0].getsockname()[1]), account)
