@@ -1,8 +1,10 @@
 """Connections: which are used again, and that none is left behind."""
 
 import asyncio
+import gc
 import socket
 import ssl
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -410,6 +412,21 @@ async def test_a_connection_that_the_server_closes_makes_room() -> None:
         await until(lambda: len(handler._client.pool) == 0)
         await fetch(handler, f"http://a.test:{server.port}/")
         assert kept_hosts(handler) == ["a.test"]
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_closed_connection_leaves_nothing_to_collect(scheme: str, tmp_path: Path) -> None:
+    tls = server_context(tmp_path) if scheme == "https" else None
+    async with handler_with() as handler, serving(ok(b"x"), tls=tls) as server:
+        gc.disable()
+        try:
+            await fetch(handler, f"{scheme}://127.0.0.1:{server.port}/")
+            pool = handler._client.pool
+            left = weakref.ref(next(iter(pool.waiting.values()))[0][0]._transport)
+            assert pool.shed()
+            await until(lambda: left() is None)
+        finally:
+            gc.enable()
 
 
 @pytest.mark.parametrize(
