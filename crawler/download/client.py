@@ -644,10 +644,11 @@ class Connection(asyncio.BufferedProtocol):
             self.tls.failed(exc)
         if self._parser is not None:
             self._parser.closed(exc)
-        if hasattr(self._transport, "_read_ready_cb"):
+        transport: Any = self._transport
+        if hasattr(transport, "_read_ready_cb"):
             # asyncio's transport refers to itself by this, and would stay in memory, some KB each,
             # until all objects are searched for garbage: once in 100,000 connections.
-            self._transport._read_ready_cb = None  # noqa: SLF001
+            transport._read_ready_cb = None  # noqa: SLF001
 
 
 class _TunnelStatus:
