@@ -248,7 +248,7 @@ class Heartbeat:
 
     async def _reassert(self, shard: int) -> None:
         pool, frontier = self._leases, self._frontier
-        released = [each for each in pool.recent_releases.left() if each[0].shard == shard]
+        released = pool.recent_releases.left(shard)
         # A host whose release was lost would stay occupied forever.
         await frontier.release(released, usual=False)
         delays = {lease.entry.host: left_ms for lease, left_ms in released}
@@ -268,7 +268,8 @@ class Heartbeat:
         Their release may have come before the repetition, which occupied the host again.
         """
         flying = {lease.key for lease in self._leases.in_flight}
-        left = {lease.key: left_ms for lease, left_ms in self._leases.recent_releases.left()}
+        released = self._leases.recent_releases.left(shard)
+        left = {lease.key: left_ms for lease, left_ms in released}
         repeated = {key: lease for key, lease in self._repeated.items() if lease.shard == shard}
         # Those without a delay were handed back unfetched.
         ended = [(lease, left.get(key, 0)) for key, lease in repeated.items() if key not in flying]

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from crawler.config.values import fill, setting, value
 from crawler.errors import NotStored
-from crawler.frontier import Again, Claim, Frontier, Kind, Lease, OwnerDead, Sizes
+from crawler.frontier import Again, Claim, Entry, Frontier, Kind, Lease, OwnerDead, Sizes
 from crawler.frontier.frontier import POISON, gather_outcomes
 from crawler.frontier.outbox import UNSETTLED_MAX, Outbox
 from crawler.scheduling.engine import EngineHooks
@@ -547,20 +547,25 @@ class RecentReleases:
     """Fetches that ended so lately that a server which restarts may have forgotten it."""
 
     def __init__(self) -> None:
-        # When the fetch ended, its lease, and when its host is available again.
-        self._recent: deque[tuple[float, Lease, float]] = deque()
+        # When the fetch ended, when its host is available again, the lease's identity and its host:
+        # whole leases would take three times the memory.
+        self._recent: deque[tuple[float, float, tuple[int, bytes], str]] = deque()
 
     def add(self, lease: Lease, delay_ms: int, *, now_s: float | None = None) -> None:
         """Remember a fetch that has just ended, and the delay of its host."""
         now = monotonic() if now_s is None else now_s
-        self._recent.append((now, lease, now + delay_ms / 1000))
+        self._recent.append((now, now + delay_ms / 1000, lease.key, lease.entry.host))
         while self._recent[0][0] < now - _WINDOW_S:
             self._recent.popleft()
 
-    def left(self, *, now_s: float | None = None) -> list[tuple[Lease, int]]:
-        """Return the leases of these fetches, and the milliseconds left of their hosts' delays."""
+    def left(self, shard: int, *, now_s: float | None = None) -> list[tuple[Lease, int]]:
+        """Return leases that release the hosts of a shard, and the ms left of their delays."""
         now = monotonic() if now_s is None else now_s
-        return [(lease, max(0, round((until - now) * 1000))) for _, lease, until in self._recent]
+        return [
+            (Lease(*key, Entry(0, f"http://{host}/")), max(0, round((until - now) * 1000)))
+            for _, until, key, host in self._recent
+            if key[0] == shard
+        ]
 
 
 # Why a crawl closes that has no URL to begin with, or not all that it should.
