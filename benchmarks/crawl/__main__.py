@@ -180,6 +180,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     reader.add_argument("--record", action="store_true", help=f"keep our figures in {RECORDS.name}")
     arguments = reader.parse_args(argv)
+    if arguments.rounds is not None and arguments.rounds < 1:
+        reader.error(f"--rounds is {arguments.rounds}; give 1 or more")
     only = arguments.only.split(",") if arguments.only else None
     if unknown := set(only or ()).difference(contenders):
         reader.error(f"there is no contender {', '.join(sorted(unknown))}; see --help")

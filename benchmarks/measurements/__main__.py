@@ -50,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     make.add_argument("--docs", type=Path, default=DOCS, metavar="FOLDER")
     make.set_defaults(do=lambda given: render(given.results, given.docs))
     arguments = parser.parse_args(argv)
+    if getattr(arguments, "pages", None) is not None and arguments.pages < 1:
+        parser.error(f"--pages is {arguments.pages}; give 1 or more")
     try:
         code: int = arguments.do(arguments)
     except KeyboardInterrupt:

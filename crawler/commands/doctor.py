@@ -244,9 +244,12 @@ def file_limit(limit: int, most: int, connections: Connections) -> Finding:
         return ok("file limit", f"{text}: a crawl raises its limit")
     text = f"{most} open files allowed, {needed} needed"
     fitting = connections.within(most)
-    if fitting.fetches == connections.fetches:
-        return warning("file limit", f"{text}: {fitting.kept} connections are kept", advice(needed))
-    return failure("file limit", text, advice(needed))
+    if fitting.fetches == 1 < connections.fetches:
+        return failure("file limit", text, advice(needed))
+    left = f"{fitting.kept} connections are kept"
+    if fitting.fetches < connections.fetches:
+        left = f"{fitting.fetches} fetches run at a time"
+    return warning("file limit", f"{text}: {left}", advice(needed))
 
 
 def suffix_list(listed: date | None, *, today: date) -> Finding:
