@@ -73,7 +73,13 @@ _NO_ANSWER = "the host does not answer; does a browser on this machine reach it?
 KINDS = (
     FailureKind("timeout", (DownloadTimeoutError,), answered=False, advice=_NO_ANSWER),
     FailureKind("refused", (DownloadConnectionRefusedError,), answered=False, advice=_NO_ANSWER),
-    FailureKind("connection", (DownloadFailedError,), answered=False, advice=_NO_ANSWER),
+    FailureKind(
+        "connection",
+        (DownloadFailedError,),
+        answered=False,
+        advice="the connection broke, or TLS failed: with DOWNLOAD_VERIFY_CERTIFICATES, is the "
+        "certificate valid? `-L DEBUG` says why",
+    ),
     FailureKind(
         "malformed",
         (Malformed,),
