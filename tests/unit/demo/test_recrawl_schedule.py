@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from crawler.dedup.content import hashes_of, simhash, words_digest, words_of
+from crawler.dedup.content import SHINGLE, simhashes, words_digest
 from crawler.parsing.reader import HtmlReader
 from crawler.scheduling.recrawl_policy import (
     DIGEST_BYTES,
@@ -62,7 +62,7 @@ def found_in(answer: Answer, url: str) -> VisitResult:
     body = answer.wire[answer.head_bytes :]
     text = HtmlReader(max_links=0).read(body.decode(), url).text
     digest = hashlib.sha256(body).digest()[:DIGEST_BYTES]
-    return VisitResult(digest, simhash(hashes_of(words_of(text))), words_digest(text))
+    return VisitResult(digest, simhashes([text], SHINGLE)[0], words_digest(text))
 
 
 def crawl(path: str, policy: RecrawlPolicy, *, days: int, conditional: bool = True) -> Visits:
