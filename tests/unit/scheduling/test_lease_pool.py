@@ -9,9 +9,9 @@ import pytest
 from scrapy import Request
 
 from crawler.errors import NotStored
-from crawler.frontier import Frontier, Lease
+from crawler.frontier import Entry, Frontier, Lease
 from crawler.scheduling.engine import EngineHooks
-from crawler.scheduling.lease_pool import CompletionLimits, LeasePool
+from crawler.scheduling.lease_pool import CompletionLimits, LeasePool, RecentReleases
 from crawler.scheduling.outcome import Bury, Retry
 from crawler.scheduling.recrawls import Recrawls
 from crawler.servers.health import GaveUp, redis_health
@@ -149,3 +149,20 @@ def test_a_fetch_that_ended_too_late_violates_politeness_if_its_lease_was_lost(
         pool.leases.keep_alive(monotonic() + 60)
     pool.leases.drop_all()
     assert pool.counted.count("politeness/violations") == violations
+
+
+@pytest.mark.parametrize("group_skip", [0, 4])
+def test_recent_releases_name_lease_and_host_of_each_fetch(group_skip: int) -> None:
+    recent = RecentReleases()
+    here = Lease(1, b"7", Entry(5, "https://www.a.test:8443/path", group_skip=group_skip))
+    recent.add(here, 500, now_s=100.0)
+    recent.add(Lease(0, b"8", Entry(6, "http://b.test/")), 900, now_s=100.0)
+    [(found, left_ms)] = recent.left(1, now_s=100.2)
+    assert (found.key, found.entry.host, left_ms) == (here.key, here.entry.host, 300)
+
+
+def test_releases_of_long_ago_are_forgotten() -> None:
+    recent = RecentReleases()
+    recent.add(Lease(0, b"1", Entry(1, "http://a.test/")), 0, now_s=0.0)
+    recent.add(Lease(0, b"2", Entry(2, "http://b.test/")), 0, now_s=40.0)
+    assert [lease.token for lease, _ in recent.left(0, now_s=40.0)] == [b"2"]

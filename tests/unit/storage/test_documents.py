@@ -2,6 +2,7 @@
 
 import json
 import random
+from typing import Any
 
 import pytest
 import zstandard
@@ -9,7 +10,7 @@ import zstandard
 from benchmarks.crawl.pages import Size, page
 from crawler.errors import CrawlerError
 from crawler.storage.documents import as_json, charset_of
-from crawler.storage.mongo.sink import CODECS, compressor, decompress
+from crawler.storage.mongo.sink import CODECS, MongoSink, compressor, decompress
 from crawler.storage.reader import StoredContent
 from tests.support.corpus import articles
 
@@ -76,3 +77,12 @@ def test_charsets_that_no_page_has_are_utf_8(charset: str | None) -> None:
 @pytest.mark.parametrize("charset", ["undefined", "hex", "no-such", "a\0b"])
 def test_charsets_that_python_cannot_use_are_taken_as_utf_8(charset: str) -> None:
     assert StoredContent("", "世界".encode(), "").decoded(charset) == "世界"
+
+
+@pytest.mark.parametrize(("codec", "is_inline"), [("zstd", True), ("none", True), ("zlib", False)])
+def test_a_codec_that_is_slow_leaves_usual_pages_to_a_thread(codec: str, is_inline: bool) -> None:
+    async def connect() -> Any:
+        raise NotImplementedError
+
+    sink = MongoSink(connect, "db", crawl="web", codec=codec, concern={}, timeout_s=1)
+    assert (sink.inline_bytes > 140_000) is is_inline
