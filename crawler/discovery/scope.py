@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,16 +16,26 @@ if TYPE_CHECKING:
 
 # host, domain: of the page that has the link. seeds: the registered domains of all seeds.
 SCOPES = ("host", "domain", "seeds", "any")
-# Images, audio and video.
+# Kinds of URLs by the endings of their paths. Any other ending is that of a page, as is none.
+PAGE, DOCUMENT, MEDIUM, FILE = "page", "document", "medium", "file"
 MEDIA = frozenset(
     """avi bmp flac flv gif ico jpeg jpg m4a m4v mkv mov mp3 mp4 mpeg mpg ogg ogv png svg swf tif
     tiff wav webm webp wma wmv""".split()
 )
-# Files that are no pages. Those with another extension are still stopped by their content type.
-SKIPPED_EXTENSIONS = MEDIA | frozenset(
-    """7z bin bz2 css dmg doc docx eot exe gz iso jar js msi otf pdf pkg ppt pptx rar tar tgz ttf
-    woff woff2 xls xlsx xz zip""".split()
+# Those that crawler/parsing reads, and those of formats that it does not read.
+DOCUMENTS = frozenset("docm docx epub odp ods odt pdf pptm pptx xlsm xlsx".split())
+OLD_DOCUMENTS = frozenset("doc ppt rtf xls".split())
+_FILES = frozenset(
+    """7z bin bz2 css dmg eot exe gz iso jar js msi otf pkg rar tar tgz ttf woff woff2 xz
+    zip""".split()
 )
+KIND_OF_ENDING: Mapping[str, str] = {
+    **dict.fromkeys(MEDIA, MEDIUM),
+    **dict.fromkeys(DOCUMENTS | OLD_DOCUMENTS, DOCUMENT),
+    **dict.fromkeys(_FILES, FILE),
+}
+# Files that are no pages. Those with another extension are still stopped by their content type.
+SKIPPED_EXTENSIONS = frozenset(KIND_OF_ENDING)
 _NONE: frozenset[str] = frozenset()
 
 
@@ -147,6 +157,11 @@ def extension(url: str) -> str:
 def extension_of(segment: str) -> str:
     """Return the file extension of the last segment of a path."""
     return segment.rpartition(".")[2].lower() if "." in segment else ""
+
+
+def kind_of(url: str) -> str:
+    """Return what a URL leads to, by its ending: PAGE, DOCUMENT, MEDIUM or FILE."""
+    return KIND_OF_ENDING.get(extension(url), PAGE)
 
 
 def is_within(host: str, domains: AbstractSet[str]) -> bool:

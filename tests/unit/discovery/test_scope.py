@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 
-from crawler.discovery.scope import Scope, extension, is_within, skipped_extensions
+from crawler.discovery.scope import (
+    DOCUMENTS,
+    KIND_OF_ENDING,
+    MEDIA,
+    OLD_DOCUMENTS,
+    Scope,
+    extension,
+    is_within,
+    kind_of,
+    skipped_extensions,
+)
 from crawler.scheduling.options import BadPattern, CrawlOptions, compiled, new_seed_domains
 from crawler.urls import icann_domain, registered_domain
 from tests.support.crawlers import project_crawler
@@ -280,3 +290,26 @@ def test_extensions_that_are_skipped_may_be_given(given: Any, skipped: set[str])
     assert found == skipped
     page = "http://h.test/a"
     assert Scope(skipped_extensions=found).refuses(page, page_url=page, depth=1) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("http://h.test/", "page"),
+        ("http://h.test/a.html?b=c.pdf", "page"),
+        ("http://h.pdf/a", "page"),
+        ("http://h.test/a.PDF?b", "document"),
+        ("http://h.test/a.doc", "document"),
+        ("http://h.test/a.mp4", "medium"),
+        ("http://h.test/a.tar.gz", "file"),
+    ],
+)
+def test_a_url_has_a_kind_by_its_ending(url: str, kind: str) -> None:
+    assert kind_of(url) == kind
+
+
+def test_no_ending_is_of_two_kinds() -> None:
+    assert not MEDIA & DOCUMENTS
+    assert not DOCUMENTS & OLD_DOCUMENTS
+    assert {KIND_OF_ENDING[ending] for ending in MEDIA} == {"medium"}
+    assert {KIND_OF_ENDING[ending] for ending in DOCUMENTS | OLD_DOCUMENTS} == {"document"}
