@@ -124,20 +124,36 @@ class Page(_Transient):
     # "not_modified", "redirect_loop", "too_many_redirects" …
     flags: list[str] = field(default_factory=list)
     content_type: str = ""
+    # Type by which the body was read; differs from `content_type` where that is missing or wrong.
+    media_type: str = ""
     charset: str = ""
+    # Language that the page declares, and that of its text as it was detected (ISO 639-1).
     language: str = ""
+    text_language: str = ""
     title: str = ""
     description: str = ""
+    author: str = ""
+    # When it was published and last changed, as the page says.
+    published_at: datetime | None = None
+    updated_at: datetime | None = None
+    # Each as a line of Markdown: "## Title".
+    headings: list[str] = field(default_factory=list)
     canonical: str = ""
     # Feeds that the page offers, and the page in other languages (hreflang): language to URL.
     feeds: list[str] = field(default_factory=list)
     languages: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
+    # Statements about the use of the page, such as "noai", word for word, by where they were made.
+    rights: dict[str, list[str]] = field(default_factory=dict)
+    # How well it fits the topic of the crawl, from 0 to 1.
+    relevance: float | None = None
     size_bytes: int = 0
     content_hash: str = ""
     simhash: str = ""
     duplicate_of: str = ""
+    # Of a near-duplicate: the bits in which the SimHashes differ, or the similarity by MinHash.
     duplicate_distance: int | None = None
+    duplicate_similarity: float | None = None
     # False for pages that forbid it (noindex) and responses that are no page (404 …); why is in
     # `reason`.
     stored: bool = True
@@ -156,6 +172,9 @@ class Page(_Transient):
     recrawl_interval_s: float | None = None
     links: list[str] = field(default_factory=list)
     text: str = ""
+    # Text without menus and the like, and the same as Markdown; only if PAGE_FIELDS has them.
+    main_text: str = ""
+    markdown: str = ""
     body: bytes = field(default=b"", metadata={"serializer": _text})
     # Fields that `extract` of a subclass of the web spider adds.
     extra: dict[str, Any] = field(default_factory=dict)

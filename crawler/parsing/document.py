@@ -6,6 +6,7 @@ import codecs
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from urllib.parse import quote
 
 from crawler.urls import Base, Rejected, Urls
@@ -143,15 +144,25 @@ class Link:
 class Document:
     """Page that was parsed. All its URLs are canonical."""
 
+    # Type by which it was read.
+    media_type: str = ""
     charset: str = ""
     title: str = ""
     description: str = ""
     language: str = ""
+    author: str = ""
+    published_at: datetime | None = None
+    updated_at: datetime | None = None
+    # Each as a line of Markdown.
+    headings: list[str] = field(default_factory=list)
     canonical: str = ""
     noindex: bool = False
     nofollow: bool = False
     # The text that visitors read.
     text: str = ""
+    # Text without menus and the like, and the same as Markdown; only if the reader makes them.
+    main_text: str = ""
+    markdown: str = ""
     # The pieces of text by which the page is compared, without boilerplate; None: all of its text.
     blocks: list[str] | None = None
     # Outlinks to follow, each once: of the head, of anchors in page order, of frames. `anchors`

@@ -62,6 +62,13 @@ _BLIND = frozenset(
     for name in ("links.Links", "recrawl.Recrawl", "store.Store", "feeds.Feeds")
 )
 
+# Fields that a page has from its document.
+_OF_DOCUMENT = (
+    *("media_type", "charset", "title", "description", "language", "author", "published_at"),
+    *("updated_at", "headings", "canonical", "feeds", "languages", "text", "main_text", "markdown"),
+    *("blocks", "links", "written"),
+)
+
 
 class WebSpider(Spider):
     """Crawl pages from seeds. Subclass it and override `extract` to add fields of your own."""
@@ -246,17 +253,8 @@ class WebSpider(Spider):
             else:
                 # The parser releases the GIL.
                 document = await to_thread(self._read, page, nofollow=asked.nofollow)
-            page.charset = document.charset
-            page.title = document.title
-            page.description = document.description
-            page.language = document.language
-            page.canonical = document.canonical
-            page.feeds = document.feeds
-            page.languages = document.languages
-            page.text = document.text
-            page.blocks = document.blocks
-            page.links = document.links
-            page.written = document.written
+            for name in _OF_DOCUMENT:
+                setattr(page, name, getattr(document, name))
             if document.anchors:
                 page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
             is_noindex |= document.noindex

@@ -18,15 +18,25 @@ from typing import Any
 from crawler.items import Page
 from crawler.urls import host_of, registered_domain
 
-# Fields that are stored elsewhere (body, text), in part (links), or not at all.
-_NOT_METADATA = frozenset({"body", "text", "links", "stored", "parent_url"})
+# Fields that a document has only if the page has some, and what they become when it has none.
+OPTIONAL: dict[str, Any] = {
+    "items": [],
+    "places": {},
+    **dict.fromkeys(("media_type", "text_language", "author"), ""),
+    **dict.fromkeys(("published_at", "updated_at", "relevance", "duplicate_similarity"), None),
+    "headings": [],
+    "rights": {},
+}
+# Fields that are stored elsewhere (body, texts), in part (links), or not at all.
+_NOT_METADATA = frozenset(
+    {"body", "text", "main_text", "markdown", "links", "stored", "parent_url", *OPTIONAL}
+)
 _METADATA = tuple(field.name for field in fields(Page) if field.name not in _NOT_METADATA)
 _metadata_of = attrgetter(*_METADATA)
+_optional_of = attrgetter(*OPTIONAL)
 _LINKS_KEPT = 1000
 # Characters of a text: far more than people read, and few enough for a document of MongoDB.
 TEXT_KEPT = 1_000_000
-# Fields that a document has only if the page has some, and what they become when it has none.
-OPTIONAL: dict[str, list[Any] | dict[str, Any]] = {"items": [], "places": {}}
 
 
 def page_fields(page: Page) -> dict[str, Any]:
@@ -38,10 +48,15 @@ def page_fields(page: Page) -> dict[str, Any]:
     document["is_active"] = page.is_active
     document["links_count"] = len(page.links)
     document["links"] = page.links[:_LINKS_KEPT]
-    for name in OPTIONAL:
-        if found := getattr(page, name):
-            document[name] = found
+    document.update(optional_fields(page))
     return document
+
+
+def optional_fields(page: Page) -> dict[str, Any]:
+    """Return the fields that not every page has, those that this one has."""
+    found = zip(OPTIONAL, _optional_of(page), strict=True)
+    # A relevance of 0 is one.
+    return {name: value for name, value in found if value or value == 0}
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:

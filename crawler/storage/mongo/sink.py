@@ -29,7 +29,7 @@ from crawler.errors import ConfigurationError, CrawlerError
 from crawler.items import NOT_MODIFIED, Page
 from crawler.servers.mongo import DUPLICATE_KEY, code_may_pass, explain, may_pass, start_error
 from crawler.servers.redis.connection import masked
-from crawler.storage.documents import OPTIONAL, TEXT_KEPT, page_fields
+from crawler.storage.documents import OPTIONAL, TEXT_KEPT, optional_fields, page_fields
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.moved import GONE, NOT_MOVED
 from crawler.storage.mongo.runs import MongoRuns
@@ -397,9 +397,10 @@ class Documents:
             first, second = (known, f"${name}") if page.is_success else (f"${name}", known)
             found[name] = {"$ifNull": [first, second, None]}
         if page.is_success:
+            has = optional_fields(page)
             for name, empty in OPTIONAL.items():
-                if not getattr(page, name):
-                    found[name] = {"$cond": [{"$ifNull": [f"${name}", False]}, empty, "$$REMOVE"]}
+                if name not in has:
+                    found[name] = {"$cond": [{"$gt": [f"${name}", None]}, empty, "$$REMOVE"]}
         if NOT_MODIFIED in page.flags:
             found |= _status_of_unchanged(page)
         if page.content_hash:

@@ -17,6 +17,7 @@ from crawler.errors import ConfigurationError, CrawlerError, NotFound, ServerAwa
 from crawler.servers.postgres import Database, psycopg
 from crawler.storage.bodies import NEEDED as OF_BODY
 from crawler.storage.bodies import OtherVisit
+from crawler.storage.documents import OPTIONAL
 from crawler.storage.postgres.runs import PostgresRuns
 from crawler.storage.postgres.schema import LONG_S
 from crawler.storage.reader import (
@@ -88,9 +89,9 @@ _IN_JSON: dict[str, dict[str, Any]] = {
     },
 }
 _PARENT_URL = "coalesce(u.details->>'parent_url', p.url)"
-_PLACES, _VERSIONS, _ITEMS = "d.places::text", "d.versions::text", "d.details->>'items'"
 # Fields that a document has only if the page has some, and the column of each.
-_OPTIONAL = {"places": _PLACES, "items": _ITEMS}
+_OPTIONAL = {name: f"d.details->'{name}'" for name in OPTIONAL} | {"places": "d.places"}
+_TIMES = ("published_at", "updated_at")
 _FIELDS = (
     *_COLUMNS,
     *(name for names in _IN_JSON.values() for name in names),
@@ -403,7 +404,8 @@ class _Chosen:
             for column, names in _IN_JSON.items()
         }
         self._json = {column: names for column, names in self._json.items() if names}
-        more = {"parent_url": _PARENT_URL, "versions": _VERSIONS, **_OPTIONAL}
+        texts = {name: f"({column})::text" for name, column in _OPTIONAL.items()}
+        more = {"parent_url": _PARENT_URL, "versions": "d.versions::text", **texts}
         self._more = {name: at for name, at in more.items() if name in self._fields}
         # The written URL is left out where it is the canonical one.
         columns = ["u.crawl", "u.url_hash", "u.url", *self._plain.values(), *self._json]
@@ -433,7 +435,8 @@ class _Chosen:
                     for each in json.loads(value or "[]")
                 ]
             elif value not in (None, "{}", "[]"):
-                page[name] = json.loads(value)
+                read = json.loads(value)
+                page[name] = datetime.fromisoformat(read) if name in _TIMES else read
         if "final_url" in self._fields:
             page["final_url"] = page["final_url"] or row[2]
         if "compression_ratio" in self._fields:

@@ -17,7 +17,7 @@ from crawler import config
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.items import Page
 from crawler.servers.postgres import Database, may_pass
-from crawler.storage.documents import as_json
+from crawler.storage.documents import as_json, optional_fields
 from crawler.storage.postgres import schema
 from crawler.storage.runs import LOST, RUNNING, Run
 from crawler.storage.sink import Sink, SinkContext, SinkReport
@@ -46,8 +46,7 @@ URL_DETAILS = (
     *("final_url", "redirects", "redirect_statuses", "flags", "worker", "fetch_ms", "parent_url"),
 )
 DOCUMENT_DETAILS = (
-    *("charset", "canonical", "feeds", "languages", "headers", "duplicate_distance", "etag"),
-    *("last_modified", "links_count", "links", "extra", "items"),
+    *("charset", "canonical", "feeds", "languages", "headers", "etag", "last_modified", "extra"),
 )
 
 
@@ -217,10 +216,11 @@ def _url_details(page: Page) -> dict[str, Any]:
 
 def _document_details(page: Page) -> dict[str, Any]:
     found: dict[str, Any] = {
-        name: value
-        for name in DOCUMENT_DETAILS
-        if name != "links_count" and (value := getattr(page, name))
+        name: value for name in DOCUMENT_DETAILS if (value := getattr(page, name))
     }
+    found |= optional_fields(page)
+    # They have a column.
+    found.pop("places", None)
     if page.duplicate_distance is not None:
         found["duplicate_distance"] = page.duplicate_distance
     if page.links:

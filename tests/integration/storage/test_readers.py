@@ -17,7 +17,7 @@ from crawler.admin.queries import StoredPages
 from crawler.errors import ConfigurationError, NotFound, ServerAway
 from crawler.items import Page
 from crawler.servers.connections import Servers
-from crawler.storage.documents import as_json
+from crawler.storage.documents import OPTIONAL, as_json
 from crawler.storage.postgres import reader as postgres_reader
 from crawler.storage.reader import Document, PageReader, StoredContent, Wanted
 from crawler.storage.readers import open_reader, store_of
@@ -84,8 +84,24 @@ def unchanged(path: str, hours: float) -> Page:
     return bare(path, hours, status=304, reason="status_304", flags=["not_modified"], visits=2)
 
 
+# Fields that not every page has.
+READ: dict[str, Any] = {
+    "media_type": "application/pdf",
+    "text_language": "de",
+    "author": "Ann O’Nym",
+    "published_at": AT - 48 * HOUR,
+    "updated_at": AT - 24 * HOUR,
+    "headings": ["# Grüße", "## Zwei"],
+    "rights": {"meta": ["noai"], "robots.txt": ["ai-train=no"]},
+    "relevance": 0.0,
+}
+
 # Visits in the order in which they are written.
 VISITS = [
+    page("/read", **READ),
+    page("/no-more", **READ),
+    page("/no-more", 1, visits=2),
+    page("/similar", duplicate_of=url_hash("http://a.test/"), duplicate_similarity=0.93),
     page("/", languages={"de": "http://a.test/de"}, feeds=["http://a.test/feed"], etag='"1"'),
     page("/found", parent=url_hash("http://a.test/"), depth=1, extra={"price": 1.5, "n": [1, "x"]}),
     page("/listed", parent="00000000000000aa", parent_url="http://a.test/map.xml", depth=1),
@@ -211,8 +227,12 @@ async def alone(postgres_url: str, tmp_path: Path) -> AsyncIterator[PageReader]:
 def compared(found: Document) -> Document:
     """What both stores have alike."""
     left_out = OF_MONGO | (set() if found["content_hash"] else OF_PAGES)
-    # MongoDB has an empty one where there were some before.
-    known = {"places": {}, **found}
+    # MongoDB has empty ones where there were some before.
+    known = {
+        name: value
+        for name, value in found.items()
+        if name not in OPTIONAL or value != OPTIONAL[name]
+    }
     return {name: value for name, value in known.items() if name not in left_out | {"_id"}}
 
 

@@ -108,11 +108,16 @@ def test_a_missing_package_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_page_is_stored_with_these_columns_and_no_others() -> None:
-    page = Page("http://a.test/", "http://a.test/", 200, datetime.now(UTC))
+    now = datetime.now(UTC)
+    page = Page("http://a.test/", "http://a.test/", 200, now)
     page.items, page.places = [{}], {"warc": {}}
+    page.media_type, page.text_language, page.author = "text/html", "en", "Ann"
+    page.published_at, page.updated_at, page.headings = now, now, ["# Title"]
+    page.rights, page.relevance, page.duplicate_similarity = {"meta": ["noai"]}, 0.0, 0.9
     documents = documents_of(page, "none", compressor("none"))
     stored = bson.decode(documents.metadata).keys()
-    assert stored | {"text", "body"} == COLUMNS.keys()
+    # `scrapy pages rank` writes the rank.
+    assert stored | {"text", "body", "page_rank"} == COLUMNS.keys()
 
 
 def test_the_documentation_has_all_columns_with_their_types() -> None:
