@@ -22,25 +22,12 @@ import xxhash
 from xxhash import xxh3_64_digest
 
 from crawler.urls import host_of
+from crawler.util.words import BLANK, words_of
 
 if TYPE_CHECKING:
     from crawler.items import Page
 
 SHINGLE = 3
-# Characters that are no part of a word become blanks.
-_BLANK = 32
-_NO_WORD = re.compile(r"[^\x00-\x7f\w]")
-_ASCII_WORDS = bytes(
-    ord(chr(code).lower()) if chr(code).isalnum() or chr(code) == "_" else _BLANK
-    for code in range(128)
-) + bytes(range(128, 256))
-# What becomes of each UTF-16 unit: its lower case, or a blank. That is wrong for characters of two
-# units, and for these: the lower case depends on the characters around it, or has two characters.
-_UNUSUAL = ("Σ", "İ")
-_UNITS = np.arange(0x10000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
-_WORDS = np.frombuffer(
-    _NO_WORD.sub(" ", _UNITS.replace("İ", " ").lower()).encode("utf-16-le"), "<u2"
-)
 # Words up to 16 bytes are hashed as two numbers, all at once; longer words one by one.
 _HALF_BYTES = 8
 _SHORT_BYTES = 2 * _HALF_BYTES
@@ -58,24 +45,10 @@ _MIX_1 = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2 = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-def words_of(text: str) -> bytes:
-    """Return the words of a text in lower case, separated by blanks.
-
-    Words are letters, digits and underscores.
-    """
-    if not text.isascii():
-        units = text.encode("utf-16-le", "replace")
-        if len(units) > 2 * len(text) or any(char in text for char in _UNUSUAL):
-            text = _NO_WORD.sub(" ", text.lower())
-        else:
-            text = _WORDS[np.frombuffer(units, "<u2")].tobytes().decode("utf-16-le")
-    return text.encode("utf-8", "replace").translate(_ASCII_WORDS)
-
-
 def _hashes_and_starts(words: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Hash each word to 64 bits; also returns where each begins."""
     padded = b" %b%*b" % (words, _SHORT_BYTES, b"")
-    is_word = np.frombuffer(padded, np.uint8) != _BLANK
+    is_word = np.frombuffer(padded, np.uint8) != BLANK
     # Where words begin and end in `words`.
     edges = (is_word[1:] != is_word[:-1]).nonzero()[0]
     starts, ends = edges[::2], edges[1::2]

@@ -5,6 +5,7 @@
     backoff       delays that grow with failures in a row; pure
     breaker       circuit breaker of a server that fails; pure
     recent        dict that forgets what was not used for longest; pure
+    words         words of a text; pure
     decompress    unpack a body in steps of bounded size
     format        numbers and durations as people read and write them; pure
     secrets       hide passwords and tokens in texts; pure

@@ -1,7 +1,6 @@
 """SimHash: near for near texts, and the same as the simhash package's for the same features."""
 
 import random
-import re
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simhash import Simhash
 
-from crawler.dedup.content import distance, majorities, simhashes, words_of
+from crawler.dedup.content import distance, majorities, simhashes
 
 BITS = 64
 
@@ -67,29 +66,6 @@ def test_texts_with_nothing_in_common_are_far() -> None:
     assert all(distance(simhash(text(seed)), simhash(text(seed + 1000))) > 12 for seed in range(20))
 
 
-def test_words_are_compared_without_case_and_punctuation() -> None:
-    found = words_of("Ein Bär, ein BÄR! – 3.5").decode().split(" ")
-    assert [word for word in found if word] == ["ein", "bär", "ein", "bär", "3", "5"]
-
-
-@given(st.text(st.characters(codec="ascii")) | st.text(st.characters(codec="utf-8")))
-def test_words_are_what_the_regular_expression_of_words_finds(any_text: str) -> None:
-    found = words_of(any_text).decode().split(" ")
-    assert [word for word in found if word] == re.findall(r"\w+", any_text.lower())
-
-
-def test_every_character_is_part_of_a_word_or_not_as_for_regular_expressions() -> None:
-    # Between letters, for some depend on what is around them; those of two units are tried above.
-    every = "".join(f"a{chr(code)}b " for code in range(0x10000) if not 0xD800 <= code < 0xE000)
-    for start in range(0, len(every), 400):
-        part = every[start : start + 400]
-        assert words_of(part).decode().split() == re.findall(r"\w+", part.lower())
-
-
-def test_half_a_surrogate_pair_is_no_word() -> None:
-    assert words_of("ä\ud800b \udc00").split() == ["ä".encode(), b"b"]
-
-
 @given(st.sets(st.text("abcdefgh_ä0", min_size=1, max_size=40)))
 def test_each_word_has_a_hash_of_its_own_wherever_it_stands(words: set[str]) -> None:
     alone = [hashes([word])[0] for word in words]
@@ -111,10 +87,6 @@ def test_bits_of_words_are_as_often_set_as_not() -> None:
     found = np.array(hashes([word.decode() for word in WORDS]), dtype=np.uint64)
     set_in = [(int(bit) & found != 0).mean() for bit in (1 << np.arange(BITS, dtype=np.uint64))]
     assert 0.45 < min(set_in) < max(set_in) < 0.55
-
-
-def test_half_a_character_is_a_word_too() -> None:
-    assert words_of("a \ud800 b") == words_of("A \ud800 B")
 
 
 @given(st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=3, max_size=30))

@@ -6,11 +6,11 @@ They are no part of the project, see tests/support/corpus.py. Without them these
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.dedup.content import words_of
 from crawler.parsing import limits
 from crawler.parsing.document import MAX_DESCRIPTION, MAX_LANGUAGE, MAX_TITLE, Document
 from crawler.parsing.limits import bounded
 from crawler.parsing.reader import DocumentReader, HtmlReader, as_utf8
+from crawler.util.words import words_of
 from tests.support.corpus import Article, articles
 
 MAX_LINKS = 200

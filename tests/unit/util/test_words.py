@@ -1,0 +1,35 @@
+"""Words of a text: what the regular expression of words finds, in lower case."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawler.util.words import words_of
+
+
+def test_words_are_compared_without_case_and_punctuation() -> None:
+    found = words_of("Ein Bär, ein BÄR! – 3.5").decode().split(" ")
+    assert [word for word in found if word] == ["ein", "bär", "ein", "bär", "3", "5"]
+
+
+@given(st.text(st.characters(codec="ascii")) | st.text(st.characters(codec="utf-8")))
+def test_words_are_what_the_regular_expression_of_words_finds(any_text: str) -> None:
+    found = words_of(any_text).decode().split(" ")
+    assert [word for word in found if word] == re.findall(r"\w+", any_text.lower())
+
+
+def test_every_character_is_part_of_a_word_or_not_as_for_regular_expressions() -> None:
+    # Between letters, for some depend on what is around them; those of two units are tried above.
+    every = "".join(f"a{chr(code)}b " for code in range(0x10000) if not 0xD800 <= code < 0xE000)
+    for start in range(0, len(every), 400):
+        part = every[start : start + 400]
+        assert words_of(part).decode().split() == re.findall(r"\w+", part.lower())
+
+
+def test_half_a_surrogate_pair_is_no_word() -> None:
+    assert words_of("ä\ud800b \udc00").split() == ["ä".encode(), b"b"]
+
+
+def test_half_a_character_is_a_word_too() -> None:
+    assert words_of("a \ud800 b") == words_of("A \ud800 B")
