@@ -8,6 +8,7 @@
     scope        decides whether a URL belongs to the crawl; pure
     traps        recognises endless spaces of URLs by their shapes; pure
     priority     scores a URL from 0 to 100, and chooses its front queue; pure
+    page_ranks   files with the ranks of pages, which `scrapy pages rank` writes
 
 Owns no keys: counts go through the frontier's host index. A link passes canonical form, seen cache,
 scope, traps and priority, in this order; nothing is sent to Redis for known links.
