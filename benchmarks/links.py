@@ -22,7 +22,8 @@ from w3lib.url import canonicalize_url
 from benchmarks.command import run
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.frontier.links import LINKS_A_PAGE, url
-from crawler.parsing.reader import DocumentReader, HtmlReader
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import DocumentReader
 from crawler.urls import canonical, fingerprint
 
 PAGE_BYTES = 26_000

@@ -22,8 +22,10 @@ from benchmarks.command import run
 from benchmarks.crawl import markup, pages
 from benchmarks.figures import Figure, Skipped, at_most
 from crawler.extensions.fastpath import keep_memory
+from crawler.parsing.encoding import as_utf8
+from crawler.parsing.html import HtmlReader
 from crawler.parsing.limits import bounded
-from crawler.parsing.reader import DocumentReader, HtmlReader, as_utf8
+from crawler.parsing.reader import DocumentReader
 
 _URL = "http://www.words.example/library/page"
 # Without an encoding, as of many real servers: it has to be found in the page.

@@ -34,7 +34,8 @@ from benchmarks.links import page as html
 from benchmarks.servers import PrivateMongo, private_mongo
 from crawler import settings as ours
 from crawler.items import Page
-from crawler.parsing.reader import DocumentReader, HtmlReader
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import DocumentReader
 from crawler.pipelines.store import Store
 from crawler.servers.connections import Servers
 from crawler.storage.mongo.reader import MongoReader

@@ -19,7 +19,8 @@ import numpy as np
 
 from benchmarks.figures import Figure, at_least
 from crawler.dedup.content import Boilerplate, distance, simhashes
-from crawler.parsing.reader import DocumentReader, HtmlReader
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import DocumentReader
 from demo.html import special_page
 from demo.node import Node
 from demo.words import PARAGRAPH_WORDS

@@ -1,6 +1,8 @@
 """Parsing: from the bytes of a response to a document with metadata, text and links.
 
-    reader    decodes a body and reads it by its type: HTML in one pass, feeds, plain text
+    reader    reads a body by its type
+    html      HTML in one pass: metadata, links, text
+    encoding  the encoding of a body, and its text
     feeds     RSS and Atom
     sitemap   sitemaps: XML, indexes, text, feeds, gzipped or not
     document  the result: metadata, directives for crawlers, canonical links

@@ -31,7 +31,8 @@ from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.items import NOT_MODIFIED, Page
 from crawler.parsing import sitemap
 from crawler.parsing.document import Document
-from crawler.parsing.reader import DocumentReader, HtmlReader, is_light
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import DocumentReader, is_light
 from crawler.robots.rules import robots_name
 from crawler.scheduler import Scheduler, link_follower
 from crawler.scheduling import options

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from crawler import config
 from crawler.errors import CrawlerError, NotFound
-from crawler.parsing.reader import DocumentReader, HtmlReader
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import DocumentReader
 from crawler.servers.objects import SCHEMES, ObjectStore
 from crawler.storage import objects
 from crawler.storage.documents import TEXT_KEPT

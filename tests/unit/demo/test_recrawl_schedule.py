@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from crawler.dedup.content import SHINGLE, simhashes, words_digest
-from crawler.parsing.reader import HtmlReader
+from crawler.parsing.html import HtmlReader
 from crawler.scheduling.recrawl_policy import (
     DIGEST_BYTES,
     RecrawlPolicy,

@@ -8,8 +8,10 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.parsing import limits
 from crawler.parsing.document import MAX_DESCRIPTION, MAX_LANGUAGE, MAX_TITLE, Document
+from crawler.parsing.encoding import as_utf8
+from crawler.parsing.html import HtmlReader
 from crawler.parsing.limits import bounded
-from crawler.parsing.reader import DocumentReader, HtmlReader, as_utf8
+from crawler.parsing.reader import DocumentReader
 from crawler.util.words import words_of
 from tests.support.corpus import Article, articles
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.parsing.reader import as_utf8, decode
+from crawler.parsing.encoding import as_utf8, decode
 
 RUSSIAN, JAPANESE = "Привет, мир", "日本語のページ"
 

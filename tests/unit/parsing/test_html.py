@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.parsing.document import Document, Link
-from crawler.parsing.reader import HtmlReader
+from crawler.parsing.html import HtmlReader
 
 URL = "http://h.test/dir/page?q"
 

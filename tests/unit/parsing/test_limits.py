@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.parsing import limits, reader
+from crawler.parsing import html as html_module
+from crawler.parsing import limits
 from crawler.parsing.document import Document
+from crawler.parsing.html import BOILERPLATE, HtmlReader, texts_of
 from crawler.parsing.limits import bounded
-from crawler.parsing.reader import BOILERPLATE, HtmlReader, is_light, texts_of
+from crawler.parsing.reader import is_light
 
 READER = HtmlReader(max_links=6000)
 KB = 1000
@@ -257,7 +259,7 @@ LARGE = [
 
 def unguarded(html: str) -> Document:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "bounded", lambda page, names: page)
+        patch.setattr(html_module, "bounded", lambda page, names: page)
         return READER.read(html, "http://h.test/")
 
 

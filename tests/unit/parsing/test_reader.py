@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.parsing.document import Document
-from crawler.parsing.reader import DocumentReader, HtmlReader, is_light
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import DocumentReader, is_light
 
 URL = "http://h.test/dir/feed"
 READER = DocumentReader(HtmlReader(max_links=100), max_links=100)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from crawler.parsing.reader import DocumentReader, HtmlReader
+from crawler.parsing.html import HtmlReader
+from crawler.parsing.reader import DocumentReader
 
 ARTICLE = "<main><h1>Bears in winter</h1><p>All bears sleep when it snows.</p></main>"
 OWN = ["Bears in winter", "All bears sleep when it snows."]

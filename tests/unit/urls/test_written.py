@@ -7,7 +7,7 @@ import pytest
 from scrapy import Request
 
 from crawler.parsing.document import canonical_links
-from crawler.parsing.reader import HtmlReader
+from crawler.parsing.html import HtmlReader
 from crawler.urls import DEFAULT, Base, Rejected, UrlRules, Urls, authority_of, written_url
 from crawler.urls.canonical import undotted
 from tests.unit.urls.test_resolve_all import link as any_link

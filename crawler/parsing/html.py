@@ -1,0 +1,340 @@
+"""Read HTML in one pass of lexbor, bounded in time; any text is a page. Pure.
+
+The text by which pages are compared has no boilerplate: no elements such as `nav` and `footer`, and
+no lists of links (three or more links with at most a word between two of them). A link inside a
+sentence stays. Text that many pages of a host share is removed later (dedup/content.py).
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from selectolax.lexbor import (
+    LexborDocumentOptions,
+    LexborHTMLParser,
+    LexborNode,
+    create_tag,
+)
+
+from crawler.parsing.document import (
+    MAX_DESCRIPTION,
+    MAX_FEEDS,
+    MAX_LANGUAGE,
+    MAX_LANGUAGES,
+    MAX_TITLE,
+    Document,
+    Link,
+    canonical_links,
+    of_meta,
+)
+from crawler.parsing.limits import bounded
+from crawler.urls import DEFAULT, Base, Rejected, Urls
+
+Attributes = dict[str, str | None]
+# Elements of a page by name, each list in page order.
+Elements = defaultdict[str, list[LexborNode]]
+
+# With events each option of a list is searched for the selected one, again and again.
+_WITHOUT_EVENTS = LexborDocumentOptions.WO_EVENTS.value
+# Elements whose text visitors do not read.
+_UNREAD = ("script", "style", "noscript", "template", "iframe")
+_HEAD = ("title", "base", "meta", "link")
+_ANCHORS = ("a", "area")
+_FRAMES = ("iframe", "frame")
+_MEDIA = ("img", "source", "video", "audio", "embed")
+_PAGE_TYPES = frozenset({"", "text/html", "application/xhtml+xml"})
+_FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
+_REFRESH = re.compile(
+    r"[\s\d.]*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))", re.IGNORECASE | re.DOTALL
+)
+_BETWEEN_SOURCES = re.compile(r",\s+")
+# Characters that are kept of an anchor's text, and read of all anchors of a page.
+_ANCHOR_CHARS = 200
+_ANCHORS_CHARS = 10_000_000
+
+
+class HtmlReader:
+    """Reader of HTML pages, with the options of one crawl."""
+
+    def __init__(
+        self,
+        *,
+        max_links: int,
+        urls: Urls = DEFAULT,
+        obey_nofollow: bool = True,
+        media: bool = False,
+        anchors: bool = False,
+        crawler_name: str = "robots",
+        unread: Iterable[str] = (),
+        blocks: bool = True,
+    ) -> None:
+        """Set the options.
+
+        The text of `unread` elements is left out, as that of scripts is, but not their links.
+        Without `blocks` documents have none, which saves a fifth of the time.
+        """
+        self._max_links = max_links
+        self._urls = urls
+        self._obey_nofollow = obey_nofollow
+        self._anchors = anchors
+        # An empty name would match every meta tag without a name.
+        self._robots_names = frozenset({"robots", crawler_name.lower()} - {""})
+        self._embeddings = _FRAMES + _MEDIA if media else _FRAMES
+        names = {*_HEAD, *_ANCHORS, *self._embeddings, *_UNREAD, *BOILERPLATE}
+        # By lexbor's number of each tag, which is cheaper to read than its name.
+        self._names = {create_tag(name).tag_id: name for name in names}
+        self._unread = list(unread)
+        self._kept = frozenset({*names, *self._unread})
+        self._blocks = blocks
+
+    def read(
+        self, html: bytes | str, url: str, *, charset: str = "utf-8", nofollow: bool = False
+    ) -> Document:
+        """Read the page at `url`, as text or in UTF-8; with `nofollow` its links are not wanted.
+
+        `charset` is the encoding in which it was fetched.
+        """
+        if isinstance(html, str):
+            html = html.encode(errors="replace")
+        tree = LexborHTMLParser(bounded(html, self._kept), options=_WITHOUT_EVENTS)
+        elements = _find(tree, self._names)
+        document = Document(nofollow=nofollow)
+        root = tree.root
+        if root is not None:
+            document.language = (root.attributes.get("lang") or "")[:MAX_LANGUAGE]
+        for node in elements["title"]:
+            if _is_of_page(node):
+                document.title = " ".join(node.text().split())[:MAX_TITLE]
+                break
+        refresh = self._read_metas(document, elements["meta"])
+        base = self._urls.base(url)
+        if isinstance(base, Base):
+            self._find_links(elements, document, refresh, base, charset)
+        _cut(elements, _UNREAD)
+        if self._unread:
+            tree.strip_tags(self._unread)
+        texts = texts_of(tree)
+        document.text = joined(texts)
+        if self._blocks:
+            if any(elements[name] for name in BOILERPLATE):
+                _cut(elements, BOILERPLATE)
+                texts = texts_of(tree)
+            document.blocks = blocks_of(texts, tree)
+        return document
+
+    def _read_metas(self, document: Document, nodes: list[LexborNode]) -> str:
+        """Read the meta elements; returns the target of a refresh, or an empty text."""
+        refresh = ""
+        for node in nodes:
+            attributes = node.attributes
+            name = (attributes.get("name") or "").lower()
+            content = attributes.get("content") or ""
+            if name == "description":
+                document.description = document.description or content.strip()[:MAX_DESCRIPTION]
+            elif name in self._robots_names:
+                asked = of_meta(content)
+                document.noindex |= asked.noindex
+                document.nofollow |= asked.nofollow
+            elif (attributes.get("http-equiv") or "").lower() == "refresh":
+                target = _REFRESH.match(content)
+                if target is not None and not refresh:
+                    refresh = target[1] or target[2] or target[3] or ""
+        return refresh
+
+    def _find_links(
+        self, elements: Elements, document: Document, refresh: str, base: Base, charset: str
+    ) -> None:
+        given = (node.attributes.get("href") for node in elements["base"])
+        href = next((each for each in given if each is not None), None)
+        if href:
+            moved = self._urls.base(base.join(href))
+            if isinstance(moved, Base):
+                base = moved
+        hrefs = [refresh]
+        hrefs += [self._read_link(document, base, node.attributes) for node in elements["link"]]
+        if self._max_links <= 0 or (document.nofollow and self._obey_nofollow):
+            return
+        nodes = elements["a"] + elements["area"]
+        in_head = len(hrefs)
+        hrefs += self._hrefs(nodes)
+        for tag in self._embeddings:
+            for node in elements[tag]:
+                attributes = node.attributes
+                hrefs += (attributes.get("src") or "", *_sources(attributes.get("srcset")))
+        links, document.written = canonical_links(
+            hrefs, urls=self._urls, base=base, charset=charset, max_links=self._max_links
+        )
+        document.links = list(dict.fromkeys(filter(None, links)))
+        if self._anchors:
+            document.anchors = _described(nodes, links[in_head:], known=set(links[:in_head]))
+
+    def _read_link(self, document: Document, base: Base, attributes: Attributes) -> str:
+        """Read a link element; returns its address if it is to be followed."""
+        href, rel = attributes.get("href"), (attributes.get("rel") or "").lower()
+        if not href:
+            return ""
+        words = rel.split()
+        if "canonical" in words and not document.canonical:
+            document.canonical = self._canonical(base, href)
+        if "alternate" in words and "stylesheet" not in words:
+            kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
+            if kind not in _PAGE_TYPES and kind not in _FEED_TYPES:
+                return ""
+            self._note_alternate(document, base, attributes, is_feed=kind in _FEED_TYPES)
+            return href
+        return href if "next" in words or "prev" in words else ""
+
+    def _note_alternate(
+        self, document: Document, base: Base, attributes: Attributes, *, is_feed: bool
+    ) -> None:
+        """Note the page as a feed or in another language, unless there are too many of them."""
+        href, language = attributes.get("href") or "", attributes.get("hreflang") or ""
+        if is_feed:
+            has_room = len(document.feeds) < MAX_FEEDS
+        else:
+            has_room = language != "" and len(document.languages) < MAX_LANGUAGES
+        found = self._canonical(base, href) if has_room else ""
+        if found and is_feed:
+            document.feeds.append(found)
+        elif found:
+            document.languages[language[:MAX_LANGUAGE]] = found
+
+    def _canonical(self, base: Base, link: str) -> str:
+        found = self._urls.resolve(base, link)
+        return "" if isinstance(found, Rejected) else found[0]
+
+    def _hrefs(self, nodes: list[LexborNode]) -> list[str]:
+        """List the addresses of anchors, with an empty text for those that are not followed."""
+        obey = self._obey_nofollow
+        hrefs = []
+        for node in nodes:
+            attributes = node.attributes
+            rel = attributes.get("rel")
+            if rel and obey and "nofollow" in rel.lower().replace(",", " ").split():
+                hrefs.append("")
+            else:
+                hrefs.append(attributes.get("href") or "")
+        return hrefs
+
+
+def _described(
+    nodes: Iterable[LexborNode], links: Iterable[str | None], *, known: set[str | None]
+) -> list[Link]:
+    """Describe links by their anchors, each link once, without those in `known`."""
+    found, left = [], _ANCHORS_CHARS
+    for node, link in zip(nodes, links, strict=False):
+        if link is not None and link not in known:
+            known.add(link)
+            rel = node.attributes.get("rel") or ""
+            # Nested links have the texts of all links in them.
+            text = node.text(separator=" ", strip=True) if left > 0 else ""
+            left -= len(text)
+            found.append(Link(link, rel[:_ANCHOR_CHARS], text[:_ANCHOR_CHARS]))
+    return found
+
+
+def _cut(elements: Elements, names: Iterable[str]) -> None:
+    """Remove elements from their tree."""
+    for name in names:
+        for node in elements[name]:
+            node.decompose(recursive=False)
+
+
+def _is_of_page(title: LexborNode) -> bool:
+    """Whether a title is the page's own: drawings have titles too."""
+    parent = title.parent
+    return parent is not None and parent.tag in ("head", "body", "html")
+
+
+def _sources(srcset: str | None) -> list[str]:
+    """List the addresses in a srcset, without their sizes."""
+    parts = [part.split(None, 1) for part in _BETWEEN_SOURCES.split(srcset or "")]
+    return [part[0].strip(",") for part in parts if part]
+
+
+BOILERPLATE = ("nav", "header", "footer", "aside")
+_LIST_LINKS = 3
+# Links that are not nested have no more text than their page. The bound leaves room for blanks: a
+# multiple of the page's text, and some characters more.
+_LABELS = 4
+_FREE_CHARS = 10_000
+# Separates two texts. If a page has this character itself, its texts are only shorter.
+_BETWEEN = "\x1f"
+
+
+def texts_of(tree: LexborHTMLParser) -> str:
+    """Join the texts of a page, with a separator between them."""
+    body = tree.body
+    return "" if body is None else body.text(separator=_BETWEEN, strip=True, skip_empty=True)
+
+
+def joined(marked: str) -> str:
+    """Turn separated texts into one text with single blanks."""
+    text = marked
+    for blank in (_BETWEEN, "\n", "\t", "\xa0"):
+        text = text.replace(blank, " ")
+    # Splitting into words is most of the work, and seldom needed. rfind() takes less than half the
+    # time of "in".
+    return " ".join(text.split()) if text.rfind("  ") >= 0 else text.strip()
+
+
+def blocks_of(marked: str, tree: LexborHTMLParser) -> list[str]:
+    """List the texts of a page without its lists of links. Its boilerplate is removed already."""
+    if not marked:
+        return []
+    texts = marked.split(_BETWEEN)
+    nodes = tree.tags("a")
+    labels = _labels(nodes, _LABELS * len(marked) + _FREE_CHARS)
+    if labels is None:
+        return texts
+    linked = set(labels).intersection(texts)
+    if not linked.issuperset(filter(None, labels)):
+        for node, label in zip(nodes, labels, strict=True):
+            if label and label not in linked:
+                # A link of several texts; finding them takes three times as long.
+                parts = node.text(separator=_BETWEEN, strip=True, skip_empty=True)
+                linked.update(parts.split(_BETWEEN))
+    return _without_lists(texts, linked)
+
+
+def _labels(nodes: list[LexborNode], most_chars: int) -> list[str] | None:
+    """List the texts of links; None if they are nested, which would repeat inner texts."""
+    labels, left = [], most_chars
+    for node in nodes:
+        label = node.text_lexbor().strip()
+        labels.append(label)
+        left -= len(label)
+        if left < 0:
+            return None
+    return labels
+
+
+def _without_lists(texts: list[str], linked: set[str]) -> list[str]:
+    """Remove lists of links from texts; `linked` are the texts of links."""
+    kept: list[str] = []
+    # A possible list: its start in `kept`, the end of its last link, and the number of its links.
+    start = end = links = 0
+    for text in texts:
+        kept.append(text)
+        if text in linked:
+            links += 1
+            end = len(kept)
+        elif not links or " " in text:
+            if links >= _LIST_LINKS:
+                del kept[start:end]
+            start, links = len(kept), 0
+    if links >= _LIST_LINKS:
+        del kept[start:end]
+    return kept
+
+
+def _find(tree: LexborHTMLParser, names: dict[int, str]) -> Elements:
+    """Find the elements with these tag ids, by name and in page order."""
+    found: Elements = defaultdict(list)
+    root = tree.root
+    if root is not None:
+        for node in root.traverse():
+            tag = node.tag_id
+            if tag in names:
+                found[names[tag]].append(node)
+    return found
