@@ -79,6 +79,9 @@ class _Transient:
     earlier: tuple[str, str] | None = None
     # Links as the page writes them, where that is not the canonical form.
     written: Mapping[str, str] = MappingProxyType({})
+    # Points for the scores of its links: of all, and more of single ones.
+    link_points: int = 0
+    points_by_link: Mapping[str, int] = MappingProxyType({})
     # Lease by which the page was fetched.
     lease: Lease | None = None
     # False if the place that keeps contents has no room for its own: no page is its duplicate.

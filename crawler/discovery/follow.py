@@ -88,17 +88,22 @@ class LinkFollower:
         facts: Mapping[str, Facts] | None = None,
         tails: Mapping[str, dict[str, Any]] | None = None,
         written: Mapping[str, str] | None = None,
+        points: int = 0,
+        points_by_link: Mapping[str, int] | None = None,
     ) -> None:
         """Add those canonical URLs of a page that belong to the crawl.
 
         `page_url` is where the page was found in the end, and `parent_url` the URL that it is known
-        by, whose id is `parent`. For some URLs more may be known: facts for their scores, tails for
-        their entries, and how they are written. Returns when Redis has them: only then may the
-        page's lease be settled.
+        by, whose id is `parent`. `points` are added to the scores of all URLs, `points_by_link` to
+        those of some. For some more may be known: facts for their scores, tails for their entries,
+        and how they are written. Returns when Redis has them: only then may the page's lease be
+        settled.
         """
         source = Source(
             *(page_url, depth, parent, facts or {}, tails or {}, written or {}),
             parent_url=parent_url,
+            points=points,
+            points_by_link=points_by_link or {},
         )
         for at in range(0, len(urls), ADD_MAX):
             await self._follow(urls[at : at + ADD_MAX], source)
@@ -296,6 +301,9 @@ class Source:
     written: Mapping[str, str] = field(default_factory=dict)
     # URL that `id` belongs to; `url` may be the end of redirects, or the site of a sitemap.
     parent_url: str = ""
+    # Points for the scores of all links, and more for some of them.
+    points: int = 0
+    points_by_link: Mapping[str, int] = field(default_factory=dict)
 
 
 class Selection:
@@ -314,7 +322,7 @@ class Selection:
         self.today = datetime.fromtimestamp(now_s, UTC).date()
         self._rules = rules
         self._source = source
-        self._base = rules.scorer.base(source.depth)
+        self._base = rules.scorer.base(source.depth) + source.points
         self._new = NewEntries(source.depth, source.id, now_s)
         self._host = host_of(source.url)
         self._domain = rules.urls.registered_domain(self._host)
@@ -331,6 +339,7 @@ class Selection:
         """
         rules, source, linked, again = self._rules, self._source, self._linked, 0
         facts, written, tails = source.facts, source.written, source.tails
+        points_by_link = source.points_by_link
         scope, url_points, encode = rules.scope, rules.scorer.url_points, self._new.encode
         takes_any_host, skipped = scope.takes_any_host(), scope.skipped_extensions
         longest = scope.max_url_length or sys.maxsize
@@ -368,6 +377,8 @@ class Selection:
             score = self._base + points + url_points(segments, ending, len(query), length)
             if url in facts:
                 score += rules.scorer.fact_points(facts[url])
+            if url in points_by_link:
+                score += points_by_link[url]
             if not 0 <= score <= 100:
                 score = clamp(score)
             queue = rules.queues[score]

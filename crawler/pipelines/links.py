@@ -66,6 +66,8 @@ class Links:
                     parent=int(item.url_hash, 16),
                     parent_url=item.url,
                     written=item.written,
+                    points=item.link_points,
+                    points_by_link=item.points_by_link,
                 )
         return item
 

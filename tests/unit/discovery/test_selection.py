@@ -51,3 +51,12 @@ def test_what_a_sitemap_says_of_a_link_is_in_its_entry() -> None:
     chosen = Selection(rules, source, now_s=NOW_S)
     chosen.choose([PAGE + "a", PAGE + "b"], [1, 2], set())
     assert [decode(data).tail for data in chosen.entries] == [{"every": 5}, {}]
+
+
+def test_points_of_a_page_and_of_single_links_change_their_scores() -> None:
+    rules = SelectionRules(Scope(), Traps(), Scorer(), [1] * 101, DEFAULT, HostTally(10))
+    source = Source(PAGE, 6, 7, points=-10, points_by_link={PAGE + "b": 25, PAGE + "c": 500})
+    chosen = Selection(rules, source, now_s=NOW_S)
+    chosen.choose([PAGE + "a", PAGE + "b", PAGE + "c"], [1, 2, 3], set())
+    plain = Scorer().score(PAGE + "a", 6, Scorer().host_points("www.h.test", (0, 0)))
+    assert chosen.scores == [plain - 10, plain + 15, 100]
