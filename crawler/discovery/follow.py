@@ -338,8 +338,7 @@ class Selection:
         without a call: a page may have hundreds.
         """
         rules, source, linked, again = self._rules, self._source, self._linked, 0
-        facts, written, tails = source.facts, source.written, source.tails
-        points_by_link = source.points_by_link
+        written, tails, more_points = source.written, source.tails, self._points_by_link()
         scope, url_points, encode = rules.scope, rules.scorer.url_points, self._new.encode
         takes_any_host, skipped = scope.takes_any_host(), scope.skipped_extensions
         longest = scope.max_url_length or sys.maxsize
@@ -375,10 +374,8 @@ class Selection:
                 continue
             points, group_skip = of_host or self._link_to(host, url)
             score = self._base + points + url_points(segments, ending, len(query), length)
-            if url in facts:
-                score += rules.scorer.fact_points(facts[url])
-            if url in points_by_link:
-                score += points_by_link[url]
+            if url in more_points:
+                score += more_points[url]
             if not 0 <= score <= 100:
                 score = clamp(score)
             queue = rules.queues[score]
@@ -389,6 +386,16 @@ class Selection:
             self.scores.append(score)
             self.entries.append(add_tail(data, tails[url]) if url in tails else data)
         self.again += again
+
+    def _points_by_link(self) -> Mapping[str, int]:
+        """Return the points for single links, those for facts about them included."""
+        source, fact_points = self._source, self._rules.scorer.fact_points
+        if not source.facts:
+            return source.points_by_link
+        found = dict(source.points_by_link)
+        for url, facts in source.facts.items():
+            found[url] = found.get(url, 0) + fact_points(facts)
+        return found
 
     def _refuses(self, url: str) -> str | None:
         """Return the reason not to follow a link: the patterns of the scope, or a trap."""
