@@ -21,7 +21,7 @@ from crawler.scheduler import Scheduler
 from crawler.scheduling.page_maker import PageMaker
 from crawler.servers.connections import Servers
 from crawler.servers.redis.invalidation import InvalidationReader
-from crawler.util.request_meta import CRAWL_DELAY, LEASE
+from crawler.util.request_meta import CRAWL_DELAY, LEASE, USAGE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -92,6 +92,8 @@ class Robots:
             raise Forbidden(Forbidden.BY_ROBOTS, decision.text)
         if lease is not None:
             request.meta[CRAWL_DELAY] = decision.crawl_delay_s
+            # Replaces what is said of a URL that redirected here.
+            request.meta[USAGE] = decision.usage
         return None
 
     def _release(self, lease: Lease | None) -> None:

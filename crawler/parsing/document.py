@@ -155,6 +155,8 @@ class Document:
     updated_at: datetime | None = None
     # Each as a line of Markdown.
     headings: list[str] = field(default_factory=list)
+    # Statements of its meta tags about its use.
+    rights: list[str] = field(default_factory=list)
     canonical: str = ""
     noindex: bool = False
     nofollow: bool = False

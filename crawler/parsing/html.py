@@ -28,6 +28,8 @@ from crawler.parsing.document import (
     of_meta,
 )
 from crawler.parsing.limits import bounded
+from crawler.parsing.rights import bounded as bounded_statements
+from crawler.parsing.rights import by_meta
 from crawler.urls import DEFAULT, Base, Rejected, Urls
 
 Attributes = dict[str, str | None]
@@ -125,6 +127,7 @@ class HtmlReader:
     def _read_metas(self, document: Document, nodes: list[LexborNode]) -> str:
         """Read the meta elements; returns the target of a refresh, or an empty text."""
         refresh = ""
+        said: list[str] = []
         for node in nodes:
             attributes = node.attributes
             name = (attributes.get("name") or "").lower()
@@ -135,10 +138,14 @@ class HtmlReader:
                 asked = of_meta(content)
                 document.noindex |= asked.noindex
                 document.nofollow |= asked.nofollow
+                said += filter(None, [by_meta(name, content)])
+            elif name.startswith("tdm-"):
+                said += filter(None, [by_meta(name, content)])
             elif (attributes.get("http-equiv") or "").lower() == "refresh":
                 target = _REFRESH.match(content)
                 if target is not None and not refresh:
                     refresh = target[1] or target[2] or target[3] or ""
+        document.rights = bounded_statements(said)
         return refresh
 
     def _find_links(

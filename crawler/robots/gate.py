@@ -24,7 +24,7 @@ import random
 import re
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import InitVar, dataclass, field, replace
 from functools import lru_cache, partial
@@ -98,6 +98,8 @@ class Allowed:
     cached: CachedRules | None = None
     # Delay that the rules ask for, 0 for none.
     crawl_delay_s: float = 0.0
+    # Lines about the use of the page.
+    usage: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +218,7 @@ class RobotsGate:
         else:
             allowed = await asyncio.to_thread(rules.allows, url)
         if allowed:
-            return Allowed(cached, rules.crawl_delay_s)
+            return Allowed(cached, rules.crawl_delay_s, rules.usage(url))
         self.count("robots/denied")
         return Denied(f"robots.txt forbids {url}", cached)
 

@@ -6,10 +6,13 @@ Also reads the product token of a User-Agent.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from protego import Protego
+
+from crawler.parsing.rights import MAX_CHARS, MAX_STATEMENTS
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -80,6 +83,7 @@ class RobotsRules:
         self.crawl_delay_s = 0.0
         # Sitemap URLs as they are in the file (section 2.2.4): for all agents, unchecked.
         self.sitemaps: list[str] = []
+        self._usage: list[_Usage] = []
         self._parser: Protego | None = None
         text = _USER_AGENT.sub(self._group, text_of(body))
         if not text.strip():
@@ -90,6 +94,9 @@ class RobotsRules:
         self.crawl_delay_s = float(self._parser.crawl_delay(_OURS) or 0.0)
         self.sitemaps = list(dict.fromkeys(self._parser.sitemaps))[:_MAX_SITEMAPS]
         self.memory_bytes += sum(map(len, self.sitemaps))
+        if _USAGE.search(text):
+            self._usage = _usage_lines(text)
+            self.memory_bytes += _RULE_BYTES * len(self._usage)
         lines = _group_lines(text)
         if lines is not None:
             self._parser = Protego.parse("\n".join(lines))
@@ -110,6 +117,20 @@ class RobotsRules:
     def allows(self, url: str) -> bool:
         """Tell whether the rules allow this URL."""
         return self._parser is None or bool(self._parser.can_fetch(url, _OURS))
+
+    def usage(self, url: str) -> Sequence[str]:
+        """List the lines Content-Signal and Content-Usage for this URL, word for word.
+
+        Of each kind those with the longest path that matches, as is with other rules.
+        """
+        if not self._usage:
+            return ()
+        path = f"/{url.split('/', 3)[-1]}" if url.count("/") > 2 else "/"
+        longest: dict[str, int] = {}
+        matching = [line for line in self._usage if _matches(line.path, path)]
+        for line in matching:
+            longest[line.kind] = max(longest.get(line.kind, 0), len(line.path))
+        return [line.text for line in matching if len(line.path) == longest[line.kind]]
 
 
 def content_of(status: int, body: bytes) -> bytes | ForbiddenFile | Unreachable:
@@ -170,6 +191,60 @@ def _group_lines(text: str) -> list[str] | None:
         needed = needed or (is_agent and is_among_agents and is_interrupted)
         is_among_agents, is_interrupted = is_agent, False
     return lines if needed else None
+
+
+# Content-Signal and Content-Usage: the kind, the path to which the line applies, if it names one.
+_USAGE = re.compile(
+    r"^[^\S\n]*(content-(?:signal|usage))[^\S\n]*:[^\S\n]*(/\S*)?", re.IGNORECASE | re.MULTILINE
+)
+
+
+class _Usage(NamedTuple):
+    """Line about the use of pages."""
+
+    kind: str
+    path: str
+    text: str
+
+
+def _usage_lines(text: str) -> list[_Usage]:
+    """Return the lines of our groups, else those for everybody; those above all groups are both."""
+    by_name: dict[str, list[_Usage]] = {"": []}
+    # Groups to which the next line belongs.
+    names: set[str] = {""}
+    is_among_agents = False
+    for line in text.split("\n"):
+        group_line, usage = _GROUP_LINE.match(line), _USAGE.match(line)
+        if usage is not None:
+            said = line.partition("#")[0].strip()[:MAX_CHARS]
+            for name in names:
+                by_name[name].append(_Usage(usage[1].lower(), usage[2] or "", said))
+        if group_line is not None and group_line[1] is not None:
+            # As _group has rewritten it.
+            name = line.rpartition(" ")[2]
+            names = {*names, name} if is_among_agents else {name}
+            by_name.setdefault(name, [])
+        is_among_agents = group_line is not None and group_line[1] is not None
+    found = by_name[""] + by_name.get(_OURS, by_name.get(_EVERYBODYS, []))
+    return found[:MAX_STATEMENTS]
+
+
+def _matches(pattern: str, path: str) -> bool:
+    """Tell whether a path of a rule, with its "*" and "$", matches; takes linear time."""
+    is_whole = pattern.endswith("$")
+    first, *parts = pattern.removesuffix("$").split("*")
+    if not path.startswith(first):
+        return False
+    at = len(first)
+    for part in parts:
+        found = path.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    if not is_whole:
+        return True
+    last = parts[-1] if parts else first
+    return path.endswith(last) and (bool(parts) or path == first)
 
 
 _NAME = re.compile(r"\s*([^\s/,;()]*)")

@@ -12,8 +12,9 @@ from crawler.download.errors import Forbidden
 from crawler.download.receiver import TYPE_NOT_ACCEPTED
 from crawler.download.response_parser import Truncated
 from crawler.items import Exchange, Page, parent_hash
+from crawler.parsing import rights
 from crawler.util.per_crawler import shared
-from crawler.util.request_meta import EXCHANGE, LEASE
+from crawler.util.request_meta import EXCHANGE, LEASE, USAGE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -83,6 +84,10 @@ class PageMaker:
             body=body,
         )
         page.exchange = meta.get(EXCHANGE)
+        if said := rights.by_headers(response.headers):
+            page.rights[rights.BY_HEADERS] = said
+        if usage := meta.get(USAGE):
+            page.rights[rights.BY_ROBOTS_TXT] = list(usage)
         if lease is None:
             page.discovered_at = page.crawled_at
         else:

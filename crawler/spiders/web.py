@@ -33,6 +33,7 @@ from crawler.parsing import sitemap
 from crawler.parsing.document import Document
 from crawler.parsing.html import HtmlReader
 from crawler.parsing.reader import DocumentReader, is_light
+from crawler.parsing.rights import BY_HTML
 from crawler.robots.rules import robots_name
 from crawler.scheduler import Scheduler, link_follower
 from crawler.scheduling import options
@@ -258,6 +259,8 @@ class WebSpider(Spider):
                 setattr(page, name, getattr(document, name))
             if document.anchors:
                 page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
+            if document.rights:
+                page.rights[BY_HTML] = document.rights
             is_noindex |= document.noindex
         if self.obey_noindex and is_noindex and page.stored:
             page.stored, page.reason = False, "noindex"

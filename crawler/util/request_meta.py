@@ -9,3 +9,5 @@ ARCHIVED = "archived"
 MAY_FETCH = "may_fetch"
 # Seconds that robots.txt asks for between two fetches.
 CRAWL_DELAY = "crawl_delay"
+# Lines of robots.txt about the use of the page.
+USAGE = "robots_usage"

@@ -240,3 +240,74 @@ def test_the_memory_of_parsed_rules_is_estimated(number: int, rule: str) -> None
     finally:
         tracemalloc.stop()
     assert rules.memory_bytes / 3 < taken < rules.memory_bytes * 3
+
+
+USAGE = b"""Content-Signal: search=yes
+User-agent: *
+Content-Signal: search=yes, ai-train=no  # as always
+Content-Usage: train-ai=n
+Content-Usage: /open/*.txt$ train-ai=y
+Disallow: /private
+
+User-agent: other
+User-agent: Crawler
+content-signal : ai-train=yes
+Disallow:
+"""
+
+
+@pytest.mark.parametrize(
+    ("agent", "path", "lines"),
+    [
+        (
+            "anybody",
+            "/",
+            [
+                "Content-Signal: search=yes",
+                "Content-Signal: search=yes, ai-train=no",
+                "Content-Usage: train-ai=n",
+            ],
+        ),
+        (
+            "anybody",
+            "/open/a/b.txt",
+            [
+                "Content-Signal: search=yes",
+                "Content-Signal: search=yes, ai-train=no",
+                "Content-Usage: /open/*.txt$ train-ai=y",
+            ],
+        ),
+        ("crawler", "/open/b.txt", ["Content-Signal: search=yes", "content-signal : ai-train=yes"]),
+    ],
+)
+def test_lines_about_use_are_told_as_they_apply(agent: str, path: str, lines: list[str]) -> None:
+    rules = RobotsRules(USAGE, agent)
+    assert rules.usage(HOST + path) == lines
+
+
+def test_lines_about_use_do_not_change_what_is_allowed() -> None:
+    rules = RobotsRules(USAGE, "anybody")
+    assert not rules.allows(HOST + "/private")
+    assert rules.allows(HOST + "/open")
+
+
+def test_a_file_without_lines_about_use_tells_none() -> None:
+    assert RobotsRules(b"User-agent: *\nDisallow: /content-usage", "x").usage(HOST) == ()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "found"),
+    [
+        ("/a", "/ab", True),
+        ("/a$", "/ab", False),
+        ("/a$", "/a", True),
+        ("/*.php$", "/x/y.php?z", False),
+        ("/*.php$", "/x.php/y.php", True),
+        ("/*a*" * 50 + "b", "/" + "a" * 2000, False),
+    ],
+)
+def test_paths_of_lines_about_use_match_as_those_of_rules(
+    pattern: str, path: str, found: bool
+) -> None:
+    rules = RobotsRules(f"User-agent: *\nContent-Usage: {pattern} x=y".encode(), "any")
+    assert bool(rules.usage(HOST + path)) is found
