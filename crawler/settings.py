@@ -328,6 +328,10 @@ NEAR_PAGES = 1_000_000
 # Tuning of -a recrawl=. The names, their meanings and the defaults of those not given are in
 # crawler/scheduling/recrawl_policy.py (RecrawlTuning). An unknown name is an error.
 RECRAWL: dict[str, float] = {}
+# What to do with pages in other languages than those of -a languages=: "follow" (their links are
+# followed with fewer points, and they are not stored), "store" (they are stored too) or "leave"
+# (their links are not followed either).
+OTHER_LANGUAGES = "follow"
 # Maximum number of links followed from one page.
 MAX_OUTLINKS = 6000
 # Whether to obey "nofollow" of pages and links, and "noindex" of pages (in meta robots tags,

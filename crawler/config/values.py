@@ -214,6 +214,7 @@ _RULES: dict[str, _Rule] = {
     # The index of texts has tables for no more.
     "NEAR_DISTANCE": _Rule(lambda found: 0 <= found <= 3, "give a whole number from 0 to 3"),
     "NEAR_PAGES": _ONE_OR_MORE,
+    "OTHER_LANGUAGES": _one_of("follow", "store", "leave"),
     "PAGES_CODEC": _one_of("zstd", "zlib", "none"),
     "PAGES_HEADERS": _Rule(_are_headers, "give names of headers, such as Server"),
     "PAGES_TIER_URL": _Rule(

@@ -108,6 +108,10 @@ class LinkFollower:
         for at in range(0, len(urls), ADD_MAX):
             await self._follow(urls[at : at + ADD_MAX], source)
 
+    def weight(self, name: str) -> int:
+        """Return the points for a property that callers find out, for `points`."""
+        return self._scorer.weight(name)
+
     def queue_of(self, entry: Entry, *, unchanged: bool) -> int:
         """Return the front queue of a page that is visited again."""
         host = host_of(entry.url)

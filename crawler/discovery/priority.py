@@ -42,6 +42,8 @@ WEIGHTS: Mapping[str, int] = {
     # By its sitemap: changed within a day; for each tenth of priority above or below 0.5.
     "fresh": 5,
     "sitemap_priority": 1,
+    # Linked from a page in another language than those of the crawl.
+    "other_language": -30,
     # It had not changed when it was fetched again.
     "unchanged": -10,
 }
@@ -106,6 +108,10 @@ class Scorer:
         points = self.base(depth) + host_points
         points += self.url_points(segments, extension_of(segments[-1]), len(query), len(url))
         return clamp(points if facts is None else points + self.fact_points(facts))
+
+    def weight(self, name: str) -> int:
+        """Return the points for a property."""
+        return self._weights[name]
 
     # Parts of it, for callers that score many links of one page.
 

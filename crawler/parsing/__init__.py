@@ -7,6 +7,7 @@
     sitemap   sitemaps: XML, indexes, text, feeds, gzipped or not
     document  the result: metadata, directives for crawlers, canonical links
     rights    statements about the use of pages
+    language  the language of a text
     limits    changes pages that would take a parser too long
 
 Everything here is pure, total (it reads any bytes without an exception) and bounded in time and

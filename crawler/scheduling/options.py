@@ -27,6 +27,7 @@ from crawler.errors import ConfigurationError
 from crawler.frontier import CrawlControl, Entry
 from crawler.frontier.control import SharedOptions
 from crawler.frontier.entry import QUEUES
+from crawler.parsing.language import LANGUAGES, base_of
 from crawler.scheduling.recrawl_policy import OFF, policy_of
 from crawler.servers.redis.errors import RedisAway
 from crawler.urls import Rejected, canonical, host_of, icann_domain, registered_domain
@@ -65,6 +66,8 @@ class CrawlOptions:
     excluded_domains: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    # Languages of the pages to keep, by ISO 639-1; empty: all.
+    languages: tuple[str, ...] = ()
     # False: only the seeds, and the pages of sitemaps that were given as sitemaps.
     follow: bool = True
     max_depth: int = 0
@@ -229,6 +232,19 @@ def _recrawl(name: str, value: Any) -> str:
     return text
 
 
+def _languages(name: str, value: Any) -> list[str]:
+    """Read languages, separated by commas or blanks, as pages declare them: "en de-AT"."""
+    parts = value.replace(",", " ").split() if isinstance(value, str) else list(value)
+    found = sorted({base_of(str(part)) for part in parts})
+    for language in found:
+        if language not in LANGUAGES:
+            raise ConfigurationError(
+                f"{name} has {language!r}, which is no language that is detected; give codes of "
+                f"ISO 639-1: {', '.join(sorted(LANGUAGES))}."
+            )
+    return found
+
+
 def _yes_or_no(name: str, value: Any) -> bool:
     found = _YES_AND_NO.get(str(value).lower())
     if found is None:
@@ -274,6 +290,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "excluded_domains": _domains,
     "include": _patterns,
     "exclude": _patterns,
+    "languages": _languages,
     "follow": _yes_or_no,
     "max_depth": _whole_number,
     "max_url_length": _whole_number,

@@ -22,6 +22,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 
 from crawler import config
+from crawler import settings as ours
 from crawler.config import components
 from crawler.discovery import seeds
 from crawler.discovery.follow import SITEMAP_LEVELS, LinkFollower
@@ -29,7 +30,7 @@ from crawler.discovery.priority import Facts
 from crawler.errors import ConfigurationError, NotStored
 from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.items import NOT_MODIFIED, Page
-from crawler.parsing import sitemap
+from crawler.parsing import language, sitemap
 from crawler.parsing.document import Document
 from crawler.parsing.html import HtmlReader
 from crawler.parsing.reader import DocumentReader, is_light
@@ -106,6 +107,7 @@ class WebSpider(Spider):
         self.reader = DocumentReader(HtmlReader(max_links=0), max_links=0)
         self.pages = PageMaker()
         self.obey_noindex = True
+        self.other_languages = ours.OTHER_LANGUAGES
         self.robots_name = ""
 
     @classmethod
@@ -149,6 +151,7 @@ class WebSpider(Spider):
             spider.sitemaps = seeds.parse_sitemaps(spider.arguments.sitemaps, spider.urls)
         spider.pages = PageMaker.of(crawler)
         spider.robots_name = robots_name(settings)
+        spider.other_languages = config.value(settings, "OTHER_LANGUAGES")
         spider.obey_noindex = config.value(settings, "OBEY_NOINDEX")
         max_links = config.value(settings, "MAX_OUTLINKS")
         html = HtmlReader(
@@ -259,6 +262,8 @@ class WebSpider(Spider):
                 setattr(page, name, getattr(document, name))
             if document.anchors:
                 page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
+            page.text_language = language.of_document(document)
+            self._keep_to_languages(page)
             if document.rights:
                 page.rights[BY_HTML] = document.rights
             is_noindex |= document.noindex
@@ -339,6 +344,19 @@ class WebSpider(Spider):
 
     def extract(self, response: Response, page: Page) -> None:
         """Override to put fields of your own into `page.extra`; called for HTML and XML."""
+
+    def _keep_to_languages(self, page: Page) -> None:
+        """Apply the option `languages`. A page whose language is not known is kept."""
+        wanted = self._scheduler.options_watcher.options.languages
+        found = page.text_language or language.base_of(page.language)
+        if not wanted or not found or found in wanted:
+            return
+        self.crawler.stats.inc_value("pages/other_language")
+        page.link_points += self._follower.weight("other_language")
+        if self.other_languages == "leave":
+            page.links = []
+        if self.other_languages != "store":
+            page.stored, page.reason = False, "language"
 
     def _read(self, page: Page, *, nofollow: bool) -> Document:
         content_type = page.headers.get("content-type", "")

@@ -39,7 +39,7 @@ _BETWEEN_MAX = 20
 # A run that is killed loses this much of its work.
 _COMMIT_S = 15.0
 _COMPARED = ("crawl", "url_hash", "crawled_at")
-_INDEXED = (*_COMPARED, "url", "title", "language")
+_INDEXED = (*_COMPARED, "url", "title", "language", "text_language")
 
 
 @dataclass(slots=True)
@@ -166,5 +166,5 @@ def _indexed(page: Document, text: str) -> IndexedPage:
         url=page["url"],
         title=page.get("title") or "",
         text=text,
-        language=page.get("language") or "",
+        language=page.get("text_language") or page.get("language") or "",
     )

@@ -15,6 +15,7 @@ from crawler.frontier import Added
 from crawler.items import Page
 from crawler.pipelines.duplicates import Duplicates
 from crawler.scheduling.lease_pool import REDIS_LOST
+from crawler.scheduling.options import CrawlOptions
 from crawler.servers.health import GaveUp
 from crawler.settings import ITEM_PIPELINES
 from crawler.spiders.web import WebSpider
@@ -352,3 +353,53 @@ async def test_seeds_end_the_crawl_in_one_line_when_redis_is_given_up_on(
 
 async def give_up(*_: Any) -> Added:
     raise GaveUp("Redis was away for 10 s")
+
+
+FRENCH = """<html lang=fr><body><p>Tous les êtres humains naissent libres et égaux en dignité et en
+droits, et doivent agir les uns envers les autres dans un esprit de fraternité.</p>
+<a href=/b>suite</a>""".encode()
+
+
+@pytest.mark.parametrize(
+    ("treatment", "stored", "links", "points"),
+    [("follow", False, 1, -30), ("store", True, 1, -30), ("leave", False, 0, -30)],
+)
+async def test_pages_in_other_languages_are_treated_as_the_setting_says(
+    scheduler: WritingScheduler, treatment: str, stored: bool, links: int, points: int
+) -> None:
+    scheduler.options_watcher.options = CrawlOptions(languages=("de", "en"))
+    crawler = crawler_with(scheduler, OTHER_LANGUAGES=treatment)
+    page = await page_of(HtmlResponse(URL, body=FRENCH), WebSpider.from_crawler(crawler))
+    assert page.text_language == "fr"
+    assert (page.stored, len(page.links), page.link_points) == (stored, links, points)
+    assert page.reason == ("" if stored else "language")
+    assert crawler.stats.get_value("pages/other_language") == 1
+
+
+@pytest.mark.parametrize("body", [FRENCH, b"<html lang=fr>oui", b"<html>short"])
+async def test_pages_in_the_languages_of_the_crawl_and_unknown_ones_are_kept(
+    scheduler: WritingScheduler, body: bytes
+) -> None:
+    scheduler.options_watcher.options = CrawlOptions(languages=("fr",))
+    page = await page_of(HtmlResponse(URL, body=body), spider_with(scheduler))
+    assert (page.stored, page.link_points) == (True, 0)
+
+
+async def test_a_short_page_counts_as_one_in_the_language_that_it_declares(
+    scheduler: WritingScheduler,
+) -> None:
+    scheduler.options_watcher.options = CrawlOptions(languages=("fr",))
+    page = await page_of(HtmlResponse(URL, body=b"<html lang=de-AT>ja"), spider_with(scheduler))
+    assert (page.stored, page.reason) == (False, "language")
+
+
+async def test_a_page_keeps_what_is_said_about_its_use(scheduler: WritingScheduler) -> None:
+    body = b"<meta name=robots content=noai>Hello"
+    response = HtmlResponse(URL, body=body, headers={"TDM-Reservation": "1"})
+    usage = ["Content-Signal: ai-train=no"]
+    page = await page_of(response, spider_with(scheduler), robots_usage=usage)
+    assert page.rights == {
+        "headers": ["TDM-Reservation: 1"],
+        "robots.txt": usage,
+        "html": ["robots: noai"],
+    }
