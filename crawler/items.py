@@ -124,7 +124,8 @@ class Page(_Transient):
     # Status of each redirect; after a 301 or 308 only the final URL is worth a visit.
     redirect_statuses: list[int] = field(default_factory=list)
     # Special cases: "truncated" (and why: "truncated:length", ":chunks", ":reset"),
-    # "not_modified", "redirect_loop", "too_many_redirects" …
+    # "not_modified", "redirect_loop", "too_many_redirects", "unread:encrypted" (the reason why a
+    # document could not be read), "cut:pages" (what of it was left out at a limit) …
     flags: list[str] = field(default_factory=list)
     content_type: str = ""
     # Type by which the body was read; differs from `content_type` where that is missing or wrong.

@@ -6,7 +6,7 @@ import codecs
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 from crawler.urls import Base, Rejected, Urls
@@ -176,3 +176,46 @@ class Document:
     feeds: list[str] = field(default_factory=list)
     # The page in other languages: language to URL.
     languages: dict[str, str] = field(default_factory=dict)
+    # What was left out at a limit: "pages", "text", "links", "unpacked"; empty if nothing was.
+    cut: str = ""
+
+
+def time_of(text: str) -> datetime | None:
+    """Read a date as documents have it, perhaps a year or a month only; None for anything else."""
+    text = text.strip()
+    if len(text) <= len("2024-01"):
+        text += "-01-01"[: len("2024-01-01") - len(text)]
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+class Unreadable(Exception):
+    """A body that its reader cannot read. The page is stored with its bytes and this reason.
+
+    Reasons are words that do not change: "encrypted", "damaged", "too_large", "too_many_entries",
+    "unsupported" (a form of the format that is not read), "missing_reader" (an optional package is
+    not installed).
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLimits:
+    """Limits of reading one document; what is beyond them is left out, as `Document.cut` says."""
+
+    # Pages of a PDF, sheets of a workbook, slides, chapters of a book.
+    max_pages: int = 500
+    # Characters of its text. Sinks keep no more of a page.
+    max_text_chars: int = 1_000_000
+    # Addresses, repeated ones included.
+    max_links: int = 6000
+    # Entries of its ZIP file; a file with more is not read at all.
+    max_entries: int = 10_000
+    # Bytes that are unpacked of all entries together.
+    max_unpacked_bytes: int = 100_000_000

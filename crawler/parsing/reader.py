@@ -1,14 +1,16 @@
-"""Read a body by its type: HTML, feeds, plain text. Pure.
+"""Read a body by its type: HTML, feeds, text, Markdown, JSON. Pure.
 
-Bodies of other types give an empty document.
+Bodies of other types give an empty document; documents.py reads those in HEAVY.
 """
 
-from crawler.parsing.document import Document
-from crawler.parsing.encoding import as_utf8, decode
+from crawler.parsing import sniff
+from crawler.parsing.document import Document, DocumentLimits, canonical_links
+from crawler.parsing.documents import HEAVY, LIGHT, read_document
+from crawler.parsing.encoding import as_utf8
 from crawler.parsing.feeds import read_feed
 from crawler.parsing.html import HtmlReader
 from crawler.parsing.limits import number_of_tags
-from crawler.urls import DEFAULT, Urls
+from crawler.urls import DEFAULT, Base, Urls
 
 # Pages with so few bytes and tags are read in 4 ms, nearly all of them in 3. Shorter ones have no
 # room for more tags. The product bounds how much text a hostile page makes the parser copy.
@@ -16,36 +18,73 @@ _SMALL_BYTES = 10_000
 _LIGHT_BYTES = 400_000
 _LIGHT_TAGS = 3_500
 _LIGHT_PRODUCT = 800_000_000
-_HTML = frozenset({"", "text/html", "application/xhtml+xml"})
+_HTML = frozenset({"", sniff.HTML, sniff.XHTML})
+_FEEDS = frozenset({sniff.RSS, sniff.ATOM, sniff.RDF})
 _SNIFFED = 1024
 
 
 class DocumentReader:
     """Reader of bodies of any type, with the options of one crawl."""
 
-    def __init__(self, html: HtmlReader, *, max_links: int, urls: Urls = DEFAULT) -> None:
+    def __init__(
+        self,
+        html: HtmlReader,
+        *,
+        max_links: int,
+        urls: Urls = DEFAULT,
+        limits: DocumentLimits | None = None,
+    ) -> None:
         self._html = html
         self._max_links = max_links
         self._urls = urls
+        self._limits = limits or DocumentLimits(max_links=max_links)
 
     def read(
         self, body: bytes, url: str, *, content_type: str = "", nofollow: bool = False
     ) -> Document:
-        """Read the body of the page at `url`; with `nofollow` its links are not wanted."""
-        kind = content_type.partition(";")[0].strip().lower()
+        """Read the body of the page at `url`; with `nofollow` its links are not wanted.
+
+        Bodies of the types in HEAVY are not read here, for that is not safe: read_document reads
+        them in a process of their own, and `with_canonical_links` takes the result.
+        """
+        kind = sniff.sniff(body, content_type, url)
+        if kind in HEAVY:
+            return Document(media_type=kind)
+        if kind in LIGHT:
+            found = read_document(kind, body, url, limits=self._limits, content_type=content_type)
+            return self.with_canonical_links(found, url, nofollow=nofollow)
         if kind.endswith(("/xml", "+xml")) and kind not in _HTML:
             max_links = 0 if nofollow else self._max_links
             feed = read_feed(body, url, max_links=max_links, urls=self._urls)
-            if feed is not None or b"<html" not in body[:_SNIFFED].lower():
-                return feed or Document()
-        elif kind not in _HTML and kind != "text/plain":
+            if feed is not None:
+                feed.media_type = kind
+                return feed
+            if b"<html" not in body[:_SNIFFED].lower():
+                return Document()
+        elif kind not in _HTML:
             return Document()
-        if kind == "text/plain":
-            text, charset = decode(body, content_type, url)
-            return Document(charset=charset, text=" ".join(text.split()))
         html, charset = as_utf8(body, content_type, url)
         document = self._html.read(html, url, charset=charset, nofollow=nofollow)
         document.charset = charset
+        document.media_type = kind if kind in _HTML and kind else sniff.HTML
+        return document
+
+    def with_canonical_links(
+        self, document: Document, url: str, *, nofollow: bool = False
+    ) -> Document:
+        """Return a document of read_document with the links that this crawl may follow."""
+        base = self._urls.base(url)
+        if nofollow or self._max_links <= 0 or not isinstance(base, Base):
+            document.links = []
+        elif document.links:
+            found, document.written = canonical_links(
+                document.links,
+                urls=self._urls,
+                base=base,
+                charset="utf-8",
+                max_links=self._max_links,
+            )
+            document.links = list(dict.fromkeys(filter(None, found)))
         return document
 
 

@@ -1,0 +1,74 @@
+"""Read a document that is no HTML by its type: text, JSON, PDF, Office, books. Pure.
+
+    text     plain text, Markdown, JSON and JSON feeds
+    pdf      PDF, by pdfium (optional: pypdfium2)
+    office   Word, Excel, PowerPoint and their OpenDocument counterparts
+    epub     books
+
+Each format has a function that makes a Document of a body, or of a text, within limits; it is
+imported when it is needed. Links are as the document has them: absolute, or relative to its URL.
+DocumentReader makes them canonical by the rules of the crawl.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from crawler.parsing import sniff
+from crawler.parsing.document import Document, DocumentLimits, Unreadable
+from crawler.parsing.encoding import decode
+
+__all__ = ["HEAVY", "LIGHT", "Document", "DocumentLimits", "Unreadable", "read_document"]
+
+_TEXTS = {
+    sniff.PLAIN: "text:read_plain",
+    sniff.MARKDOWN: "text:read_markdown",
+    sniff.JSON: "text:read_json",
+    sniff.JSON_FEED: "text:read_json_feed",
+}
+_FILES = {
+    sniff.PDF: "pdf:read_pdf",
+}
+# Types that take little time and no foreign code: they are read where pages are.
+LIGHT = frozenset(_TEXTS)
+# Types that must run in a worker process: a hostile file may hang or crash the code that reads it.
+HEAVY = frozenset(_FILES)
+# Of any other encoding JSON is no JSON.
+_AS_UTF8 = "text/plain; charset=utf-8"
+_CHAR_BYTES = 4
+
+
+def read_document(
+    media_type: str,
+    body: bytes,
+    url: str,
+    *,
+    limits: DocumentLimits,
+    content_type: str = "",
+) -> Document:
+    """Read a document of one of the types in LIGHT and HEAVY; raises Unreadable.
+
+    The encoding of a text is found by its `content_type` and `url`.
+    """
+    if media_type in HEAVY:
+        document = _reader(_FILES[media_type])(body, limits)
+    elif media_type in LIGHT:
+        if media_type in (sniff.JSON, sniff.JSON_FEED):
+            content_type = _AS_UTF8
+        text, charset = decode(body[: _CHAR_BYTES * limits.max_text_chars], content_type, url)
+        document = _reader(_TEXTS[media_type])(text[: limits.max_text_chars], limits)
+        document.charset = charset
+        if len(text) > limits.max_text_chars:
+            document.cut = "text"
+    else:
+        raise Unreadable("unsupported")
+    document.media_type = media_type
+    return document
+
+
+def _reader(place: str) -> Callable[[Any, DocumentLimits], Document]:
+    module, _, name = place.partition(":")
+    found: Callable[[Any, DocumentLimits], Document] = getattr(
+        import_module(f"crawler.parsing.{module}"), name
+    )
+    return found

@@ -1,0 +1,125 @@
+"""Find the type of a body where the server's is missing or wrong. Pure.
+
+A type is the server's own unless the body shows another: by its first bytes, by the names in its
+ZIP file, by its markup. Text that a server declares as plain is plain, as in browsers.
+"""
+
+import re
+
+HTML, XHTML, PLAIN, MARKDOWN, JSON, JSON_FEED, XML, RSS, ATOM, RDF, PDF, ZIP, OLE, EPUB = (
+    *("text/html", "application/xhtml+xml", "text/plain", "text/markdown", "application/json"),
+    *("application/feed+json", "application/xml", "application/rss+xml", "application/atom+xml"),
+    *("application/rdf+xml", "application/pdf", "application/zip", "application/x-ole-storage"),
+    "application/epub+zip",
+)
+_OOXML = "application/vnd.openxmlformats-officedocument"
+DOCX, XLSX, PPTX = (
+    f"{_OOXML}.{name}"
+    for name in ("wordprocessingml.document", "spreadsheetml.sheet", "presentationml.presentation")
+)
+ODT, ODS, ODP = (
+    f"application/vnd.oasis.opendocument.{name}" for name in ("text", "spreadsheet", "presentation")
+)
+# Other names of the same types; those of templates, and of files with macros, which are not run.
+_ALIASES = {
+    "application/x-pdf": PDF,
+    "text/pdf": PDF,
+    "text/json": JSON,
+    "text/x-json": JSON,
+    "text/xml": XML,
+    "text/x-markdown": MARKDOWN,
+    "application/x-epub+zip": EPUB,
+    "application/vnd.ms-word.document.macroenabled.12": DOCX,
+    "application/vnd.ms-excel.sheet.macroenabled.12": XLSX,
+    "application/vnd.ms-powerpoint.presentation.macroenabled.12": PPTX,
+    f"{_OOXML}.wordprocessingml.template": DOCX,
+    f"{_OOXML}.spreadsheetml.template": XLSX,
+    f"{_OOXML}.presentationml.template": PPTX,
+    f"{_OOXML}.presentationml.slideshow": PPTX,
+    **{f"{kind}-template": kind for kind in (ODT, ODS, ODP)},
+}
+# Types that say nothing: those of servers that do not know.
+_UNKNOWN = frozenset(
+    {"", "application/octet-stream", "binary/octet-stream", "application/binary", "unknown/unknown"}
+)
+_PACKED = frozenset({ZIP, "application/x-zip-compressed", "application/x-zip"})
+_PAGES = frozenset({HTML, XHTML})
+# Files that are documents by their ending, if the server declares no more than text.
+_MARKDOWN_ENDINGS = (".md", ".markdown")
+# Bytes in which the signs of a type are searched: at the beginning, and at the end of a ZIP file,
+# which has the names of its entries.
+_START_BYTES, _END_BYTES = 1024, 262_144
+_ZIP, _OLE, _PDF = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"%PDF-"
+_MIMETYPE = re.compile(rb"PK\x03\x04.{22}\x08\x00.{2}mimetype([\w.+/-]{1,100})", re.DOTALL)
+_CONTENT_TYPES = b"[Content_Types].xml"
+_OFFICE_PARTS = ((b"word/document", DOCX), (b"xl/workbook", XLSX), (b"ppt/presentation", PPTX))
+# Byte order marks and zeros too.
+_BLANKS = b"\xef\xbb\xbf \t\r\n\f\0"
+_XML_STARTS = (b"<?xml", b"<rss", b"<feed", b"<rdf:RDF")
+_ROOTS = re.compile(rb"<(rss|feed|rdf:rdf|html)[\s>]", re.IGNORECASE)
+_ROOT_TYPES = {b"rss": RSS, b"feed": ATOM, b"rdf:rdf": RDF, b"html": XHTML}
+_MARKUP = re.compile(
+    rb"<(?:!doctype html|html|head|body|script|iframe|h1|div|font|table|a|style|title|b|br|p|!--)"
+    rb"[\s>]",
+    re.IGNORECASE,
+)
+
+
+def sniff(body: bytes, content_type: str = "", url: str = "") -> str:
+    """Return the type of a body, in lower case and without parameters; empty if nothing tells."""
+    declared = content_type.partition(";")[0].strip().lower()
+    declared = _ALIASES.get(declared, declared)
+    start = body[:_START_BYTES].lstrip(_BLANKS)
+    if not start.startswith(b"<"):
+        return _by_magic(body, start, declared, url)
+    if declared in _PAGES:
+        return _xml_type(start, declared) if start.startswith(_XML_STARTS) else declared
+    if declared == PLAIN:
+        return declared
+    if declared.endswith(("/xml", "+xml")):
+        return _xml_type(start, declared)
+    if declared in _UNKNOWN:
+        return _xml_type(start, XML) if start.startswith(_XML_STARTS) else HTML
+    # Error pages are served with the type of the file that is not there.
+    return HTML if _MARKUP.match(start) else declared
+
+
+def _by_magic(body: bytes, start: bytes, declared: str, url: str) -> str:
+    if start.startswith(_PDF) or (declared == PDF and _PDF in start):
+        return PDF
+    if start.startswith(_ZIP):
+        return _packed_type(body, declared)
+    if start.startswith(_OLE):
+        return OLE
+    if declared == PLAIN and url.partition("?")[0].lower().endswith(_MARKDOWN_ENDINGS):
+        return MARKDOWN
+    if declared in _UNKNOWN and start[:1] in (b"{", b"["):
+        return JSON if body[-_START_BYTES:].rstrip(_BLANKS)[-1:] in (b"}", b"]") else declared
+    if declared == JSON and b"jsonfeed.org/version" in start:
+        return JSON_FEED
+    return declared
+
+
+def _packed_type(body: bytes, declared: str) -> str:
+    """Return the type of a ZIP file by its contents."""
+    named = _MIMETYPE.match(body[:_START_BYTES])
+    if named is not None:
+        found = named[1].decode("ascii", "replace").lower()
+        return _ALIASES.get(found, found)
+    end = body[-_END_BYTES:]
+    if _CONTENT_TYPES in end:
+        for part, kind in _OFFICE_PARTS:
+            if part in end:
+                return kind
+    if b"META-INF/container.xml" in end and b".opf" in end:
+        return EPUB
+    return ZIP if declared in _UNKNOWN or declared in _PACKED or declared in _PAGES else declared
+
+
+def _xml_type(start: bytes, declared: str) -> str:
+    """Return the type of XML by its first element that tells: of a feed, of a page."""
+    found = _ROOTS.search(start)
+    if found is None:
+        return declared
+    root = _ROOT_TYPES[found[1].lower()]
+    return declared if root == XHTML and declared in _PAGES else root
