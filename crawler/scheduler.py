@@ -43,6 +43,7 @@ from crawler.frontier.meta import stored_shards
 from crawler.frontier.on_disk import OnDisk
 from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.frontier.start_urls import StartUrls
+from crawler.frontier.sweep import Sweeper
 from crawler.frontier.tuning import bloom, intset
 from crawler.monitoring.process_stats import ProcessStats
 from crawler.scheduling.engine import Engine, EngineHooks
@@ -151,6 +152,7 @@ class Scheduler(BaseScheduler):
         self._kafka_seeds: KafkaSeeds | None = None
         self._on_disk: OnDisk
         self._heartbeat: Heartbeat | None = None
+        self._sweeper: Sweeper
         self._beats = 0
         self._waits_for_sinks = False
         self._forgotten = 0
@@ -451,6 +453,8 @@ class Scheduler(BaseScheduler):
         self.options_watcher.subscribe(self._use)
         await self.options_watcher.open(self.control, self._given)
         self.leases.open()
+        self._sweeper = Sweeper(redis, self.frontier, self.count)
+        self._sweeper.open()
 
     def _pushed_reader(self, source: str) -> PushedReader:
         return PushedReader.from_spider(
@@ -490,6 +494,7 @@ class Scheduler(BaseScheduler):
             await self.options_watcher.close()
             await self._intake.close()
             await self.leases.close()
+            await self._sweeper.close()
             if self.before_leaving is not None and not self.health.away:
                 await self.before_leaving()
             await self._heartbeat.close()

@@ -8,6 +8,8 @@ script is atomic, and every verb may be repeated after a lost reply.
     outbox      all that a process sends to the frontier: batches for each shard, repeated until
                 Redis acknowledges them, what waits until links are safe, and the way of URLs
                 into it, past a cache of known ones
+    sweep       search of the queues for URLs that are wanted sooner: waiting ones to be lifted to
+                better queues, and recrawls to be brought forward
     control     commands of people: pause, options, hosts, single URLs, dead letters
     entry       record of one URL, packed into bytes; pure
     records     arguments and answers of the verbs

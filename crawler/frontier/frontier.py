@@ -40,6 +40,10 @@ from crawler.servers.redis.errors import RedisAway, translated
 ADD_MAX = 1000
 SETTLE_MAX = 1000
 HOSTS_MAX = 500
+# URLs that one call notes as wanted sooner; and how many of each kind a shard notes, some 100 bytes
+# each, until the next sweep.
+WISHES_MAX = 500
+WANTED_MAX = 20_000
 # A URL is buried when so many owners died while they fetched it. Not fewer: a slow page is in
 # flight by chance when processes are killed from outside again and again.
 POISON = 5
@@ -292,6 +296,38 @@ class Frontier:
         args = (now_ms, limit, self.tuning.dead_max)
         return sum(await self.scripts.run_on(shards, "promote", *args))
 
+    async def lift(self, wanted: Iterable[tuple[int, str, int]]) -> int:
+        """Move URLs that wait to better queues, with the next sweep (sweep.py).
+
+        Each is given by its id, its host (`Entry.host`), and the queue in which it is to wait, if
+        it waits in a worse one. A URL that does not wait is left alone: so the order of calls does
+        not matter, and they may be repeated. Returns how many were noted, of those for which there
+        was room.
+        """
+        return await self._wish(wanted)
+
+    async def bring_forward(self, urls: Iterable[tuple[int, str]]) -> int:
+        """Let recrawls be due now, with the next sweep, as when a sitemap says that pages changed.
+
+        Each URL is given by its id and its host (`Entry.host`). It goes to the front queue of its
+        entry, so its host's delay is kept. A URL that does not wait for a recrawl is left alone:
+        one that is unknown, waits for its first visit, is being fetched, or is delayed by a retry.
+        Returns how many were noted, of those for which there was room. Sweeps read all that is
+        delayed, up to 20,000 records a second: give only those that have a reason.
+        """
+        return await self._wish((id_, host, 0) for id_, host in urls)
+
+    async def _wish(self, wanted: Iterable[tuple[int, str, int]]) -> int:
+        by_shard: dict[int, list[tuple[bytes, int, str]]] = defaultdict(list)
+        for id_, host, queue in wanted:
+            by_shard[shard_of(host, self.shards)].append((id_.to_bytes(8), queue, host))
+        calls = [
+            Call("wish", shard, (WANTED_MAX, *chain(*part[start : start + WISHES_MAX])))
+            for shard, part in by_shard.items()
+            for start in range(0, len(part), WISHES_MAX)
+        ]
+        return sum(await self.scripts.run_all(calls))
+
     # --- URLs out ------------------------------------------------------------------------------
 
     async def claim(self, n: int, request_id: str, *, shard: int = 0, **limits: int) -> Claim:
@@ -501,6 +537,8 @@ PARTS = {
     "status": ("leased", "seen_{seen}"),
     "unseen": ("seen_{seen}",),
     "claim": ("route",),
+    "lift_back": ("lifts",),
+    "lift_front": ("lifts",),
     "done": ("trust",),
     "retry": ("trust",),
     "host": ("host_view",),

@@ -66,6 +66,10 @@ dead = partial(_of_shard, name="dead")
 probe = partial(_of_shard, name="probe")
 # Sorted set: waiting host -> its earliest next contact.
 host_heap = partial(_of_shard, name="host_heap")
+# Hash: id -> queue and host of the URLs that the sweep under way is to lift.
+lifts = partial(_of_shard, name="lifts:now")
+# String: instance that sweeps; it expires.
+sweeper = partial(_of_shard, name="sweeper")
 # Hash: host -> pages crawled.
 pages = partial(_of_shard, name="pages")
 # Set: hosts that people changed.

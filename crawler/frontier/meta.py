@@ -12,10 +12,11 @@ from crawler.frontier import keys
 from crawler.frontier.tuning import UrlSeen, intset
 from crawler.servers.redis.connection import Client
 
-DATA_MODEL = 7
+DATA_MODEL = 8
 # Data models that this program can work on. Older ones become DATA_MODEL, so that older programs
-# refuse the crawl: its entries would look damaged to them, and parked hosts would never be active.
-READABLE = frozenset({"4", "5", "6", str(DATA_MODEL)})
+# refuse the crawl: its entries, or the gaps between them, would look damaged to them, and parked
+# hosts would never be active.
+READABLE = frozenset({"4", "5", "6", "7", str(DATA_MODEL)})
 # The version is written last: if it is there, the others are too.
 _FIELDS = ("shards", "seen", "seen_argument", "version")
 # Crawls without this field know only ICANN's suffixes, and must keep them: another group of a host

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import redis
 
-from crawler.frontier.entry import decode
+from crawler.frontier.entry import QUEUES, decode
 from crawler.frontier.frontier import tags
 
 
@@ -24,6 +24,9 @@ class Contents:
     # Owner -> URL -> token.
     leases: dict[str, dict[str, str]] = field(default_factory=dict)
     retries: int = 0
+    recrawls: int = 0
+    # Front queue -> gaps that URLs left which were lifted.
+    gaps: Counter[str] = field(default_factory=Counter)
 
 
 def read(client: redis.Redis, crawl: str) -> Contents:
@@ -37,9 +40,15 @@ def read(client: redis.Redis, crawl: str) -> Contents:
     return found
 
 
-def _front(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
+_GAP = b"-"
+
+
+def _front(found: Contents, client: redis.Redis, key: bytes, number: str) -> None:
     for data in client.lrange(key, 0, -1):
-        found.where[decode(data).url].append("front")
+        if data == _GAP:
+            found.gaps[number] += 1
+        else:
+            found.where[decode(data).url].append("front")
 
 
 def _back(found: Contents, client: redis.Redis, key: bytes, rest: str) -> None:
@@ -59,8 +68,10 @@ def _leases(found: Contents, client: redis.Redis, key: bytes, owner: str) -> Non
 
 def _delayed(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
     for record in client.lrange(key, 0, -1):
-        found.where[decode(record[1:]).url].append("delayed")
-        found.retries += record[:1] == b"r"
+        if record != _GAP:
+            found.where[decode(record[1:]).url].append("delayed")
+            found.retries += record[:1] == b"r"
+            found.recrawls += record[:1] == b"c"
 
 
 def _dead(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
@@ -104,6 +115,9 @@ def check_counters(found: Contents) -> None:
     """Counters say what the lists say."""
     assert found.stats.get("back", 0) == sum(found.waiting.values())
     assert found.stats.get("retries", 0) == found.retries
+    assert found.stats.get("recrawls", 0) == found.recrawls
+    for number in map(str, range(1, QUEUES + 1)):
+        assert found.stats.get(f"gaps{number}", 0) == found.gaps[number]
     for host, state in found.hosts.items():
         assert int(state.get("waiting", 0)) == found.waiting[host], f"{host}: {state}"
 

@@ -1,14 +1,15 @@
 """Thousands of random steps of a small fleet against a real Redis and a plain account of it.
 
-Workers add, claim, fetch and settle; they crash between any two calls, stop and go on as zombies,
-lose replies, and the server's clock and the server itself fall back. After every few steps all keys
-are read: each URL is in one state, each counter and the heap say the same as the lists.
+Workers add, claim, fetch, settle and sweep; they crash between any two calls, stop and go on as
+zombies, lose replies, and the server's clock and the server itself fall back. After every few steps
+all keys are read: each URL is in one state, each counter and the heap say the same as the lists.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -18,6 +19,8 @@ import redis
 from crawler.frontier import Entry, Frontier, Lease, OwnerDead, Tuning
 from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.frontier.frontier import tags
+from crawler.frontier.records import PAGE_AGAIN
+from crawler.frontier.sweep import Sweeper
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
 from tests.chaos import model
@@ -29,6 +32,10 @@ SILENCE_MS = 30_000
 GRACE_MS = 10_000
 REST_MS = 500
 HOSTS = [f"h{i}.test" for i in range(6)]
+
+
+class _Died(Exception):
+    pass
 
 
 @dataclass(slots=True)
@@ -82,6 +89,8 @@ class Fleet:
             "beat": (12, self.beat),
             "reclaim": (5, self.reclaim),
             "promote": (6, self.promote),
+            "wish": (6, self.wish),
+            "sweep": (6, self.sweep),
             "crash": (1, self.crash),
             "stop": (1, self.stop),
             "wake": (2, self.wake),
@@ -272,6 +281,9 @@ class Fleet:
             await self.twice(lambda: frontier.done([(lease, True)]))
             if record.startswith(lease.token + b" "):
                 self.done.add(lease.entry.url)
+        elif outcome < 0.7:
+            again = [(lease, self.random.choice((5000, 4_000_000)), lease.entry)]
+            await self.twice(lambda: frontier.retry(again, kind=PAGE_AGAIN, now_ms=self.now_ms))
         elif outcome < 0.9:
             wait_ms = self.random.choice((0, 900, 5000, 4_000_000))
             entry = lease.entry.retried()
@@ -297,6 +309,33 @@ class Fleet:
             limit=self.random.choice((1, 3, 100)),
             now_ms=self.now_ms,
         )
+
+    async def wish(self) -> None:
+        """URLs are wanted sooner, in whatever state they are; some are unknown."""
+        number = next(self.made)
+        urls = [f"http://{host}/{self.random.randrange(number + 1)}" for host in HOSTS]
+        wanted = [(fingerprint(url), Entry(0, url).host) for url in urls]
+        frontier = self.worker().frontier
+        lifts = [(id_, host, self.random.randint(1, 4)) for id_, host in wanted]
+        await self.twice(lambda: frontier.lift(lifts))
+        await self.twice(lambda: frontier.bring_forward(wanted))
+
+    async def sweep(self) -> None:
+        """All calls of a sweep, or the first ones, with other steps in between."""
+        sweeper = Sweeper(self.async_client, self.worker().frontier, pause_s=0)
+        pause = sweeper._pause
+
+        async def others() -> None:
+            if self.random.random() < 0.1:
+                raise _Died
+            if self.random.random() < 0.3:
+                await self.random.choice((self.add, self.claim, self.fetch, self.promote))()
+            await pause()
+
+        sweeper._pause = others  # type: ignore[method-assign]
+        self.client.delete(f"{tags(CRAWL, 1)[0]}:sweeper")
+        with suppress(_Died):
+            await sweeper.sweep_all()
 
     async def promote(self) -> None:
         limit = self.random.choice((1, 5, 1000))
@@ -419,7 +458,8 @@ async def test_no_interleaving_loses_a_url_or_hurries_a_host(
         fleet.check()
         found = model.read(client, CRAWL)
         left = {state for states in found.where.values() for state in states}
-        assert left <= {"dead"}
+        assert left <= {"dead", "delayed"}
+        assert found.retries == 0
         assert fleet.known <= fleet.done | set(found.where)
         assert not any(state.get("tokens") for state in found.hosts.values())
     finally:

@@ -6,7 +6,7 @@
 -- ARGV[3]  dead letters kept
 -- Returns  number of moved URLs
 
-local now, limit, moved, retries = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0
+local now, limit, moved, retries, gaps = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0, 0
 local delayed, queues = shard .. 'delayed', {{}, {}, {}, {}, {}}
 while moved < limit do
   local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, 1)[1]
@@ -15,7 +15,9 @@ while moved < limit do
   local records = redis.call('LPOP', bucket, limit - moved) or {}
   for _, record in ipairs(records) do
     local entry = string.sub(record, 2)
-    if host_of(entry) then
+    if record == GAP then
+      gaps = gaps + 1
+    elseif host_of(entry) then
       local queue = queues[queue_of(entry)]
       queue[#queue + 1] = entry
     else
@@ -31,5 +33,5 @@ for number, queue in ipairs(queues) do
   if #queue > 0 then redis.call('RPUSH', shard .. 'front:' .. number, unpack(queue)) end
 end
 count('retries', -retries)
-count('recrawls', retries - moved)
-return moved
+count('recrawls', retries + gaps - moved)
+return moved - gaps

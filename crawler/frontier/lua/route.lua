@@ -81,8 +81,7 @@ end
 -- Return the reason to drop a URL, or nil. O(1), however many URLs wait.
 local function reason_to_drop(rules, number, popped)
   if rules.cut and rules.drop ~= 'excluded' then
-    local purged = tonumber(string.match(rules.cut, string.rep('%d+ ', number - 1) .. '(%d+)'))
-    if popped <= purged then return 'purged' end
+    if popped <= purged_up_to(rules.cut, number) then return 'purged' end
   end
   return rules.drop
 end
@@ -144,18 +143,21 @@ end
 local function route(wanted, now, order, sizes, waiting, out, parallel, budget, dead_max, lease)
   local turn, moved, popped = tonumber(out[1] or 0), 0, {}
   for number = 1, 5 do popped[number] = tonumber(out[number + 1] or 0) end
-  local states, hosts, dropped, among = {}, {}, {}, not_empty(sizes)
+  local states, hosts, dropped, among, gaps = {}, {}, {}, not_empty(sizes), {}
   while wanted > 0 and waiting > 0 and moved < ROUTE_LIMIT do
     local number = next_queue(order, turn, among)
     local entry = take_front(number, ROUTE_LIMIT - moved)
     turn, moved, waiting, sizes[number] = turn + 1, moved + 1, waiting - 1, sizes[number] - 1
     if sizes[number] == 0 then among = not_empty(sizes) end
     popped[number] = popped[number] + 1
-    local host = host_of(entry)
+    local is_gap = entry == GAP
+    local host = not is_gap and host_of(entry)
     local state = host and (states[host] or read_host(host, parallel, budget))
     local rules = state and state.rules
     local why = rules and reason_to_drop(rules, number, popped[number])
-    if not host then
+    if is_gap then
+      gaps[number] = (gaps[number] or 0) + 1
+    elseif not host then
       bury_entry(entry, 'damaged', now, dead_max)
     elseif why then
       dropped[why] = (dropped[why] or 0) + 1
@@ -176,6 +178,7 @@ local function route(wanted, now, order, sizes, waiting, out, parallel, budget, 
   end
   local back = write_hosts(hosts, states)
   for why, number in pairs(dropped) do count('dropped_' .. why, number) end
+  for number, of_queue in pairs(gaps) do count('gaps' .. number, -of_queue) end
   if moved > 0 then
     for number = 1, 5 do
       if taken[number] > 0 then redis.call('LTRIM', shard .. 'front:' .. number, taken[number], -1) end

@@ -20,6 +20,10 @@
 --   forced:<process>         list   ids of its last forced adds; expires after a day
 --   delayed                  zset   due times of buckets, ms, as members and scores
 --   delayed:<ms>             list   "r" (retry) or "c" (recrawl) .. entry
+--   lifts, lifts:now         hash   id of a URL that is to wait in a better queue -> queue, blank, host;
+--                                   :now has those that the sweep under way looks for
+--   forwards, forwards:now   set    ids of URLs that are to be recrawled now
+--   sweeper                  string instance that sweeps; expires
 --   url_seen:<bucket>        set    32 bits of the fingerprints in this bucket
 --   bloom:<n>                string bitmap, if the crawl uses Bloom filters
 --   dead                     stream entry, reason, at
@@ -32,6 +36,9 @@ local shard = KEYS[1] .. ':'
 local STATS = shard .. 'stats'
 local HEAP = shard .. 'host_heap'
 local OWNERS = shard .. 'owners'
+-- What stays in the place of a URL that was moved out of the middle of a long list. It is no URL, and is
+-- dropped when its turn comes. stats has the number of those in each front queue, as gaps<number>.
+local GAP = '-'
 -- Without its clock an idle host could be contacted too soon, so the clock is kept for an hour more.
 local HOST_TTL_MS = 3600000
 -- Between two notes of the time, which show after a restart how much was lost.
@@ -125,6 +132,12 @@ local function host_of(entry)
   local host = string.sub(entry, first, slash - 1)
   -- The tail follows a newline.
   return not string.find(host, '\n', 1, true) and host or nil
+end
+
+-- Return the number of URLs that have to leave a front queue until those are gone that were there when
+-- the host was purged; `cut` is of the host.
+local function purged_up_to(cut, number)
+  return tonumber(string.match(cut, string.rep('%d+ ', number - 1) .. '(%d+)'))
 end
 
 local function tokens_in(tokens)

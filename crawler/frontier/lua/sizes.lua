@@ -14,6 +14,8 @@ local leased, owners = 0, redis.call('ZRANGE', OWNERS, 0, -1)
 for _, owner in ipairs(owners) do
   leased = leased + redis.call('HLEN', shard .. 'leases:' .. owner)
 end
+local gaps = redis.call('HMGET', STATS, 'gaps1', 'gaps2', 'gaps3', 'gaps4', 'gaps5')
+for number = 1, 5 do answer[number] = answer[number] - tonumber(gaps[number] or 0) end
 answer[6], answer[7] = tonumber(values[1] or 0), leased
 for i = 2, #names do answer[6 + i] = tonumber(values[i] or 0) end
 answer[#answer + 1] = redis.call('ZCARD', HEAP)

@@ -1,0 +1,32 @@
+-- Note which URLs are wanted sooner, for the next sweep.
+--
+-- KEYS[1]  shard
+-- ARGV[1]  URLs that may be noted, of each kind
+-- ARGV[2…] id, queue and host: three arguments for each URL. From 1 to 5, the queue in which it is to
+--          wait, if it waits in a worse one; 0 if its recrawl is to be due now
+-- Returns  number of URLs that are noted: there may be no room for others
+
+local most, noted = tonumber(ARGV[1]), 0
+local LIFTS, FORWARDS = shard .. 'lifts', shard .. 'forwards'
+local room = {lifts = most - redis.call('HLEN', LIFTS), forwards = most - redis.call('SCARD', FORWARDS)}
+
+local function note_lift(id, queue, host)
+  local known = redis.call('HGET', LIFTS, id)
+  if not known and room.lifts <= 0 then return end
+  if not known or queue < string.sub(known, 1, 1) then
+    redis.call('HSET', LIFTS, id, queue .. ' ' .. host)
+  end
+  if not known then room.lifts = room.lifts - 1 end
+  noted = noted + 1
+end
+
+local function note_forward(id)
+  if room.forwards <= 0 then return end
+  room.forwards = room.forwards - redis.call('SADD', FORWARDS, id)
+  noted = noted + 1
+end
+
+for i = 2, #ARGV, 3 do
+  if ARGV[i + 1] == '0' then note_forward(ARGV[i]) else note_lift(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
+end
+return noted
