@@ -8,6 +8,9 @@
     feeds       RSS and Atom
     text        plain text, Markdown, JSON
     pdf         PDF, by pdfium
+    office      Word, Excel, PowerPoint, OpenDocument
+    epub        books
+    zipped      ZIP files and the XML in them, within limits
     paragraphs  the text of a document while it is read, as lines and as Markdown
     sitemap     sitemaps: XML, indexes, text, feeds, gzipped or not
     document    the result: metadata, directives for crawlers, canonical links

@@ -28,6 +28,13 @@ _TEXTS = {
 }
 _FILES = {
     sniff.PDF: "pdf:read_pdf",
+    sniff.DOCX: "office:read_docx",
+    sniff.XLSX: "office:read_xlsx",
+    sniff.PPTX: "office:read_pptx",
+    sniff.ODT: "office:read_odt",
+    sniff.ODS: "office:read_ods",
+    sniff.ODP: "office:read_odp",
+    sniff.EPUB: "epub:read_epub",
 }
 # Types that take little time and no foreign code: they are read where pages are.
 LIGHT = frozenset(_TEXTS)

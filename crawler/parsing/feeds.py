@@ -62,6 +62,13 @@ def permalink(guid: str, attributes: Mapping[str, str]) -> str:
     return guid if is_url and says.get("ispermalink", "true") != "false" else ""
 
 
+def whole_ampersands(attributes: Mapping[str, str]) -> Mapping[str, str]:
+    """Return attributes as they are. lxml's parser gives targets "&#38;" for their ampersands."""
+    if not any("&" in value for value in attributes.values()):
+        return attributes
+    return {name: value.replace("&#38;", "&") for name, value in attributes.items()}
+
+
 def _name(node: etree._Element) -> str:
     tag = node.tag
     return tag.rpartition("}")[2].lower() if isinstance(tag, str) else ""

@@ -9,8 +9,9 @@ MAX_HEADINGS, MAX_HEADING_CHARS = 500, 500
 _LEVELS = 6
 # What would be markup inside a line of Markdown.
 _INLINE = re.compile(r"([\\`*_\[\]<])")
+_CELL = re.compile(r"([\\`*_\[\]<|])")
 # What would be markup at its beginning: headings, quotes, lists, rules.
-_AT_START = re.compile(r"^(?:([#>+=~-])|(\d{1,9})([.)]))")
+_AT_START = re.compile(r"^(?:([#>=~]|[+-](?=[\s-]|$))|(\d{1,9})([.)])(?=\s|$))")
 
 
 class Paragraphs:
@@ -58,7 +59,7 @@ class Paragraphs:
         if not any(cells):
             return
         self._texts.append(" ".join(filter(None, cells)))
-        line = "| " + " | ".join(markdown_of(cell).replace("|", r"\|") for cell in cells) + " |"
+        line = "| " + " | ".join(_CELL.sub(r"\\\1", cell) for cell in cells) + " |"
         if self._is_table:
             self._markdown.append(f"\n{line}")
         else:

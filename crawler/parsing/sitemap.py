@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -16,7 +16,7 @@ from itertools import chain
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from crawler.parsing.feeds import Ampersands, permalink
+from crawler.parsing.feeds import Ampersands, permalink, whole_ampersands
 from crawler.urls import DEFAULT, Rejected, Urls
 
 MAX_URLS = 50_000
@@ -159,7 +159,7 @@ class _Collector:
         self._name = ""
         self._record: dict[str, str] = {}
         self._located: list[str] = []
-        self._guid: dict[str, str] = {}
+        self._guid: Mapping[str, str] = {}
         self._text: list[str] = []
         self._chars = 0
         self._elements = 0
@@ -167,7 +167,7 @@ class _Collector:
 
     # --- called by lxml ------------------------------------------------------------------------
 
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._elements += 1
         if self._elements > _MAX_ELEMENTS:
             raise _Full
@@ -183,6 +183,7 @@ class _Collector:
         elif name == "guid":
             self._guid = attributes
         elif name == "link" and self._name == "entry" and role == _FIELD:
+            attributes = whole_ampersands(attributes)
             href = attributes.get("href")
             if href and attributes.get("rel", "alternate") == "alternate":
                 self._record.setdefault("link", href)

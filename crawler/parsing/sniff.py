@@ -5,6 +5,7 @@ ZIP file, by its markup. Text that a server declares as plain is plain, as in br
 """
 
 import re
+import struct
 
 HTML, XHTML, PLAIN, MARKDOWN, JSON, JSON_FEED, XML, RSS, ATOM, RDF, PDF, ZIP, OLE, EPUB = (
     *("text/html", "application/xhtml+xml", "text/plain", "text/markdown", "application/json"),
@@ -50,7 +51,10 @@ _MARKDOWN_ENDINGS = (".md", ".markdown")
 # which has the names of its entries.
 _START_BYTES, _END_BYTES = 1024, 262_144
 _ZIP, _OLE, _PDF = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"%PDF-"
-_MIMETYPE = re.compile(rb"PK\x03\x04.{22}\x08\x00.{2}mimetype([\w.+/-]{1,100})", re.DOTALL)
+# The head of a ZIP file's first entry from its method on: method, time and checksum, packed and
+# whole size, length of its name and of what follows the name.
+_FIRST_ENTRY, _FIRST_ENTRY_AT, _FIRST_NAME_AT = struct.Struct("<H8xLLHH"), 8, 30
+_TYPE_NAMED, _TYPE_CHARS = b"mimetype", 100
 _CONTENT_TYPES = b"[Content_Types].xml"
 _OFFICE_PARTS = ((b"word/document", DOCX), (b"xl/workbook", XLSX), (b"ppt/presentation", PPTX))
 # Byte order marks and zeros too.
@@ -102,10 +106,9 @@ def _by_magic(body: bytes, start: bytes, declared: str, url: str) -> str:
 
 def _packed_type(body: bytes, declared: str) -> str:
     """Return the type of a ZIP file by its contents."""
-    named = _MIMETYPE.match(body[:_START_BYTES])
-    if named is not None:
-        found = named[1].decode("ascii", "replace").lower()
-        return _ALIASES.get(found, found)
+    named = _declared_inside(body[:_START_BYTES])
+    if named:
+        return _ALIASES.get(named, named)
     end = body[-_END_BYTES:]
     if _CONTENT_TYPES in end:
         for part, kind in _OFFICE_PARTS:
@@ -114,6 +117,17 @@ def _packed_type(body: bytes, declared: str) -> str:
     if b"META-INF/container.xml" in end and b".opf" in end:
         return EPUB
     return ZIP if declared in _UNKNOWN or declared in _PACKED or declared in _PAGES else declared
+
+
+def _declared_inside(start: bytes) -> str:
+    """Return the type that a ZIP file declares by an unpacked first entry; empty for none."""
+    if len(start) < _FIRST_NAME_AT:
+        return ""
+    method, size, _, name_size, more = _FIRST_ENTRY.unpack_from(start, _FIRST_ENTRY_AT)
+    at = _FIRST_NAME_AT + name_size
+    if method or start[_FIRST_NAME_AT:at] != _TYPE_NAMED or size > _TYPE_CHARS:
+        return ""
+    return start[at + more : at + more + size].decode("ascii", "replace").strip().lower()
 
 
 def _xml_type(start: bytes, declared: str) -> str:

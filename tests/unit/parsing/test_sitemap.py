@@ -245,3 +245,8 @@ def test_entities_load_nothing_and_do_not_grow() -> None:
 def test_nothing_makes_it_fail(body: bytes) -> None:
     for each in (body, b"<urlset><url><loc>/a" + body, gzip.compress(body)):
         assert isinstance(read(each, URL), Sitemap)
+
+
+def test_an_address_in_an_attribute_may_have_ampersands() -> None:
+    body = b"<feed><entry><link href='http://h.test/?a=1&amp;b=2'/></entry></feed>"
+    assert [page.url for page in read(body, "http://h.test/").pages] == ["http://h.test/?a=1&b=2"]

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from crawler.parsing import sniff
 from crawler.parsing.sniff import sniff as type_of
+from demo.documents import docx, epub, odf, pptx, xlsx, zipped
 
 HTML, XML = b"<!DOCTYPE html><html><body>x</body></html>", b'<?xml version="1.0"?>\n'
 
@@ -69,3 +70,22 @@ def test_plain_text_is_markdown_by_its_ending(url: str, found: str) -> None:
 def test_any_body_has_a_type(body: bytes, declared: str) -> None:
     for start in (b"", b"PK\x03\x04", b"%PDF-", b"<", b"<?xml", b"{"):
         assert isinstance(type_of(start + body, declared), str)
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (docx(""), sniff.DOCX),
+        (xlsx({"a": []}), sniff.XLSX),
+        (pptx([]), sniff.PPTX),
+        (odf(sniff.ODT, ""), sniff.ODT),
+        (odf(f"{sniff.ODS}-template", ""), sniff.ODS),
+        (epub(["x"]), sniff.EPUB),
+        (zipped({"a.txt": "x"}), sniff.ZIP),
+        (zipped({"mimetype": "", "a": "x"}), sniff.ZIP),
+    ],
+)
+def test_a_zip_file_is_what_is_in_it(body: bytes, found: str) -> None:
+    for declared in ("", "application/octet-stream", "application/zip", "text/html", "text/plain"):
+        assert type_of(body, declared) in (found, declared if found == sniff.ZIP else found)
+    assert type_of(body) == found
