@@ -144,9 +144,12 @@ TRAP_DUPLICATES_AFTER = 10
 # Points that properties of a URL add to its score of 100. The names, their meanings and the
 # defaults of those not given are in crawler/discovery/priority.py. An unknown name is an error.
 PRIORITY_WEIGHTS: dict[str, int] = {}
-# Domains whose URLs get more points: a list, or a file with one domain a line (the Tranco format
-# works too).
+# Domains whose URLs get more points: a list, or a file with one domain a line. Of a file with ranks
+# (the Tranco format) the better a domain's rank, the more points.
 TRUSTED_DOMAINS: list[str] | str | None = None
+# File with the ranks of pages, made by `scrapy pages rank -o FILE` from the links of a crawl. URLs
+# get more or fewer points by their rank, new ones and those that are visited again.
+PAGE_RANKS: str | None = None
 
 # --- Politeness ---------------------------------------------------------------------------------
 # What the delays apply to: each "host", or all hosts of a registered "domain" together (by the

@@ -36,7 +36,7 @@ from crawler.commands._verbs import (
 )
 from crawler.commands.pages import delete_pages
 from crawler.config.values import crawl_name, fill, url_rules, value
-from crawler.discovery.follow import scorer
+from crawler.discovery.follow import page_ranks, scorer
 from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue
 from crawler.discovery.scope import skipped_extensions
 from crawler.discovery.traps import PageLinks, TrapRules, Traps
@@ -626,7 +626,10 @@ def _show_score(
     page = _spelling(settings, arguments.page)[0] if arguments.page else url
     depth = arguments.depth
     host = HostFacts(arguments.host_urls, arguments.inbound)
-    reasons = scorer(settings).explain(url, depth, host, Facts(fresh=arguments.fresh))
+    ranks = page_ranks(settings)
+    ids = Urls(url_rules(settings)).fingerprints([url])
+    facts = Facts(fresh=arguments.fresh, page_rank=0.0 if ranks is None else ranks.of(ids)[0])
+    reasons = scorer(settings).explain(url, depth, host, facts)
     points = clamp(sum(part for _, part in reasons))
     queue = front_queue(points, value(settings, "FRONTIER_THRESHOLDS"))
     share = None if crawl is None else crawl.weights[queue - 1] / sum(crawl.weights)

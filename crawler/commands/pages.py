@@ -17,7 +17,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from heapq import nlargest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,12 +40,14 @@ from crawler.commands._verbs import (
     whole_number,
 )
 from crawler.config.values import crawl_name
+from crawler.discovery.page_ranks import write_page_ranks
 from crawler.errors import ConfigurationError, NotFound
 from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import masked
 from crawler.storage.documents import as_json
 from crawler.storage.export.formats import FORMATS, STDOUT, Format, format_name, format_of
 from crawler.storage.export.run import Export, output_of
+from crawler.storage.link_graph import ROUNDS, LinkGraph, Ranking
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.reader import MISSING, MongoReader, Repair
 from crawler.storage.mongo.tiers import Moved, Tiering, TierLock
@@ -835,6 +839,100 @@ def _shown_result(found: Result) -> str:
     return f"{bold}{title}{plain}\n{harmless(found.url)}\n{snippet}\n{dim}{about_it}{plain}"
 
 
+# --- rank -----------------------------------------------------------------------------------------
+
+
+def _rank_arguments(parser: argparse.ArgumentParser) -> None:
+    _crawl_option(parser)
+    _store_option(parser)
+    parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="FILE",
+        help="write the ranks of all URLs that were found to a file too, for PAGE_RANKS",
+    )
+    parser.add_argument(
+        "--top", type=whole_number, default=10, metavar="N", help="how many to show (10)"
+    )
+    add_json_option(parser)
+
+
+def _rank(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    folder = Path(settings["CRAWL_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+
+    async def rank(pages: PageReader, arguments: argparse.Namespace) -> None:
+        crawl = await _only_crawl(pages, arguments.crawl)
+        with TemporaryDirectory(prefix="rank-", dir=folder) as files:
+            found = await _ranking(pages, crawl, Path(files))
+        if arguments.output:
+            await asyncio.to_thread(write_page_ranks, arguments.output, found.ids, found.ranks)
+        top = await _store_ranks(pages, crawl, found, arguments.top)
+        if not found.is_settled:
+            print(f"The ranks still changed after {found.rounds} rounds.", file=sys.stderr)
+        if arguments.json:
+            counts = {"urls": len(found.ids), "links": found.links, "rounds": found.rounds}
+            print_json({"crawl": crawl, **counts, "top": top})
+            return
+        for page in top:
+            print(f"{page['page_rank']:>12,.1f}  {harmless(page['url'])}")
+        print(
+            f"{plural(len(found.ids), 'URL')} ranked by {plural(found.links, 'link')}, in "
+            f"{plural(found.rounds, 'round')}; the mean is 1"
+        )
+
+    on_pages(rank, _stored)(settings, arguments)
+
+
+async def _only_crawl(pages: PageReader, crawl: str | None) -> str:
+    """Return the crawl, or the only one that there is."""
+    await _check_crawl(pages, crawl)
+    crawls = [crawl] if crawl is not None else await pages.crawls()
+    if not crawls:
+        raise NotFound("No page is stored yet.")
+    if len(crawls) > 1:
+        raise ConfigurationError(
+            f"Several crawls have pages: {', '.join(crawls)}. Say which one: --crawl NAME."
+        )
+    return crawls[0]
+
+
+async def _ranking(pages: PageReader, crawl: str, folder: Path) -> Ranking:
+    """Read the links of all pages, and rank the URLs in them."""
+    graph, wanted = LinkGraph(folder), Wanted(crawl=crawl)
+    fingerprints = pages.urls.fingerprints
+    with progress_bar("links of pages", await pages.count(wanted)) as advance:
+        names = ("url_hash", "links")
+        async for batch in pages.with_content(wanted, fields=names, contents=False):
+            for page, _ in batch.pages:
+                graph.add(int(page["url_hash"], 16), fingerprints(page.get("links") or ()))
+            advance(len(batch.pages))
+    if not graph.links:
+        raise NotFound(f"The pages of the crawl {crawl!r} have no links that are stored.")
+    with progress_bar("rounds", ROUNDS) as advance:
+        return await asyncio.to_thread(graph.rank, report=lambda _round: advance(1))
+
+
+async def _store_ranks(
+    pages: PageReader, crawl: str, found: Ranking, most: int
+) -> list[dict[str, Any]]:
+    """Write the rank of each page into its metadata; returns the first ones."""
+    top: list[tuple[float, str]] = []
+    wanted = Wanted(crawl=crawl)
+    with progress_bar("pages", await pages.count(wanted)) as advance:
+        names = ("url_hash", "url")
+        async for batch in pages.with_content(wanted, fields=names, contents=False):
+            hashes = [page["url_hash"] for page, _ in batch.pages]
+            ranks = found.of([int(each, 16) for each in hashes])
+            # Pages that were stored since the links were read have none.
+            known = {each: rank for each, rank in zip(hashes, ranks, strict=True) if rank}
+            await pages.set_page_ranks(crawl, known)
+            urls = {page["url_hash"]: page["url"] for page, _ in batch.pages}
+            top = nlargest(most, [*top, *((rank, urls[each]) for each, rank in known.items())])
+            advance(len(batch.pages))
+    return [{"url": url, "page_rank": rank} for rank, url in top]
+
+
 # --- delete ---------------------------------------------------------------------------------------
 
 
@@ -947,6 +1045,7 @@ VERBS = {
         _tier_arguments,
         _tier,
     ),
+    "rank": Verb("rank pages by the links between them (PageRank)", _rank_arguments, _rank),
     "delete": Verb("delete pages", _delete_arguments, on_pages(_delete, _stored)),
     "migrate": Verb(
         "give pages of an earlier version the name of their crawl", _migrate_arguments, _migrate
@@ -958,5 +1057,5 @@ class Command(VerbCommand, ScrapyCommand):
     """Command with a verb for each use of the stored pages."""
 
     name = "pages"
-    summary = "Inspect stored pages, export, search, repair, move and delete them"
+    summary = "Inspect stored pages, export, search, rank, repair, move and delete them"
     verbs = VERBS

@@ -20,13 +20,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawler import config
+from crawler.discovery.page_ranks import PageRanks
 from crawler.discovery.parents import ParentUrls
 from crawler.discovery.priority import NEW_HOST_URLS, Facts, Scorer, clamp, front_queue
 from crawler.discovery.scope import Scope
@@ -56,6 +57,9 @@ _HOSTS_MAX_BYTES = 8_000_000
 SITEMAP_LEVELS = 2
 
 
+_NO_FACTS = Facts()
+
+
 class LinkFollower:
     """Follower of links and sitemaps, one for a crawl.
 
@@ -72,6 +76,7 @@ class LinkFollower:
         self._scorer = scorer
         self.traps = traps
         self.hosts = HostTally(_HOSTS_MAX_BYTES)
+        self._page_ranks = page_ranks(crawler.settings)
         self._parents = ParentUrls.of(crawler)
         self._queue_of_score: list[int] = []
         # Read the list of suffixes now. It takes 40 ms, and later the event loop would stand still.
@@ -118,7 +123,8 @@ class LinkFollower:
         urls, inbound = self.hosts.counts(host)
         # A host that was visited is not new.
         points = self._scorer.host_points(host, (max(urls, NEW_HOST_URLS), inbound))
-        score = self._scorer.score(entry.url, entry.depth, points, Facts(unchanged=unchanged))
+        facts = Facts(unchanged=unchanged, page_rank=self._ranks_of([entry.id])[0])
+        score = self._scorer.score(entry.url, entry.depth, points, facts)
         return front_queue(score, self._scheduler().thresholds)
 
     async def add_sitemaps(
@@ -168,9 +174,11 @@ class LinkFollower:
             self._count("links/refused/depth", len(urls))
             return
         queues = self._queues(scheduler.thresholds)
+        ids = scheduler.urls.fingerprints(urls)
+        if self._page_ranks is not None:
+            source = replace(source, facts=self._facts(urls, ids, source.facts))
         rules = SelectionRules(scope, self.traps, self._scorer, queues, scheduler.urls, self.hosts)
         chosen = Selection(rules, source, now_s=time.time())
-        ids = scheduler.urls.fingerprints(urls)
         chosen.choose(urls, ids, scheduler.adder.known_among(ids))
         scheduler.adder.met_again(chosen.again)
         for name, count in chosen.refused.items():
@@ -186,6 +194,19 @@ class LinkFollower:
             for url in chosen.links.capped:
                 if url in new:
                     self.traps.followed(url, page_url=chosen.links.page_url, today=chosen.today)
+
+    def _ranks_of(self, ids: Sequence[int]) -> list[float]:
+        return [0.0] * len(ids) if self._page_ranks is None else self._page_ranks.of(ids)
+
+    def _facts(
+        self, urls: Sequence[str], ids: Sequence[int], known: Mapping[str, Facts]
+    ) -> Mapping[str, Facts]:
+        """Add the ranks of URLs to the facts about them."""
+        found = dict(known)
+        for url, rank in zip(urls, self._ranks_of(ids), strict=True):
+            if rank:
+                found[url] = replace(found.get(url, _NO_FACTS), page_rank=rank)
+        return found
 
     def _queues(self, thresholds: Sequence[int]) -> list[int]:
         """Return the front queue of each score."""
@@ -227,6 +248,12 @@ class LinkFollower:
             self._crawler.stats.inc_value(name, by)
 
 
+def page_ranks(settings: BaseSettings) -> PageRanks | None:
+    """Open the file of page ranks, if one is named."""
+    path = config.value(settings, "PAGE_RANKS")
+    return PageRanks.open(path) if path else None
+
+
 def scorer(settings: BaseSettings) -> Scorer:
     """Make the scorer of a crawl. Reads the file of trusted domains, if one is named."""
     weights = config.value(settings, "PRIORITY_WEIGHTS")
@@ -238,20 +265,24 @@ def scorer(settings: BaseSettings) -> Scorer:
         raise ConfigurationError(f"PRIORITY_WEIGHTS {error}.") from error
 
 
-def trusted_domains(given: str | Iterable[str] | None) -> frozenset[str]:
-    """Return the domains of a list, of a text with commas or blanks, or of a file.
+def trusted_domains(given: str | Iterable[str] | None) -> dict[str, int]:
+    """Return the domains of a list, of a text with commas or blanks, or of a file, and their ranks.
 
-    A line of a file is a domain, or a rank, a comma and a domain.
+    A line of a file is a domain, or a rank, a comma and a domain. A domain without a rank has 0.
     """
     if not given:
-        return frozenset()
+        return {}
     texts: Iterable[str] = given
     if isinstance(given, str):
         texts = given.replace(",", " ").split()
         with suppress(OSError, ValueError):
             if "/" in given or Path(given).is_file():
                 texts = _lines_of(Path(given))
-    return frozenset(_domain(text) for text in texts)
+    found: dict[str, int] = {}
+    for text in texts:
+        rank, _, name = text.rpartition(",")
+        found.setdefault(_domain(name), int(rank) if rank.strip().isdecimal() else 0)
+    return found
 
 
 def _lines_of(path: Path) -> list[str]:
@@ -262,7 +293,7 @@ def _lines_of(path: Path) -> list[str]:
         raise ConfigurationError(
             f"TRUSTED_DOMAINS: {path} cannot be read: {error.strerror}."
         ) from error
-    texts = (line.rpartition(",")[2].strip() for line in some)
+    texts = (line.strip() for line in some)
     return [text for text in texts if text and not text.startswith("#")]
 
 

@@ -5,11 +5,12 @@ PRIORITY_WEIGHTS changes their weights; `Scorer.explain` lists the parts of a sc
 """
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from math import log10
+from types import MappingProxyType
 from typing import NamedTuple
 
-from crawler.discovery.scope import SKIPPED_EXTENSIONS, extension, extension_of, is_within
+from crawler.discovery.scope import SKIPPED_EXTENSIONS, domain_within, extension, extension_of
 from crawler.urls import host_of
 
 LONG_QUERY = 50
@@ -37,8 +38,14 @@ WEIGHTS: Mapping[str, int] = {
     # For each factor of ten of links from other domains, and the maximum.
     "inbound": 5,
     "inbound_max": 15,
-    # One of TRUSTED_DOMAINS.
+    # One of TRUSTED_DOMAINS without a rank; for each factor of ten by which its rank is better than
+    # 10,000,000.
     "trusted": 10,
+    "ranked": 3,
+    # By PAGE_RANKS: for each factor of ten of a page's rank above or below the mean, and the
+    # maximum.
+    "page_rank": 5,
+    "page_rank_max": 15,
     # By its sitemap: changed within a day; for each tenth of priority above or below 0.5.
     "fresh": 5,
     "sitemap_priority": 1,
@@ -62,7 +69,7 @@ class HostFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts about a URL from its sitemap and earlier fetches."""
+    """Facts about a URL from its sitemap, earlier fetches and a file of ranks."""
 
     # Its sitemap says that it changed within a day.
     fresh: bool = False
@@ -70,6 +77,8 @@ class Facts:
     sitemap_priority: float = 0.5
     # It did not change at the last fetches.
     unchanged: bool = False
+    # Multiple of the mean by PAGE_RANKS; 0 for a page that has none.
+    page_rank: float = 0.0
 
 
 _KNOWN_HOST = HostFacts()
@@ -82,9 +91,12 @@ class Scorer:
         self,
         weights: Mapping[str, int] | None = None,
         *,
-        trusted: AbstractSet[str] = frozenset(),
+        trusted: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Weights that are not given keep their defaults; an unknown one is a ValueError."""
+        """Weights that are not given keep their defaults; an unknown one is a ValueError.
+
+        `trusted` has the ranks of domains, 0 for one without.
+        """
         unknown = set(weights or {}) - set(WEIGHTS)
         if unknown:
             raise ValueError(f"has no weight {min(unknown)!r}; it has {', '.join(WEIGHTS)}")
@@ -149,8 +161,8 @@ class Scorer:
         points = self._new_host if urls < NEW_HOST_URLS else 0
         if inbound >= 10:
             points += self._of_digits[len(str(inbound))]
-        if self._trusted and is_within(host, self._trusted):
-            points += self._weights["trusted"]
+        if self._trusted:
+            points += self._of_domain(host)[1]
         return points
 
     def explain(
@@ -188,9 +200,19 @@ class Scorer:
         if known.inbound >= 10:
             points = self._of_digits[len(str(known.inbound))]
             found.append((f"{known.inbound} links from other hosts", points))
-        if self._trusted and is_within(host, self._trusted):
-            found.append(("trusted domain", weights["trusted"]))
+        if self._trusted:
+            found.append(self._of_domain(host))
         return found
+
+    def _of_domain(self, host: str) -> tuple[str, int]:
+        """Return the reason and the points for a domain of TRUSTED_DOMAINS."""
+        domain = domain_within(host, self._trusted)
+        if domain is None:
+            return "", 0
+        rank = self._trusted[domain]
+        if not rank:
+            return "trusted domain", self._weights["trusted"]
+        return f"domain of rank {rank}", self._weights["ranked"] * max(0, 8 - len(str(rank)))
 
     def _of_facts(self, facts: Facts) -> list[tuple[str, int]]:
         weights = self._weights
@@ -201,6 +223,11 @@ class Scorer:
         if tenths:
             said = f"priority {facts.sitemap_priority:g} in its sitemap"
             found.append((said, weights["sitemap_priority"] * tenths))
+        if facts.page_rank:
+            most = weights["page_rank_max"]
+            points = round(weights["page_rank"] * log10(facts.page_rank))
+            said = f"page rank {facts.page_rank:.2g} times the mean"
+            found.append((said, max(-most, min(most, points))))
         if facts.unchanged:
             found.append(("known and unchanged", weights["unchanged"]))
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -166,11 +166,17 @@ def kind_of(url: str) -> str:
 
 def is_within(host: str, domains: AbstractSet[str]) -> bool:
     """Is the host, its port aside, one of the domains or below one of them?"""
+    return domain_within(host, domains) is not None
+
+
+def domain_within(host: str, domains: Container[str]) -> str | None:
+    """Return which of the domains the host is, its port aside, or is below; None if of none."""
     if host.startswith("["):
-        return host[: host.index("]") + 1] in domains
+        name = host[: host.index("]") + 1]
+        return name if name in domains else None
     name = host.partition(":")[0]
     while name:
         if name in domains:
-            return True
+            return name
         name = name.partition(".")[2]
-    return False
+    return None

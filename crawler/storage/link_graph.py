@@ -34,12 +34,13 @@ class Ranking:
     # False if the ranks still changed when the rounds were over.
     is_settled: bool
 
-    def of(self, ids: Sequence[int]) -> list[float]:
-        """Return the ranks of URLs that the graph has."""
-        found: list[float] = self.ranks[
-            np.searchsorted(self.ids, np.array(ids, np.uint64))
-        ].tolist()
-        return found
+    def of(self, ids: Sequence[int]) -> list[float | None]:
+        """Return the ranks of URLs; None for one that the graph does not have."""
+        wanted = np.array(ids, np.uint64)
+        places = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
+        known = (self.ids[places] == wanted).tolist()
+        ranks = self.ranks[places].tolist()
+        return [rank if is_known else None for rank, is_known in zip(ranks, known, strict=True)]
 
 
 class LinkGraph:

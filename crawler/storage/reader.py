@@ -10,7 +10,7 @@ content, and the page that it duplicates, are of the same crawl.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -139,6 +139,12 @@ class PageReader(Protocol):
 
     async def overview(self, crawl: str | None = None) -> Overview:
         """Read all metadata, or those of a crawl, and no content."""
+
+    async def set_page_ranks(self, crawl: str, ranks: Mapping[str, float]) -> None:
+        """Write the ranks of some pages of a crawl, by their hashes; those that are gone are not.
+
+        Later visits leave them as they are.
+        """
 
     def delete(self, wanted: Wanted) -> AsyncIterator[int]:
         """Delete pages; yields the number of pages deleted since the last time.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import bson
 import pymongo
 from bson.raw_bson import RawBSONDocument
-from pymongo import ASCENDING, DESCENDING, DeleteOne
+from pymongo import ASCENDING, DESCENDING, DeleteOne, UpdateOne
 
 from crawler.errors import ConfigurationError, CrawlerError, NotFound, SinkAway
 from crawler.storage.mongo import schema
@@ -310,6 +310,14 @@ class MongoReader:
                 for name in ("crawls", "statuses", "reasons", "domains")
             },
         )
+
+    async def set_page_ranks(self, crawl: str, ranks: Mapping[str, float]) -> None:
+        updates = [
+            UpdateOne({"crawl": crawl, "url_hash": url_hash}, {"$set": {"page_rank": rank}})
+            for url_hash, rank in ranks.items()
+        ]
+        if updates:
+            await self._metadata.bulk_write(updates, ordered=False)
 
     async def delete(self, wanted: Wanted) -> AsyncIterator[int]:
         """Delete pages, content first; yields the number of pages deleted since the last time.

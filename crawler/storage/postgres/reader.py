@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -95,7 +95,7 @@ _TIMES = ("published_at", "updated_at")
 _FIELDS = (
     *_COLUMNS,
     *(name for names in _IN_JSON.values() for name in names),
-    *("parent_url", "versions", *_OPTIONAL),
+    *("page_rank", "parent_url", "versions", *_OPTIONAL),
     # Of MongoDB, which compresses bodies.
     "compression_ratio",
 )
@@ -136,6 +136,12 @@ WITH found AS (
 )
 DELETE FROM crawled_urls u USING found f WHERE u.crawl = f.crawl AND u.url_hash = f.url_hash
 RETURNING u.crawl, u.url_hash
+"""
+_RANK = """
+UPDATE crawled_urls u SET page_rank = ranked.page_rank
+FROM unnest(%s::text[], %s::float8[]) AS ranked (url_hash, page_rank)
+WHERE u.crawl = %s AND u.url_hash = ranked.url_hash
+RETURNING 1
 """
 
 
@@ -255,6 +261,19 @@ class PostgresReader:
             last_crawled=last,
             **most,
         )
+
+    async def set_page_ranks(self, crawl: str, ranks: Mapping[str, float]) -> None:
+        # In one order, so that two programs that do this do not wait for each other.
+        ordered = sorted(ranks)
+        values = [ordered, [ranks[url_hash] for url_hash in ordered], crawl]
+        with _explained(self._database):
+            while True:
+                try:
+                    await self._database.run(_asking(_RANK, values))
+                except psycopg().errors.DeadlockDetected:
+                    # A crawl writes the same rows in another order.
+                    continue
+                return
 
     async def delete(self, wanted: Wanted) -> AsyncIterator[int]:
         """Delete records; archives and object stores keep the bodies."""
@@ -405,7 +424,8 @@ class _Chosen:
         }
         self._json = {column: names for column, names in self._json.items() if names}
         texts = {name: f"({column})::text" for name, column in _OPTIONAL.items()}
-        more = {"parent_url": _PARENT_URL, "versions": "d.versions::text", **texts}
+        own = {"page_rank": "u.page_rank", "parent_url": _PARENT_URL}
+        more = {**own, "versions": "d.versions::text", **texts}
         self._more = {name: at for name, at in more.items() if name in self._fields}
         # The written URL is left out where it is the canonical one.
         columns = ["u.crawl", "u.url_hash", "u.url", *self._plain.values(), *self._json]
@@ -429,6 +449,9 @@ class _Chosen:
             value = next(values)
             if name == "parent_url":
                 page[name] = value
+            elif name == "page_rank":
+                # A field that pages without a rank do not have.
+                page.update({} if value is None else {name: value})
             elif name == "versions":
                 page[name] = [
                     {**each, "at": datetime.fromisoformat(each["at"])}

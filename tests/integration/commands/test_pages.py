@@ -20,6 +20,7 @@ import zstandard
 from scrapy.exceptions import UsageError
 
 from crawler.commands.pages import Command
+from crawler.discovery.page_ranks import PageRanks
 from crawler.urls import fingerprint, host_of, registered_domain
 from tests.support import old_pages
 from tests.support.crawlers import project_crawler
@@ -656,3 +657,48 @@ def test_pages_of_another_version_are_not_read(
     done = pages("stats")
     assert done.returncode == 2
     assert b"has pages of version 9" in done.stderr
+
+
+def test_pages_are_ranked_by_the_links_between_them(
+    pages: Run, mongo_uri: str, mongo_db_name: str, tmp_path: Path
+) -> None:
+    links = {URL: [COPY], COPY: [URL], GONE: [], HIDDEN: [URL, "http://new.test/"]}
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        collection = client[mongo_db_name]["pages_metadata"]
+        for url in [DENIED, *(f"http://a.test/{name}" for name in ("zlib", "odd", "damaged"))]:
+            links[url] = [URL]
+        for url, found in links.items():
+            collection.update_one({"url": url}, {"$set": {"links": found}})
+        file = tmp_path / "ranks"
+        done = pages("rank", "-o", str(file), "--top", "2", CRAWL_DIR=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        ranks = {each["url"]: each["page_rank"] for each in collection.find()}
+    first, second, last = done.stdout.decode().splitlines()
+    assert first.split() == [f"{ranks[URL]:.1f}", URL]
+    assert second.split() == [f"{ranks[COPY]:.1f}", COPY]
+    assert last.startswith("9 URLs ranked by 8 links, in ")
+    assert ranks[URL] > ranks[COPY] > ranks[GONE] == ranks[HIDDEN] > 0
+    of_file = PageRanks.open(file).of(
+        [fingerprint(url) for url in (URL, GONE, "http://new.test/", "http://not.test/")]
+    )
+    assert of_file[:2] == pytest.approx([ranks[URL], ranks[GONE]])
+    assert of_file[2] > of_file[1]
+    assert of_file[3] == 0
+    # Nothing is left of the files with the links.
+    assert [path.name for path in tmp_path.iterdir()] == ["ranks"]
+
+
+def test_a_ranking_wants_one_crawl_with_links(
+    pages: Run, mongo_uri: str, mongo_db_name: str, tmp_path: Path
+) -> None:
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        collection = client[mongo_db_name]["pages_metadata"]
+        collection.update_many({}, {"$set": {"links": []}})
+        done = pages("rank", CRAWL_DIR=str(tmp_path))
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert b"The pages of the crawl 'web' have no links that are stored." in done.stderr
+        collection.insert_one(metadata(URL, crawl="other"))
+        done = pages("rank", CRAWL_DIR=str(tmp_path))
+        assert done.returncode == 2
+        assert b"Several crawls have pages: other, web. Say which one: --crawl NAME." in done.stderr
+        assert pages("rank", "--crawl", "other", CRAWL_DIR=str(tmp_path)).returncode == 0

@@ -371,6 +371,21 @@ async def test_an_export_goes_on_after_any_page(
     assert len(times) == len(every)
 
 
+async def test_pages_keep_their_ranks_when_they_are_visited_again(
+    stores: Stores, written: Any
+) -> None:
+    hashes = [found["url_hash"] for found in await found_by(stores.mongo, Wanted(crawl="web"))]
+    ranks = {each: number / 3 for number, each in enumerate(sorted(hashes), 1)}
+    for reader in (stores.mongo, stores.postgres):
+        await reader.set_page_ranks("web", {**ranks, "f" * 16: 1.0})
+        await reader.set_page_ranks("web", {})
+    await write(written, [page("/late", 500)])
+    for reader in (stores.mongo, stores.postgres):
+        found = {each["url_hash"]: each for each in await found_by(reader, Wanted())}
+        assert {each: found[each].get("page_rank") for each in ranks} == ranks
+        assert not any("page_rank" in each for each in found.values() if each["crawl"] == "other")
+
+
 async def test_deleted_records_are_gone_from_both_tables(
     alone: PageReader, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """Discovered URLs on their way to the frontier, from pages and from sitemaps."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ from scrapy import Request
 from scrapy.http import Response
 
 from crawler.discovery.follow import LinkFollower
+from crawler.discovery.page_ranks import write_page_ranks
 from crawler.discovery.parents import ParentUrls
 from crawler.discovery.priority import Facts
+from crawler.errors import ConfigurationError
 from crawler.frontier import Entry, Kind
 from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.scheduler import link_follower
@@ -368,3 +371,21 @@ async def test_links_that_are_too_deep_are_counted(scheduler: WritingScheduler) 
     await follow(link_follower(crawler), SITE + "a", SITE + "b", depth=2)
     assert scheduler.added == []
     assert crawler.stats.get_value("links/refused/depth") == 2
+
+
+async def test_links_and_recrawls_count_by_the_ranks_of_their_pages(
+    scheduler: WritingScheduler, tmp_path: Path
+) -> None:
+    low, high, unknown = (f"{SITE}a/b/{name}" for name in ("low", "high", "unknown"))
+    file = tmp_path / "ranks"
+    write_page_ranks(file, [fingerprint(low), fingerprint(high)], [1, 9999])
+    found = follower(scheduler, PAGE_RANKS=str(file))
+    facts = {low: Facts(sitemap_priority=0.6)}
+    await follow(found, low, high, unknown, depth=3, facts=facts)
+    assert [entry.queue for entry in scheduler.added] == [3, 2, 2]
+    assert [found.queue_of(entry, unchanged=False) for entry in scheduler.added] == [3, 2, 2]
+
+
+def test_a_file_of_ranks_that_is_missing_is_told_at_the_start(scheduler: WritingScheduler) -> None:
+    with pytest.raises(ConfigurationError, match="page ranks /no/file cannot be read"):
+        follower(scheduler, PAGE_RANKS="/no/file")

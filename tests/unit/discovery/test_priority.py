@@ -80,15 +80,27 @@ def test_new_hosts_and_those_that_others_link_to_have_more(host: HostFacts, poin
 
 
 def test_trusted_domains_have_more_with_all_below_them() -> None:
-    scorer = Scorer(trusted={"h.test"})
+    scorer = Scorer(trusted={"h.test": 0})
     assert scorer.host_points("h.test:8080") == 10
     assert scorer.host_points("www.h.test") == 10
     assert scorer.host_points("xh.test") == 0
 
 
 @pytest.mark.parametrize(
+    ("rank", "points"), [(1, 21), (10, 18), (999, 15), (100_000, 6), (1_000_000, 3), (10**8, 0)]
+)
+def test_the_better_the_rank_of_a_trusted_domain_the_more_points(rank: int, points: int) -> None:
+    assert Scorer(trusted={"h.test": rank}).host_points("www.h.test") == points
+
+
+@pytest.mark.parametrize(
     ("facts", "points"),
     [
+        (Facts(page_rank=1.0), 80),
+        (Facts(page_rank=100.0), 90),
+        (Facts(page_rank=1e9), 95),
+        (Facts(page_rank=0.01), 70),
+        (Facts(page_rank=1e-9), 65),
         (Facts(), 80),
         (Facts(fresh=True), 85),
         (Facts(sitemap_priority=1.0), 85),
@@ -117,14 +129,15 @@ def test_a_weight_that_there_is_not_is_named() -> None:
     st.integers(0, 12),
     st.integers(0, 20),
     st.integers(0, 2000),
-    st.booleans(),
+    st.integers(0, 10**7),
+    st.builds(Facts, fresh=st.booleans(), page_rank=st.just(0.0) | st.floats(0.001, 1e6)),
 )
 def test_a_score_is_the_sum_of_what_explains_it(
-    path: str, depth: int, urls: int, inbound: int, fresh: bool
+    path: str, depth: int, urls: int, inbound: int, rank: int, facts: Facts
 ) -> None:
     url = canonical(f"http://www.h.test/{path}")
     assert isinstance(url, str)
-    scorer, host, facts = Scorer(trusted={"h.test"}), HostFacts(urls, inbound), Facts(fresh=fresh)
+    scorer, host = Scorer(trusted={"h.test": rank}), HostFacts(urls, inbound)
     reasons = scorer.explain(url, depth, host, facts)
     points = scorer.host_points("www.h.test", host)
     assert scorer.score(url, depth, points, facts) == clamp(sum(part for _, part in reasons))

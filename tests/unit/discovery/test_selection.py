@@ -30,7 +30,7 @@ def test_a_link_is_judged_and_scored_as_the_policies_say(
     url: str, depth: int, facts: Facts | None
 ) -> None:
     scope, traps = Scope(skipped_extensions=frozenset({"zip"})), Traps()
-    scorer = Scorer(trusted={"o.h.test"})
+    scorer = Scorer(trusted={"o.h.test": 0})
     score = scorer.score(url, depth, scorer.host_points(url.split("/")[2], (0, 0)), facts)
     trap = traps.refuses(url, PageLinks(PAGE), NOW.date())
     reason = scope.refuses(url, page_url=PAGE, depth=depth) or (trap and f"trap_{trap}")

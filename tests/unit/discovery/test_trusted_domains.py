@@ -11,28 +11,35 @@ from crawler.errors import ConfigurationError
 
 @pytest.mark.parametrize("given", [None, "", [], ()])
 def test_there_may_be_none(given: str | list[str] | None) -> None:
-    assert trusted_domains(given) == frozenset()
+    assert trusted_domains(given) == {}
 
 
 @pytest.mark.parametrize("given", [["A.com", "b.org"], "a.com,b.org", " a.com  b.org "])
 def test_a_list_is_taken_in_any_form(given: str | list[str]) -> None:
-    assert trusted_domains(given) == {"a.com", "b.org"}
+    assert trusted_domains(given) == {"a.com": 0, "b.org": 0}
 
 
 @pytest.mark.parametrize(
-    "text", ["a.com\nb.org\n", "1,a.com\r\n2,b.org\r\n", "# the best\n\na.com\nb.org"]
+    ("text", "ranks"),
+    [
+        ("a.com\nb.org\n", {"a.com": 0, "b.org": 0}),
+        ("1,a.com\r\n2,b.org\r\n30,a.com", {"a.com": 1, "b.org": 2}),
+        ("# the best\n\na.com\nb.org", {"a.com": 0, "b.org": 0}),
+    ],
 )
-def test_a_file_has_a_domain_a_line_perhaps_with_its_rank(tmp_path: Path, text: str) -> None:
+def test_a_file_has_a_domain_a_line_perhaps_with_its_rank(
+    tmp_path: Path, text: str, ranks: dict[str, int]
+) -> None:
     file = tmp_path / "top.csv"
     file.write_text(text)
-    assert trusted_domains(str(file)) == {"a.com", "b.org"}
+    assert trusted_domains(str(file)) == ranks
 
 
 def test_of_a_long_file_the_first_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "MAX_TRUSTED_DOMAINS", 2)
     file = tmp_path / "top.csv"
     file.write_text("".join(f"{rank},h{rank}.com\n" for rank in range(9)))
-    assert trusted_domains(str(file)) == {"h0.com", "h1.com"}
+    assert trusted_domains(str(file)) == {"h0.com": 0, "h1.com": 1}
 
 
 @pytest.mark.parametrize("given", ["a.com/b", "/no/such/file", ["http://a.com"], "a b:c"])

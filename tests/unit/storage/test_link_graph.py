@@ -51,7 +51,8 @@ def test_ranks_are_those_of_networkx(
 
 def test_linked_pages_rank_above_others_and_ids_may_be_any(tmp_path: Path) -> None:
     found = ranked(tmp_path, {1: [HIGH, 1], 2: [HIGH], HIGH: []})
-    high, one, two = found.of([HIGH, 1, 2])
+    high, one, two, unknown = found.of([HIGH, 1, 2, 3])
+    assert unknown is None
     assert high > one == two
     assert found.links == 2
 

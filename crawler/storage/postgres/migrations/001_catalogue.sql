@@ -30,7 +30,7 @@ CREATE TABLE crawled_urls (
     -- Of the last visit that gave a page.
     content_type     text NOT NULL,
     content_hash     text COLLATE "C" NOT NULL,
-    -- For you: the crawler neither computes nor changes it.
+    -- Written by `scrapy pages rank`.
     page_rank        double precision,
     -- Fields that are rarely asked for, if they are not empty.
     details          jsonb NOT NULL,
