@@ -1,7 +1,7 @@
 """Compute the PageRank of pages from their links, which are kept in files of a folder.
 
 Memory is needed for URLs (some 40 bytes each, those of links that were never fetched included), not
-for links: these need 12 bytes each on the disk. Each round reads them once, in order.
+for links: these need 16 bytes each on the disk. Each round reads them once, in order.
 """
 
 from __future__ import annotations

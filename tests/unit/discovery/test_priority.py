@@ -127,17 +127,16 @@ def test_a_weight_that_there_is_not_is_named() -> None:
 @given(
     st.from_regex(r"[a-zA-Z0-9./?&=-]{0,150}", fullmatch=True),
     st.integers(0, 12),
-    st.integers(0, 20),
-    st.integers(0, 2000),
+    st.builds(HostFacts, st.integers(0, 20), st.integers(0, 2000)),
     st.integers(0, 10**7),
     st.builds(Facts, fresh=st.booleans(), page_rank=st.just(0.0) | st.floats(0.001, 1e6)),
 )
 def test_a_score_is_the_sum_of_what_explains_it(
-    path: str, depth: int, urls: int, inbound: int, rank: int, facts: Facts
+    path: str, depth: int, host: HostFacts, rank: int, facts: Facts
 ) -> None:
     url = canonical(f"http://www.h.test/{path}")
     assert isinstance(url, str)
-    scorer, host = Scorer(trusted={"h.test": rank}), HostFacts(urls, inbound)
+    scorer = Scorer(trusted={"h.test": rank})
     reasons = scorer.explain(url, depth, host, facts)
     points = scorer.host_points("www.h.test", host)
     assert scorer.score(url, depth, points, facts) == clamp(sum(part for _, part in reasons))
