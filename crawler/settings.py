@@ -348,6 +348,24 @@ TEXT_WITHOUT: list[str] = []
 # Whether to store the rel and text of a page's links, as `anchors` in its extra fields.
 KEEP_ANCHORS = False
 
+# Documents (PDF, Office, books; docs/documents.md) are read in processes of their own: how many a
+# process of the crawl has, while there are any, and their niceness (19: they work only while nobody
+# else does).
+DOCUMENT_WORKERS = 2
+DOCUMENT_NICE = 10
+# Seconds in which a document is read, its waiting not included, and bytes of memory for it. The
+# record of one that needs more says so.
+DOCUMENT_TIMEOUT = 20.0
+DOCUMENT_MEMORY = 512 * 1024 * 1024
+# Number of pages that are read of a document (sheets, slides, chapters).
+DOCUMENT_PAGES = 500
+# Bytes of documents that wait in memory to be read; above it no more are fetched, while pages are.
+DOCUMENT_WAITING_BYTES = 40_000_000
+# Readers of your own for content types, which are then accepted: {"application/x-foo":
+# "myproject.readers.read_foo"}, a function (body: bytes, url: str) -> dict of a document's fields.
+# They run in those processes, and replace ours for the same type.
+READERS: dict[str, str] = {}
+
 # --- The admin API and the dashboard ------------------------------------------------------------
 # Whether each process serves them, and where: on the first free port of ADMIN_PORTS ports from
 # ADMIN_PORT on, so that every process on a machine has its own and Prometheus can find them.

@@ -193,6 +193,13 @@ _RULES: dict[str, _Rule] = {
     "CONCURRENT_REQUESTS": _ONE_OR_MORE,
     "CONCURRENT_REQUESTS_PER_DOMAIN": _ONE_OR_MORE,
     "CRAWL_IDLE": _one_of("close", "wait"),
+    # Python and the libraries of the readers take half of this.
+    "DOCUMENT_MEMORY": _Rule(lambda found: found >= 64_000_000, "give bytes, 64000000 or more"),
+    "DOCUMENT_NICE": _Rule(lambda found: 0 <= found <= 19, "give a whole number from 0 to 19"),
+    "DOCUMENT_PAGES": _ONE_OR_MORE,
+    "DOCUMENT_TIMEOUT": _ABOVE_ZERO,
+    "DOCUMENT_WAITING_BYTES": _ONE_OR_MORE,
+    "DOCUMENT_WORKERS": _ONE_OR_MORE,
     "FLEET_STRATEGY": _one_of("sticky", "hash", "balanced", "round_robin"),
     # Each costs every process a few calls a second.
     "FRONTIER_SHARDS": _Rule(lambda found: 0 <= found <= 1024, "give a whole number up to 1024"),

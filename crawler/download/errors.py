@@ -32,6 +32,10 @@ class TooBigUnpacked(IgnoreRequest):
     """Compressed body that has more bytes than DOWNLOAD_MAXSIZE when it is unpacked."""
 
 
+class TooManyDocuments(DownloadCancelledError):
+    """Document that is not fetched now: too many wait to be read. Its URL is fetched later."""
+
+
 class StoppedTooLong(DownloadFailedError):
     """Pause of this process while it connected; another one may own the host by now."""
 

@@ -20,8 +20,9 @@ from scrapy.responsetypes import responsetypes
 from scrapy.utils._download_handlers import check_stop_download, get_warnsize_msg
 
 from crawler import config
-from crawler.download.errors import TooBig
+from crawler.download.errors import TooBig, TooManyDocuments
 from crawler.items import Exchange
+from crawler.reading.pool import DocumentPool
 from crawler.storage.sinks import has_archive
 from crawler.util.request_meta import ARCHIVED, EXCHANGE, LEASE
 
@@ -55,17 +56,22 @@ class DownloadLimits:
     max_bytes: int
     warn_bytes: int
     types: AcceptedTypes
+    documents: DocumentPool
     # Whether a sink archives what goes over the wire.
     keeps_exchanges: bool = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
+        documents = DocumentPool.of(crawler)
+        accepted = config.value(settings, "ACCEPT_TYPES")
         return cls(
             crawler,
             max_bytes=settings.getint("DOWNLOAD_MAXSIZE"),
             warn_bytes=settings.getint("DOWNLOAD_WARNSIZE"),
-            types=AcceptedTypes(config.value(settings, "ACCEPT_TYPES")),
+            # None at all: every type.
+            types=AcceptedTypes([*accepted, *documents.own] if accepted else ()),
+            documents=documents,
             keeps_exchanges=has_archive(settings),
         )
 
@@ -137,6 +143,7 @@ class Receiver:
             self._limits.count("download/type_not_accepted")
             self.flags.append(TYPE_NOT_ACCEPTED)
             return False
+        self._check_room(headers)
         if length is not None:
             self._check_size(length, expected=True)
         self._is_heard = _is_listened_to(crawler, signals.bytes_received)
@@ -217,6 +224,16 @@ class Receiver:
         if self._warn and size > self._warn:
             logger.warning(get_warnsize_msg(size, self._warn, self._request, expected=expected))
             self._warn = 0
+
+    def _check_room(self, headers: Headers) -> None:
+        """Raise TooManyDocuments if this is one, and too many wait to be read."""
+        documents = self._limits.documents
+        if not documents.is_full or LEASE not in self._request.meta or not 200 <= self.status < 300:
+            return
+        kinds = dict.get(headers, b"Content-Type")
+        if kinds and documents.takes(kinds[-1].decode("latin-1")):
+            self._limits.count("documents/postponed")
+            raise TooManyDocuments(f"{self._request.url}: too many documents wait to be read")
 
     def _is_unwanted(self, headers: Headers) -> bool:
         meta = self._request.meta

@@ -114,6 +114,11 @@ _DUPLICATE = Label("kind", _words("exact near", other=""), ("exact",))
 # As in SINKS.
 SINK = Label("sink", lambda name: name if _SINK_NAME.fullmatch(name) else OTHER)
 _RECRAWL = Label("kind", _words("changed unchanged failed", other=""))
+_known_unread = _words(
+    "busy crashed damaged encrypted failed memory missing_reader timeout too_large "
+    "too_many_entries unsupported"
+)
+_UNREAD = Label("reason", _known_unread, ("crashed", "memory", "timeout"))
 _ERROR, _WARNING = Label("level", fixed="error"), Label("level", fixed="warning")
 _LOG = ("Log messages, by level", "crawler_log_messages")
 
@@ -212,6 +217,17 @@ FIGURES = (
         metric="crawler_sink_write_seconds",
         scale=1000,
     ),
+    # --- documents --------------------------------------------------------------------------------
+    Figure("documents/read", "Documents that worker processes read"),
+    Figure("documents/unread", "Documents that could not be read, by reason", _UNREAD),
+    Figure(
+        *("documents/read_ms", "Time that worker processes spent reading"),
+        metric="crawler_documents_read_seconds",
+        scale=1000,
+    ),
+    Figure("documents/postponed", "Documents not fetched yet, because too many waited to be read"),
+    Figure("documents/workers_started", "Worker processes that were started"),
+    # --- the spool --------------------------------------------------------------------------------
     Figure("spool/pages", "Pages that were spooled because a sink was away"),
     Figure("spool/refused", "Spooled pages that a sink refused; they are kept in files"),
     # --- the log ----------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import isasyncgen
 from time import monotonic
@@ -171,6 +172,22 @@ class Engine:
         """Tell whether the crawl is closing: requests and items in progress are being finished."""
         slot = crawler.engine._slot  # noqa: SLF001
         return slot is not None and slot.closing is not None
+
+    @staticmethod
+    @contextmanager
+    def set_aside(crawler: Crawler, size: int) -> Iterator[None]:
+        """Do not count the bytes of a response among those for which fetching pauses.
+
+        Whoever calls this bounds such bytes.
+        """
+        engine: Any = crawler.engine
+        slot = engine.scraper.slot
+        size = max(size, slot.MIN_RESPONSE_SIZE)
+        slot.active_size -= size
+        try:
+            yield
+        finally:
+            slot.active_size += size
 
     def _slot(self) -> Any:
         slot = self._crawler.engine._slot  # noqa: SLF001

@@ -431,6 +431,11 @@ class LeasePool:
         self.outbox.hand_back(lease, delay_ms)
         self._settled(lease)
 
+    def postpone(self, lease: Lease, delay_ms: int) -> None:
+        """Fetch the URL later, without an attempt; the others of its host go on."""
+        self.outbox.retry(lease, delay_ms, lease.entry)
+        self._settled(lease)
+
     def put_off(self, request: Request, delay_ms: int) -> Request:
         """Hand back the lease of a request that a downloader middleware does not let through now.
 

@@ -23,7 +23,7 @@ from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
 from crawler.config.values import fill, setting, value
-from crawler.download.errors import TooBigUnpacked, failure_of
+from crawler.download.errors import TooBigUnpacked, TooManyDocuments, failure_of
 from crawler.frontier import Kind
 from crawler.frontier.entry import MAX_ATTEMPTS
 from crawler.items import NOT_MODIFIED, Page
@@ -131,6 +131,8 @@ class RetryPolicy:
 
 # Delay of a host for which there was no file descriptor: by then another fetch may have ended.
 _OUT_OF_SOCKETS_MS = 1000
+# Delay of a document that was too many, and up to twice as long. Until then some others are read.
+_DOCUMENT_MS = 10_000
 
 
 class Failures:
@@ -179,6 +181,9 @@ class Failures:
         if isinstance(error, OutOfSockets):
             self._run_fewer(error)
             self._leases.hand_back(lease, _OUT_OF_SOCKETS_MS)
+            return True
+        if isinstance(error, TooManyDocuments):
+            self._leases.postpone(lease, round(_DOCUMENT_MS * (1 + random.random())))
             return True
         kind = failure_of(error)
         if kind.is_final:

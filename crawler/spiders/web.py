@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
-from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
+from scrapy.http import HtmlResponse, Response, XmlResponse
 
 from crawler import config
 from crawler import settings as ours
@@ -31,13 +31,16 @@ from crawler.errors import ConfigurationError, NotStored
 from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.items import NOT_MODIFIED, Page
 from crawler.parsing import language, sitemap
-from crawler.parsing.document import Document
+from crawler.parsing.document import Document, Unreadable
 from crawler.parsing.html import HtmlReader
 from crawler.parsing.reader import DocumentReader, is_light
 from crawler.parsing.rights import BY_HTML
+from crawler.parsing.sniff import sniff
+from crawler.reading.pool import DocumentPool
 from crawler.robots.rules import robots_name
 from crawler.scheduler import Scheduler, link_follower
 from crawler.scheduling import options
+from crawler.scheduling.engine import Engine
 from crawler.scheduling.lease_pool import BAD_SEEDS, NO_SEEDS, REDIS_LOST
 from crawler.scheduling.outcome import asked_by_headers
 from crawler.scheduling.page_maker import PageMaker
@@ -65,6 +68,9 @@ _BLIND = frozenset(
     for name in ("links.Links", "recrawl.Recrawl", "store.Store", "feeds.Feeds")
 )
 
+# Making links canonical takes some µs for each: more of them are handled in a thread.
+_LINKS_INLINE = 500
+
 # Fields that a page has from its document.
 _OF_DOCUMENT = (
     *("media_type", "charset", "title", "description", "language", "author", "published_at"),
@@ -88,6 +94,9 @@ class WebSpider(Spider):
 
     # Redirects must keep to the crawl's scope too.
     is_scoped = True
+
+    # Where documents are read that are no pages.
+    documents: DocumentPool
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__()
@@ -150,6 +159,7 @@ class WebSpider(Spider):
         if spider.arguments.sitemaps is not None:
             spider.sitemaps = seeds.parse_sitemaps(spider.arguments.sitemaps, spider.urls)
         spider.pages = PageMaker.of(crawler)
+        spider.documents = DocumentPool.of(crawler)
         spider.robots_name = robots_name(settings)
         spider.other_languages = config.value(settings, "OTHER_LANGUAGES")
         spider.obey_noindex = config.value(settings, "OBEY_NOINDEX")
@@ -252,12 +262,13 @@ class WebSpider(Spider):
         page = self.pages.page_of(response)
         asked = asked_by_headers(response, self.robots_name)
         is_noindex = asked.noindex
-        if isinstance(response, TextResponse) and page.stored:
-            if is_light(page.body):
-                document = self._read(page, nofollow=asked.nofollow)
-            else:
-                # The parser releases the GIL.
-                document = await to_thread(self._read, page, nofollow=asked.nofollow)
+        document = None
+        if page.stored:
+            try:
+                document = await self._document(page, nofollow=asked.nofollow)
+            except Unreadable as unreadable:
+                page.flags.append(f"unread:{unreadable.reason}")
+        if document is not None:
             for name in _OF_DOCUMENT:
                 setattr(page, name, getattr(document, name))
             if document.anchors:
@@ -357,6 +368,31 @@ class WebSpider(Spider):
             page.links = []
         if self.other_languages != "store":
             page.stored, page.reason = False, "language"
+
+    async def _document(self, page: Page, *, nofollow: bool) -> Document:
+        """Read the body of a page, in a worker process if that may be slow or dangerous."""
+        content_type = page.headers.get("content-type", "")
+        media_type = sniff(page.body, content_type, page.final_url)
+        if media_type in self.documents.types:
+            page.media_type = media_type
+            document = await self._read_apart(page, media_type, content_type)
+            finish = partial(
+                self.reader.with_canonical_links, document, page.final_url, nofollow=nofollow
+            )
+            return finish() if len(document.links) < _LINKS_INLINE else await to_thread(finish)
+        if is_light(page.body):
+            return self._read(page, nofollow=nofollow)
+        # The parser releases the GIL.
+        return await to_thread(self._read, page, nofollow=nofollow)
+
+    async def _read_apart(self, page: Page, media_type: str, content_type: str) -> Document:
+        # The pool counts the bytes that wait: fetching pages goes on.
+        with Engine.set_aside(self.crawler, len(page.body)):
+            return await self.documents.read(
+                *(media_type, page.body, page.final_url),
+                declared=content_type,
+                is_closing=partial(Engine.is_closing, self.crawler),
+            )
 
     def _read(self, page: Page, *, nofollow: bool) -> Document:
         content_type = page.headers.get("content-type", "")

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from scrapy import Request, Spider
+from scrapy.core.scraper import Slot
 from scrapy.crawler import Crawler
 
 from crawler.errors import NotStored
@@ -52,6 +54,9 @@ class FakeLeases:
 
     def hand_back(self, lease: Lease, delay_ms: int) -> None:
         self.calls.append(("hand_back", lease.entry.url, delay_ms))
+
+    def postpone(self, lease: Lease, delay_ms: int) -> None:
+        self.calls.append(("postpone", lease.entry.url, delay_ms))
 
     def put_off(self, request: Request, delay_ms: int) -> Request:
         self.hand_back(request.meta[LEASE], delay_ms)
@@ -131,6 +136,9 @@ class Engine:
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self.downloader: Any = None
+        self.scraper = SimpleNamespace(slot=Slot())
+        # Of a crawl that is not closing.
+        self._slot = SimpleNamespace(closing=None)
 
 
 def crawler_with(scheduler: Scheduler, **settings: Any) -> Crawler:

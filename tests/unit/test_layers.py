@@ -17,7 +17,7 @@ LINES = [
     "items settings",
     "config",
     "servers parsing dedup",
-    "frontier",
+    "frontier reading",
     "discovery dns storage",
     "download politeness",
     "scheduling robots",

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 import pytest
@@ -194,6 +194,28 @@ async def test_a_lease_that_ends_without_a_fetch_frees_its_host(frontier: Fronti
             lease_pool.done(lease, page=False)
         await lease_pool.close()
     assert (await frontier.sizes()).done == 2
+
+
+async def test_a_postponed_url_loses_no_attempt_and_holds_up_no_other_of_its_host(
+    frontier: Frontier,
+) -> None:
+    await add(frontier, "http://a.test/1", "http://a.test/2")
+    lease_pool = lease_pool_of(frontier)
+    lease_pool.open()
+    async with asyncio.timeout(SOON_S):
+        first = await taken_from(lease_pool)
+        lease_pool.release(first, 0)
+        lease_pool.postpone(first, 60_000)
+        second = await taken_from(lease_pool)
+        await lease_pool.outbox.drain()
+        assert second.entry.url != first.entry.url
+        assert (await frontier.sizes()).retries == 1
+        later_ms = round(time() * 1000) + 120_000
+        assert await frontier.promote(now_ms=later_ms) == 1
+        lease_pool.release(second, 0)
+        again = await taken_from(lease_pool)
+        await lease_pool.close()
+    assert (again.entry.url, again.entry.attempts) == (first.entry.url, 0)
 
 
 async def test_pages_that_are_read_are_no_suspects_if_the_process_dies(frontier: Frontier) -> None:
