@@ -274,7 +274,9 @@ class WebSpider(Spider):
             if document.anchors:
                 page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
             page.text_language = language.of_document(document)
-            self._keep_to_languages(page)
+            if page.lease is not None:
+                # Without one, as in `scrapy parse`, there is no crawl with options.
+                self._keep_to_languages(page)
             if document.rights:
                 page.rights[BY_HTML] = document.rights
             is_noindex |= document.noindex
