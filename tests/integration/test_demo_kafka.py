@@ -1,10 +1,9 @@
 """The mock broker of `python -m demo kafka`, which the tests of streams use."""
 
-import subprocess
-
 from confluent_kafka import KafkaException, Producer
 
 from tests.support.kafka_broker import NOT_ENOUGH_REPLICAS, PRODUCE, TOPIC_NOT_ALLOWED, KafkaBroker
+from tests.support.kcat import kcat
 
 
 def produce(broker: KafkaBroker, topic: str, *values: bytes, **options: str) -> list[str]:
@@ -21,8 +20,7 @@ def produce(broker: KafkaBroker, topic: str, *values: bytes, **options: str) -> 
 def test_what_a_producer_sends_kcat_reads(kafka: KafkaBroker, topic_prefix: str) -> None:
     topic = f"{topic_prefix}a"
     assert produce(kafka, topic, b"1", b"2", b"3") == ["None"] * 3
-    command = ["kcat", "-C", "-b", kafka.servers, "-t", topic, "-o", "beginning", "-e", "-q"]
-    assert sorted(subprocess.check_output(command).split()) == [b"1", b"2", b"3"]
+    assert sorted(kcat(kafka, topic).split()) == [b"1", b"2", b"3"]
     assert sorted(kafka.values(topic)) == [1, 2, 3]
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -29,6 +28,7 @@ from tests.support.kafka_broker import (
     UNKNOWN_TOPIC,
     KafkaBroker,
 )
+from tests.support.kcat import kcat
 from tests.support.sinks import page
 from tests.support.waiting import until
 
@@ -65,9 +65,10 @@ async def test_pages_and_errors_are_there_when_write_returns(
     async with opened(kafka, topic_prefix, KAFKA_BODY=True) as sink:
         found = page(404, status=404, stored=False, reason="status_404")
         assert await write(sink, *(page(number) for number in range(50)), found) == {}
-        command = ["kcat", "-C", "-e", "-q", "-b", kafka.servers, "-o", "beginning"]
-        command += ["-t", f"{topic_prefix}{DOCUMENTS}", "-f", "%k %s\n"]
-        lines = (await asyncio.to_thread(subprocess.check_output, command)).splitlines()
+        printed = await asyncio.to_thread(
+            kcat, kafka, f"{topic_prefix}{DOCUMENTS}", "-f", "%k %s\n"
+        )
+        lines = printed.splitlines()
     values = [(line.split()[0].decode(), json.loads(line.split(b" ", 1)[1])) for line in lines]
     assert [key for key, _ in values] == [value["url_hash"] for _, value in values]
     # One domain, so one partition, in order.
