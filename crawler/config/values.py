@@ -159,6 +159,10 @@ def _one_of(*choices: str) -> _Rule:
     return _Rule(choices.__contains__, f"use one of {', '.join(choices)}")
 
 
+def _any_of(*choices: str) -> _Rule:
+    return _Rule(lambda found: {*found} <= {*choices}, f"use any of {', '.join(choices)}")
+
+
 def _numbers(count: int) -> _Rule:
     return _Rule(lambda found: len(found) == count, f"give {count} whole numbers")
 
@@ -222,6 +226,7 @@ _RULES: dict[str, _Rule] = {
     "NEAR_DISTANCE": _Rule(lambda found: 0 <= found <= 3, "give a whole number from 0 to 3"),
     "NEAR_PAGES": _ONE_OR_MORE,
     "OTHER_LANGUAGES": _one_of("follow", "store", "leave"),
+    "PAGE_FIELDS": _any_of("text_language", "main_text", "markdown"),
     "PAGES_CODEC": _one_of("zstd", "zlib", "none"),
     "PAGES_HEADERS": _Rule(_are_headers, "give names of headers, such as Server"),
     "PAGES_TIER_URL": _Rule(
@@ -238,7 +243,7 @@ _RULES: dict[str, _Rule] = {
     "SEARCH_TEXT_MAX": _ONE_OR_MORE,
     "TEXT_WITHOUT": _Rule(_are_elements, "give names of elements, such as nav"),
     "TRAP_CALENDAR_YEARS": _numbers(2),
-    "URL_FOLD": _Rule(lambda found: {*found} <= {*FOLDS}, f"use any of {', '.join(FOLDS)}"),
+    "URL_FOLD": _any_of(*FOLDS),
     "URL_SEEN": _one_of("intset", "bloom"),
     "WARC_CODEC": _one_of("gzip", "zstd", "none"),
     "WARC_LEVEL": _ONE_OR_MORE,

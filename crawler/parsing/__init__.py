@@ -4,6 +4,7 @@
     sniff       finds the type where the server's is missing or wrong
     documents   reads a document by its type, within limits
     html        HTML in one pass: metadata, links, text
+    main_text   the article of an HTML page, without its frame
     encoding    the encoding of a body, and its text
     feeds       RSS and Atom
     text        plain text, Markdown, JSON

@@ -28,6 +28,7 @@ from crawler.parsing.document import (
     of_meta,
 )
 from crawler.parsing.limits import bounded
+from crawler.parsing.main_text import main_text_of
 from crawler.parsing.rights import bounded as bounded_statements
 from crawler.parsing.rights import by_meta
 from crawler.urls import DEFAULT, Base, Rejected, Urls
@@ -69,11 +70,15 @@ class HtmlReader:
         crawler_name: str = "robots",
         unread: Iterable[str] = (),
         blocks: bool = True,
+        main_text: bool = False,
+        markdown: bool = False,
+        main_blocks: bool = False,
     ) -> None:
         """Set the options.
 
         The text of `unread` elements is left out, as that of scripts is, but not their links.
-        Without `blocks` documents have none, which saves a fifth of the time.
+        Without `blocks` documents have none, which saves a fifth of the time. With `main_blocks`
+        they are the paragraphs of the main text.
         """
         self._max_links = max_links
         self._urls = urls
@@ -87,7 +92,10 @@ class HtmlReader:
         self._names = {create_tag(name).tag_id: name for name in names}
         self._unread = list(unread)
         self._kept = frozenset({*names, *self._unread})
-        self._blocks = blocks
+        self._blocks = blocks and not main_blocks
+        self._main_text = main_text
+        self._markdown = markdown
+        self._main_blocks = main_blocks
 
     def read(
         self, html: bytes | str, url: str, *, charset: str = "utf-8", nofollow: bool = False
@@ -109,14 +117,21 @@ class HtmlReader:
                 document.title = " ".join(node.text().split())[:MAX_TITLE]
                 break
         refresh = self._read_metas(document, elements["meta"])
-        base = self._urls.base(url)
-        if isinstance(base, Base):
+        base = self._base(url, elements["base"])
+        if base is not None:
             self._find_links(elements, document, refresh, base, charset)
         _cut(elements, _UNREAD)
         if self._unread:
             tree.strip_tags(self._unread)
         texts = texts_of(tree)
         document.text = joined(texts)
+        if self._main_text or self._markdown or self._main_blocks:
+            found = main_text_of(tree, len(texts), base if self._markdown else None)
+            document.markdown = found.markdown
+            if self._main_text:
+                document.main_text = "\n".join(found.paragraphs)
+            if self._main_blocks:
+                document.blocks = found.paragraphs
         if self._blocks:
             if any(elements[name] for name in BOILERPLATE):
                 _cut(elements, BOILERPLATE)
@@ -148,15 +163,19 @@ class HtmlReader:
         document.rights = bounded_statements(said)
         return refresh
 
+    def _base(self, url: str, nodes: list[LexborNode]) -> Base | None:
+        """Return the base of the links of a page; None if its URL is none."""
+        base = self._urls.base(url)
+        if not isinstance(base, Base):
+            return None
+        given = (node.attributes.get("href") for node in nodes)
+        href = next((each for each in given if each is not None), None)
+        moved = self._urls.base(base.join(href)) if href else base
+        return moved if isinstance(moved, Base) else base
+
     def _find_links(
         self, elements: Elements, document: Document, refresh: str, base: Base, charset: str
     ) -> None:
-        given = (node.attributes.get("href") for node in elements["base"])
-        href = next((each for each in given if each is not None), None)
-        if href:
-            moved = self._urls.base(base.join(href))
-            if isinstance(moved, Base):
-                base = moved
         hrefs = [refresh]
         hrefs += [self._read_link(document, base, node.attributes) for node in elements["link"]]
         if self._max_links <= 0 or (document.nofollow and self._obey_nofollow):

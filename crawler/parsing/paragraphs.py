@@ -94,7 +94,17 @@ def heading_of(text: str, level: int) -> str:
 
 def markdown_of(line: str) -> str:
     """Return a line of text as Markdown that shows the same."""
-    return _AT_START.sub(_escaped_start, _INLINE.sub(r"\\\1", line))
+    return escaped_start(escaped(line))
+
+
+def escaped(text: str) -> str:
+    """Escape what would be markup inside a line of Markdown."""
+    return _INLINE.sub(r"\\\1", text)
+
+
+def escaped_start(line: str) -> str:
+    """Escape what would be markup at the beginning of a line."""
+    return _AT_START.sub(_escaped_start, line)
 
 
 def _escaped_start(found: re.Match[str]) -> str:

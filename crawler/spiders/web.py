@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -74,9 +74,11 @@ _LINKS_INLINE = 500
 # Fields that a page has from its document.
 _OF_DOCUMENT = (
     *("media_type", "charset", "title", "description", "language", "author", "published_at"),
-    *("updated_at", "headings", "canonical", "feeds", "languages", "text", "main_text", "markdown"),
-    *("blocks", "links", "written"),
+    *("updated_at", "headings", "canonical", "feeds", "languages", "text", "blocks", "links"),
+    "written",
 )
+# Those that a page has only if PAGE_FIELDS names them.
+_IF_WANTED = frozenset({"main_text", "markdown"})
 
 
 class WebSpider(Spider):
@@ -116,6 +118,7 @@ class WebSpider(Spider):
         self.reader = DocumentReader(HtmlReader(max_links=0), max_links=0)
         self.pages = PageMaker()
         self.obey_noindex = True
+        self.page_fields: frozenset[str] = frozenset(ours.PAGE_FIELDS)
         self.other_languages = ours.OTHER_LANGUAGES
         self.robots_name = ""
 
@@ -163,6 +166,7 @@ class WebSpider(Spider):
         spider.robots_name = robots_name(settings)
         spider.other_languages = config.value(settings, "OTHER_LANGUAGES")
         spider.obey_noindex = config.value(settings, "OBEY_NOINDEX")
+        spider.page_fields = frozenset(config.value(settings, "PAGE_FIELDS"))
         max_links = config.value(settings, "MAX_OUTLINKS")
         html = HtmlReader(
             max_links=max_links,
@@ -173,6 +177,8 @@ class WebSpider(Spider):
             crawler_name=spider.robots_name,
             unread=[name.strip().lower() for name in config.value(settings, "TEXT_WITHOUT")],
             blocks=_may_compare(settings),
+            main_text="main_text" in spider.page_fields,
+            markdown="markdown" in spider.page_fields,
         )
         spider.reader = DocumentReader(html, max_links=max_links, urls=spider.urls)
         return spider
@@ -271,12 +277,17 @@ class WebSpider(Spider):
         if document is not None:
             for name in _OF_DOCUMENT:
                 setattr(page, name, getattr(document, name))
+            # Those of files come from the worker processes, wanted or not.
+            for name in self.page_fields & _IF_WANTED:
+                setattr(page, name, getattr(document, name))
             if document.anchors:
                 page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
-            page.text_language = language.of_document(document)
-            if page.lease is not None:
-                # Without one, as in `scrapy parse`, there is no crawl with options.
-                self._keep_to_languages(page)
+            # Without a lease, as in `scrapy parse`, there is no crawl with options.
+            wanted = self._languages if page.lease is not None else ()
+            if wanted or "text_language" in self.page_fields:
+                page.text_language = language.of_document(document)
+            if wanted:
+                self._keep_to(page, wanted)
             if document.rights:
                 page.rights[BY_HTML] = document.rights
             is_noindex |= document.noindex
@@ -358,11 +369,15 @@ class WebSpider(Spider):
     def extract(self, response: Response, page: Page) -> None:
         """Override to put fields of your own into `page.extra`; called for HTML and XML."""
 
-    def _keep_to_languages(self, page: Page) -> None:
-        """Apply the option `languages`. A page whose language is not known is kept."""
-        wanted = self._scheduler.options_watcher.options.languages
+    @property
+    def _languages(self) -> Collection[str]:
+        """The option `languages`; empty if pages in all languages are wanted."""
+        return self._scheduler.options_watcher.options.languages
+
+    def _keep_to(self, page: Page, languages: Collection[str]) -> None:
+        """Keep the crawl to pages in these languages. One whose language is not known is kept."""
         found = page.text_language or language.base_of(page.language)
-        if not wanted or not found or found in wanted:
+        if not found or found in languages:
             return
         self.crawler.stats.inc_value("pages/other_language")
         page.link_points += self._follower.weight("other_language")

@@ -64,6 +64,32 @@ async def test_a_page_has_what_the_response_says(scheduler: WritingScheduler) ->
     assert page.crawled_at.tzinfo is not None
 
 
+WORDS = "The council met in the old town hall, and it decided on the new bridge."
+ARTICLE = f"<html lang=en><nav>Menu</nav><p>{WORDS.replace('new bridge', '<b>new bridge</b>')}"
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("", ("", "", "")),
+        (["text_language"], ("en", "", "")),
+        ("main_text", ("", WORDS, "")),
+        (["main_text", "markdown"], ("", WORDS, WORDS.replace("new bridge", "**new bridge**"))),
+    ],
+)
+async def test_pages_get_the_fields_of_page_fields(
+    given: Any, found: tuple[str, str, str], scheduler: WritingScheduler
+) -> None:
+    spider = WebSpider.from_crawler(crawler_with(scheduler, PAGE_FIELDS=given))
+    page = await page_of(HtmlResponse(URL, body=ARTICLE.encode()), spider)
+    assert (page.text_language, page.main_text, page.markdown) == found
+
+
+def test_unknown_page_fields_are_refused(scheduler: WritingScheduler) -> None:
+    with pytest.raises(ConfigurationError, match=r"PAGE_FIELDS is 'main'; use any of text_lang"):
+        WebSpider.from_crawler(crawler_with(scheduler, PAGE_FIELDS="main"))
+
+
 async def test_other_types_are_kept_without_links(scheduler: WritingScheduler) -> None:
     body = b"GIF89a <a href=/a>no link</a>"
     response = Response(URL, headers={"Content-Type": "image/gif"}, body=body)
