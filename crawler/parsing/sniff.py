@@ -62,6 +62,8 @@ _BLANKS = b"\xef\xbb\xbf \t\r\n\f\0"
 _XML_STARTS = (b"<?xml", b"<rss", b"<feed", b"<rdf:RDF")
 _ROOTS = re.compile(rb"<(rss|feed|rdf:rdf|html)[\s>]", re.IGNORECASE)
 _ROOT_TYPES = {b"rss": RSS, b"feed": ATOM, b"rdf:rdf": RDF, b"html": XHTML}
+# Markdown may begin with other markup: "<p align=center>".
+_WHOLE_PAGE = re.compile(rb"<(?:!doctype html|html|head)[\s>]", re.IGNORECASE)
 _MARKUP = re.compile(
     rb"<(?:!doctype html|html|head|body|script|iframe|h1|div|font|table|a|style|title|b|br|p|!--)"
     rb"[\s>]",
@@ -78,8 +80,10 @@ def sniff(body: bytes, content_type: str = "", url: str = "") -> str:
         return _by_magic(body, start, declared, url)
     if declared in _PAGES:
         return _xml_type(start, declared) if start.startswith(_XML_STARTS) else declared
-    if declared == PLAIN:
-        return declared
+    if declared in (PLAIN, MARKDOWN):
+        if declared == MARKDOWN and _WHOLE_PAGE.match(start):
+            return HTML
+        return _of_text(declared, url)
     if declared.endswith(("/xml", "+xml")):
         return _xml_type(start, declared)
     if declared in _UNKNOWN:
@@ -95,13 +99,18 @@ def _by_magic(body: bytes, start: bytes, declared: str, url: str) -> str:
         return _packed_type(body, declared)
     if start.startswith(_OLE):
         return OLE
-    if declared == PLAIN and url.partition("?")[0].lower().endswith(_MARKDOWN_ENDINGS):
-        return MARKDOWN
+    if declared == PLAIN:
+        return _of_text(declared, url)
     if declared in _UNKNOWN and start[:1] in (b"{", b"["):
         return JSON if body[-_START_BYTES:].rstrip(_BLANKS)[-1:] in (b"}", b"]") else declared
     if declared == JSON and b"jsonfeed.org/version" in start:
         return JSON_FEED
     return declared
+
+
+def _of_text(declared: str, url: str) -> str:
+    is_markdown = url.partition("?")[0].lower().endswith(_MARKDOWN_ENDINGS)
+    return MARKDOWN if is_markdown else declared
 
 
 def _packed_type(body: bytes, declared: str) -> str:

@@ -37,6 +37,9 @@ HTML, XML = b"<!DOCTYPE html><html><body>x</body></html>", b'<?xml version="1.0"
         (b"%PDF-1.4", "", sniff.PDF),
         (b"junk before it\n%PDF-1.4", "application/pdf", sniff.PDF),
         (b"how a file begins: %PDF-1.4", "text/html", sniff.HTML),
+        # Markdown often begins with markup, and pages about a missing file with that of a page.
+        (b"<p align=center>text</p>", "text/markdown", sniff.MARKDOWN),
+        (HTML, "text/markdown", sniff.HTML),
         # Error pages with the type of the file that is not there.
         (HTML, "application/pdf", sniff.HTML),
         (b"\n <h1>Not found</h1>", "application/json", sniff.HTML),
