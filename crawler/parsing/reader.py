@@ -88,10 +88,11 @@ class DocumentReader:
         return document
 
 
-def is_light(body: bytes) -> bool:
-    """Whether a body is read in a few milliseconds at most, unless it is hostile."""
+def is_light(body: bytes, media_type: str = "") -> bool:
+    """Whether a body of this type is read in a few milliseconds at most, unless it is hostile."""
     if len(body) <= _SMALL_BYTES:
         return True
-    if len(body) > _LIGHT_BYTES:
+    # A body that is no markup takes up to 0.3 µs a byte, in which it shows no tags.
+    if media_type in LIGHT or len(body) > _LIGHT_BYTES:
         return False
     return number_of_tags(body) <= min(_LIGHT_TAGS, _LIGHT_PRODUCT // len(body))

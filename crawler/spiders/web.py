@@ -280,6 +280,8 @@ class WebSpider(Spider):
             # Those of files come from the worker processes, wanted or not.
             for name in self.page_fields & _IF_WANTED:
                 setattr(page, name, getattr(document, name))
+            if document.cut:
+                page.flags.append(f"cut:{document.cut}")
             if document.anchors:
                 page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
             # Without a lease, as in `scrapy parse`, there is no crawl with options.
@@ -397,7 +399,7 @@ class WebSpider(Spider):
                 self.reader.with_canonical_links, document, page.final_url, nofollow=nofollow
             )
             return finish() if len(document.links) < _LINKS_INLINE else await to_thread(finish)
-        if is_light(page.body):
+        if is_light(page.body, media_type):
             return self._read(page, nofollow=nofollow)
         # The parser releases the GIL.
         return await to_thread(self._read, page, nofollow=nofollow)

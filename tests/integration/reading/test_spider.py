@@ -19,6 +19,7 @@ from crawler.reading.pool import DocumentPool
 from crawler.scheduling.outcome import SettlingErrback
 from crawler.spiders.web import WebSpider
 from crawler.util.request_meta import LEASE
+from demo.documents import pdf
 from tests.support.http_server import LOOPBACK, ok, serving, then_silent
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 from tests.support.waiting import until
@@ -97,6 +98,14 @@ async def test_an_unread_document_is_stored_with_its_bytes_and_the_reason(
     page = await page_of(response_of(kind, body), make_spider())
     assert (page.stored, page.reason, page.flags) == (True, "", [f"unread:{reason}"])
     assert (page.body, page.media_type, page.text) == (body, kind, "")
+
+
+async def test_what_is_left_out_of_a_document_is_a_flag_of_its_page(
+    make_spider: MakeSpider,
+) -> None:
+    spider = make_spider(DOCUMENT_PAGES=1)
+    page = await page_of(response_of("application/pdf", pdf(["one", "two"])), spider)
+    assert (page.text, page.flags) == ("one", ["cut:pages"])
 
 
 async def test_pages_are_read_and_fetched_while_documents_wait(make_spider: MakeSpider) -> None:
