@@ -15,6 +15,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Self
@@ -63,8 +64,9 @@ _INLINE_BYTES = 50_000
 _BUFFER_BYTES = 1_000_000
 # Errors of readers that are logged; the others are only counted.
 _LOGGED_MAX = 10
-# Why a worker ended, by its exit status: its own deadline; or the system had no memory left.
-_REASONS = {-signal.SIGALRM: TIMEOUT, -signal.SIGKILL: MEMORY}
+# Why a worker ended, by its exit status: its own deadline; the system had no memory left; a native
+# library got none, and gave up.
+_REASONS = {-signal.SIGALRM: TIMEOUT, -signal.SIGKILL: MEMORY, -signal.SIGABRT: MEMORY}
 # What a worker keeps of the environment. The rest may have passwords of servers.
 _KEPT = re.compile(r"PATH|HOME|USER|LANG(UAGE)?|LC_\w+|TZ|TMPDIR|LD_LIBRARY_PATH|PYTHON\w+")
 
@@ -323,7 +325,9 @@ class _Worker:
 
     def kill(self) -> None:
         if self._process.returncode is None:
-            self._process.kill()
+            # Process.kill() would reap a process that has just ended, and its status were lost.
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
 
 def _environment() -> dict[str, str]:

@@ -71,13 +71,12 @@ def main(argument: str) -> None:
 
 def _answer(job: Job, media_type: str, body: bytes, url: str) -> tuple[bytes, bool]:
     """Return the message that answers a file, and whether it is the last one."""
-    try:
+    with suppress(MemoryError):
         answer = _read(job, media_type, body, url)
         is_last = _peak_bytes() > _FAT_BYTES
         return packed_answer(answer, is_last=is_last), is_last
-    except MemoryError:
-        # What the reader had is free again, now that its frames are gone.
-        return packed_answer(Unreadable("memory"), is_last=True), True
+    # What the reader had is free again, now that the error is gone with its frames.
+    return packed_answer(Unreadable("memory"), is_last=True), True
 
 
 def _read(job: Job, media_type: str, body: bytes, url: str) -> Answer:

@@ -52,6 +52,11 @@ def crash(body: bytes, url: str) -> dict[str, Any]:
     return {}
 
 
+def aborted(body: bytes, url: str) -> dict[str, Any]:
+    """End as native libraries do that get no memory."""
+    os.abort()
+
+
 def killed(body: bytes, url: str) -> dict[str, Any]:
     os.kill(os.getpid(), signal.SIGKILL)
     return {}

@@ -22,7 +22,7 @@ URL = "http://h.test/file"
 PATIENT_S = 60.0
 READERS = (
     *("title", "document", "unread", "broken", "misspelt", "nothing", "endless", "crash", "killed"),
-    *("ended", "greedy", "fat", "printing", "garbage", "large", "who", "tried"),
+    *("aborted", "ended", "greedy", "fat", "printing", "garbage", "large", "who", "tried"),
 )
 OWN = {f"test/{name}": f"tests.support.readers.{name}" for name in READERS}
 Make = Callable[..., DocumentPool]
@@ -90,6 +90,7 @@ async def test_a_large_answer_arrives_whole(make: Make) -> None:
         ("greedy", b"", "memory"),
         # As the system does when it has no memory left.
         ("killed", b"", "memory"),
+        ("aborted", b"", "memory"),
         ("broken", b"x", "failed"),
         ("misspelt", b"", "failed"),
         ("nothing", b"", "failed"),
