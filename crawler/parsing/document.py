@@ -189,15 +189,25 @@ def time_of(text: str) -> datetime | None:
         found = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return in_utc(found)
+
+
+def in_utc(time: datetime) -> datetime | None:
+    """Return a time in UTC, which it is in if it names no zone; None if UTC has no such year."""
+    if time.tzinfo is None:
+        return time.replace(tzinfo=UTC)
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        return None
 
 
 class Unreadable(Exception):
     """A body that its reader cannot read. The page is stored with its bytes and this reason.
 
     Reasons are words that do not change: "encrypted", "damaged", "too_large", "too_many_entries",
-    "unsupported" (a form of the format that is not read), "missing_reader" (an optional package is
-    not installed).
+    "too_deep", "unsupported" (a form of the format that is not read), "missing_reader" (an optional
+    package is not installed).
     """
 
     def __init__(self, reason: str) -> None:

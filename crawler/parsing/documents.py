@@ -35,6 +35,7 @@ _FILES = {
     sniff.ODS: "office:read_ods",
     sniff.ODP: "office:read_odp",
     sniff.EPUB: "epub:read_epub",
+    sniff.OLE: "office:read_ole",
 }
 # Types that take little time and no foreign code: they are read where pages are.
 LIGHT = frozenset(_TEXTS)

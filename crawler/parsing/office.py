@@ -26,6 +26,8 @@ from crawler.parsing.zipped import Facts, Full, ZipFile, attribute, path_from, r
 
 _NOTHING: frozenset[str] = frozenset()
 _MAX_LEVEL = 9
+# Columns of a sheet that Excel allows.
+_MAX_COLUMNS = 16_384
 
 
 class _Writer:
@@ -39,6 +41,11 @@ class _Writer:
         self.paragraphs = Paragraphs(limits.max_text_chars)
         self.links: dict[str, None] = {}
         self._max_links = limits.max_links
+        self._max_chars = limits.max_text_chars
+        # Characters and cells that wait for the end of their paragraph or row.
+        self._waiting = 0
+        # Whether text was left out.
+        self.is_cut = False
         self._open: list[_Paragraph] = []
         self._tables = 0
         self._row: list[list[str]] = []
@@ -49,8 +56,16 @@ class _Writer:
         return self._open[-1] if self._open else None
 
     def write(self, text: str) -> None:
-        if self._open:
+        if self._open and self._has_room(len(text)):
             self._open[-1].texts.append(text)
+
+    def _has_room(self, size: int) -> bool:
+        """Whether what has no end yet may have so much more."""
+        if self._waiting > self._max_chars:
+            self.is_cut = True
+            return False
+        self._waiting += size
+        return True
 
     def link(self, address: str) -> None:
         if address and len(self.links) < self._max_links:
@@ -65,11 +80,16 @@ class _Writer:
         ended = self._open.pop()
         text = "".join(ended.texts)
         if self._tables:
-            if self._row:
+            if self._row and self._has_room(1):
                 self._row[-1].append(text)
             return
-        self.paragraphs.add(text, level=ended.level, mark="- " if ended.is_item else "")
+        self._add(ended, text)
         self._check()
+
+    def _add(self, ended: _Paragraph, text: str) -> None:
+        if not self._open:
+            self._waiting = 0
+        self.paragraphs.add(text, level=ended.level, mark="- " if ended.is_item else "")
 
     def begin_table(self) -> None:
         self._tables += 1
@@ -79,23 +99,26 @@ class _Writer:
             self._row = []
 
     def begin_cell(self) -> None:
-        if self._tables == 1:
+        if self._tables == 1 and self._has_room(1):
             self._row.append([])
 
     def end_row(self) -> None:
         if self._tables == 1:
             self.paragraphs.add_row([" ".join(cell) for cell in self._row])
-            self._row = []
+            self._row, self._waiting = [], 0
             self._check()
 
     def end_table(self) -> None:
         self._tables = max(0, self._tables - 1)
         if not self._tables:
+            self._waiting = 0
             self.paragraphs.end_table()
 
     def end_part(self) -> None:
-        """Forget what a part left open that ends in its middle."""
-        self._open, self._row, self._tables = [], [], 0
+        """End what a part left open that ends in its middle."""
+        for paragraph in self._open:
+            self._add(paragraph, "".join(paragraph.texts))
+        self._open, self._row, self._tables, self._waiting = [], [], 0, 0
         self.paragraphs.end_table()
 
     def _check(self) -> None:
@@ -104,6 +127,8 @@ class _Writer:
 
     def fill(self, document: Document) -> None:
         self.paragraphs.fill(document)
+        if self.is_cut:
+            document.cut = document.cut or "text"
         document.links = list(self.links)
 
 
@@ -365,16 +390,18 @@ def read_xlsx(body: bytes, limits: DocumentLimits) -> Document:
     """Read an Excel file: the cells of its sheets, row by row."""
     file, document, writer = _opened(body, limits)
     main = _main_part(file, "xl/workbook.xml")
-    strings = _SharedStrings(limits.max_text_chars)
+    most = limits.max_text_chars
+    strings = _SharedStrings(most)
     if (part := path_from(main, "sharedStrings.xml")) in file:
         read_xml(file.pieces(part), strings, skipped=_SKIPPED)
     for part, name in _parts_of(file, main, "sheet", document, limits):
         writer.paragraphs.add(name, level=2)
-        target = _SheetTarget(writer, _relations(file, part), strings.found)
+        target = _SheetTarget(writer, _relations(file, part), strings.found, most)
         read_xml(file.pieces(part), target, skipped=_SKIPPED)
         writer.end_part()
         if writer.paragraphs.is_full:
             break
+    writer.is_cut |= strings.is_full
     return _finish(document, writer)
 
 
@@ -426,6 +453,7 @@ class _SharedStrings:
 
     def __init__(self, max_chars: int) -> None:
         self.found: list[str] = []
+        # Characters for which there is room, and one for each string.
         self._left = max_chars
         self._texts: list[str] = []
         self._is_text = False
@@ -437,25 +465,37 @@ class _SharedStrings:
         self._is_text = False
         if name == "si":
             self.found.append("".join(self._texts))
-            self._left -= len(self.found[-1]) + 1
+            self._left -= 1
             self._texts = []
-            if self._left < 0:
+            if self.is_full:
                 raise Full
 
     def data(self, text: str) -> None:
-        if self._is_text:
+        if self._is_text and not self.is_full:
+            self._left -= len(text)
             self._texts.append(text)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether strings were left out."""
+        return self._left < 0
 
 
 class _SheetTarget:
     """Target for the cells of a sheet."""
 
     def __init__(
-        self, writer: _Writer, relations: Mapping[str, _Relation], strings: list[str]
+        self,
+        writer: _Writer,
+        relations: Mapping[str, _Relation],
+        strings: list[str],
+        max_chars: int,
     ) -> None:
         self._writer = writer
         self._relations = relations
         self._strings = strings
+        # Characters that a row may have, and for which it has room left.
+        self._max_chars = self._left = max_chars
         self._kind = ""
         self._cells: list[str] = []
         self._texts: list[str] = []
@@ -477,21 +517,40 @@ class _SheetTarget:
             self._is_value = False
         elif name == "c":
             self._cells.append(self._value("".join(self._texts)))
+            if len(self._cells) > _MAX_COLUMNS or self._left < 0:
+                self._end_row()
+                self._writer.is_cut = True
+                raise Full
         elif name == "row":
-            paragraphs = self._writer.paragraphs
-            if not paragraphs.is_full:
-                paragraphs.add_row(self._cells)
-            self._cells = []
+            self._end_row()
+
+    def _end_row(self) -> None:
+        self._writer.paragraphs.add_row(self._cells)
+        self._cells, self._left = [], self._max_chars
+        if self._writer.paragraphs.is_full:
+            raise Full
 
     def data(self, text: str) -> None:
-        if self._is_value:
+        if self._is_value and self._left >= 0:
+            self._left -= len(text)
             self._texts.append(text)
 
     def _value(self, text: str) -> str:
         if self._kind == "s":
             number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else -1
-            return self._strings[number] if 0 <= number < len(self._strings) else ""
+            string = self._strings[number] if 0 <= number < len(self._strings) else ""
+            self._left -= len(string)
+            return string
         return "" if self._kind == "e" else text
+
+
+# A stream of the old container, which Office files with a password are packed into.
+_ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
+
+
+def read_ole(body: bytes, _limits: DocumentLimits) -> Document:
+    """Tell why a file in Microsoft's old container is not read."""
+    raise Unreadable("encrypted" if _ENCRYPTED_PACKAGE in body else "unsupported")
 
 
 # --- OpenDocument ---------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from crawler.parsing.document import (
     Document,
     DocumentLimits,
     Unreadable,
+    in_utc,
 )
 from crawler.parsing.paragraphs import MAX_HEADINGS, Paragraphs, heading_of
 
@@ -46,6 +47,9 @@ def read_pdf(body: bytes, limits: DocumentLimits) -> Document:
     """Read a PDF file."""
     if pypdfium2 is None:
         raise Unreadable("missing_reader")
+    # pdfium remembers the last error until the next one: that of an earlier file would be told of
+    # one without pages.
+    pdfium.FPDF_LoadMemDocument(b"", 0, None)
     try:
         with closing(pypdfium2.PdfDocument(body)) as pdf:
             return _read(pdf, limits)
@@ -68,11 +72,13 @@ def _read(pdf: Any, limits: DocumentLimits) -> Document:
     text = Paragraphs(limits.max_text_chars)
     links: dict[str, None] = {}
     number = len(pdf)
+    damaged = 0
     for at in range(min(number, limits.max_pages)):
         try:
             page = pdf[at]
         except pypdfium2.PdfiumError:
-            # A damaged page; the others may be whole.
+            # The others may be whole.
+            damaged += 1
             continue
         with closing(page), closing(page.get_textpage()) as words:
             found = islice(_links(pdf, page, words), max(0, limits.max_links - len(links)))
@@ -81,6 +87,8 @@ def _read(pdf: Any, limits: DocumentLimits) -> Document:
                 text.add_lines(_BREAKS.split(_HYPHEN.sub("", words.get_text_bounded())))
         if text.is_full and len(links) >= limits.max_links:
             break
+    if number and damaged == min(number, limits.max_pages):
+        raise Unreadable("damaged")
     text.fill(document)
     document.links = list(links)
     if number > limits.max_pages:
@@ -144,10 +152,10 @@ def _date(text: str) -> datetime | None:
         for part, default in zip(found.groups()[:6], (1, 1, 1, 0, 0, 0), strict=True)
     )
     zone = UTC
-    if found[7]:
-        offset = timedelta(hours=int(found[8]), minutes=int(found[9] or 0))
-        zone = timezone(offset if found[7] == "+" else -offset)
     try:
-        return datetime(year, month, day, hour, minute, second, tzinfo=zone)
+        if found[7]:
+            offset = timedelta(hours=int(found[8]), minutes=int(found[9] or 0))
+            zone = timezone(offset if found[7] == "+" else -offset)
+        return in_utc(datetime(year, month, day, hour, minute, second, tzinfo=zone))
     except ValueError:
         return None

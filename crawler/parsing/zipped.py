@@ -1,6 +1,6 @@
 """Read the parts of ZIP files, within limits, and their XML without a tree. Pure.
 
-Nothing is loaded. libxml2 bounds the depth of XML, and how much its entities may add.
+Nothing is loaded, and libxml2 bounds how much entities may add.
 """
 
 import zipfile
@@ -19,6 +19,8 @@ from crawler.parsing.feeds import whole_ampersands
 
 _CHUNK_BYTES = 65_536
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# Elements inside of each other: more than programs write, and few enough to remember them.
+_MAX_DEPTH = 500
 # Begins each line of a file's table of contents.
 _ENTRY = b"PK\x01\x02"
 _IS_ENCRYPTED = 1
@@ -90,8 +92,9 @@ class Target(Protocol):
 
 def read_xml(pieces: Iterator[bytes], target: Target, *, skipped: frozenset[str]) -> None:
     """Read XML until its end, or until the target raises Full; without `skipped` elements."""
+    events = _Events(target, skipped)
     parser = etree.XMLParser(
-        target=_Events(target, skipped),
+        target=events,
         recover=True,
         resolve_entities=False,
         no_network=True,
@@ -106,6 +109,9 @@ def read_xml(pieces: Iterator[bytes], target: Target, *, skipped: frozenset[str]
             parser.close()
         except (etree.XMLSyntaxError, AssertionError, ValueError) as error:
             raise Unreadable("damaged") from error
+    if events.is_empty:
+        # The parser says nothing of it, as it recovers from all errors.
+        raise Unreadable("damaged")
 
 
 class _Events:
@@ -114,10 +120,17 @@ class _Events:
     def __init__(self, target: Target, skipped: frozenset[str]) -> None:
         self._target = target
         self._skipped = skipped
+        self._depth = 0
         # Open elements inside of one that is left out, itself included.
         self._outside = 0
+        # Whether there was no element.
+        self.is_empty = True
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.is_empty = False
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise Unreadable("too_deep")
         name = tag.rpartition("}")[2]
         if self._outside or name in self._skipped:
             self._outside += 1
@@ -125,6 +138,7 @@ class _Events:
             self._target.opened(name, whole_ampersands(attributes))
 
     def end(self, tag: str) -> None:
+        self._depth -= 1
         if self._outside:
             self._outside -= 1
         else:

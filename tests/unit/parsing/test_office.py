@@ -204,6 +204,43 @@ def test_a_file_beyond_a_limit_is_not_read(limits: dict[str, int], reason: str) 
 
 @pytest.mark.parametrize("body", [b"PK\x03\x04", docx("")[:400], zipped({"a": "b"}), b""])
 def test_a_damaged_file_is_told(body: bytes) -> None:
-    for kind in HEAVY - {sniff.PDF}:
+    for kind in HEAVY - {sniff.PDF, sniff.OLE}:
         with pytest.raises(Unreadable, match="damaged"):
             read_document(kind, body, URL, limits=DocumentLimits())
+
+
+def test_what_has_no_end_is_read_as_far_as_there_is_room() -> None:
+    word = "<w:p><w:r><w:t>" + "word " * 1000
+    found = read(docx(word), max_text_chars=20)
+    assert (found.text, found.cut) == ("word word word word ", "text")
+    cells = "<w:tbl><w:tr>" + "<w:tc><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc>" * 1000
+    found = read(docx(f"{cells}</w:tr></w:tbl>"), max_text_chars=20)
+    assert len(found.text) <= 20
+    assert found.cut == "text"
+
+
+def test_a_sheet_is_read_until_there_is_no_room() -> None:
+    found = read_document(
+        sniff.XLSX, xlsx({"S": [["text"] * 9] * 9}), URL, limits=DocumentLimits(max_text_chars=30)
+    )
+    assert (found.text, found.cut) == ("S text text text text text tex", "text")
+
+
+def test_elements_may_be_inside_of_each_other_up_to_a_depth() -> None:
+    def nested(levels: int) -> str:
+        return "<w:sdt>" * levels + word_paragraph("text") + "</w:sdt>" * levels
+
+    assert read(docx(nested(400))).text == "text"
+    with pytest.raises(Unreadable, match="too_deep"):
+        read(docx(nested(500)))
+
+
+@pytest.mark.parametrize(
+    ("stream", "reason"), [("EncryptedPackage", "encrypted"), ("WordDocument", "unsupported")]
+)
+def test_of_older_files_only_the_reason_is_told(stream: str, reason: str) -> None:
+    body = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600) + stream.encode("utf-16-le")
+    kind = sniff.sniff(body, sniff.DOCX, URL)
+    assert kind in HEAVY
+    with pytest.raises(Unreadable, match=reason):
+        read_document(kind, body, URL, limits=DocumentLimits())

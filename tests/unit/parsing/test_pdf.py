@@ -9,6 +9,7 @@ from crawler.parsing import sniff
 from crawler.parsing.document import Document, DocumentLimits, Unreadable
 from crawler.parsing.documents import HEAVY, read_document
 from demo.documents import pdf
+from demo.hostile_files import ZOO
 
 URL = "http://h.test/file.pdf"
 
@@ -69,7 +70,13 @@ def test_a_damaged_file_is_told(size: int) -> None:
         read(pdf(["text"])[:size])
 
 
-@pytest.mark.parametrize("date", ["", "yesterday", "D:20241399", "D:00000000", "20240131T12+25'99"])
+@pytest.mark.parametrize(
+    "date",
+    [
+        *("", "yesterday", "D:20241399", "D:00000000", "20240131T12+25'99"),
+        *("D:20240131120000+25'00'", "D:00010101000000+23'00'", "D:99991231235959-01'00'"),
+    ],
+)
 def test_dates_that_are_none(date: str) -> None:
     found = read(pdf(["text"], facts={"CreationDate": date}))
     assert found.text == "text"
@@ -80,3 +87,10 @@ def test_without_its_package_the_reason_says_so(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(pdf_reader, "pypdfium2", None)
     with pytest.raises(Unreadable, match="missing_reader"):
         read(pdf(["text"]))
+
+
+def test_a_file_without_pages_is_damaged_whatever_was_read_before() -> None:
+    zoo = {file.name: file.make for file in ZOO}
+    for name, reason in (("encrypted.pdf", "encrypted"), ("boasting-tree.pdf", "damaged")):
+        with pytest.raises(Unreadable, match=reason):
+            read(zoo[name]())
