@@ -275,29 +275,32 @@ class WebSpider(Spider):
             except Unreadable as unreadable:
                 page.flags.append(f"unread:{unreadable.reason}")
         if document is not None:
-            for name in _OF_DOCUMENT:
-                setattr(page, name, getattr(document, name))
-            # Those of files come from the worker processes, wanted or not.
-            for name in self.page_fields & _IF_WANTED:
-                setattr(page, name, getattr(document, name))
-            if document.cut:
-                page.flags.append(f"cut:{document.cut}")
-            if document.anchors:
-                page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
+            self._fill(page, document)
             # Without a lease, as in `scrapy parse`, there is no crawl with options.
             wanted = self._languages if page.lease is not None else ()
             if wanted or "text_language" in self.page_fields:
                 page.text_language = language.of_document(document)
             if wanted:
                 self._keep_to(page, wanted)
-            if document.rights:
-                page.rights[BY_HTML] = document.rights
             is_noindex |= document.noindex
         if self.obey_noindex and is_noindex and page.stored:
             page.stored, page.reason = False, "noindex"
         if isinstance(response, self.extracted_types) and NOT_MODIFIED not in page.flags:
             self.extract(response, page)
         yield page
+
+    def _fill(self, page: Page, document: Document) -> None:
+        for name in _OF_DOCUMENT:
+            setattr(page, name, getattr(document, name))
+        # Those of files come from the worker processes, wanted or not.
+        for name in self.page_fields & _IF_WANTED:
+            setattr(page, name, getattr(document, name))
+        if document.cut:
+            page.flags.append(f"cut:{document.cut}")
+        if document.anchors:
+            page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
+        if document.rights:
+            page.rights[BY_HTML] = document.rights
 
     async def parse_sitemap(
         self, response: Response, *, site: str, level: int
