@@ -75,6 +75,8 @@ class _Transient:
 
     # Pieces of text by which pages are compared; None for all text, or if none are compared.
     blocks: list[str] | None = None
+    # Sketch of this text by MinHash, if pages are compared by it and the text is not too short.
+    sketch: bytes | None = None
     # Content hash and SimHash of the last visit, if they are known and have changed.
     earlier: tuple[str, str] | None = None
     # Links as the page writes them, where that is not the canonical form.
@@ -190,6 +192,11 @@ class Page(_Transient):
     @property
     def is_success(self) -> bool:
         return 200 <= self.status < 300
+
+    @property
+    def is_near_duplicate(self) -> bool:
+        """Whether it has nearly the text of its original, and not the same bytes."""
+        return self.duplicate_distance is not None or self.duplicate_similarity is not None
 
     @property
     def is_active(self) -> bool:

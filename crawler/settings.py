@@ -321,12 +321,19 @@ STORE_LINGER = 0.2
 # it is in the server's journal; {"w": "majority", "j": true} also survives failovers of a replica
 # set.
 STORE_WRITE_CONCERN: dict[str, object] = {"w": 1, "j": True}
-# Near-duplicates: the number of SimHash bits in which two texts may differ, and the minimum number
-# of words of a text to be compared.
+# Near-duplicates: how texts are compared, fixed when the crawl is created. "minhash" goes by the
+# share of three-word runs that two texts have in common; "simhash" finds only texts that are all
+# but equal, and takes less than half of the memory (docs/tuning.md).
+NEAR_BY = "simhash"
+# With minhash: the similarity from which two texts are the same, 0.8 to 1. Texts that differ three
+# times as much are not.
+NEAR_SIMILARITY = 0.9
+# With simhash: the number of bits in which two texts may differ.
 NEAR_DISTANCE = 3
+# The minimum number of words of a text to be compared.
 NEAR_MIN_WORDS = 50
-# Number of pages for which the index of texts is laid out, fixed when the crawl is created. Above
-# 10 million it has more tables. All near-duplicates are found up to 16 times this number.
+# Number of pages for which the index of texts is laid out, fixed when the crawl is created. All
+# near-duplicates are found up to 16 times this number. Above 10 million simhash has more tables.
 NEAR_PAGES = 1_000_000
 # Tuning of -a recrawl=. The names, their meanings and the defaults of those not given are in
 # crawler/scheduling/recrawl_policy.py (RecrawlTuning). An unknown name is an error.

@@ -222,9 +222,12 @@ _RULES: dict[str, _Rule] = {
     # With less a process would be declared dead between two of its heartbeats.
     "LEASE_TTL": _Rule(lambda found: found >= 0.5, "give 0.5 seconds or more"),
     "MONGO_TIMEOUT": _ABOVE_ZERO,
+    "NEAR_BY": _one_of("minhash", "simhash"),
     # The index of texts has tables for no more.
     "NEAR_DISTANCE": _Rule(lambda found: 0 <= found <= 3, "give a whole number from 0 to 3"),
     "NEAR_PAGES": _ONE_OR_MORE,
+    # Of less similar texts too many would not be found.
+    "NEAR_SIMILARITY": _Rule(lambda found: 0.8 <= found <= 1, "give a number from 0.8 to 1"),
     "OTHER_LANGUAGES": _one_of("follow", "store", "leave"),
     "PAGE_FIELDS": _any_of("text_language", "main_text", "markdown"),
     "PAGES_CODEC": _one_of("zstd", "zlib", "none"),

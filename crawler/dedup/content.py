@@ -1,7 +1,8 @@
 """The content of a page as it is compared: text without boilerplate, and its SimHash. Pure.
 
-A SimHash has 64 bits, of which similar texts differ in few. `words_digest` is a digest of the words
-without numbers, days and months, which change by themselves.
+A text is compared by its shingles, all runs of three words in it. A SimHash has 64 bits, of which
+similar texts differ in few; minhash.py makes sketches of the same shingles. `words_digest` is a
+digest of the words without numbers, days and months, which change by themselves.
 
 Boilerplate is what many pages of a host share. Only pages that are no duplicates are learnt: copies
 of an article must not make it boilerplate. The memory belongs to this process and is bounded. The
@@ -12,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import xxhash
@@ -26,6 +27,8 @@ from crawler.util.words import BLANK, words_of
 
 if TYPE_CHECKING:
     from crawler.items import Page
+
+Hashed = TypeVar("Hashed")
 
 SHINGLE = 3
 # Words up to 16 bytes are hashed as two numbers, all at once; longer words one by one.
@@ -57,7 +60,7 @@ def _hashes_and_starts(words: bytes) -> tuple[np.ndarray, np.ndarray]:
     numbers = np.ndarray(len(words) + _HALF_BYTES + 1, "<u8", padded, 1, 1)
     hashes: np.ndarray = (numbers[starts] & _FIRST.take(sizes, mode="clip")) * _MIX_1
     hashes ^= (numbers[_HALF_BYTES:][starts] & _SECOND.take(sizes, mode="clip")) * _MIX_2
-    _mix(hashes)
+    mix(hashes)
     for at in (sizes > _SHORT_BYTES).nonzero()[0].tolist():
         hashes[at] = xxhash.xxh3_64_intdigest(words[starts[at] : ends[at]])
     return hashes, starts
@@ -69,6 +72,11 @@ def simhashes(texts: Sequence[str], min_words: int) -> list[int | None]:
     Several texts are hashed in the same arrays: each operation on a small array costs as much as
     hundreds of words.
     """
+    return of_each(majorities, shingles_of(texts, min_words))
+
+
+def shingles_of(texts: Sequence[str], min_words: int) -> list[np.ndarray | None]:
+    """Hash the shingles of each text, each once; None for texts with fewer words than this."""
     words = [words_of(text) for text in texts]
     hashes, starts = _hashes_and_starts(b" ".join(words))
     # Where each text ends, in words.
@@ -76,18 +84,24 @@ def simhashes(texts: Sequence[str], min_words: int) -> list[int | None]:
     # Those that go from one text into the next are of none.
     shingles = _shingles(hashes)
     places = zip([0, *ends], ends, strict=False)
-    parts = [
+    return [
         _distinct(shingles[start : end - SHINGLE + 1]) if end - start >= min_words else None
         for start, end in places
     ]
-    found = iter(majorities([part for part in parts if part is not None]))
+
+
+def of_each(
+    hash_all: Callable[[Sequence[np.ndarray]], list[Hashed]], parts: Sequence[np.ndarray | None]
+) -> list[Hashed | None]:
+    """Hash all arrays that are there together."""
+    found = iter(hash_all([part for part in parts if part is not None]))
     return [next(found) if part is not None else None for part in parts]
 
 
 def _shingles(hashes: np.ndarray) -> np.ndarray:
     """Hash each run of three words."""
     shingles: np.ndarray = hashes[:-2] * _MIX_1 ^ hashes[1:-1] * _MIX_2 ^ hashes[2:]
-    _mix(shingles)
+    mix(shingles)
     return shingles
 
 
@@ -140,7 +154,7 @@ def distance(a: int, b: int) -> int:
     return (a ^ b).bit_count()
 
 
-def _mix(hashes: np.ndarray) -> None:
+def mix(hashes: np.ndarray) -> None:
     """Make each bit depend on all others."""
     hashes ^= hashes >> np.uint64(32)
     hashes *= _MIX_1
@@ -201,9 +215,9 @@ class Boilerplate:
         counts, least = known.counts, max(_PAGES, known.pages / _ONE_IN)
         return [block for block in blocks if counts.get(hash(block), 0) < least]
 
-    def simhashes(self, pages: Sequence[Page], min_words: int) -> list[int | None]:
-        """Compute the SimHash of pages without boilerplate; None for those with few words."""
-        return simhashes([self._own_text(page) for page in pages], min_words)
+    def shingles_of(self, pages: Sequence[Page], min_words: int) -> list[np.ndarray | None]:
+        """Hash the shingles of pages without boilerplate; None for those with few words."""
+        return shingles_of([self._own_text(page) for page in pages], min_words)
 
     def _own_text(self, page: Page) -> str:
         if page.blocks is None:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import signals
 
 from crawler import config
-from crawler.dedup.content import SHINGLE, Boilerplate
-from crawler.dedup.index import Content, ContentIndex, NotCompared
+from crawler.dedup.content import SHINGLE, Boilerplate, majorities, of_each
+from crawler.dedup.index import ContentIndex, NotCompared
+from crawler.dedup.minhash import sketches
+from crawler.dedup.near import Content
 from crawler.frontier.frontier import tags
 from crawler.items import Page
 from crawler.scheduler import Scheduler
@@ -47,11 +49,20 @@ class Duplicates:
     """Pipeline that compares pages. Of a duplicate the metadata is stored, but not the body."""
 
     def __init__(
-        self, crawler: Crawler, *, max_distance: int, min_words: int, made_for: int
+        self,
+        crawler: Crawler,
+        *,
+        near_by: str,
+        max_distance: int,
+        similarity: float,
+        min_words: int,
+        made_for: int,
     ) -> None:
         self._index: ContentIndex
         self._crawler = crawler
+        self._near_by = near_by
         self._max_distance = max_distance
+        self._similarity = similarity
         self._min_words = min_words
         self._made_for = made_for
         self._boilerplate = Boilerplate()
@@ -64,7 +75,9 @@ class Duplicates:
         settings = crawler.settings
         duplicates = cls(
             crawler,
+            near_by=config.value(settings, "NEAR_BY"),
             max_distance=config.value(settings, "NEAR_DISTANCE"),
+            similarity=config.value(settings, "NEAR_SIMILARITY"),
             # Texts shorter than a shingle would all be equal.
             min_words=max(config.value(settings, "NEAR_MIN_WORDS"), SHINGLE),
             made_for=config.value(settings, "NEAR_PAGES"),
@@ -83,7 +96,9 @@ class Duplicates:
                 scheduler.crawl,
                 tags(scheduler.crawl, scheduler.frontier.shards),
                 pages=self._made_for,
+                near_by=self._near_by,
                 max_distance=self._max_distance,
+                similarity=self._similarity,
             )
         )
 
@@ -98,6 +113,7 @@ class Duplicates:
         content = await self._hashing.content_of(item)
         item.content_hash = content.digest.hex()
         item.simhash = f"{content.simhash:016x}" if content.simhash is not None else ""
+        item.sketch = content.sketch
         if content.simhash is None:
             self._count("short")
         if len(self._pending) >= _PENDING_MAX:
@@ -117,7 +133,8 @@ class Duplicates:
         if duplicate is not None:
             item.duplicate_of = f"{duplicate.original:016x}"
             item.duplicate_distance = duplicate.distance
-            self._count("exact" if duplicate.distance is None else "near")
+            item.duplicate_similarity = duplicate.similarity
+            self._count("near" if item.is_near_duplicate else "exact")
         elif item.blocks is not None:
             self._boilerplate.learn(host_of(item.final_url), item.blocks)
         return item
@@ -132,7 +149,7 @@ class Duplicates:
             return
         # Only stored pages are originals; this one may have been too big to store.
         is_original = item.stored and item.is_kept and not item.duplicate_of
-        now = Content.parse(item.content_hash, item.simhash) if is_original else None
+        now = Content.parse(item.content_hash, item.simhash, item.sketch) if is_original else None
         before = Content.parse(*item.earlier) if item.earlier is not None else None
         self._index.remember(int(item.url_hash, 16), now, before)
 
@@ -143,19 +160,25 @@ class Duplicates:
 
     def _contents_of(self, pages: Sequence[Page]) -> list[Content]:
         contents = []
-        new = []
+        hashed = []
+        by_sketch = self._index.compares_sketches
         for place, page in enumerate(pages):
             digest = hashlib.sha256(page.body).digest()
             visit = visit_of(page.lease.entry) if page.lease is not None else None
-            if visit is not None and visit.digest and digest.startswith(visit.digest):
-                # As remembered: more boilerplate may be known by now, which would change it.
-                contents.append(Content(digest, visit.simhash))
-            else:
-                contents.append(Content(digest, None))
-                new.append(place)
-        hashed = self._boilerplate.simhashes([pages[place] for place in new], self._min_words)
-        for place, simhash in zip(new, hashed, strict=True):
-            contents[place] = Content(contents[place].digest, simhash)
+            is_same = visit is not None and visit.digest and digest.startswith(visit.digest)
+            # As remembered: more boilerplate may be known by now, which would change it.
+            contents.append(Content(digest, visit.simhash if visit and is_same else None))
+            if by_sketch or not is_same:
+                hashed.append(place)
+        parts = self._boilerplate.shingles_of([pages[place] for place in hashed], self._min_words)
+        simhashes = of_each(majorities, parts)
+        for place, simhash in zip(hashed, simhashes, strict=True):
+            digest, remembered, _ = contents[place]
+            contents[place] = Content(digest, simhash if remembered is None else remembered)
+        if by_sketch:
+            sketched = of_each(sketches, parts)
+            for place, sketch in zip(hashed, sketched, strict=True):
+                contents[place] = contents[place]._replace(sketch=sketch)
         return contents
 
     def _count(self, what: str, number: int = 1) -> None:

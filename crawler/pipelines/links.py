@@ -75,7 +75,7 @@ class Links:
         original = page.duplicate_of
         if not original:
             return True
-        if page.duplicate_distance is None:
+        if not page.is_near_duplicate:
             # One page of each host: a host may answer every path with the same few words.
             is_home = page.url == f"{authority_of(page.url)}/"
             return not page.simhash and (is_home or not page.parent)

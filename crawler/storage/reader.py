@@ -157,6 +157,8 @@ class PageReader(Protocol):
 # A duplicate points to the page that was kept. Chains are rare (a later crawl replaced the content
 # of the original) and followed this far.
 CHAIN_MAX = 5
+# SimHash bits in which texts of a similarity of 0.8 seldom differ, and others nearly always.
+_SIMILAR_BITS = 18
 # Pages that are read together, with content and without it; bytes of their documents and bodies.
 BATCH, BATCH_BARE = 100, 1000
 BATCH_BYTES = 16 * 1024 * 1024
@@ -171,6 +173,8 @@ MOST = 10
 def has_changed(page: Document, original: Document) -> bool:
     """Whether the original has changed since the page was found to be its duplicate."""
     distance = page.get("duplicate_distance")
+    if distance is None and page.get("duplicate_similarity") is not None:
+        distance = _SIMILAR_BITS
     if distance is None:
         return page.get("content_hash") != original.get("content_hash")
     # Without a SimHash the original has become too short to be compared.

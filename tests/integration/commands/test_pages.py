@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -166,6 +166,16 @@ def test_a_duplicate_shows_the_content_that_was_kept(get: Get) -> None:
     assert read == {"url": COPY, "content_url": URL, "body": BODY.decode()}
 
 
+Collection = pymongo.collection.Collection[dict[str, Any]]
+
+
+@pytest.fixture
+def stored(mongo_uri: str, mongo_db_name: str) -> Iterator[Collection]:
+    """The metadata of the pages."""
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        yield client[mongo_db_name]["pages_metadata"]
+
+
 def test_a_duplicate_of_what_has_changed_since_does_not_show_that(
     get: Get, mongo_uri: str, mongo_db_name: str
 ) -> None:
@@ -179,17 +189,21 @@ def test_a_duplicate_of_what_has_changed_since_does_not_show_that(
 
 
 @pytest.mark.parametrize(
-    ("simhash", "is_shown"),
-    [("00000000000000ff", True), ("00000000000000f0", False), ("", False)],
+    ("how_near", "simhash", "is_shown"),
+    [
+        ("duplicate_distance", "00000000000000ff", True),
+        ("duplicate_distance", "00000000000000f0", False),
+        ("duplicate_distance", "", False),
+        ("duplicate_similarity", "00000000000fff3f", True),
+        ("duplicate_similarity", "00000000ffffff3f", False),
+    ],
 )
 def test_a_near_duplicate_shows_what_is_still_as_near_to_it(
-    get: Get, mongo_uri: str, mongo_db_name: str, simhash: str, is_shown: bool
+    get: Get, stored: Collection, how_near: str, simhash: str, is_shown: bool
 ) -> None:
-    near = {"duplicate_distance": 2, "simhash": "000000000000003f", "content_hash": "of another"}
-    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
-        pages = client[mongo_db_name]["pages_metadata"]
-        pages.update_one({"url": COPY}, {"$set": near})
-        pages.update_one({"url": URL}, {"$set": {"simhash": simhash}})
+    near = {how_near: 2, "simhash": "000000000000003f", "content_hash": "of another"}
+    stored.update_one({"url": COPY}, {"$set": near})
+    stored.update_one({"url": URL}, {"$set": {"simhash": simhash}})
     done = get(COPY, "--text")
     assert done.returncode == (0 if is_shown else 1)
     assert ("Grüße" in done.stdout.decode()) == is_shown

@@ -5,15 +5,10 @@ from itertools import combinations
 
 import pytest
 
-from crawler.dedup.index import (
-    BUCKET_MAX,
-    MAX_DISTANCE,
-    SMALL,
-    Content,
-    ContentIndex,
-    Duplicate,
-    NotCompared,
-)
+from crawler.dedup.buckets import BUCKET_MAX
+from crawler.dedup.index import ContentIndex, NotCompared
+from crawler.dedup.near import Content, Duplicate
+from crawler.dedup.simhash_tables import MAX_DISTANCE, SMALL
 from crawler.frontier.frontier import tags
 from crawler.servers.redis.connection import Client, connect
 from tests.support.cluster import RedisProcess
@@ -179,7 +174,7 @@ async def test_a_page_can_be_forgotten_by_its_fingerprint_alone(
     redis_client: Client, pages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The larger index would have two million buckets to look through.
-    monkeypatch.setattr("crawler.dedup.index._BUCKET_RECORDS", pages // 16)
+    monkeypatch.setattr("crawler.dedup.buckets._BUCKET_RECORDS", pages // 16)
     seen = await seen_in(redis_client, pages=pages)
     await keep(seen, ONE, TEXT)
     await keep(seen, TWO, Content(OTHER_DIGEST, ~SIMHASH & 2**64 - 1))

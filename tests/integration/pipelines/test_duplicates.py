@@ -46,6 +46,13 @@ async def crawler(redis_url: str) -> AsyncIterator[Crawler]:
     await close(crawler)
 
 
+@pytest.fixture
+async def by_minhash(redis_url: str) -> AsyncIterator[Crawler]:
+    crawler = crawler_with(WritingScheduler(), REDIS_URL=redis_url, NEAR_BY="minhash")
+    yield crawler
+    await close(crawler)
+
+
 # What is to be closed at the end of a test.
 OPENED: list[Duplicates] = []
 
@@ -91,6 +98,47 @@ async def test_a_nearly_equal_page_is_a_duplicate(crawler: Crawler) -> None:
     assert other.duplicate_distance == 0
     far = await duplicates.process_item(page(3, " ".join(f"x{word}" for word in WORDS)))
     assert far.duplicate_of == ""
+
+
+async def test_by_minhash_a_page_with_a_paragraph_less_is_a_duplicate(by_minhash: Crawler) -> None:
+    duplicates = await opened(by_minhash)
+    await store(by_minhash, await duplicates.process_item(page(1)))
+    other = await duplicates.process_item(page(2, " ".join(WORDS[:-25])))
+    assert other.duplicate_of == f"{fingerprint('http://h.test/1'):016x}"
+    assert other.duplicate_distance is None
+    assert other.duplicate_similarity == pytest.approx(373 / 398, abs=0.05)
+    assert other.is_near_duplicate
+    assert by_minhash.stats.get_value("duplicates/near") == 1
+    half = await duplicates.process_item(page(3, " ".join(WORDS[:200])))
+    assert half.duplicate_of == ""
+    # The SimHash tells whether a page changed between two visits.
+    assert half.simhash
+
+
+async def test_by_minhash_a_page_whose_content_changed_gives_up_its_past(
+    by_minhash: Crawler,
+) -> None:
+    duplicates = await opened(by_minhash)
+    first = await duplicates.process_item(page(1))
+    await store(by_minhash, first)
+    changed = page(1, " ".join(f"x{word}" for word in WORDS))
+    changed.earlier = (first.content_hash[: 2 * DIGEST_BYTES], first.simhash)
+    await store(by_minhash, await duplicates.process_item(changed))
+    assert not (await duplicates.process_item(page(2, f"{TEXT} end"))).duplicate_of
+    third = await duplicates.process_item(page(3, f"{changed.text} end"))
+    assert third.duplicate_of == f"{fingerprint('http://h.test/1'):016x}"
+
+
+async def test_by_minhash_a_page_that_did_not_change_stays_an_original(by_minhash: Crawler) -> None:
+    duplicates = await opened(by_minhash)
+    first = await duplicates.process_item(page(1))
+    await store(by_minhash, first)
+    again = page(1)
+    visit = Visit(3600.0, hashlib.sha256(again.body).digest()[:DIGEST_BYTES], 7)
+    again.lease = lease_of(again.url, tail={VISIT: visit.packed()})
+    await store(by_minhash, await duplicates.process_item(again))
+    assert again.duplicate_of == ""
+    assert (await duplicates.process_item(page(2, f"{TEXT} end"))).duplicate_of
 
 
 def framed(number: int, *blocks: str, host: str = "h.test") -> Page:
@@ -284,6 +332,21 @@ async def test_a_page_that_cannot_be_hashed_fails_alone(crawler: Crawler) -> Non
 def test_an_index_for_no_pages_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="NEAR_PAGES is 0; give a whole number, 1 or more"):
         Duplicates.from_crawler(project_crawler(NEAR_PAGES=0))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("NEAR_BY", "md5", "use one of minhash, simhash"),
+        ("NEAR_SIMILARITY", 0.5, "give a number from 0.8 to 1"),
+        ("NEAR_SIMILARITY", 90, "give a number from 0.8 to 1"),
+    ],
+)
+def test_a_method_or_similarity_that_there_is_not_is_refused(
+    name: str, value: object, rule: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} is '?{value}'?; {rule}"):
+        Duplicates.from_crawler(project_crawler(**{name: value}))
 
 
 @pytest.mark.parametrize("distance", [-1, 4, 64])

@@ -94,17 +94,18 @@ async def test_copies_and_other_items_have_no_links_to_follow(
 ORIGINAL, ENTRANCE = "0" * 15 + "1", "0" * 15 + "2"
 
 
-def near_duplicate(url: str, *, parent: str) -> Page:
+def near_duplicate(url: str, *, parent: str, **how_near: Any) -> Page:
     """A page with the text of ORIGINAL."""
-    copied = {"duplicate_of": ORIGINAL, "duplicate_distance": 0}
+    copied = {"duplicate_of": ORIGINAL, **(how_near or {"duplicate_distance": 0})}
     return page(url=url, final_url=url, links=[url + "next"], parent=parent, **copied)
 
 
+@pytest.mark.parametrize("how_near", [{"duplicate_distance": 0}, {"duplicate_similarity": 0.93}])
 async def test_links_of_near_duplicates_are_followed_for_they_were_not_compared(
-    scheduler: WritingScheduler,
+    scheduler: WritingScheduler, how_near: dict[str, Any]
 ) -> None:
     links = Links.from_crawler(crawler_with(scheduler))
-    await links.process_item(near_duplicate(URL + "index/", parent=ENTRANCE))
+    await links.process_item(near_duplicate(URL + "index/", parent=ENTRANCE, **how_near))
     assert [entry.url for entry in scheduler.added] == [URL + "index/next"]
 
 
