@@ -5,6 +5,7 @@
     documents   reads a document by its type, within limits
     html        HTML in one pass: metadata, links, text
     main_text   the article of an HTML page, without its frame
+    byline      the author and the dates of an HTML page
     encoding    the encoding of a body, and its text
     feeds       RSS and Atom
     text        plain text, Markdown, JSON

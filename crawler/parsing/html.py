@@ -16,6 +16,7 @@ from selectolax.lexbor import (
     create_tag,
 )
 
+from crawler.parsing import byline
 from crawler.parsing.document import (
     MAX_DESCRIPTION,
     MAX_FEEDS,
@@ -29,6 +30,7 @@ from crawler.parsing.document import (
 )
 from crawler.parsing.limits import bounded
 from crawler.parsing.main_text import main_text_of
+from crawler.parsing.paragraphs import MAX_HEADING_CHARS, MAX_HEADINGS, heading_of
 from crawler.parsing.rights import bounded as bounded_statements
 from crawler.parsing.rights import by_meta
 from crawler.urls import DEFAULT, Base, Rejected, Urls
@@ -54,6 +56,8 @@ _BETWEEN_SOURCES = re.compile(r",\s+")
 # Characters that are kept of an anchor's text, and read of all anchors of a page.
 _ANCHOR_CHARS = 200
 _ANCHORS_CHARS = 10_000_000
+_HEADINGS_CHARS = 1_000_000
+_LEVELS = {create_tag(f"h{level}").tag_id: level for level in range(1, 7)}
 
 
 class HtmlReader:
@@ -88,8 +92,9 @@ class HtmlReader:
         self._robots_names = frozenset({"robots", crawler_name.lower()} - {""})
         self._embeddings = _FRAMES + _MEDIA if media else _FRAMES
         names = {*_HEAD, *_ANCHORS, *self._embeddings, *_UNREAD, *BOILERPLATE}
-        # By lexbor's number of each tag, which is cheaper to read than its name.
+        # By lexbor's number of each tag, which is cheaper to read than its name. Headings are "h".
         self._names = {create_tag(name).tag_id: name for name in names}
+        self._names |= dict.fromkeys(_LEVELS, "h") | {create_tag("time").tag_id: "time"}
         self._unread = list(unread)
         self._kept = frozenset({*names, *self._unread})
         self._blocks = blocks and not main_blocks
@@ -116,7 +121,16 @@ class HtmlReader:
             if _is_of_page(node):
                 document.title = " ".join(node.text().split())[:MAX_TITLE]
                 break
-        refresh = self._read_metas(document, elements["meta"])
+        metas: dict[str, str] = {}
+        refresh = self._read_metas(document, elements["meta"], metas)
+        byline.fill(
+            *(document, url, metas),
+            tree=tree,
+            scripts=elements["script"],
+            times=elements["time"],
+            links=elements["a"],
+        )
+        document.headings = _headings(elements["h"])
         base = self._base(url, elements["base"])
         if base is not None:
             self._find_links(elements, document, refresh, base, charset)
@@ -139,14 +153,22 @@ class HtmlReader:
             document.blocks = blocks_of(texts, tree)
         return document
 
-    def _read_metas(self, document: Document, nodes: list[LexborNode]) -> str:
-        """Read the meta elements; returns the target of a refresh, or an empty text."""
+    def _read_metas(
+        self, document: Document, nodes: list[LexborNode], found: dict[str, str]
+    ) -> str:
+        """Read the meta elements; returns the target of a refresh, or an empty text.
+
+        Those that tell of author and dates are put into `found`.
+        """
         refresh = ""
         said: list[str] = []
         for node in nodes:
             attributes = node.attributes
             name = (attributes.get("name") or "").lower()
             content = attributes.get("content") or ""
+            of_article = name or (attributes.get("property") or attributes.get("itemprop") or "")
+            if content and of_article.lower() in byline.WANTED:
+                found.setdefault(of_article.lower(), content)
             if name == "description":
                 document.description = document.description or content.strip()[:MAX_DESCRIPTION]
             elif name in self._robots_names:
@@ -256,6 +278,22 @@ def _described(
             text = node.text(separator=" ", strip=True) if left > 0 else ""
             left -= len(text)
             found.append(Link(link, rel[:_ANCHOR_CHARS], text[:_ANCHOR_CHARS]))
+    return found
+
+
+def _headings(nodes: Iterable[LexborNode]) -> list[str]:
+    """List headings as lines of Markdown."""
+    found: list[str] = []
+    left = _HEADINGS_CHARS
+    for node in nodes:
+        # Nested headings have the texts of all headings in them.
+        text = node.text_lexbor()
+        left -= len(text)
+        words = " ".join(text[: 2 * MAX_HEADING_CHARS].split())
+        if words:
+            found.append(heading_of(words, _LEVELS[node.tag_id]))
+        if left < 0 or len(found) >= MAX_HEADINGS:
+            break
     return found
 
 

@@ -10,6 +10,8 @@ _LEVELS = 6
 # What would be markup inside a line of Markdown.
 _INLINE = re.compile(r"([\\`*_\[\]<])")
 _CELL = re.compile(r"([\\`*_\[\]<|])")
+# Lines without any, which are most.
+_PLAIN = re.compile(r"[^\\`*_\[\]<#>=~+\-\d][^\\`*_\[\]<]*")
 # What would be markup at its beginning: headings, quotes, lists, rules.
 _AT_START = re.compile(r"^(?:([#>=~]|[+-](?=[\s-]|$))|(\d{1,9})([.)])(?=\s|$))")
 
@@ -94,7 +96,7 @@ def heading_of(text: str, level: int) -> str:
 
 def markdown_of(line: str) -> str:
     """Return a line of text as Markdown that shows the same."""
-    return escaped_start(escaped(line))
+    return line if _PLAIN.fullmatch(line) else escaped_start(escaped(line))
 
 
 def escaped(text: str) -> str:

@@ -292,6 +292,8 @@ class WebSpider(Spider):
     def _fill(self, page: Page, document: Document) -> None:
         for name in _OF_DOCUMENT:
             setattr(page, name, getattr(document, name))
+        page.published_at = _past(page.published_at, page.crawled_at)
+        page.updated_at = _past(page.updated_at, page.crawled_at)
         # Those of files come from the worker processes, wanted or not.
         for name in self.page_fields & _IF_WANTED:
             setattr(page, name, getattr(document, name))
@@ -421,6 +423,11 @@ class WebSpider(Spider):
         return self.reader.read(
             page.body, page.final_url, content_type=content_type, nofollow=nofollow
         )
+
+
+def _past(date: datetime | None, now: datetime) -> datetime | None:
+    """Return a date, unless it is in the future: that is a mistake. Clocks and zones may differ."""
+    return date if date is None or date <= now + _FRESH else None
 
 
 def _facts(page: sitemap.Located, since: datetime) -> Facts:

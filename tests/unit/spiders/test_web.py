@@ -1,5 +1,6 @@
 """The generic spider: arguments, seeds, and one page for each response."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -83,6 +84,16 @@ async def test_pages_get_the_fields_of_page_fields(
     spider = WebSpider.from_crawler(crawler_with(scheduler, PAGE_FIELDS=given))
     page = await page_of(HtmlResponse(URL, body=ARTICLE.encode()), spider)
     assert (page.text_language, page.main_text, page.markdown) == found
+
+
+async def test_dates_in_the_future_are_mistakes(scheduler: WritingScheduler) -> None:
+    dates = (
+        "<meta property=article:published_time content=2999-01-01>"
+        "<meta property=article:modified_time content=2020-01-01>"
+    )
+    page = await page_of(HtmlResponse(URL, body=dates.encode()), spider_with(scheduler))
+    assert page.published_at is None
+    assert page.updated_at == datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def test_unknown_page_fields_are_refused(scheduler: WritingScheduler) -> None:
