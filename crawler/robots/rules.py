@@ -130,7 +130,8 @@ class RobotsRules:
         matching = [line for line in self._usage if _matches(line.path, path)]
         for line in matching:
             longest[line.kind] = max(longest.get(line.kind, 0), len(line.path))
-        return [line.text for line in matching if len(line.path) == longest[line.kind]]
+        said = [line.text for line in matching if len(line.path) == longest[line.kind]]
+        return said[:MAX_STATEMENTS]
 
 
 def content_of(status: int, body: bytes) -> bytes | ForbiddenFile | Unreachable:
@@ -193,6 +194,9 @@ def _group_lines(text: str) -> list[str] | None:
     return lines if needed else None
 
 
+# Lines about use that are kept of a file, of which a page gets the first that apply to it, and the
+# characters of their paths: it takes 5 ms at most to compare a URL with all of them.
+_MAX_USAGE, _MAX_USAGE_PATH = 100, 1000
 # Content-Signal and Content-Usage: the kind, the path to which the line applies, if it names one.
 _USAGE = re.compile(
     r"^[^\S\n]*(content-(?:signal|usage))[^\S\n]*:[^\S\n]*(/\S*)?", re.IGNORECASE | re.MULTILINE
@@ -215,7 +219,7 @@ def _usage_lines(text: str) -> list[_Usage]:
     is_among_agents = False
     for line in text.split("\n"):
         group_line, usage = _GROUP_LINE.match(line), _USAGE.match(line)
-        if usage is not None:
+        if usage is not None and len(usage[2] or "") <= _MAX_USAGE_PATH:
             said = line.partition("#")[0].strip()[:MAX_CHARS]
             for name in names:
                 by_name[name].append(_Usage(usage[1].lower(), usage[2] or "", said))
@@ -226,7 +230,7 @@ def _usage_lines(text: str) -> list[_Usage]:
             by_name.setdefault(name, [])
         is_among_agents = group_line is not None and group_line[1] is not None
     found = by_name[""] + by_name.get(_OURS, by_name.get(_EVERYBODYS, []))
-    return found[:MAX_STATEMENTS]
+    return found[:_MAX_USAGE]
 
 
 def _matches(pattern: str, path: str) -> bool:

@@ -19,7 +19,7 @@ from crawler.discovery.priority import clamp, front_queue, score
 from crawler.errors import CrawlerError
 from crawler.frontier.entry import MAX_DEPTH, Entry, Kind
 from crawler.urls import DEFAULT, SITEMAP, Rejected, Urls, with_fragment
-from crawler.util.request_meta import EXCHANGE, LEASE, MAY_FETCH
+from crawler.util.request_meta import CRAWL_DELAY, EXCHANGE, LEASE, MAY_FETCH, USAGE
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -42,7 +42,8 @@ _LOCAL_META = frozenset(
         "download_latency",
         "fetch_started",
         "fetch_ms",
-        "crawl_delay",
+        CRAWL_DELAY,
+        USAGE,
         "redirect_ttl",
         "is_start_request",
         _OF_ENVIRONMENT,

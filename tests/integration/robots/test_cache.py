@@ -20,7 +20,8 @@ from crawler.servers.redis.connection import connect
 from crawler.servers.redis.invalidation import InvalidationReader
 
 AUTHORITY = "http://h.test"
-BODY = b"User-agent: *\nDisallow: /private\nCrawl-delay: 3\n"
+USAGE = "Content-Signal: ai-train=no"
+BODY = b"User-agent: *\nDisallow: /private\nCrawl-delay: 3\n" + USAGE.encode()
 
 
 def cache_in(redis: Redis, *, ttl_s: float = 1000.0, size: int = 10) -> RobotsCache:
@@ -72,6 +73,7 @@ async def test_rules_are_kept_and_shared_with_other_processes(redis_client: Redi
     assert found is not None
     assert isinstance(found.rules, RobotsRules)
     assert found.rules.crawl_delay_s == 3.0
+    assert found.rules.usage(AUTHORITY + "/page") == [USAGE]
     assert await get(mine, "https://h.test") is None
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.parsing.rights import MAX_STATEMENTS
 from crawler.robots.rules import (
     FORBIDDEN_FILE_RULES,
     MAX_BYTES,
@@ -311,3 +312,18 @@ def test_paths_of_lines_about_use_match_as_those_of_rules(
 ) -> None:
     rules = RobotsRules(f"User-agent: *\nContent-Usage: {pattern} x=y".encode(), "any")
     assert bool(rules.usage(HOST + path)) is found
+
+
+def test_of_many_lines_about_use_each_page_gets_its_own() -> None:
+    lines = "".join(f"Content-Usage: /{number}/ train-ai=n\n" for number in range(50))
+    rules = RobotsRules(f"User-agent: *\n{lines}".encode(), "any")
+    assert rules.usage(HOST + "/49/a") == ["Content-Usage: /49/ train-ai=n"]
+    assert rules.usage(HOST + "/50/a") == []
+    same = RobotsRules(b"User-agent: *\n" + b"Content-Signal: search=yes\n" * 50, "any")
+    assert len(same.usage(HOST + "/")) == MAX_STATEMENTS
+
+
+def test_a_line_about_use_with_a_path_longer_than_urls_is_left_out() -> None:
+    body = f"User-agent: *\nContent-Usage: /{'*a' * 500} x=y\nContent-Usage: a=b".encode()
+    rules = RobotsRules(body, "any")
+    assert rules.usage(HOST + "/" + "a" * 1000) == ["Content-Usage: a=b"]

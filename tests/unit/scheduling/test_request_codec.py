@@ -14,7 +14,7 @@ from crawler.frontier import Entry
 from crawler.frontier.entry import decode, encode
 from crawler.scheduling.request_codec import NotCarried, to_entry, to_request
 from crawler.urls import Rejected, host_of
-from crawler.util.request_meta import LEASE
+from crawler.util.request_meta import LEASE, USAGE
 
 THRESHOLDS = (80, 60, 40, 20)
 
@@ -111,7 +111,8 @@ def test_the_local_address_of_a_connection_is_one_that_sockets_take(address: Any
 
 
 def test_what_a_process_notes_for_itself_stays_behind() -> None:
-    meta = {LEASE: object(), "fetch_started": 1.0, "depth": 4, "download_slot": "other"}
+    own = {LEASE: object(), "fetch_started": 1.0, USAGE: ["Content-Signal: search=yes"]}
+    meta = {**own, "depth": 4, "download_slot": "other"}
     entry = entry_of(Request("http://h.test/", meta=meta))
     assert entry.tail == {}
     assert entry.depth == 4
