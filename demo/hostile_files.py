@@ -412,7 +412,7 @@ _PDF: Final[_Files] = {
     "doubling-forms.pdf": (_MEMORY, lambda: _forms(40, times=2)),
     "slow-pages.pdf": ("unread:timeout", lambda: _slow_pages(1000, 20 * _MB)),
     "many-pages.pdf": ("cut:pages", lambda: pdf([f"page {n}" for n in range(10_000)])),
-    "many-links.pdf": (_WHOLE, lambda: pdf(["text"], links=[f"/{n}" for n in range(70_000)])),
+    "many-links.pdf": (_WHOLE, lambda: pdf(["text"], links=[f"/#{n}" for n in range(70_000)])),
     "bomb.pdf": (_MEMORY, lambda: _content_bomb(2000 * _MB)),
     "bomb-of-objects.pdf": (_MEMORY, lambda: _object_bomb(2000 * _MB)),
     "bomb-of-words.pdf": (_MEMORY, lambda: _words_bomb(1000 * _MB)),

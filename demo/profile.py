@@ -3,6 +3,7 @@
 Hosts come in blocks of 64. In a zoo block every odd host has a special robots.txt and every
 second even host (2, 6, 10, …) has two features; the hosts 0, 4, 8, … stay ordinary and carry the
 tree that makes every host reachable. One block in four is a zoo block, beginning with the first.
+In the zoo `documents` the hosts with features have hostile files, and nothing else is special.
 """
 
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ FULL_FEATURES: Final = (
     "query_combinations",
     "retry_dates",
 )
+# The zoo, and its only feature, of hosts with documents that are hostile.
+DOCUMENTS: Final = "documents"
 # Sizes relative to the average, and how many of 20 hosts have each; the mean is 0.98.
 _SIZES: Final = (0.5,) * 10 + (1.0,) * 6 + (1.8,) * 3 + (3.0,)
 SMALLEST: Final = 0.5
@@ -72,7 +75,7 @@ def _is_zoo(number: int) -> bool:
 
 
 def _robots(seed: int, number: int, zoo: str) -> RobotsKind:
-    if zoo == "none" or number % 2 == 0 or not _is_zoo(number):
+    if zoo in ("none", DOCUMENTS) or number % 2 == 0 or not _is_zoo(number):
         return ALLOW_ALL
     kinds = DEMO_KINDS if zoo == "demo" else DEMO_KINDS + FULL_KINDS
     return kinds[(number // 2 + seed) % len(kinds)]
@@ -81,6 +84,8 @@ def _robots(seed: int, number: int, zoo: str) -> RobotsKind:
 def _features(seed: int, number: int, zoo: str) -> tuple[str, ...]:
     if zoo == "none" or number % 4 != 2 or not _is_zoo(number):
         return ()
+    if zoo == DOCUMENTS:
+        return (DOCUMENTS,)
     names = DEMO_FEATURES if zoo == "demo" else DEMO_FEATURES + FULL_FEATURES
     first = 2 * (number // 4) + seed
     return (names[first % len(names)], names[(first + 1) % len(names)])

@@ -11,7 +11,7 @@ from demo.node import Link, Node
 from demo.profile import Profile, profile
 from demo.tracking import without_tracking
 
-ZOOS: Final = ("none", "demo", "full")
+ZOOS: Final = ("none", "demo", "full", "documents")
 _HOST: Final = re.compile(r"s(0|[1-9]\d{0,8})\.test", re.ASCII)
 _PROFILES_KEPT: Final = 20_000
 _EXTRAS_KEPT: Final = 2_000

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from demo.features import bodies, changing, directives, duplicates, failures, redirects, sitemaps
+from demo.features import (
+    bodies,
+    changing,
+    directives,
+    documents,
+    duplicates,
+    failures,
+    redirects,
+    sitemaps,
+)
 from demo.features.site import Site
 from demo.features.traps import TRAPS
 from demo.features.traps import trap_node as make_trap_node
@@ -37,6 +46,7 @@ _FEATURES: Final[dict[str, Callable[[Site], Iterator[Node]]]] = {
     "huge": bodies.huge,
     "drip": bodies.drip,
     "retry_dates": failures.retry_dates,
+    "documents": documents.documents,
 }
 _SITE_PAGES: Final = 60
 
