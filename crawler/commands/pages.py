@@ -13,7 +13,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scrapy.commands import ScrapyCommand
 
 from crawler.admin.queries import canonical_url
+from crawler.commands._main_text import MainTextMaker
 from crawler.commands._verbs import (
     Verb,
     VerbCommand,
@@ -42,16 +43,17 @@ from crawler.commands._verbs import (
 from crawler.config.values import crawl_name
 from crawler.discovery.page_ranks import write_page_ranks
 from crawler.errors import ConfigurationError, NotFound
+from crawler.parsing.document import Unreadable
 from crawler.servers.connections import Servers
 from crawler.servers.redis.connection import masked
-from crawler.storage.documents import as_json
+from crawler.storage.documents import MADE, as_json
 from crawler.storage.export.formats import FORMATS, STDOUT, Format, format_name, format_of
 from crawler.storage.export.run import Export, output_of
 from crawler.storage.link_graph import ROUNDS, LinkGraph, Ranking
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.reader import MISSING, MongoReader, Repair
 from crawler.storage.mongo.tiers import Moved, Tiering, TierLock
-from crawler.storage.reader import Overview, PageReader, StoredContent, Wanted
+from crawler.storage.reader import Batch, Overview, PageReader, StoredContent, Wanted
 from crawler.storage.readers import STORES, has_mongo, open_mongo, open_reader, store_of
 from crawler.storage.retention import COLD, EXPIRED, WARM, Keep, Retention
 from crawler.storage.search.index import IndexWriter, SearchSettings
@@ -137,11 +139,25 @@ def _get_arguments(parser: argparse.ArgumentParser) -> None:
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--meta", action="store_true", help="all its metadata")
     part.add_argument("--text", action="store_true", help="its text")
+    part.add_argument(
+        "--main-text", action="store_true", help="its text without menus and the like"
+    )
+    part.add_argument("--markdown", action="store_true", help="the same as Markdown")
     part.add_argument("--body", action="store_true", help="its body, byte for byte")
     add_json_option(parser, "print JSON; a body as text")
 
 
-async def _get(pages: PageReader, arguments: argparse.Namespace) -> None:
+# Options that ask for a text, with the name of its field.
+_TEXTS = ("text", *MADE)
+
+
+def _get(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    on_pages(partial(_print_page, settings), _stored)(settings, arguments)
+
+
+async def _print_page(
+    settings: BaseSettings, pages: PageReader, arguments: argparse.Namespace
+) -> None:
     url = canonical_url(pages.urls, arguments.url)
     page = await pages.metadata(url, arguments.crawl)
     crawls = await pages.crawls(url)
@@ -151,11 +167,14 @@ async def _get(pages: PageReader, arguments: argparse.Namespace) -> None:
         await _check_crawl(pages, arguments.crawl)
         raise NotFound(f"{url} is not stored by the crawl {arguments.crawl!r}{_others(crawls)}.")
     fault: NotFound | None = None
-    if arguments.text or arguments.body:
+    asked = next((name for name in _TEXTS if getattr(arguments, name)), "")
+    if asked or arguments.body:
         content = await pages.content(page)
         if content is None:
             raise NotFound(_why_not_kept(page))
-        _print_content(page, content, arguments)
+        if asked in MADE:
+            content = await _with_main_text(settings, page, content, asked)
+        _print_content(page, content, asked, is_json=arguments.json)
     elif arguments.json:
         print_json(page)
     elif arguments.meta:
@@ -207,16 +226,33 @@ def _why_not_kept(page: dict[str, Any]) -> str:
     return f"The content of {page['url']} is not stored: {why}. --meta shows what is known."
 
 
+async def _with_main_text(
+    settings: BaseSettings, page: dict[str, Any], content: StoredContent, name: str
+) -> StoredContent:
+    """Return content with its main text or Markdown, stored or made of its body."""
+    try:
+        async with MainTextMaker.from_settings(settings) as maker:
+            content = await maker.completed(page, content, [name])
+    except Unreadable as unreadable:
+        raise NotFound(
+            f"The document {page['url']} cannot be read: {unreadable.reason}. docs/documents.md "
+            "says what that means; --body has its bytes."
+        ) from unreadable
+    if not getattr(content, name):
+        raise NotFound(f"No main text is found in {page['url']}; --text has all of its text.")
+    return content
+
+
 def _print_content(
-    page: dict[str, Any], content: StoredContent, arguments: argparse.Namespace
+    page: dict[str, Any], content: StoredContent, asked: str, *, is_json: bool
 ) -> None:
-    if arguments.json:
-        name = "body" if arguments.body else "text"
-        text = content.text if arguments.text else content.decoded(page.get("charset"))
-        print_json({"url": page["url"], "content_url": content.url, name: text})
-    elif arguments.text:
+    """Print the text that is asked for, or the body."""
+    text = getattr(content, asked) if asked else content.decoded(page.get("charset"))
+    if is_json:
+        print_json({"url": page["url"], "content_url": content.url, asked or "body": text})
+    elif asked:
         # A file or a program gets the text as it is.
-        print(harmless(content.text) if sys.stdout.isatty() else content.text)
+        print(harmless(text) if sys.stdout.isatty() else text)
     else:
         sys.stdout.buffer.write(content.body)
 
@@ -393,7 +429,7 @@ def _export(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     )
     arguments.all = bare is not None
     if arguments.output == STDOUT:
-        on_pages(partial(_print_export, form), _stored)(settings, arguments)
+        on_pages(partial(_print_export, settings, form), _stored)(settings, arguments)
         return
     names = ("crawl", "domain", "since", "status", "reason", "all", "no_body")
     identity = {
@@ -403,7 +439,8 @@ def _export(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         **_identity_of_store(settings, arguments.store),
     }
     output = output_of(arguments.output, Path(settings["CRAWL_DIR"]))
-    on_pages(partial(_run_export, Export(output, form, identity)), _stored)(settings, arguments)
+    export = Export(output, form, identity)
+    on_pages(partial(_run_export, settings, form, export), _stored)(settings, arguments)
 
 
 def _identity_of_store(settings: BaseSettings, store: str | None) -> dict[str, str]:
@@ -427,7 +464,23 @@ def _bare_option(arguments: argparse.Namespace) -> str | None:
     return "--status" if last < 200 or first >= 300 else None
 
 
-async def _run_export(export: Export, pages: PageReader, arguments: argparse.Namespace) -> None:
+async def _batches(
+    settings: BaseSettings, form: Format, pages: PageReader, wanted: Wanted
+) -> AsyncIterator[Batch]:
+    """Read pages with all that a format needs."""
+    batches = pages.with_content(wanted, fields=form.fields, contents=form.reads_content)
+    async with MainTextMaker.from_settings(settings) as maker:
+        async for batch in maker.batches(batches, form.made):
+            yield batch
+
+
+async def _run_export(
+    settings: BaseSettings,
+    form: Format,
+    export: Export,
+    pages: PageReader,
+    arguments: argparse.Namespace,
+) -> None:
     await _check_crawl(pages, arguments.crawl)
     async with export:
         state = export.state
@@ -443,7 +496,7 @@ async def _run_export(export: Export, pages: PageReader, arguments: argparse.Nam
         try:
             total = state.pages + await pages.count(wanted)
             with progress_bar("pages", total, state.pages) as advance:
-                async for count in export.run(pages, wanted):
+                async for count in export.run(_batches(settings, form, pages, wanted)):
                     advance(count)
             await export.finish()
         except BaseException:
@@ -454,15 +507,16 @@ async def _run_export(export: Export, pages: PageReader, arguments: argparse.Nam
     _print_exported(state.rows, state.pages, state.unread, arguments)
 
 
-async def _print_export(form: Format, pages: PageReader, arguments: argparse.Namespace) -> None:
+async def _print_export(
+    settings: BaseSettings, form: Format, pages: PageReader, arguments: argparse.Namespace
+) -> None:
     wanted = _wanted(arguments, kept=not arguments.all)
     await _check_crawl(pages, arguments.crawl)
     total = await pages.count(wanted)
     read = written = unread = 0
     with progress_bar("pages", total) as advance:
         await _print_bytes(form.begin())
-        batches = pages.with_content(wanted, fields=form.fields, contents=form.reads_content)
-        async for batch in batches:
+        async for batch in _batches(settings, form, pages, wanted):
             data, rows = await in_thread(form.rows, batch.pages)
             await _print_bytes(data)
             read, written = read + len(batch.pages), written + rows
@@ -1027,7 +1081,7 @@ class _ShownMigration:
 
 
 VERBS = {
-    "get": Verb("show one page", _get_arguments, on_pages(_get, _stored)),
+    "get": Verb("show one page", _get_arguments, _get),
     "find": Verb("list pages, the newest first", _find_arguments, on_pages(_find, _stored)),
     "export": Verb(
         "write pages to a file: JSON lines, CSV, Parquet or WARC", _export_arguments, _export

@@ -160,11 +160,15 @@ def _unescaped(text: str) -> str:
 
 
 def _author_of_elements(tree: LexborHTMLParser, links: Sequence[LexborNode]) -> str:
+    # Nested links have the texts of all links in them.
+    left = _VALUE_CHARS
     for node in links[:_LINKS]:
-        if "author" in (node.attributes.get("rel") or ""):
-            found = _name(node.text_lexbor()[:_VALUE_CHARS])
+        if left > 0 and "author" in (node.attributes.get("rel") or ""):
+            text = node.text_lexbor()
+            found = _name(text[:_VALUE_CHARS])
             if found:
                 return found
+            left -= len(text)
     byline = tree.css_first(_BYLINES)
     return "" if byline is None else _name(byline.text(separator=" ")[:_VALUE_CHARS])
 

@@ -92,7 +92,7 @@ class Bodies:
         try:
             found = await asyncio.to_thread(objects.unpack, data)
             at = datetime.fromisoformat(found["crawled_at"])
-            content = StoredContent(page["url"], found["body"], found["text"][:TEXT_KEPT])
+            content = StoredContent.of(page["url"], found["body"], found)
         except (ValueError, KeyError, TypeError) as error:
             raise CrawlerError(f"{url} is damaged ({error}); crawl the page again.") from error
         if at > page["crawled_at"]:

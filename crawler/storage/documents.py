@@ -37,6 +37,19 @@ _optional_of = attrgetter(*OPTIONAL)
 _LINKS_KEPT = 1000
 # Characters of a text: far more than people read, and few enough for a document of MongoDB.
 TEXT_KEPT = 1_000_000
+# Texts that are stored if PAGE_FIELDS has them, and can be made of the body.
+MADE = ("main_text", "markdown")
+# Fields of the metadata by which they are made.
+READ_BY = ("url", "final_url", "headers", "content_type")
+
+
+def texts_of(page: Page) -> dict[str, str]:
+    """Return the text of a page, and its main text and Markdown if it has them."""
+    found = {"text": page.text[:TEXT_KEPT]}
+    for name in MADE:
+        if text := getattr(page, name):
+            found[name] = text[:TEXT_KEPT]
+    return found
 
 
 def page_fields(page: Page) -> dict[str, Any]:

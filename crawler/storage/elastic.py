@@ -32,7 +32,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from crawler import config
 from crawler.errors import ConfigurationError, CrawlerError, ServerAway, SinkAway
 from crawler.items import NOT_MODIFIED, Page
-from crawler.storage.documents import as_json
+from crawler.storage.documents import as_json, texts_of
 from crawler.storage.sink import Results, Sink, SinkContext, SinkReport
 from crawler.urls import host_of, registered_domain
 from crawler.util.format import size
@@ -48,8 +48,6 @@ _ANSWER_MAX_BYTES = 16_000_000
 _SHOWN_CHARS = 300
 # Texts shrink to a quarter in 0.1 ms a page; level 6 takes six times as long for a seventh less.
 _LEVEL = 1
-# As much as MongoDB keeps; both servers take requests of 100 MB at most.
-_TEXT_KEPT = 1_000_000
 # Not all that the servers allow, but what needs no escapes.
 _INDEX = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 # Lucene takes no terms of more than 32,766 bytes: longer values are stored, but not indexed.
@@ -59,6 +57,9 @@ _PROPERTIES: dict[str, dict[str, Any]] = {
     "title": _TEXT,
     "description": _TEXT,
     "text": _TEXT,
+    "main_text": _TEXT,
+    # Stored, but not searched: its words are in the main text.
+    "markdown": {"type": "text", "index": False},
     "crawl": _KEYWORD,
     "url_hash": _KEYWORD,
     "url": _KEYWORD,
@@ -129,7 +130,7 @@ def document_of(page: Page) -> Document | None:
         fields |= {
             "title": page.title,
             "description": page.description,
-            "text": page.text[:_TEXT_KEPT],
+            **texts_of(page),
             "language": page.language,
             "text_language": page.text_language,
             "content_type": page.content_type,

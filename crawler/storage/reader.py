@@ -13,10 +13,10 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from crawler.errors import CrawlerError
-from crawler.storage.documents import charset_of
+from crawler.storage.documents import MADE, TEXT_KEPT, charset_of
 from crawler.storage.runs import RunReader
 from crawler.urls import Urls
 
@@ -27,11 +27,22 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StoredContent:
-    """Body and text of a page, and the URL they were fetched from."""
+    """Body and text of a page, and the URL they were fetched from.
+
+    The main text and the Markdown are empty if they are not stored.
+    """
 
     url: str
     body: bytes
     text: str
+    main_text: str = ""
+    markdown: str = ""
+
+    @classmethod
+    def of(cls, url: str, body: bytes, texts: Mapping[str, Any]) -> Self:
+        """Make it of a document with texts as they are stored; KeyError if there are none."""
+        made = {name: texts.get(name) or "" for name in MADE}
+        return cls(url, body, texts["text"][:TEXT_KEPT], **made)
 
     def decoded(self, charset: str | None) -> str:
         """Return the body as text; what its charset does not have is replaced."""

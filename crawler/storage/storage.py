@@ -120,7 +120,7 @@ class SinkWriter:
 
     def put(self, page: Page) -> asyncio.Future[Place | None]:
         """Write a page soon; the future is done when it is durable."""
-        size = len(page.body) + len(page.text)
+        size = len(page.body) + len(page.text) + len(page.main_text) + len(page.markdown)
         if page.exchange is not None:
             # Alone, it may be all that there is: the body of a redirect.
             size = max(size, len(page.exchange.body))

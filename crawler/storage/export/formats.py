@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.items import NOT_MODIFIED, Page
-from crawler.storage.documents import as_json
+from crawler.storage.documents import MADE, READ_BY, as_json
 from crawler.storage.reader import Document, StoredContent
 from crawler.storage.warc.records import RecordMaker, capture_of
 from crawler.util.extras import optional
@@ -88,29 +88,33 @@ COLUMNS = {
     "is_active": "boolean",
     "versions": "versions",
     "items": "json",
-    "text": "text",
+    **dict.fromkeys("text main_text markdown".split(), "text"),
     "body": "bytes",
 }
 # Columns that are not in the metadata.
-_CONTENT = frozenset({"text", "body"})
+_CONTENT = frozenset({"text", *MADE, "body"})
 
 
 class Format:
     """Format of an export, whose methods block.
 
     `fields` are the fields of the metadata that it needs (None: all), `reads_content` says whether
-    it needs text or body.
+    it needs text or body. `made` are the texts that are made of bodies where they are not stored.
     """
 
     def __init__(self, columns: Sequence[str] | None = None) -> None:
         """Without columns, a page has the fields that it is stored with."""
         self.columns = columns
+        self.made: frozenset[str] = frozenset()
         self.fields: Sequence[str] | None = None
         self.reads_content = True
         if columns is not None:
             # Bodies that are text are decoded.
             more = ["charset"] if "body" in columns else []
-            self.fields = [*(name for name in columns if name not in _CONTENT), *more]
+            if not set(columns).isdisjoint(MADE):
+                more += READ_BY
+            known = (name for name in columns if name not in _CONTENT)
+            self.fields = list(dict.fromkeys((*known, *more)))
             self.reads_content = not _CONTENT.isdisjoint(columns)
 
     def begin(self) -> bytes:
@@ -152,11 +156,15 @@ def format_of(
     chosen = None if columns is None else _chosen(columns, with_body=with_body)
     if name == "jsonl" and chosen is None:
         return _JsonLines(None, with_body=with_body, packs=packs)
-    chosen = chosen or [each for each in COLUMNS if with_body or each != "body"]
+    form: Format
+    all_columns = [each for each in COLUMNS if with_body or each != "body"]
     if name == "parquet":
-        return _Parquet(chosen)
-    kind = _JsonLines if name == "jsonl" else _Csv
-    return kind(chosen, with_body=with_body, packs=packs)
+        form = _Parquet(chosen or all_columns)
+    else:
+        kind = _JsonLines if name == "jsonl" else _Csv
+        form = kind(chosen or all_columns, with_body=with_body, packs=packs)
+    form.made = frozenset(MADE).intersection(chosen or ())
+    return form
 
 
 def format_name(output: str, given: str | None) -> str:
@@ -226,6 +234,7 @@ class _Text(Format):
         row = {name: value for name, value in page.items() if name != "_id"}
         if content is not None:
             row["text"] = content.text
+            row |= {name: text for name in MADE if (text := getattr(content, name))}
             if self._with_body:
                 row["body"] = content.decoded(page.get("charset"))
         return row

@@ -33,7 +33,7 @@ from crawler.errors import ConfigurationError, CrawlerError
 from crawler.servers.objects import ObjectStore, is_store_url
 from crawler.storage.disk_log import is_same_file, sync_folder
 from crawler.storage.export.formats import Format
-from crawler.storage.reader import Batch, PageReader, Wanted
+from crawler.storage.reader import Batch
 from crawler.util.tasks import in_thread
 
 # What a kill may cost, in bytes and in seconds. A sync takes some milliseconds.
@@ -175,12 +175,10 @@ class Export:
     def began(self) -> datetime:
         return datetime.fromisoformat(self.state.began)
 
-    async def run(self, pages: PageReader, wanted: Wanted) -> AsyncIterator[int]:
+    async def run(self, batches: AsyncIterator[Batch]) -> AsyncIterator[int]:
         """Write all pages after the last one; yields the number of pages since the last time."""
-        form = self._form
-        batches = pages.with_content(wanted, fields=form.fields, contents=form.reads_content)
         async for batch in batches:
-            data, rows = await in_thread(form.rows, batch.pages)
+            data, rows = await in_thread(self._form.rows, batch.pages)
             with self._errors():
                 await in_thread(self._append, data, batch, rows)
             yield len(batch.pages)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from crawler.items import NOT_MODIFIED, Page
-from crawler.storage.documents import as_json, body_fields, page_fields
+from crawler.storage.documents import MADE, as_json, body_fields, page_fields, texts_of
 from crawler.storage.sink import Discovered, RejectedMessage
 from crawler.urls import host_of, registered_domain
 
@@ -26,7 +26,12 @@ _ERROR_FIELDS = (
     *("fetch_ms", "redirects", "robots_allowed", "flags", "visits", "next_crawl", "worker"),
 )
 # Parts of a document that are left out, one group after the other, until it fits into a message.
-_LARGE = (("body", "body_base64", "text"), ("links",), ("items", "extra"), ("headers", "languages"))
+_LARGE = (
+    ("body", "body_base64", "text", *MADE),
+    ("links",),
+    ("items", "extra"),
+    ("headers", "languages"),
+)
 # Domains whose hashes are remembered.
 _DOMAINS_KEPT = 100_000
 
@@ -67,10 +72,11 @@ def page_message(
     if places:
         document["places"] = {**document.get("places", {}), **places}
     if with_body and page.stored:
-        if len(page.body) + len(page.text) > max_bytes:
-            document["omitted"] = ["body", "text"]
+        texts = texts_of(page)
+        if len(page.body) + sum(map(len, texts.values())) > max_bytes:
+            document["omitted"] = ["body", *texts]
         else:
-            document |= {"text": page.text, **body_fields(page.body, page.charset)}
+            document |= {**texts, **body_fields(page.body, page.charset)}
     return _fitted(
         Message("documents", page.url_hash, b"", document["domain"]), document, max_bytes
     )
@@ -96,9 +102,9 @@ def smaller(message: Message) -> Message | None:
     document = json.loads(message.value)
     if not any(name in document for name in _LARGE[0]):
         return None
+    document["omitted"] = ["body", "text", *(name for name in MADE if name in document)]
     for name in _LARGE[0]:
         document.pop(name, None)
-    document["omitted"] = ["body", "text"]
     return replace(message, value=_encoded(document))
 
 

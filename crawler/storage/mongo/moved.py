@@ -27,6 +27,7 @@ from pymongo import DeleteOne
 from crawler.errors import ConfigurationError, CrawlerError
 from crawler.servers.objects import ObjectStore
 from crawler.storage import objects
+from crawler.storage.reader import StoredContent
 
 if TYPE_CHECKING:
     from pymongo.asynchronous.collection import AsyncCollection
@@ -64,13 +65,13 @@ class MovedContent:
             )
         return ObjectStore.from_url(self._url, what=URL_SETTING)
 
-    async def read(self, name: str) -> tuple[bytes, str]:
-        """Return body and text; NotFound if the object is gone, SinkAway if the store is away."""
+    async def read(self, name: str, url: str) -> StoredContent:
+        """Return the content of a URL; NotFound if it is gone, SinkAway if the store is away."""
         data = await self.store.get(name)
         try:
             found = objects.unpack(data)
-            return found["body"], found["text"]
-        except (ValueError, KeyError) as error:
+            return StoredContent.of(url, found["body"], found)
+        except (ValueError, KeyError, TypeError) as error:
             raise CrawlerError(
                 f"{self.store.url}/{name} is damaged ({error}); crawl the page again."
             ) from error

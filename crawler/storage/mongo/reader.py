@@ -267,9 +267,9 @@ class MongoReader:
         """Read the content of a document, wherever it is."""
         if "body" in found:
             body = decompress(found["codec"], found["body"])
-            return StoredContent(page["url"], body, found["text"])
+            return StoredContent.of(page["url"], body, found)
         if "object" in found:
-            return StoredContent(page["url"], *await self.moved.read(found["object"]))
+            return await self.moved.read(found["object"], page["url"])
         return None
 
     async def overview(self, crawl: str | None = None) -> Overview:

@@ -29,7 +29,7 @@ from crawler.errors import ConfigurationError, CrawlerError
 from crawler.items import NOT_MODIFIED, Page
 from crawler.servers.mongo import DUPLICATE_KEY, code_may_pass, explain, may_pass, start_error
 from crawler.servers.redis.connection import masked
-from crawler.storage.documents import OPTIONAL, TEXT_KEPT, optional_fields, page_fields
+from crawler.storage.documents import MADE, OPTIONAL, optional_fields, page_fields, texts_of
 from crawler.storage.mongo import schema
 from crawler.storage.mongo.moved import GONE, NOT_MOVED
 from crawler.storage.mongo.runs import MongoRuns
@@ -299,7 +299,7 @@ _OF_PAGE = frozenset({"status", "reason", "final_url", "redirects", "redirect_st
 # MongoDB's limit is 16 MB, less a few bytes for what an update puts around a document.
 _DOCUMENT_MAX_BYTES = 16 * 1024 * 1024 - 16 * 1024
 
-_IN_DOCUMENT = {"body": True, "text": True, "object_size": True}
+_IN_DOCUMENT = dict.fromkeys(("body", "text", *MADE, "object_size"), True)
 
 Operation = InsertOne[Any] | UpdateOne | DeleteOne
 Compress = Callable[[bytes], bytes]
@@ -427,7 +427,7 @@ def documents_of(page: Page, codec: str, compress: Compress) -> Documents:
                 "codec": codec,
                 "original_size": len(page.body),
                 "compressed_size": compressed_bytes,
-                "text": page.text[:TEXT_KEPT],
+                **texts_of(page),
                 "body": body,
             }
         )

@@ -35,6 +35,7 @@ from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from crawler.errors import ConfigurationError, CrawlerError, SinkAway
 from crawler.storage import objects
+from crawler.storage.documents import MADE
 from crawler.storage.mongo.moved import (
     GONE,
     NOT_MOVED,
@@ -238,7 +239,7 @@ class Tiering:
                 _same_visit(copy.document),
                 {
                     "$set": {"tier": to, "object": copy.name, "object_size": copy.size_bytes},
-                    "$unset": {"body": True, "text": True, "loose_object": True},
+                    "$unset": dict.fromkeys(("body", "text", *MADE, "loose_object"), True),
                 },
             )
             for copy in written

@@ -258,6 +258,36 @@ def test_columns_are_chosen(run: Run, tmp_path: Path, name: str) -> None:
         assert found.fetchall()[3] == ('Title "3", 世界', url(3), "Text 3\nof two lines")
 
 
+def test_columns_of_main_text_are_made_of_bodies(run: Run, database: Any, tmp_path: Path) -> None:
+    prose = "This is a sentence that is long enough to be prose"
+    html = f"<nav>Menu</nav><p>{prose} <b>{{}}</b>.</p>"
+    store(
+        database,
+        *(
+            page(
+                1000 + number,
+                body=html.format(number).encode(),
+                markdown="# stored" if number == 1 else "",
+            )
+            for number in range(2)
+        ),
+    )
+    columns = ["--columns", "url,markdown,main_text"]
+    for name in ("pages.jsonl", "pages.csv", "pages.parquet"):
+        run("-o", str(tmp_path / name), *columns)
+    expected = [
+        (url(1000), f"{prose} **0**.", f"{prose} 0."),
+        (url(1001), "# stored", f"{prose} 1."),
+    ]
+    with (tmp_path / "pages.jsonl").open(encoding="utf-8") as file:
+        rows = [tuple(json.loads(line).values()) for line in file]
+    assert rows[COUNT:] == expected
+    with (tmp_path / "pages.csv").open(encoding="utf-8", newline="") as file:
+        assert [tuple(row) for row in csv.reader(file)][COUNT + 1 :] == expected
+    table = pyarrow.parquet.read_table(tmp_path / "pages.parquet").to_pylist()
+    assert [tuple(row.values()) for row in table[COUNT:]] == expected
+
+
 def test_contents_are_read_only_for_columns_that_need_them(
     run: Run, database: Any, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from scrapy.exceptions import UsageError
 from crawler.commands.pages import Command
 from crawler.discovery.page_ranks import PageRanks
 from crawler.urls import fingerprint, host_of, registered_domain
+from demo.documents import docx, word_paragraph
 from tests.support import old_pages
 from tests.support.crawlers import project_crawler
 
@@ -158,6 +159,75 @@ def test_a_page_is_looked_for_as_its_crawl_spells_urls(
 def test_the_body_is_given_byte_for_byte(get: Get) -> None:
     assert get(URL, "--body").stdout == BODY
     assert get("http://a.test/zlib", "--body").stdout == BODY
+
+
+SENTENCE = "The council met in the old town hall, and it decided on the new bridge."
+ARTICLE = f"<nav>Menu</nav><p>{SENTENCE} <a href=/x>More</a></p><footer>{SENTENCE}</footer>"
+
+
+@pytest.fixture
+def article(pages: Run, mongo_uri: str, mongo_db_name: str) -> Callable[..., str]:
+    """Stores a page with this body, and returns its URL."""
+
+    def store(body: str | bytes, content_type: str, **stored: str) -> str:
+        url = "http://a.test/article"
+        data = body.encode() if isinstance(body, str) else body
+        texts = content(url, "zlib", zlib.compress(data)) | stored
+        headers = {"headers": {"content-type": content_type}, "final_url": f"{url}/en/"}
+        with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+            client[mongo_db_name]["pages_metadata"].insert_one(metadata(url) | headers)
+            client[mongo_db_name]["pages_content"].insert_one(texts)
+        return url
+
+    return store
+
+
+def test_the_article_is_made_of_the_stored_body(get: Get, article: Callable[..., str]) -> None:
+    url = article(ARTICLE, "text/html")
+    assert get(url, "--main-text").stdout.decode() == f"{SENTENCE} More\n"
+    assert get(url, "--markdown").stdout.decode() == f"{SENTENCE} [More](http://a.test/x)\n"
+    read = json.loads(get(url, "--markdown", "--json").stdout)
+    assert read["markdown"] == f"{SENTENCE} [More](http://a.test/x)"
+
+
+def test_the_article_is_shown_as_it_is_stored(get: Get, article: Callable[..., str]) -> None:
+    url = article(ARTICLE, "text/html", markdown="# Stored")
+    assert get(url, "--markdown").stdout == b"# Stored\n"
+    assert get(url, "--main-text").stdout.decode() == f"{SENTENCE} More\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "markdown"),
+    [
+        ("# One\ntwo\n\nthree", "text/plain", "\\# One\ntwo\n\nthree"),
+        ("# One\n\ntwo", "text/markdown", "# One\n\ntwo"),
+        (docx(word_paragraph("One") + word_paragraph("*two*")), "", "One\n\n\\*two\\*"),
+    ],
+)
+def test_files_have_markdown_too(
+    body: str | bytes,
+    content_type: str,
+    markdown: str,
+    get: Get,
+    article: Callable[..., str],
+) -> None:
+    done = get(article(body, content_type), "--markdown")
+    assert (done.stdout.decode(), done.stderr) == (f"{markdown}\n", b"")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("<a href=/>Home</a>", b"No main text is found in http://a.test/article; --text has"),
+        ("%PDF-1.7 damaged", b"The document http://a.test/article cannot be read: damaged."),
+    ],
+)
+def test_a_page_without_an_article_says_so(
+    body: str, said: bytes, get: Get, article: Callable[..., str]
+) -> None:
+    done = get(article(body, ""), "--markdown")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert said in done.stderr
 
 
 def test_a_duplicate_shows_the_content_that_was_kept(get: Get) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import zstandard
 
 from benchmarks.crawl.pages import Size, page
 from crawler.errors import CrawlerError
-from crawler.storage.documents import as_json, charset_of
+from crawler.items import Page
+from crawler.storage.documents import as_json, charset_of, texts_of
 from crawler.storage.mongo.sink import CODECS, MongoSink, compressor, decompress
 from crawler.storage.reader import StoredContent
 from tests.support.corpus import articles
@@ -86,3 +88,16 @@ def test_a_codec_that_is_slow_leaves_usual_pages_to_a_thread(codec: str, is_inli
 
     sink = MongoSink(connect, "db", crawl="web", codec=codec, concern={}, timeout_s=1)
     assert (sink.inline_bytes > 140_000) is is_inline
+
+
+def test_main_text_and_markdown_are_stored_only_if_a_page_has_them() -> None:
+    page = Page("http://a.test/", "http://a.test/", 200, datetime(2024, 5, 1, tzinfo=UTC))
+    page.text = "all"
+    assert texts_of(page) == {"text": "all"}
+    page.main_text, page.markdown = "x" * 1_000_001, "**x**"
+    texts = texts_of(page)
+    assert texts == {"text": "all", "main_text": "x" * 1_000_000, "markdown": "**x**"}
+    assert StoredContent.of("http://a.test/", b"", texts) == StoredContent(
+        "http://a.test/", b"", "all", texts["main_text"], "**x**"
+    )
+    assert StoredContent.of("http://a.test/", b"", {"text": "all"}).markdown == ""

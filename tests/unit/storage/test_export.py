@@ -117,7 +117,17 @@ def test_a_page_is_stored_with_these_columns_and_no_others() -> None:
     documents = documents_of(page, "none", compressor("none"))
     stored = bson.decode(documents.metadata).keys()
     # `scrapy pages rank` writes the rank.
-    assert stored | {"text", "body", "page_rank"} == COLUMNS.keys()
+    others = {"text", "main_text", "markdown", "body", "page_rank"}
+    assert stored | others == COLUMNS.keys()
+
+
+def test_texts_are_made_only_for_columns_that_are_named() -> None:
+    assert made("a.csv").made == made("a.jsonl").made == made("a.csv", columns="url").made == set()
+    form = made("a.jsonl", columns="markdown,title")
+    assert form.made == {"markdown"}
+    assert form.reads_content
+    # By these fields bodies are read.
+    assert {"title", "url", "final_url", "headers", "content_type"} == set(form.fields or ())
 
 
 def test_the_documentation_has_all_columns_with_their_types() -> None:

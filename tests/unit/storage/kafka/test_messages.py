@@ -76,6 +76,19 @@ def test_a_document_has_its_body_only_if_asked() -> None:
     assert found["body_base64"] == "/w=="
 
 
+def test_a_document_has_the_main_text_that_its_page_has() -> None:
+    found = checked(of_page(main_text="main", markdown="**main**"))
+    assert (found["main_text"], found["markdown"]) == ("main", "**main**")
+    assert not {"main_text", "markdown"} & checked(of_page()).keys()
+    large = page_message(
+        page(1, markdown="x" * 300_000), with_body=True, max_bytes=200_000, places={}
+    )
+    assert checked(large)["omitted"] == ["body", "text", "markdown"]
+    small = smaller(of_page(markdown="**main**"))
+    assert small is not None
+    assert checked(small)["omitted"] == ["body", "text", "markdown"]
+
+
 def test_a_body_that_does_not_fit_is_left_out_and_its_place_told() -> None:
     large = page(1, body=b"x" * 300_000)
     large.places = {"warc": {"file": "a.warc.gz", "offset": 7}}
