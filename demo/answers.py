@@ -4,7 +4,7 @@ import gzip
 import zlib
 from collections import OrderedDict
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from demo.answer import Answer, http_date, not_modified, whole
 from demo.clock import Clock
@@ -18,6 +18,13 @@ from demo.web import Web
 CACHE_BYTES: Final = 64 * 1024 * 1024
 _FIRST_MODIFIED_S: Final = 1_600_000_000
 _PLAIN: Final = "text/plain; charset=utf-8"
+
+
+class Answering(Protocol):
+    """What answers the requests to a web."""
+
+    def answer(self, host: str, target: str, validators: Validators | None = None) -> Answer:
+        """Answer a GET."""
 
 
 class Answers:

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from demo.access_log import AccessLog, Entry, now_s
 from demo.answer import Answer, head, whole
-from demo.answers import Answers
+from demo.answers import Answering
 from demo.features.bodies import HUGE_BYTES
 from demo.node import Behaviour
 from demo.request import Request, parse_request
@@ -24,7 +24,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(
         self,
-        answers: Answers,
+        answers: Answering,
         log: AccessLog | None,
         latency_s: float,
         open_connections: "set[Connection]",

@@ -1,12 +1,14 @@
 """Run the synthetic web on one loopback port."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import queue
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from demo.access_log import FLUSH_EVERY_S, AccessLog
-from demo.answers import Answers
+from demo.answers import Answering, Answers
 from demo.clock import Clock
 from demo.protocol import Connection
 from demo.web import Web, WebOptions
@@ -34,6 +36,20 @@ async def serve(
     access log is complete on disk.
     """
     answers = Answers(Web(options), clock or Clock())
+    async with serve_answers(answers, host, port, log_path, latency_s=latency_s) as bound:
+        yield bound
+
+
+@asynccontextmanager
+async def serve_answers(
+    answers: Answering,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    log_path: str | Path | None = None,
+    *,
+    latency_s: float = 0.0,
+) -> AsyncIterator[int]:
+    """Serve answers of any kind, as `serve` does."""
     log = AccessLog(log_path) if log_path is not None else None
     connections: set[Connection] = set()
 
@@ -57,3 +73,24 @@ async def serve(
     finally:
         if log is not None:
             log.close()
+
+
+@contextmanager
+def serving_thread(answers: Answering) -> Iterator[int]:
+    """Serve answers from a thread within the `with` block and give the port that was bound."""
+    loop, ended = asyncio.new_event_loop(), asyncio.Event()
+    bound: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    async def serve_until_ended() -> None:
+        async with serve_answers(answers) as port:
+            bound.put(port)
+            await ended.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve_until_ended(),))
+    thread.start()
+    try:
+        yield bound.get()
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+        loop.close()

@@ -16,7 +16,7 @@ LINES = [
     "urls util",
     "items settings",
     "config",
-    "servers parsing dedup",
+    "servers parsing dedup topics",
     "frontier reading",
     "discovery dns storage",
     "download politeness",
