@@ -14,6 +14,7 @@ from crawler.urls import fingerprint
 
 if TYPE_CHECKING:
     from crawler.frontier import Entry, Lease
+    from crawler.parsing.document import Link
 
 NOT_MODIFIED = "not_modified"
 
@@ -81,6 +82,8 @@ class _Transient:
     earlier: tuple[str, str] | None = None
     # Links as the page writes them, where that is not the canonical form.
     written: Mapping[str, str] = MappingProxyType({})
+    # Links with their texts, in page order, if they were asked for.
+    anchors: Sequence[Link] = ()
     # Points for the scores of its links: of all, and more of single ones.
     link_points: int = 0
     points_by_link: Mapping[str, int] = MappingProxyType({})

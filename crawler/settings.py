@@ -342,6 +342,14 @@ RECRAWL: dict[str, float] = {}
 # followed with fewer points, and they are not stored), "store" (they are stored too) or "leave"
 # (their links are not followed either).
 OTHER_LANGUAGES = "follow"
+# Focused crawls (docs/topics.md). Relevance, from 0 to 1, from which a page is on the topic of
+# -a topic=: its links get more points, those of other pages fewer.
+TOPIC_THRESHOLD = 0.7
+# What to do with pages that are not: "store", "follow" (their links are followed, and they are not
+# stored) or "leave" (their links are not followed either).
+OFF_TOPIC = "store"
+# Function of your own that scores pages instead of a topic, as "myproject.scoring.score".
+PAGE_SCORER: str | None = None
 # Maximum number of links followed from one page.
 MAX_OUTLINKS = 6000
 # Whether to obey "nofollow" of pages and links, and "noindex" of pages (in meta robots tags,

@@ -202,6 +202,8 @@ def _others(crawls: list[str]) -> str:
 # Reasons of a page without content, for people.
 _WHY = {
     "noindex": "the page asks not to be kept (noindex)",
+    "language": "it is in another language than the crawl keeps (OTHER_LANGUAGES)",
+    "topic": "it is off the topic of the crawl (OFF_TOPIC)",
     "robots": "robots.txt forbids it",
     "host_rules": "HOST_RULES forbid it",
     "type_not_accepted": "its type is none of ACCEPT_TYPES",

@@ -228,6 +228,7 @@ _RULES: dict[str, _Rule] = {
     "NEAR_PAGES": _ONE_OR_MORE,
     # Of less similar texts too many would not be found.
     "NEAR_SIMILARITY": _Rule(lambda found: 0.8 <= found <= 1, "give a number from 0.8 to 1"),
+    "OFF_TOPIC": _one_of("store", "follow", "leave"),
     "OTHER_LANGUAGES": _one_of("follow", "store", "leave"),
     "PAGE_FIELDS": _any_of("text_language", "main_text", "markdown"),
     "PAGES_CODEC": _one_of("zstd", "zlib", "none"),
@@ -245,6 +246,7 @@ _RULES: dict[str, _Rule] = {
     "SEARCH_HEAP_BYTES": _Rule(lambda found: found >= 15_000_000, "give 15000000 bytes or more"),
     "SEARCH_TEXT_MAX": _ONE_OR_MORE,
     "TEXT_WITHOUT": _Rule(_are_elements, "give names of elements, such as nav"),
+    "TOPIC_THRESHOLD": _Rule(lambda found: 0 < found <= 1, "give a number above 0, 1 at the most"),
     "TRAP_CALENDAR_YEARS": _numbers(2),
     "URL_FOLD": _any_of(*FOLDS),
     "URL_SEEN": _one_of("intset", "bloom"),

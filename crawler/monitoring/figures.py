@@ -111,6 +111,7 @@ _DELAY = Label("cause", _known_delay, ("minimum",))
 _RULES = Label("result", _known_rules, ("denied",))
 _LOOKUP = Label("result", _known_lookup, ("misses",))
 _DUPLICATE = Label("kind", _words("exact near", other=""), ("exact",))
+_TOPIC = Label("result", _words("on off unknown failed", other=""), ("on", "off"))
 # As in SINKS.
 SINK = Label("sink", lambda name: name if _SINK_NAME.fullmatch(name) else OTHER)
 _RECRAWL = Label("kind", _words("changed unchanged failed", other=""))
@@ -197,6 +198,10 @@ FIGURES = (
     Figure("sitemaps/read", "Sitemaps that were read"),
     # --- pages and items --------------------------------------------------------------------------
     Figure("duplicates", "Duplicate pages, exact or near", _DUPLICATE),
+    Figure(
+        *("topic", "Pages of a focused crawl, by whether they are on its topic", _TOPIC),
+        metric="crawler_topic_pages",
+    ),
     Figure(
         *("items", "Items that went through all pipelines"),
         stat="item_scraped_count",

@@ -46,6 +46,7 @@ from crawler.scheduling.outcome import asked_by_headers
 from crawler.scheduling.page_maker import PageMaker
 from crawler.servers.kafka import kafka_library
 from crawler.servers.kafka_group import GroupMember
+from crawler.topics.scorer import PageScorer, page_scorer, points_of_link
 from crawler.urls import DEFAULT, Rejected, Spelling, Urls, authority_of, fingerprint
 from crawler.util.format import seconds
 from crawler.util.request_meta import LEASE
@@ -75,7 +76,7 @@ _LINKS_INLINE = 500
 _OF_DOCUMENT = (
     *("media_type", "charset", "title", "description", "language", "author", "published_at"),
     *("updated_at", "headings", "canonical", "feeds", "languages", "text", "blocks", "links"),
-    "written",
+    *("anchors", "written"),
 )
 # Those that a page has only if PAGE_FIELDS names them.
 _IF_WANTED = frozenset({"main_text", "markdown"})
@@ -120,6 +121,11 @@ class WebSpider(Spider):
         self.obey_noindex = True
         self.page_fields: frozenset[str] = frozenset(ours.PAGE_FIELDS)
         self.other_languages = ours.OTHER_LANGUAGES
+        # Scorer of a focused crawl.
+        self.scorer: PageScorer | None = None
+        self.topic_threshold = ours.TOPIC_THRESHOLD
+        self.off_topic = ours.OFF_TOPIC
+        self.keep_anchors = ours.KEEP_ANCHORS
         self.robots_name = ""
 
     @classmethod
@@ -165,6 +171,10 @@ class WebSpider(Spider):
         spider.documents = DocumentPool.of(crawler)
         spider.robots_name = robots_name(settings)
         spider.other_languages = config.value(settings, "OTHER_LANGUAGES")
+        spider.scorer = page_scorer(settings, spider.arguments.topic)
+        spider.topic_threshold = config.value(settings, "TOPIC_THRESHOLD")
+        spider.off_topic = config.value(settings, "OFF_TOPIC")
+        spider.keep_anchors = config.value(settings, "KEEP_ANCHORS")
         spider.obey_noindex = config.value(settings, "OBEY_NOINDEX")
         spider.page_fields = frozenset(config.value(settings, "PAGE_FIELDS"))
         max_links = config.value(settings, "MAX_OUTLINKS")
@@ -173,10 +183,10 @@ class WebSpider(Spider):
             urls=spider.urls,
             obey_nofollow=config.value(settings, "OBEY_NOFOLLOW"),
             media=config.value(settings, "FOLLOW_MEDIA"),
-            anchors=config.value(settings, "KEEP_ANCHORS"),
+            anchors=spider.keep_anchors or spider.scorer is not None,
             crawler_name=spider.robots_name,
             unread=[name.strip().lower() for name in config.value(settings, "TEXT_WITHOUT")],
-            blocks=_may_compare(settings),
+            blocks=_may_compare(settings) or spider.scorer is not None,
             main_text="main_text" in spider.page_fields,
             markdown="markdown" in spider.page_fields,
         )
@@ -282,6 +292,8 @@ class WebSpider(Spider):
                 page.text_language = language.of_document(document)
             if wanted:
                 self._keep_to(page, wanted)
+            if self.scorer is not None:
+                await self._keep_to_topic(self.scorer, page)
             is_noindex |= document.noindex
         if self.obey_noindex and is_noindex and page.stored:
             page.stored, page.reason = False, "noindex"
@@ -299,7 +311,7 @@ class WebSpider(Spider):
             setattr(page, name, getattr(document, name))
         if document.cut:
             page.flags.append(f"cut:{document.cut}")
-        if document.anchors:
+        if self.keep_anchors and document.anchors:
             page.extra["anchors"] = [asdict(anchor) for anchor in document.anchors]
         if document.rights:
             page.rights[BY_HTML] = document.rights
@@ -388,10 +400,36 @@ class WebSpider(Spider):
             return
         self.crawler.stats.inc_value("pages/other_language")
         page.link_points += self._follower.weight("other_language")
-        if self.other_languages == "leave":
+        self._leave_out(page, self.other_languages, "language")
+
+    async def _keep_to_topic(self, scorer: PageScorer, page: Page) -> None:
+        """Give a page its relevance, and its links points for it."""
+        count, weight = self.crawler.stats.inc_value, self._follower.weight
+        found = await scorer.score(page)
+        if found is None:
+            count("topic/failed")
+            return
+        page.relevance = found.page
+        page.points_by_link = {
+            url: points_of_link(relevance, weight) for url, relevance in found.links.items()
+        }
+        if found.page is None:
+            count("topic/unknown")
+        elif found.page >= self.topic_threshold:
+            count("topic/on")
+            page.link_points += weight("on_topic")
+        else:
+            count("topic/off")
+            page.link_points += weight("off_topic")
+            self._leave_out(page, self.off_topic, "topic")
+
+    @staticmethod
+    def _leave_out(page: Page, how: str, reason: str) -> None:
+        """Treat a page that the crawl is not for as OTHER_LANGUAGES or OFF_TOPIC says."""
+        if how == "leave":
             page.links = []
-        if self.other_languages != "store":
-            page.stored, page.reason = False, "language"
+        if how != "store" and page.stored:
+            page.stored, page.reason = False, reason
 
     async def _document(self, page: Page, *, nofollow: bool) -> Document:
         """Read the body of a page, in a worker process if that may be slow or dangerous."""
@@ -442,7 +480,7 @@ def _may_compare(settings: BaseSettings) -> bool:
 
 
 _USER_AGENT_MAX = 500
-NAMES = ("seeds", "sitemaps", *options.ARGUMENTS, "max_time", "user_agent", "crawl")
+NAMES = ("seeds", "sitemaps", *options.ARGUMENTS, "topic", "max_time", "user_agent", "crawl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,6 +492,8 @@ class Arguments:
     sitemaps: str | None = None
     # For the whole fleet.
     options: dict[str, Any] = field(default_factory=dict)
+    # File of a topic's model, on this machine.
+    topic: str | None = None
     # 0 for no limit.
     max_time_s: int = 0
     user_agent: str | None = None
@@ -479,6 +519,7 @@ def read_arguments(given: Mapping[str, Any]) -> Arguments:
         seeds=known.get("seeds"),
         sitemaps=known.get("sitemaps"),
         options=found,
+        topic=known.get("topic"),
         max_time_s=_seconds("max_time", known.get("max_time")),
         user_agent=_user_agent(known.get("user_agent")),
         crawl=known.get("crawl"),

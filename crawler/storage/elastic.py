@@ -76,6 +76,7 @@ _PROPERTIES: dict[str, dict[str, Any]] = {
     "crawled_at": {"type": "date"},
     "status": {"type": "integer"},
     "depth": {"type": "integer"},
+    "relevance": {"type": "float"},
     "size_bytes": {"type": "long"},
     "stored": {"type": "boolean"},
 }
@@ -138,6 +139,8 @@ def document_of(page: Page) -> Document | None:
             "simhash": page.simhash,
             "size_bytes": page.size_bytes,
         }
+        if page.relevance is not None:
+            fields["relevance"] = page.relevance
     name = f"{page.crawl}:{page.url_hash}"
     action = {
         "_id": name,

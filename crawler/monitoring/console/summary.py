@@ -210,6 +210,9 @@ def _run_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if run.seeds_pushed:
         yield "seeds pushed", f"{run.seeds_pushed:,}"
     yield "hosts", f"{run.hosts:,}{more}"
+    if run.topic:
+        on, total = run.topic.get("on", 0), sum(run.topic.values())
+        yield "on topic", f"{on:,} of {plural(total, 'page')} ({share(on / total)})"
     yield "duplicates", f"{run.duplicates_exact:,} exact, {run.duplicates_near:,} near"
     if run.not_kept:
         yield "not kept", f"{run.not_kept:,} (noindex, or a type or size that is not stored)"

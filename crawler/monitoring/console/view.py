@@ -50,6 +50,8 @@ class RunFigures:
     robots_denied: int = 0
     # Pages that were visited again: changed, unchanged, failed.
     recrawled: Mapping[str, int] = field(default_factory=dict)
+    # Pages of a focused crawl, by whether they are on its topic.
+    topic: Mapping[str, int] = field(default_factory=dict)
     # Fetches that failed and are tried again, and URLs in the dead-letter queue.
     retries: Mapping[str, int] = field(default_factory=dict)
     dead: Mapping[str, int] = field(default_factory=dict)
@@ -84,6 +86,7 @@ class RunFigures:
             duplicates_near=stats.get("duplicates/near", 0),
             robots_denied=stats.get("robots/denied", 0),
             recrawled=recrawled,
+            topic=by_word(numbers, "topic"),
             retries=by_word(numbers, "retry"),
             dead=by_word(numbers, "dead"),
             errors=stats.get("log_count/ERROR", 0) + stats.get("log_count/CRITICAL", 0),
@@ -106,6 +109,7 @@ class RunFigures:
             duplicates_exact=figures.get("duplicates/exact", 0),
             duplicates_near=figures.get("duplicates/near", 0),
             robots_denied=figures.get("robots/denied", 0),
+            topic=by_word(figures, "topic"),
             retries=by_word(figures, "retries"),
             errors=figures.get("errors", 0),
             size_bytes=figures.get("bytes", 0),

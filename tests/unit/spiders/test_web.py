@@ -20,6 +20,7 @@ from crawler.scheduling.options import CrawlOptions
 from crawler.servers.health import GaveUp
 from crawler.settings import ITEM_PIPELINES
 from crawler.spiders.web import WebSpider
+from crawler.topics.model import TopicModel
 from crawler.util.request_meta import LEASE
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
@@ -440,3 +441,104 @@ async def test_a_page_keeps_what_is_said_about_its_use(scheduler: WritingSchedul
         "robots.txt": usage,
         "html": ["robots: noai"],
     }
+
+
+# --- focused crawls -------------------------------------------------------------------------------
+
+CYCLING = b"<title>T</title><body><p>A bicycle</p><a href=/x>gear</a> <a href=/bicycle>more</a>"
+
+
+@pytest.fixture
+def topic(tmp_path: Path) -> str:
+    path = tmp_path / "cycling.topic"
+    TopicModel.of(0.0, ["bicycle", "gear", "stock"], [1, 1, 1], [9.0, -4.0, -9.0]).save(path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "relevance", "points"),
+    [("A bicycle", 0.97, 40), ("A stock", 0.0, -80), ("Nothing", None, 0)],
+)
+async def test_a_page_gets_its_relevance_and_its_links_points_for_it(
+    scheduler: WritingScheduler, topic: str, text: str, relevance: float | None, points: int
+) -> None:
+    crawler = crawler_with(scheduler)
+    spider = WebSpider.from_crawler(crawler, topic=topic)
+    body = CYCLING.replace(b"A bicycle", text.encode())
+    if relevance is None:
+        body = body.replace(b"gear", b"")
+    page = await page_of(HtmlResponse(URL, body=body), spider)
+    assert page.relevance == pytest.approx(relevance, abs=0.01)
+    assert page.link_points == points
+    assert page.points_by_link["http://h.test/bicycle"] == 20
+    assert page.points_by_link.get("http://h.test/x", 0) == (0 if relevance is None else -19)
+    assert page.stored
+    stat = {40: "on", -80: "off", 0: "unknown"}[points]
+    assert crawler.stats.get_value(f"topic/{stat}") == 1
+    # They were read for this, and are not to be stored.
+    assert "anchors" not in page.extra
+
+
+@pytest.mark.parametrize(
+    ("treatment", "stored", "links"),
+    [("store", True, 2), ("follow", False, 2), ("leave", False, 0)],
+)
+async def test_pages_off_topic_are_treated_as_the_setting_says(
+    scheduler: WritingScheduler, topic: str, treatment: str, stored: bool, links: int
+) -> None:
+    crawler = crawler_with(scheduler, OFF_TOPIC=treatment)
+    spider = WebSpider.from_crawler(crawler, topic=topic)
+    body = CYCLING.replace(b"A bicycle", b"A stock")
+    page = await page_of(HtmlResponse(URL, body=body), spider)
+    assert (page.stored, len(page.links)) == (stored, links)
+    assert page.reason == ("" if stored else "topic")
+
+
+async def test_the_threshold_of_a_topic_is_a_setting(
+    scheduler: WritingScheduler, tmp_path: Path
+) -> None:
+    TopicModel.of(0.0, ["bicycle"], [1], [0.5]).save(tmp_path / "weak.topic")
+    for threshold, points in ((0.7, -80), (0.6, 40)):
+        crawler = crawler_with(scheduler, TOPIC_THRESHOLD=threshold)
+        spider = WebSpider.from_crawler(crawler, topic=str(tmp_path / "weak.topic"))
+        page = await page_of(HtmlResponse(URL, body=b"<p>bicycle"), spider)
+        assert (round(page.relevance or 0, 2), page.link_points) == (0.62, points)
+
+
+async def test_a_function_that_fails_costs_the_page_nothing_but_its_relevance(
+    scheduler: WritingScheduler,
+) -> None:
+    def broken(_page: Page) -> float:
+        raise KeyError("x")
+
+    crawler = crawler_with(scheduler, PAGE_SCORER=broken)
+    page = await page_of(HtmlResponse(URL, body=HTML), WebSpider.from_crawler(crawler))
+    assert (page.relevance, page.link_points, page.stored) == (None, 0, True)
+    assert len(page.links) == 2
+    assert crawler.stats.get_value("topic/failed") == 1
+
+
+async def test_a_function_sees_the_texts_of_links(scheduler: WritingScheduler) -> None:
+    async def score(page: Page) -> tuple[float, dict[str, float]]:
+        return 1.0, {link.url: 1.0 for link in page.anchors if link.text == "O"}
+
+    crawler = crawler_with(scheduler, PAGE_SCORER=score)
+    page = await page_of(HtmlResponse(URL, body=HTML), WebSpider.from_crawler(crawler))
+    assert page.points_by_link == {"http://o.test/": 20}
+
+
+async def test_a_response_that_is_no_page_is_not_scored(
+    scheduler: WritingScheduler, topic: str
+) -> None:
+    crawler = crawler_with(scheduler)
+    spider = WebSpider.from_crawler(crawler, topic=topic)
+    page = await page_of(HtmlResponse(URL, status=404, body=CYCLING), spider)
+    assert page.relevance is None
+    assert not crawler.stats.get_value("topic/unknown")
+
+
+def test_a_topic_that_is_not_there_is_an_error_at_the_start(
+    scheduler: WritingScheduler, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read on this machine"):
+        spider_with(scheduler, topic=str(tmp_path / "none.topic"))

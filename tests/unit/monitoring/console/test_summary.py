@@ -185,3 +185,10 @@ def test_a_file_that_cannot_be_written_is_one_line(
         write_summary(tmp_path / "file" / "summary.json", summary())
     assert "SUMMARY_FILE" in caplog.text
     assert "Traceback" not in caplog.text
+
+
+def test_a_focused_crawl_says_how_much_of_it_is_on_topic() -> None:
+    stats = {"topic/on": 30, "topic/off": 60, "topic/unknown": 10, "pages/crawled": 100}
+    text = summary_text(summary(run=RunFigures.from_stats(stats))).plain
+    assert "30 of 100 pages (30.0%)" in text
+    assert "on topic" not in summary_text(summary()).plain
