@@ -4,6 +4,7 @@
     fleet     several crawl processes on one machine, kept alive and shown as one
     frontier  inspect and control a crawl: status, hosts, URLs, dead letters, pause, delete
     pages     stored pages: get, find, export, stats, repair
+    topic     train topics of focused crawls, and explain their scores
     admin     the admin API and the dashboard alone
     doctor    check servers, limits and settings before a crawl
     check, fetch, parse, shell, view   Scrapy's own, without the frontier and its servers
