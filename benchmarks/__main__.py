@@ -19,6 +19,7 @@ BENCHMARKS = (
     "read",
     "priority",
     "recrawl",
+    "topic",
     "content",
     "store",
     "archive",
