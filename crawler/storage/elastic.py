@@ -58,8 +58,8 @@ _PROPERTIES: dict[str, dict[str, Any]] = {
     "description": _TEXT,
     "text": _TEXT,
     "main_text": _TEXT,
-    # Stored, but not searched: its words are in the main text.
-    "markdown": {"type": "text", "index": False},
+    # Not searched: its words are those of the main text.
+    "markdown": {**_TEXT, "index": False},
     "crawl": _KEYWORD,
     "url_hash": _KEYWORD,
     "url": _KEYWORD,

@@ -177,7 +177,7 @@ class ElasticServer:
                 return error(404, "index_not_found_exception", f"no such index [{name}]")
             properties = body["properties"]
         for each in properties.values():
-            if each["type"] not in TYPES or not each.keys() <= {"type", "ignore_above"}:
+            if each["type"] not in TYPES or not each.keys() <= {"type", "ignore_above", "index"}:
                 raise Broken(f"field {each}")
         known = self.indexes.setdefault(name, Index({})).properties
         for field_name, each in properties.items():

@@ -71,11 +71,25 @@ async def test_a_page_is_a_document_that_fits_the_mapping(
     server: ElasticServer, sink: ElasticSink
 ) -> None:
     one = page(
-        1, crawled_at=AT, title="One", description="d", text="grüne Wörter", language="de", depth=2
+        1,
+        crawled_at=AT,
+        title="One",
+        description="d",
+        text="grüne Wörter",
+        main_text="Wörter",
+        markdown="**Wörter**",
+        language="de",
+        depth=2,
     )
     assert await write(sink, one) == {}
     found = server.documents[one.url]
-    expected = {"title": "One", "text": "grüne Wörter", "domain": "a.test", "language": "de"}
+    expected = {
+        "title": "One",
+        "text": "grüne Wörter",
+        "main_text": "Wörter",
+        "domain": "a.test",
+        "language": "de",
+    }
     expected |= {
         "crawl": "web",
         "url_hash": one.url_hash,
