@@ -116,7 +116,7 @@ class Page(_Transient):
     url_hash: str = ""
     fetch_ms: int = 0
     depth: int = 0
-    # Number of its front queue, 1 (first) to 5.
+    # Number of its front queue: 1 (first) to 5, 6 for documents, 7 for media.
     priority: int = 0
     # The page that it was found on: its url_hash, empty for seeds, and its URL where that is known.
     parent: str = ""

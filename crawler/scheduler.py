@@ -32,12 +32,12 @@ from crawler.config.values import crawl_name, fill, url_rules, value
 from crawler.discovery.follow import LinkFollower, scorer
 from crawler.discovery.parents import ParentUrls
 from crawler.discovery.pushed import PushedReader
-from crawler.discovery.scope import skipped_extensions
+from crawler.discovery.scope import QUEUE_OF_ENDING, extension, skipped_extensions
 from crawler.discovery.seeds import why
 from crawler.discovery.traps import TrapRules, Traps
 from crawler.errors import ConfigurationError
 from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease, Sizes, Tuning
-from crawler.frontier.entry import decode
+from crawler.frontier.entry import PAGE_QUEUES, decode
 from crawler.frontier.frontier import POISON
 from crawler.frontier.meta import stored_shards
 from crawler.frontier.on_disk import OnDisk
@@ -260,6 +260,7 @@ class Scheduler(BaseScheduler):
         entry = self.entry_of(request, source=source, depth=source.depth, kind=source.kind)
         if entry is None or not self.is_scoped:
             return entry
+        entry = _in_queue_of_type(entry, source)
         depth = 0 if entry.kind is Kind.SITEMAP else source.depth
         scope = self.options_watcher.scope
         if reason := scope.refuses_redirect(entry.url, source_url=source.url, depth=depth):
@@ -743,6 +744,14 @@ _GRACE_BEATS = 5
 def is_plain_page(entry: Entry) -> bool:
     """Return whether an entry is a page, and its URL says all that a fetch needs."""
     return entry.kind is Kind.PAGE and not {"method", "body"} & entry.tail.keys()
+
+
+def _in_queue_of_type(entry: Entry, source: Entry) -> Entry:
+    """Return a redirect's target in the queue of its type: by its ending, or as its source."""
+    if entry.kind is not Kind.PAGE:
+        return entry
+    otherwise = source.queue if source.queue > PAGE_QUEUES else entry.queue
+    return replace(entry, queue=QUEUE_OF_ENDING.get(extension(entry.url), otherwise))
 
 
 def this_process() -> dict[str, str | int]:

@@ -76,8 +76,9 @@ FRONTIER_SHARDS = 0
 # for each process, moved when one comes or goes), "balanced" (the fullest) or "round_robin".
 FLEET_STRATEGY = "sticky"
 # Number of waiting URLs that limits links of low priority; on a cluster it is divided equally among
-# the shards. 0: no limit. From 80% of it, or of Redis' maxmemory, links for queues 4 and 5 are kept
-# in MongoDB instead, or without it in a folder of CRAWL_DIR, up to SPILL_MAX_BYTES.
+# the shards. 0: no limit. From 80% of it, or of Redis' maxmemory, links for queues 4 to 7 (pages of
+# low priority, documents, media) are kept in MongoDB instead, or without it in a folder of
+# CRAWL_DIR, up to SPILL_MAX_BYTES.
 FRONTIER_MAX_WAITING = 0
 SPILL_MAX_BYTES = 10_000_000_000
 # How seen URLs are stored: "intset" (4.5 bytes a URL, one error in 1,000,000), or "bloom" (1.8
@@ -93,6 +94,13 @@ FRONTIER_THRESHOLDS = [80, 60, 40, 20]
 FRONTIER_WEIGHTS = [40, 30, 20, 7, 3]
 FRONTIER_LOAD_WEIGHTS = [60, 25, 10, 4, 1]
 FRONTIER_LOAD_THRESHOLD = 100_000
+# Documents and media (with all other files) wait in queues of their own. Their shares of the turns
+# while pages wait too, and the most URLs of a type that are taken of each host and in all (0: no
+# limit). They apply to the whole fleet; values that are not given stay as they are here.
+TYPE_BUDGETS: dict[str, dict[str, float]] = {
+    "document": {"share": 0.2, "max_per_host": 10_000, "max": 0},
+    "medium": {"share": 0.1, "max_per_host": 10_000, "max": 0},
+}
 # Seconds without a heartbeat after which a process is considered dead and its leases are reclaimed.
 LEASE_TTL = 30.0
 # Maximum number of dead letters; the oldest are trimmed.
@@ -119,8 +127,8 @@ URL_FOLD: list[str] = []
 # --- Scope, traps, priority (docs/tuning.md has examples) -----------------------------------------
 # Whether to read the sitemaps named in robots.txt files.
 FOLLOW_SITEMAPS = True
-# File extensions that are not followed. None: the list in crawler/discovery/scope.py, without
-# images, audio and video if FOLLOW_MEDIA is set. []: follow all files.
+# File extensions that are not followed. None: the list in crawler/discovery/scope.py, without those
+# of media if FOLLOW_MEDIA is set. []: follow all files.
 SKIPPED_EXTENSIONS: list[str] | None = None
 # Crawler traps; 0 switches a rule off. How often a path may repeat a segment, and its maximum
 # number of segments.
@@ -223,8 +231,9 @@ DNS_RETRY_WAIT = 20.0
 # memory with TLS, 3 KB without. A new one takes a millisecond of CPU time with TLS.
 DOWNLOAD_KEEPALIVE = 15.0
 DOWNLOAD_KEEPALIVE_HOSTS = 2000
-# Content types that are downloaded; "text/*" is allowed. For other types only the headers are read,
-# and the page's record says so. []: download every type.
+# Content types that are downloaded, beside those of READERS; "text/*" is
+# allowed. For other types only the headers are read, and the page's record says so. []: download
+# every type.
 ACCEPT_TYPES = [
     "text/html",
     "text/plain",

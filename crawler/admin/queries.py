@@ -113,7 +113,9 @@ class Status:
     at: datetime
     paused: bool
     waiting: Count = field(metadata=doc("URLs in front and back queues"))
-    waiting_by_queue: list[Count] = field(metadata=doc("Front queues 1 to 5"))
+    waiting_by_queue: list[Count] = field(
+        metadata=doc("Front queues: 1 to 5 of pages, 6 of documents, 7 of media")
+    )
     waiting_by_host: Count = field(metadata=doc("In the back queues of active hosts"))
     leased: Count = field(metadata=doc("URLs that processes hold"))
     retries: Count
@@ -334,7 +336,7 @@ class Host:
     )
     blocked_until: datetime | None = field(metadata=doc("Ordered"))
     excluded: bool = field(metadata=doc("Ordered: not crawled any more"))
-    queue: int | None = field(metadata=doc("Ordered: back queue (1 to 5) of all its URLs"))
+    queue: int | None = field(metadata=doc("Ordered: back queue (1 to 5) of all its pages"))
     budget: int | None = field(metadata=doc("Ordered: maximum number of pages"))
     parallelism: int | None = field(metadata=doc("Ordered: fetches at a time"))
 

@@ -38,11 +38,12 @@ from crawler.commands.pages import delete_pages
 from crawler.config.values import crawl_name, fill, url_rules, value
 from crawler.discovery.follow import page_ranks, scorer
 from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue
-from crawler.discovery.scope import skipped_extensions
+from crawler.discovery.scope import QUEUE_OF_ENDING, extension, skipped_extensions
 from crawler.discovery.traps import PageLinks, TrapRules, Traps
 from crawler.errors import ConfigurationError, NotFound
 from crawler.frontier import CrawlControl, meta
 from crawler.frontier.control import SORTS, STATES
+from crawler.frontier.entry import DOCUMENTS, MEDIA, PAGE_QUEUES
 from crawler.frontier.on_disk import OnDisk
 from crawler.scheduler import spill_of
 from crawler.scheduling import options
@@ -176,7 +177,10 @@ async def _status(verb: VerbContext) -> None:
         about |= {"workers": live, "sinks": sinks, "spool": spool}
         print_json(about | {"options": status.options})
         return
-    front = " ".join(f"F{n} {count:,}" for n, count in enumerate(status.waiting_by_queue, 1))
+    pages, types = status.waiting_by_queue[:PAGE_QUEUES], status.waiting_by_queue[PAGE_QUEUES:]
+    front = " ".join(f"F{n} {count:,}" for n, count in enumerate(pages, 1))
+    for count, name in zip(types, _TYPES.values(), strict=True):
+        front += f" {name} {count:,}" if count else ""
     shown = {
         "crawl": verb.crawl + (", paused" if status.paused else ""),
         "pages crawled": status.pages,
@@ -631,8 +635,10 @@ def _show_score(
     facts = Facts(fresh=arguments.fresh, page_rank=0.0 if ranks is None else ranks.of(ids)[0])
     reasons = scorer(settings).explain(url, depth, host, facts)
     points = clamp(sum(part for _, part in reasons))
-    queue = front_queue(points, value(settings, "FRONTIER_THRESHOLDS"))
-    share = None if crawl is None else crawl.weights[queue - 1] / sum(crawl.weights)
+    queue = QUEUE_OF_ENDING.get(extension(url)) or front_queue(
+        points, value(settings, "FRONTIER_THRESHOLDS")
+    )
+    share = None if crawl is None else _share_of_turns(crawl, queue)
     refused = _refusal(settings, crawl or CrawlOptions(), url, page=page, depth=depth)
     if arguments.json:
         parts = [{"reason": reason, "points": part} for reason, part in reasons]
@@ -645,9 +651,21 @@ def _show_score(
     for reason, part in reasons:
         print(f"{part:+6}  {reason}")
     turns = "" if share is None else f", which has {share:.0%} of the turns"
-    print(f"{points:6}  score, from 0 to 100: front queue {queue}{turns}")
+    kind = "" if queue <= PAGE_QUEUES else f", that of {_TYPES[queue]} whatever their scores"
+    print(f"{points:6}  score, from 0 to 100: front queue {queue}{kind}{turns}")
     if refused:
         print(f"It would not be followed: {refused}")
+
+
+# What waits in the queues that are not of pages.
+_TYPES = {DOCUMENTS: "documents", MEDIA: "media"}
+
+
+def _share_of_turns(crawl: CrawlOptions, queue: int) -> float:
+    """Return the share of a queue while URLs wait in all queues of pages."""
+    if queue > PAGE_QUEUES:
+        return options.budgets_of(crawl.type_budgets)[queue - PAGE_QUEUES - 1].share
+    return crawl.weights[queue - 1] / sum(crawl.weights)
 
 
 def _spelling(settings: BaseSettings, text: str) -> Spelling:

@@ -30,11 +30,11 @@ from crawler import config
 from crawler.discovery.page_ranks import PageRanks
 from crawler.discovery.parents import ParentUrls
 from crawler.discovery.priority import NEW_HOST_URLS, Facts, Scorer, clamp, front_queue
-from crawler.discovery.scope import Scope
+from crawler.discovery.scope import QUEUE_OF_ENDING, Scope, extension
 from crawler.discovery.traps import PageLinks, Traps
 from crawler.errors import ConfigurationError
 from crawler.frontier import ADD_MAX, Entry, Frontier, Kind
-from crawler.frontier.entry import NewEntries, add_tail
+from crawler.frontier.entry import DOCUMENTS, NewEntries, add_tail
 from crawler.parsing.sitemap import MAX_BYTES
 from crawler.servers.redis.errors import RedisAway
 from crawler.urls import SITEMAP, Rejected, Urls, canonical, host_of, registered_domain
@@ -118,7 +118,7 @@ class LinkFollower:
         return self._scorer.weight(name)
 
     def queue_of(self, entry: Entry, *, unchanged: bool) -> int:
-        """Return the front queue of a page that is visited again."""
+        """Return the front queue of a page that is visited again, which is no document."""
         host = host_of(entry.url)
         urls, inbound = self.hosts.counts(host)
         # A host that was visited is not new.
@@ -187,6 +187,10 @@ class LinkFollower:
             return
         self._parents.remember(source.id, source.parent_url)
         added = await scheduler.add_links(chosen.ids, chosen.entries, chosen.scores)
+        if added.over_budget:
+            for url in added.over_budget_of(chosen.urls):
+                is_document = QUEUE_OF_ENDING[extension(url)] == DOCUMENTS
+                self._count(f"links/refused/budget_{'document' if is_document else 'medium'}")
         for host, number in Counter(added.new_of(chosen.hosts)).items():
             self.hosts.add(host, number)
         if chosen.links.capped:
@@ -413,7 +417,7 @@ class Selection:
                 score += more_points[url]
             if not 0 <= score <= 100:
                 score = clamp(score)
-            queue = rules.queues[score]
+            queue = QUEUE_OF_ENDING.get(ending) or rules.queues[score]
             data = encode(id_, url, queue, group_skip, written.get(url, ""))
             self.ids.append(id_)
             self.urls.append(url)

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crawler import config
+from crawler.frontier.entry import DOCUMENTS as DOCUMENT_QUEUE
+from crawler.frontier.entry import MEDIA as MEDIUM_QUEUE
+from crawler.parsing.documents import HEAVY
 from crawler.urls import host_of, registered_domain
 
 if TYPE_CHECKING:
@@ -34,8 +37,14 @@ KIND_OF_ENDING: Mapping[str, str] = {
     **dict.fromkeys(DOCUMENTS | OLD_DOCUMENTS, DOCUMENT),
     **dict.fromkeys(_FILES, FILE),
 }
+# Front queue of each kind that has one of its own.
+_QUEUE_OF_KIND = {DOCUMENT: DOCUMENT_QUEUE, MEDIUM: MEDIUM_QUEUE, FILE: MEDIUM_QUEUE}
+QUEUE_OF_ENDING: Mapping[str, int] = {
+    ending: _QUEUE_OF_KIND[kind] for ending, kind in KIND_OF_ENDING.items()
+}
 # Files that are no pages. Those with another extension are still stopped by their content type.
 SKIPPED_EXTENSIONS = frozenset(KIND_OF_ENDING)
+_MEDIA_TYPES = ("image/", "audio/", "video/")
 _NONE: frozenset[str] = frozenset()
 
 
@@ -146,7 +155,8 @@ def skipped_extensions(settings: BaseSettings) -> AbstractSet[str]:
         names = given.split(",") if isinstance(given, str) else given
         # None of an empty text: every URL without an extension would have it.
         return frozenset(name.strip().lower().removeprefix(".") for name in names) - {""}
-    return SKIPPED_EXTENSIONS - (MEDIA if config.value(settings, "FOLLOW_MEDIA") else _NONE)
+    followed = MEDIA if config.value(settings, "FOLLOW_MEDIA") else _NONE
+    return SKIPPED_EXTENSIONS - followed
 
 
 def extension(url: str) -> str:
@@ -162,6 +172,13 @@ def extension_of(segment: str) -> str:
 def kind_of(url: str) -> str:
     """Return what a URL leads to, by its ending: PAGE, DOCUMENT, MEDIUM or FILE."""
     return KIND_OF_ENDING.get(extension(url), PAGE)
+
+
+def queue_of_type(media_type: str) -> int:
+    """Return the front queue of a type that has one of its own; 0 for that of a page."""
+    if media_type in HEAVY:
+        return DOCUMENT_QUEUE
+    return MEDIUM_QUEUE if media_type.startswith(_MEDIA_TYPES) else 0
 
 
 def is_within(host: str, domains: AbstractSet[str]) -> bool:

@@ -61,7 +61,7 @@ _HOST_CHANGES: dict[str, tuple[Callable[[int], bool], str]] = {
     "block": (lambda value: value >= 0, "a time in ms since 1970, 0 to lift the block"),
     "exclude": (lambda value: value in (0, 1), "True or False"),
     "purge": (lambda value: value == 1, "True"),
-    "queue": (lambda value: 0 <= value <= 5, "1 to 5, 0 for each URL's own"),
+    "queue": (lambda value: 0 <= value <= 5, "1 to 5 for all its pages, 0 for each one's own"),
     "budget": (lambda value: value >= 1, "1 or more pages, None for the crawl's"),
     "parallelism": (lambda value: 1 <= value <= 100, "1 to 100 fetches, None for the crawl's"),
     "due": (lambda value: value >= 0, "milliseconds until its next contact"),

@@ -4,7 +4,7 @@ Layout (big-endian; the Lua scripts read the first 13 bytes and the host, see lu
 
     byte  0      version << 4 | kind << 2 | flags (1 = https, 2 = more follows the URL)
     byte  1      depth
-    byte  2      front queue << 5 | attempts
+    byte  2      front queue << 5 | attempts; queues 1 to 5 are of pages, 6 of documents, 7 of media
     byte  3      reclaims: number of owners that died with a lease on the URL
     byte  4      length of the host's part outside the politeness group (0 = the whole host)
     bytes 5-12   id, the URL's fingerprint
@@ -36,7 +36,10 @@ MAX_DEPTH = 255
 MAX_ATTEMPTS = 31
 # Failures that an entry remembers, in its tail as [reason, unix time].
 HISTORY = 8
-QUEUES = 5
+# Front queues: those of pages by priority, then one of documents, and one of media and other files.
+PAGE_QUEUES = 5
+DOCUMENTS, MEDIA = 6, 7
+QUEUES = 7
 
 _HEADER = struct.Struct(">BBBBBQQI")
 # First part of the header: all that version 1 has.

@@ -31,7 +31,7 @@ from redis.exceptions import NoScriptError, ResponseError
 from crawler.frontier import keys, meta
 from crawler.frontier.entry import QUEUES, DamagedEntry, Entry, decode, encode, host_in
 from crawler.frontier.records import RETRY, Added, Beat, Claim, Lease, OwnerDead, Sizes
-from crawler.frontier.tuning import Tuning, turns
+from crawler.frontier.tuning import Tuning, TypeBudgets, turns, type_turns
 from crawler.servers.redis import checks
 from crawler.servers.redis.connection import Client
 from crawler.servers.redis.errors import RedisAway, translated
@@ -93,16 +93,29 @@ class Frontier:
         self._spider = spider
         # By which the server knows repeated forced adds of this process; it never changes.
         self._adder = uuid.uuid4().hex
-        self.set_weights(self.tuning.weights, self.tuning.load_weights, self.tuning.load_threshold)
+        self.set_queues(
+            *(self.tuning.weights, self.tuning.load_weights, self.tuning.load_threshold),
+            self.tuning.type_budgets,
+        )
 
-    def set_weights(
-        self, weights: Sequence[int], load_weights: Sequence[int], load_threshold: int
+    def set_queues(
+        self,
+        weights: Sequence[int],
+        load_weights: Sequence[int],
+        load_threshold: int,
+        budgets: TypeBudgets,
     ) -> None:
-        """Set the shares of the queues, see Tuning. They may change while a crawl runs."""
+        """Set the shares and budgets of the queues, see Tuning. They may change at any time."""
         self._order = turns(weights)
         self._load_order = turns(load_weights)
+        self._type_order = type_turns([budget.share for budget in budgets])
         # A shard counts its own URLs.
         self._load_threshold = -(-load_threshold // self.shards)
+        # On one server it counts those of the other shards too.
+        parts = 1 if self.has_one_server else self.shards
+        limits = [(budget.max_per_host, -(-budget.max // parts)) for budget in budgets]
+        self._budgets = " ".join(map(str, chain(*limits)))
+        self._has_total_budget = any(budget.max for budget in budgets)
 
     # --- the instance --------------------------------------------------------------------------
 
@@ -258,8 +271,8 @@ class Frontier:
     def _add(self, shard: int, data: Sequence[bytes], mode: str, forced: tuple[str, int]) -> Call:
         full_at = 1 if self.nearly_full else self.tuning.full_at
         lengths = struct.pack(f">{len(data)}I", *map(len, data))
-        args = (b"".join(data), lengths, mode, full_at, self._adder, *forced)
-        beside = self._beside(shard) if full_at else ()
+        args = (b"".join(data), lengths, mode, full_at, self._budgets, self._adder, *forced)
+        beside = self._beside(shard) if full_at or self._has_total_budget else ()
         return Call("add", shard, (*args, *beside, self._seen_argument))
 
     async def reject(self, letters: Sequence[bytes], reason: str) -> None:
@@ -359,6 +372,7 @@ class Frontier:
                     self._order,
                     self._load_order,
                     self._load_threshold,
+                    self._type_order,
                     tuning.parallelism,
                     max_pages,
                     host_pages,

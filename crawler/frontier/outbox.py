@@ -290,9 +290,9 @@ class RecentAdds:
         self.last_s = -math.inf
 
     def acknowledged(self, add: Add, added: Added, *, now_s: float) -> None:
-        """Keep an add that Redis has. The URLs that it refused are kept elsewhere."""
-        if added.refused:
-            add.entries = [e for i, e in enumerate(add.entries) if not added.is_refused(i)]
+        """Keep an add that Redis has, without the URLs that it did not take."""
+        if not added.has_all:
+            add.entries = [e for i, e in enumerate(add.entries) if added.is_taken(i)]
         if not add.number:
             self.last += 1
             add.number = self.last
@@ -644,8 +644,8 @@ class UrlAdder:
             return
         added = future.result()
         # Only now: a URL that Redis does not have must not count as known.
-        if added.refused:
-            ids = [id_ for index, id_ in enumerate(ids) if not added.is_refused(index)]
+        if not added.has_all:
+            ids = [id_ for index, id_ in enumerate(ids) if added.is_taken(index)]
         self._known.update(ids)
         self._count("frontier/added", added.new)
 

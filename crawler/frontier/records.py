@@ -78,12 +78,17 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Answer to an add, a character for each URL: '1' new, '0' known, '2' refused."""
+    """Answer to an add, a character for each URL: '1' new, '0' known, '2' no room, '3' over budget.
+
+    Only those that are new or known are marked as seen.
+    """
 
     answers: str
     new: int = field(init=False)
-    # There was no room for these; they are not marked as seen.
+    # There was no room for these.
     refused: int = field(init=False)
+    # Their type has its budget.
+    over_budget: int = field(init=False)
 
     @classmethod
     def merged(cls, places: Collection[Sequence[int]], answers: Iterable[str]) -> Added:
@@ -99,6 +104,7 @@ class Added:
     def __post_init__(self) -> None:
         object.__setattr__(self, "new", self.answers.count("1"))
         object.__setattr__(self, "refused", self.answers.count("2"))
+        object.__setattr__(self, "over_budget", self.answers.count("3"))
 
     def is_new(self, index: int) -> bool:
         return self.answers[index] == "1"
@@ -110,6 +116,19 @@ class Added:
     def is_refused(self, index: int) -> bool:
         """Return whether there was no room for a URL."""
         return self.answers[index] == "2"
+
+    def is_taken(self, index: int) -> bool:
+        """Return whether the frontier has a URL, new or known."""
+        return self.answers[index] in "10"
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the frontier has all URLs."""
+        return not self.refused and not self.over_budget
+
+    def over_budget_of(self, things: Sequence[Thing]) -> Iterable[Thing]:
+        """Return the items of the URLs over their budgets, from a list with one for each URL."""
+        return compress(things, map("3".__eq__, self.answers))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import NamedTuple
+
+from crawler.frontier.entry import PAGE_QUEUES
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +35,38 @@ def bloom(capacity: int = 10_000_000, false_positives: float = 0.001) -> UrlSeen
 
 
 @dataclass(frozen=True, slots=True)
+class TypeBudget:
+    """Share of the turns of documents or media while pages wait too, and most URLs of the type.
+
+    A URL counts when it is added, whatever becomes of it. 0: no limit.
+    """
+
+    share: float
+    max_per_host: int = 10_000
+    max: int = 0
+
+
+class TypeBudgets(NamedTuple):
+    """Budgets of the types with queues of their own, in the order of these queues."""
+
+    document: TypeBudget = TypeBudget(0.2)
+    medium: TypeBudget = TypeBudget(0.1)
+
+
+@dataclass(frozen=True, slots=True)
 class Tuning:
     """Settings of a frontier: shares of its queues, delays, limits. Times in milliseconds."""
 
-    # These three may change while a crawl runs, see Frontier.set_weights.
+    # These four may change while a crawl runs, see Frontier.set_queues.
     weights: Sequence[int] = (40, 30, 20, 7, 3)
     load_weights: Sequence[int] = (60, 25, 10, 4, 1)
     load_threshold: int = 100_000
+    type_budgets: TypeBudgets = field(default_factory=TypeBudgets)
     parallelism: int = 1
     # Time between two fetches of a host that may have several, while its own delay is unknown.
     spacing_ms: int = 0
     dead_max: int = 100_000
-    # With so many waiting URLs or more, new ones for queues 4 and 5 are refused; 0: never.
+    # With so many waiting URLs or more, new ones for queues 4 to 7 are refused; 0: never.
     full_at: int = 0
     # Nothing is claimed for so long after a restart of the server, so that every instance beats.
     grace_ms: int = 10_000
@@ -52,6 +75,13 @@ class Tuning:
     def per_shard(self, shards: int) -> Tuning:
         """Return the tuning of each of so many shards: each counts only its own URLs."""
         return replace(self, full_at=-(-self.full_at // shards))
+
+
+def type_turns(shares: Sequence[float]) -> str:
+    """Return the turns of the types: the digit 1 for pages, and from 6 on for those with shares."""
+    weights = [round(100 * share) for share in shares]
+    order = turns([100 - sum(weights), *weights])
+    return "".join(digit if digit == "1" else str(PAGE_QUEUES - 1 + int(digit)) for digit in order)
 
 
 def turns(weights: Sequence[int]) -> str:

@@ -99,7 +99,7 @@ _CODE = Label("code", known_code, ("200",))
 _known_refusal = _words(
     "depth too_long extension excluded scope include exclude trap_growing trap_repeated "
     "trap_duplicates trap_deep trap_calendar trap_template trap_combinations trap_filters "
-    "trap_session"
+    "trap_session budget_document budget_medium"
 )
 _known_redirect = _words("301 302 303 307 308 refused redirect_loop too_many_redirects")
 _known_delay = _words("minimum host_rule rate adaptive crawl_delay breaker retry_after overload")

@@ -145,7 +145,7 @@ def add_crawl(
 
 
 def _add_sizes(sheet: Sheet, sizes: Sizes) -> None:
-    meaning = "URLs by state; those in front also by queue"
+    meaning = "URLs by state; those in front also by queue (6: documents, 7: media)"
     urls = {("front", str(number)): count for number, count in enumerate(sizes.front, 1)} | {
         ("back", ""): sizes.back,
         ("leased", ""): sizes.leased,

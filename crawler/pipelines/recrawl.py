@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from crawler.dedup.content import words_digest
+from crawler.discovery.scope import queue_of_type
+from crawler.frontier.entry import PAGE_QUEUES
 from crawler.items import NOT_MODIFIED, Page
 from crawler.scheduler import Scheduler, link_follower
 from crawler.scheduling.recrawl_policy import DIGEST_BYTES, VisitResult
@@ -51,8 +53,11 @@ class Recrawl:
                 lease,
                 VisitResult() if not_modified else _found(page),
                 _kept_headers(page),
-                queue_of=lambda changed: link_follower(self._crawler).queue_of(
-                    lease.entry, unchanged=before is not None and not changed
+                queue_of=lambda changed: (
+                    _queue_of_type(page, lease)
+                    or link_follower(self._crawler).queue_of(
+                        lease.entry, unchanged=before is not None and not changed
+                    )
                 ),
                 now_s=page.crawled_at.timestamp(),
             )
@@ -66,6 +71,14 @@ class Recrawl:
             kind = "changed" if decision.changed else "unchanged"
             failed = decision.visit.failures_in_a_row > 0
             self._crawler.stats.inc_value(f"recrawl/{'failed' if failed else kind}")
+
+
+def _queue_of_type(page: Page, lease: Lease) -> int:
+    """Return the queue of a document or medium, by its type and not its URL; 0 for a page."""
+    if NOT_MODIFIED in page.flags:
+        # The response says nothing of it.
+        return lease.entry.queue if lease.entry.queue > PAGE_QUEUES else 0
+    return queue_of_type(page.media_type or page.content_type)
 
 
 def _kept_headers(page: Page) -> dict[str, str]:

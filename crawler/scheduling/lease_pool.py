@@ -32,7 +32,7 @@ import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
@@ -43,7 +43,7 @@ from crawler.frontier import Again, Claim, Entry, Frontier, Kind, Lease, OwnerDe
 from crawler.frontier.frontier import POISON, gather_outcomes
 from crawler.frontier.outbox import UNSETTLED_MAX, Outbox
 from crawler.scheduling.engine import EngineHooks
-from crawler.scheduling.options import CrawlOptions
+from crawler.scheduling.options import CrawlOptions, budgets_of
 from crawler.scheduling.outcome import Bury, Retry
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.shards import ShardTurns
@@ -165,7 +165,9 @@ class LeasePool:
         """Apply the fleet's options."""
         self.limits.max_pages = now.max_pages
         self.limits.host_pages = now.max_pages_per_host
-        self._frontier.set_weights(now.weights, now.load_weights, now.load_threshold)
+        self._frontier.set_queues(
+            now.weights, now.load_weights, now.load_threshold, budgets_of(now.type_budgets)
+        )
 
     def pause(self, paused: bool) -> None:
         """Start no fetch while paused; those in flight go on."""
@@ -431,9 +433,9 @@ class LeasePool:
         self.outbox.hand_back(lease, delay_ms)
         self._settled(lease)
 
-    def postpone(self, lease: Lease, delay_ms: int) -> None:
-        """Fetch the URL later, without an attempt; the others of its host go on."""
-        self.outbox.retry(lease, delay_ms, lease.entry)
+    def postpone(self, lease: Lease, delay_ms: int, *, queue: int) -> None:
+        """Fetch the URL later from this queue, without an attempt. Others of its host go on."""
+        self.outbox.retry(lease, delay_ms, replace(lease.entry, queue=queue))
         self._settled(lease)
 
     def put_off(self, request: Request, delay_ms: int) -> Request:

@@ -8,6 +8,7 @@ and refused if they could run forever. OptionsWatcher has the current options of
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +27,8 @@ from crawler.discovery.scope import SCOPES, SKIPPED_EXTENSIONS, Scope
 from crawler.errors import ConfigurationError
 from crawler.frontier import CrawlControl, Entry
 from crawler.frontier.control import SharedOptions
-from crawler.frontier.entry import QUEUES
+from crawler.frontier.entry import PAGE_QUEUES
+from crawler.frontier.tuning import TypeBudget, TypeBudgets
 from crawler.parsing.language import LANGUAGES, base_of
 from crawler.scheduling.recrawl_policy import OFF, policy_of
 from crawler.servers.redis.errors import RedisAway
@@ -53,7 +55,10 @@ _SETTINGS = {
     "weights": "FRONTIER_WEIGHTS",
     "load_weights": "FRONTIER_LOAD_WEIGHTS",
     "load_threshold": "FRONTIER_LOAD_THRESHOLD",
+    "type_budgets": "TYPE_BUDGETS",
 }
+# Of documents and media together. Pages get the rest.
+MAX_TYPE_SHARES = 0.8
 _YES_AND_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
@@ -79,6 +84,10 @@ class CrawlOptions:
     weights: tuple[int, ...] = tuple(ours.FRONTIER_WEIGHTS)
     load_weights: tuple[int, ...] = tuple(ours.FRONTIER_LOAD_WEIGHTS)
     load_threshold: int = ours.FRONTIER_LOAD_THRESHOLD
+    # Shares and budgets of documents and media, see `budgets_of`.
+    type_budgets: Mapping[str, Mapping[str, float]] = field(
+        default_factory=lambda: _type_budgets("TYPE_BUDGETS", {})
+    )
     # When pages are visited again: "off", "adaptive", "fixed:7d".
     recrawl: str = OFF
     # Seconds between two fetches of single hosts, as users set them; others as usual.
@@ -215,12 +224,64 @@ def _weights(name: str, value: Any) -> list[int]:
         found = [int(part) for part in parts]
     except (ValueError, TypeError):
         found = []
-    if len(found) != QUEUES or min(found) < 0 or not 0 < sum(found) <= MAX_TURNS:
+    if len(found) != PAGE_QUEUES or min(found) < 0 or not 0 < sum(found) <= MAX_TURNS:
         raise ConfigurationError(
-            f"{name} is {value!r}; give {QUEUES} whole numbers of 0 or more, not all 0, and "
+            f"{name} is {value!r}; give {PAGE_QUEUES} whole numbers of 0 or more, not all 0, and "
             f"{MAX_TURNS} together at the most."
         )
     return found
+
+
+def _type_budgets(name: str, value: Any) -> dict[str, dict[str, float]]:
+    """Read budgets by type, as a dict or as JSON. What is not given is as in our settings."""
+    try:
+        given = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        given = None
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(f"{name} is {value!r}; give a JSON object.")
+    defaults: Mapping[str, Mapping[str, float]] = ours.TYPE_BUDGETS
+    for kind in given:
+        if kind not in defaults:
+            raise ConfigurationError(f"{name} has {kind!r}; use {', '.join(defaults)}.")
+    found = {
+        kind: {**budget, **_type_budget(f"{name}[{kind!r}]", given.get(kind, {}), budget)}
+        for kind, budget in defaults.items()
+    }
+    if sum(budget["share"] for budget in found.values()) > MAX_TYPE_SHARES:
+        raise ConfigurationError(
+            f"{name} is {value!r}; give shares of {MAX_TYPE_SHARES} together at the most. The rest "
+            "is for pages."
+        )
+    return found
+
+
+def _type_budget(name: str, given: Any, known: Mapping[str, float]) -> dict[str, float]:
+    """Check the budget of one type."""
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(f"{name} is {given!r}; give an object with {', '.join(known)}.")
+    found: dict[str, float] = {}
+    for key, value in given.items():
+        if key not in known:
+            raise ConfigurationError(f"{name} has {key!r}; use {', '.join(known)}.")
+        found[key] = (_share if key == "share" else _whole_number)(f"{name}[{key!r}]", value)
+    return found
+
+
+def _share(name: str, value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= MAX_TYPE_SHARES:
+        raise ConfigurationError(f"{name} is {value!r}; give a number from 0 to {MAX_TYPE_SHARES}.")
+    return float(value)
+
+
+def budgets_of(values: Mapping[str, Mapping[str, float]]) -> TypeBudgets:
+    """Return the option `type_budgets` as the frontier takes it."""
+    found = {
+        kind: TypeBudget(budget["share"], int(budget["max_per_host"]), int(budget["max"]))
+        for kind, budget in values.items()
+    }
+    return TypeBudgets(**found)
 
 
 def _recrawl(name: str, value: Any) -> str:
@@ -299,6 +360,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "weights": _weights,
     "load_weights": _weights,
     "load_threshold": _whole_number,
+    "type_budgets": _type_budgets,
     "recrawl": _recrawl,
     "forgotten": _whole_number,
 }

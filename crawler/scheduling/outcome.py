@@ -25,7 +25,7 @@ from twisted.python.failure import Failure
 from crawler.config.values import fill, setting, value
 from crawler.download.errors import TooBigUnpacked, TooManyDocuments, failure_of
 from crawler.frontier import Kind
-from crawler.frontier.entry import MAX_ATTEMPTS
+from crawler.frontier.entry import DOCUMENTS, MAX_ATTEMPTS
 from crawler.items import NOT_MODIFIED, Page
 from crawler.parsing.document import Directives, of_headers
 from crawler.util.backoff import Backoff
@@ -183,7 +183,9 @@ class Failures:
             self._leases.hand_back(lease, _OUT_OF_SOCKETS_MS)
             return True
         if isinstance(error, TooManyDocuments):
-            self._leases.postpone(lease, round(_DOCUMENT_MS * (1 + random.random())))
+            # By now it is known to be one, whatever its URL says.
+            delay_ms = round(_DOCUMENT_MS * (1 + random.random()))
+            self._leases.postpone(lease, delay_ms, queue=DOCUMENTS)
             return True
         kind = failure_of(error)
         if kind.is_final:

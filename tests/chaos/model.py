@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 
 import redis
 
-from crawler.frontier.entry import QUEUES, decode
+from crawler.frontier.entry import PAGE_QUEUES, decode
 from crawler.frontier.frontier import tags
+
+# Budget of each host for documents, and for media.
+MAX_PER_HOST = 4
 
 
 @dataclass(slots=True)
@@ -27,6 +30,10 @@ class Contents:
     recrawls: int = 0
     # Front queue -> gaps that URLs left which were lifted.
     gaps: Counter[str] = field(default_factory=Counter)
+    # Queue of a type -> host -> URLs that were taken.
+    accepted: dict[str, dict[str, int]] = field(default_factory=dict)
+    # Hosts with documents or media in their back queues.
+    typed: set[str] = field(default_factory=set)
 
 
 def read(client: redis.Redis, crawl: str) -> Contents:
@@ -48,13 +55,20 @@ def _front(found: Contents, client: redis.Redis, key: bytes, number: str) -> Non
         if data == _GAP:
             found.gaps[number] += 1
         else:
-            found.where[decode(data).url].append("front")
+            entry = decode(data)
+            assert entry.queue == int(number), f"{entry} is in the front queue {number}"
+            found.where[entry.url].append("front")
 
 
 def _back(found: Contents, client: redis.Redis, key: bytes, rest: str) -> None:
+    host, _, number = rest.rpartition(":")
     for data in client.lrange(key, 0, -1):
-        found.where[decode(data).url].append("back")
-        found.waiting[rest.rpartition(":")[0]] += 1
+        entry = decode(data)
+        assert entry.queue == int(number), f"{entry} is in the back queue {number}"
+        found.where[entry.url].append("back")
+        found.waiting[host] += 1
+        if entry.queue > PAGE_QUEUES:
+            found.typed.add(host)
 
 
 def _leases(found: Contents, client: redis.Redis, key: bytes, owner: str) -> None:
@@ -87,6 +101,10 @@ def _heap(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
     found.heap = {k.decode(): v for k, v in client.zrange(key, 0, -1, withscores=True)}
 
 
+def _accepted(found: Contents, client: redis.Redis, key: bytes, number: str) -> None:
+    found.accepted[number] = {k.decode(): int(v) for k, v in client.hgetall(key).items()}
+
+
 def _stats(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
     found.stats = {k.decode(): int(v) for k, v in client.hgetall(key).items() if v.isdigit()}
 
@@ -100,6 +118,7 @@ _READERS = {
     "host": _host,
     "host_heap": _heap,
     "stats": _stats,
+    "accepted": _accepted,
 }
 
 
@@ -116,10 +135,14 @@ def check_counters(found: Contents) -> None:
     assert found.stats.get("back", 0) == sum(found.waiting.values())
     assert found.stats.get("retries", 0) == found.retries
     assert found.stats.get("recrawls", 0) == found.recrawls
-    for number in map(str, range(1, QUEUES + 1)):
+    for number in map(str, range(1, PAGE_QUEUES + 1)):
         assert found.stats.get(f"gaps{number}", 0) == found.gaps[number]
     for host, state in found.hosts.items():
         assert int(state.get("waiting", 0)) == found.waiting[host], f"{host}: {state}"
+        assert "typed" in state or host not in found.typed, f"{host}: {state}"
+    for number, counts in found.accepted.items():
+        assert found.stats.get(f"accepted{number}", 0) == sum(counts.values())
+        assert max(counts.values()) <= MAX_PER_HOST
 
 
 def check_heap(found: Contents, parallelism: int, *, restarted: bool) -> None:

@@ -17,10 +17,11 @@ import pytest
 import redis
 
 from crawler.frontier import Entry, Frontier, Lease, OwnerDead, Tuning
-from crawler.frontier.entry import MAX_ATTEMPTS
+from crawler.frontier.entry import MAX_ATTEMPTS, QUEUES
 from crawler.frontier.frontier import tags
 from crawler.frontier.records import PAGE_AGAIN
 from crawler.frontier.sweep import Sweeper
+from crawler.frontier.tuning import TypeBudget, TypeBudgets
 from crawler.servers.redis.connection import connect
 from crawler.urls import fingerprint
 from tests.chaos import model
@@ -77,6 +78,7 @@ class Fleet:
         self.clocks: dict[str, int] = {}
         self.kept: tuple[list[tuple[bytes, int, bytes]], set[str], set[str]] | None = None
         self.restarts = 0
+        self.over_budget = 0
         self.made = count()
         self.requests = count()
         self.async_client: object = None
@@ -132,7 +134,10 @@ class Fleet:
     async def join(self) -> None:
         if len(self.workers) >= 5:
             return
-        tuning = Tuning(parallelism=self.parallelism, grace_ms=GRACE_MS)
+        budgets = TypeBudgets(
+            TypeBudget(0.2, model.MAX_PER_HOST), TypeBudget(0.1, model.MAX_PER_HOST)
+        )
+        tuning = Tuning(parallelism=self.parallelism, grace_ms=GRACE_MS, type_budgets=budgets)
         worker = Worker(Frontier(self.async_client, CRAWL, tuning=tuning))
         worker.epoch = await worker.frontier.open()
         await self._beat(worker)
@@ -215,9 +220,14 @@ class Fleet:
             if number and self.random.random() < 0.3:
                 number = self.random.randrange(number)
             url = f"http://{host}/{number}"
-            batch.append(Entry(fingerprint(url), url, queue=self.random.randint(1, 5)))
-        await self.twice(lambda: self.worker().frontier.add(batch))
-        self.known |= {entry.url for entry in batch}
+            batch.append(Entry(fingerprint(url), url, queue=self.random.randint(1, QUEUES)))
+        frontier = self.worker().frontier
+        await self.twice(lambda: frontier.add(batch))
+        # Again, so that its answers are those of URLs that are known by now, or over a budget.
+        added = await frontier.add(batch)
+        assert not added.new
+        self.over_budget += added.over_budget
+        self.known |= {entry.url for i, entry in enumerate(batch) if added.is_taken(i)}
 
     async def claim(self) -> None:
         worker = self.worker()
@@ -460,6 +470,7 @@ async def test_no_interleaving_loses_a_url_or_hurries_a_host(
         left = {state for states in found.where.values() for state in states}
         assert left <= {"dead", "delayed"}
         assert found.retries == 0
+        assert fleet.over_budget > 0
         assert fleet.known <= fleet.done | set(found.where)
         assert not any(state.get("tokens") for state in found.hosts.values())
     finally:

@@ -55,8 +55,8 @@ class FakeLeases:
     def hand_back(self, lease: Lease, delay_ms: int) -> None:
         self.calls.append(("hand_back", lease.entry.url, delay_ms))
 
-    def postpone(self, lease: Lease, delay_ms: int) -> None:
-        self.calls.append(("postpone", lease.entry.url, delay_ms))
+    def postpone(self, lease: Lease, delay_ms: int, *, queue: int) -> None:
+        self.calls.append(("postpone", lease.entry.url, delay_ms, queue))
 
     def put_off(self, request: Request, delay_ms: int) -> Request:
         self.hand_back(request.meta[LEASE], delay_ms)

@@ -12,6 +12,7 @@ from scrapy.http import Response
 
 from crawler.discovery.parents import ParentUrls
 from crawler.frontier import Added, Entry, Kind, Lease
+from crawler.frontier.entry import DOCUMENTS, MEDIA
 from crawler.middlewares.redirects import Redirects
 from crawler.scheduling.request_codec import to_request
 from crawler.servers.health import GaveUp
@@ -87,6 +88,27 @@ def test_the_target_of_a_redirect_is_a_new_url_whose_parent_is_known() -> None:
     assert entry.parent == lease.entry.id
     assert ParentUrls.of(scheduler._crawler).url_of(entry.parent) == "http://h.test/a"
     assert time.time() - 60 < entry.discovered_s <= time.time()
+
+
+@pytest.mark.parametrize(
+    ("before", "target", "after"),
+    [
+        (1, "http://h.test/a.pdf", DOCUMENTS),
+        (DOCUMENTS, "http://h.test/a.png", MEDIA),
+        # As its source, since its URL does not say.
+        (DOCUMENTS, "http://h.test/a?b", DOCUMENTS),
+        (3, "http://h.test/a/b/c", 1),
+    ],
+)
+def test_the_target_of_a_redirect_is_in_the_queue_of_its_type(
+    before: int, target: str, after: int
+) -> None:
+    scheduler = RedirectedScheduler(DEFAULT)
+    scheduler.is_scoped = True
+    lease = lease_of("http://h.test/x", queue=before)
+    scheduler.enqueue_request(Request(target, meta={LEASE: lease}))
+    (entry,) = scheduler.sent.entries
+    assert entry.queue == after
 
 
 def test_a_url_that_takes_its_own_place_keeps_the_time_of_its_discovery() -> None:

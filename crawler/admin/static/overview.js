@@ -66,7 +66,9 @@ export class Overview {
     this.tiles.workers(count(live.length), live.length ? machines(live, silent) : "no process runs");
     this.tiles.dead(count(status.dead), status.dead ? "see below" : "none");
     bars($("queues"), [
-      ...status.waiting_by_queue.map((waiting, i) => [`F${i + 1}`, waiting, "s1"]),
+      ...status.waiting_by_queue
+        .map((waiting, i) => [["F1", "F2", "F3", "F4", "F5", "documents", "media"][i], waiting, "s1"])
+        .filter(([, waiting], i) => i < 5 || waiting),
       ["by host", status.waiting_by_host, "s2"],
       ["to retry", status.retries, "s3"],
     ]);

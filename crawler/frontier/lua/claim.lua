@@ -5,16 +5,17 @@
 -- ARGV[2]  request id: the same id again returns the same leases, so that a lost reply loses none
 -- ARGV[3]  n; at most 1,000 are leased
 -- ARGV[4]  now, ms (0 = the shard's time)
--- ARGV[5]  turns of the queues by weight, a string of digits 1-5
+-- ARGV[5]  turns of the queues of pages by weight, a string of digits 1-5
 -- ARGV[6]  turns of the queues under load
 -- ARGV[7]  number of waiting URLs above which ARGV[6] applies
--- ARGV[8]  fetches a host may have in flight, unless it has a parallelism of its own
--- ARGV[9]  pages the shard may have in all (0 = no limit), together with those of ARGV[14…]
--- ARGV[10] pages a host may have (0 = no limit)
--- ARGV[11] ms without claims after a restart of the server
--- ARGV[12] dead letters kept
--- ARGV[13] ms between two starts at a host whose own delay is not known yet
--- ARGV[14…] other shards on this server
+-- ARGV[8]  turns of the types: 1 for pages, 6, 7. They apply where documents or media wait too
+-- ARGV[9]  fetches a host may have in flight, unless it has a parallelism of its own
+-- ARGV[10] pages the shard may have in all (0 = no limit), together with those of ARGV[15…]
+-- ARGV[11] pages a host may have (0 = no limit)
+-- ARGV[12] ms without claims after a restart of the server
+-- ARGV[13] dead letters kept
+-- ARGV[14] ms between two starts at a host whose own delay is not known yet
+-- ARGV[15…] other shards on this server
 -- Returns  {state, leases, wait_ms, delayed_ms, more}
 --          state: 'ok', 'paused', 'grace' (after a restart), 'leap' (the clock leapt, and it is not
 --          known yet whether time has passed), 'limit' (no page is left to crawl), 'dead' (this owner
@@ -29,10 +30,10 @@ local LEAP_LOOK_MS = 500
 local BUDGET_LOOK_MS = 200
 local owner, request = ARGV[1], ARGV[2]
 local leases_key = shard .. 'leases:' .. owner
-local n, now, parallel = math.min(tonumber(ARGV[3]), 1000), now_ms(ARGV[4]), tonumber(ARGV[8])
-local max_pages, budget = tonumber(ARGV[9]), tonumber(ARGV[10])
+local n, now, parallel = math.min(tonumber(ARGV[3]), 1000), now_ms(ARGV[4]), tonumber(ARGV[9])
+local max_pages, budget = tonumber(ARGV[10]), tonumber(ARGV[11])
 local leases = {}
-epoch(now, tonumber(ARGV[11]))
+epoch(now, tonumber(ARGV[12]))
 
 local function answer(state, more)
   local head = redis.call('ZRANGE', HEAP, 0, 0, 'WITHSCORES')[2]
@@ -42,9 +43,9 @@ local function answer(state, more)
   return {state, leases, wait, delayed_wait, more}
 end
 
-local stats = redis.call('HMGET', STATS, 'turn', 'out1', 'out2', 'out3', 'out4', 'out5', 'claims_from',
-  'paused', 'back', 'token', 'leap_ms')
-local claims_from, paused, back, token, leap_ms = unpack(stats, 7, 11)
+local stats = redis.call('HMGET', STATS, 'turn', 'out1', 'out2', 'out3', 'out4', 'out5', 'out6', 'out7',
+  'typed', 'claims_from', 'paused', 'back', 'token', 'leap_ms')
+local has_types, claims_from, paused, back, token, leap_ms = unpack(stats, QUEUES + 2)
 if is_dead(owner) then return answer('dead', 0) end
 if leap_ms then return {'leap', {}, LEAP_LOOK_MS, -1, 0} end
 if now < tonumber(claims_from or 0) then return {'grace', {}, claims_from - now, -1, 0} end
@@ -57,7 +58,7 @@ end
 if paused then return {'paused', {}, -1, -1, 0} end
 if max_pages > 0 then
   local room, shards = max_pages, {shard}
-  for i = 14, #ARGV do shards[#shards + 1] = ARGV[i] .. ':' end
+  for i = 15, #ARGV do shards[#shards + 1] = ARGV[i] .. ':' end
   for _, each in ipairs(shards) do
     room = room - tonumber(redis.call('HGET', each .. 'stats', 'pages') or 0)
   end
@@ -73,7 +74,7 @@ if max_pages > 0 then
 end
 
 local sizes, waiting = {}, 0
-for number = 1, 5 do
+for number = 1, QUEUES do
   sizes[number] = redis.call('LLEN', shard .. 'front:' .. number)
   waiting = waiting + sizes[number]
 end
@@ -93,12 +94,34 @@ local function record(entry)
 end
 
 -- Most hosts have URLs in one or two of the five queues: popping needs fewer calls than LLEN.
-local function pop_back(host, turn)
+local function pop_page(host, turn)
   local left = '12345'
   while left ~= '' do
     local number = next_queue(order, turn, '[' .. left .. ']')
     local entry = redis.call('LPOP', shard .. 'back:' .. host .. ':' .. number)
     if entry then return entry end
+    left = string.gsub(left, number, '')
+  end
+end
+
+-- Return a URL of a host, and the next turn of its types. Most hosts have none, or it is not known that
+-- they do: then all but pages come last.
+local function pop_back(host, turn, typed)
+  local left = '167'
+  while left ~= '' do
+    local number, at = 1, nil
+    if typed then
+      number, at = next_queue(ARGV[8], typed, '[' .. left .. ']')
+    elseif left ~= '167' then
+      number = tonumber(string.sub(left, 1, 1))
+    end
+    local entry
+    if number == 1 then
+      entry = pop_page(host, turn)
+    else
+      entry = redis.call('LPOP', shard .. 'back:' .. host .. ':' .. number)
+    end
+    if entry then return entry, at end
     left = string.gsub(left, number, '')
   end
 end
@@ -109,12 +132,14 @@ local off_heap, on_heap = {}, {}
 -- If a host may have several fetches, their starts are spaced. The clock also holds for URLs that are
 -- routed later.
 local function next_start(key)
-  return now + tonumber(redis.call('HGET', key, 'delay') or ARGV[13])
+  return now + tonumber(redis.call('HGET', key, 'delay') or ARGV[14])
 end
 
+-- Few crawls have hosts with more than pages.
+local READ = {'tokens', 'turn', 'waiting', 'keep', has_types and 'typed' or nil}
 local function lease_from(host)
   local key, slots, own = shard .. 'host:' .. host, parallel, nil
-  local tokens, turn, held, keep = unpack(redis.call('HMGET', key, 'tokens', 'turn', 'waiting', 'keep'))
+  local tokens, turn, held, keep, typed = unpack(redis.call('HMGET', key, unpack(READ)))
   if keep then
     own, slots = unpack(redis.call('HMGET', key, 'budget', 'parallel'))
     slots = tonumber(slots) or parallel
@@ -126,7 +151,9 @@ local function lease_from(host)
   -- Too many are in flight, as after a restart: the last one to end puts the host back on the heap.
   if in_flight >= slots then return redis.call('ZREM', HEAP, host) end
   turn, held = tonumber(turn or 0), held - 1
-  local name = record(pop_back(host, turn))
+  local entry, next_type = pop_back(host, turn, tonumber(typed))
+  local name = record(entry)
+  if next_type then redis.call('HSET', key, 'typed', digits(next_type)) end
   note_claimed(key, claimed, name)
   tokens = in_flight > 0 and tokens .. ' ' .. name or name
   turn = digits((turn + 1) % #order)
@@ -164,8 +191,9 @@ if #off_heap > 0 then redis.call('ZREM', HEAP, unpack(off_heap)) end
 if #on_heap > 0 then redis.call('ZADD', HEAP, unpack(on_heap)) end
 local from_back, to_back = #leases, 0
 if #leases < n then
-  waiting, to_back = route(n - #leases, now, order, sizes, waiting, stats, parallel, budget,
-    tonumber(ARGV[12]), lease_at_once)
+  local orders = {pages = order, types = ARGV[8]}
+  waiting, to_back = route(n - #leases, now, orders, sizes, waiting, stats, parallel, budget,
+    tonumber(ARGV[13]), lease_at_once)
 end
 count('back', to_back - from_back)
 if #leases > 0 then

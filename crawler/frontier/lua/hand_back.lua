@@ -23,7 +23,9 @@ for i = 3, #ARGV, 2 do
       count('dropped_excluded', 1)
       free_slot(host, token, now + wait, 0)
     else
-      redis.call('LPUSH', shard .. 'back:' .. host .. ':' .. (queue or queue_of(entry)), entry)
+      local number = back_queue(queue_of(entry), queue)
+      redis.call('LPUSH', shard .. 'back:' .. host .. ':' .. number, entry)
+      if number > PAGE_QUEUES then note_typed(host) end
       redis.call('HINCRBY', key, 'waiting', 1)
       redis.call('PERSIST', key)
       back = back + 1

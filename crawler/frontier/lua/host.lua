@@ -4,7 +4,7 @@
 -- ARGV[1]  host
 -- ARGV[2]  now, ms (0 = the shard's time)
 -- ARGV[3…] name, value: 'block' until ms (0 = lift the block), 'exclude' '1' or '0', 'purge' '1',
---          'queue' 1-5 or 0 for each URL's own, 'budget' pages or '' for the crawl's, 'parallelism'
+--          'queue' 1-5 for all its pages or 0 for each URL's own, 'budget' pages or '' for the crawl's, 'parallelism'
 --          fetches in flight or '' for the crawl's, 'due' ms from now on: the next contact, if that is
 --          sooner; but not before the host's own delay, nor during a block
 -- Returns  the new state, see host_view.lua. All changes are O(1): they apply to URLs in the front
@@ -38,7 +38,7 @@ end
 function change.purge()
   drop_waiting(host, 'purged')
   local cut = {}
-  for number = 1, 5 do
+  for number = 1, QUEUES do
     cut[number] = tonumber(redis.call('HGET', STATS, 'out' .. number) or 0)
       + redis.call('LLEN', shard .. 'front:' .. number)
   end

@@ -7,7 +7,7 @@
 -- Returns  number of moved URLs
 
 local now, limit, moved, retries, gaps = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0, 0
-local delayed, queues = shard .. 'delayed', {{}, {}, {}, {}, {}}
+local delayed, queues = shard .. 'delayed', {{}, {}, {}, {}, {}, {}, {}}
 while moved < limit do
   local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, 1)[1]
   if not due then break end

@@ -2,25 +2,28 @@
 
 local ROUTE_LIMIT = 1000
 
--- Return the queue whose turn it is among those in a pattern; the shares of all others are passed on.
--- Queues without a share come when there are no others.
+-- Return the queue whose turn it is among those in a pattern, and that turn; the shares of all others are
+-- passed on. Queues without a share come when there are no others.
 local function next_queue(order, turn, among)
-  if #among == 3 then return string.byte(among, 2) - 48 end
+  if #among == 3 then return string.byte(among, 2) - 48, turn end
   local at = string.find(order, among, turn % #order + 1) or string.find(order, among)
-  return (at and string.byte(order, at) or string.byte(among, 2)) - 48
+  return (at and string.byte(order, at) or string.byte(among, 2)) - 48, at or turn
 end
 
+-- Return patterns of the queues that are not empty: those of pages, and the types, where 1 is for pages.
 local function not_empty(sizes)
-  local digits = ''
-  for number = 1, 5 do
-    if sizes[number] > 0 then digits = digits .. number end
+  local pages, types = '', ''
+  for number = 1, QUEUES do
+    if sizes[number] > 0 and number <= PAGE_QUEUES then pages = pages .. number end
+    if sizes[number] > 0 and number > PAGE_QUEUES then types = types .. number end
   end
-  return '[' .. digits .. ']'
+  return '[' .. pages .. ']', pages == '' and '[' .. types .. ']' or '[1' .. types .. ']'
 end
 
 -- Front queues are read in chunks of at most `most` URLs and trimmed once at the end, since a call for
 -- each URL would be expensive.
-local chunks, chunk_at, taken = {{}, {}, {}, {}, {}}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0}
+local chunks, chunk_at, taken = {}, {}, {}
+for number = 1, QUEUES do chunks[number], chunk_at[number], taken[number] = {}, 0, 0 end
 local function take_front(number, most)
   local chunk, at = chunks[number], chunk_at[number] + 1
   if at > #chunk then
@@ -126,6 +129,7 @@ local function write_hosts(hosts, states)
       added = added + #list
     end
     redis.call('HSET', shard .. 'host:' .. host, 'waiting', digits(state.held + added))
+    if state.lists[6] or state.lists[7] then note_typed(host) end
     stay(host, state)
     if state.held == 0 and state.in_flight < state.slots then
       heap[#heap + 1] = digits(state.clock)
@@ -138,17 +142,23 @@ local function write_hosts(hosts, states)
 end
 
 -- Route until `wanted` URLs were passed to `lease(host, state, entry)`: a URL of a host that is idle
--- and due needs no back queue. `out` has the turn and the numbers of URLs that left each front queue.
+-- and due needs no back queue. `orders` are the turns of the queues of pages, and of the types. `out` has
+-- the turn, the numbers of URLs that left each front queue, and the turn of the types.
 -- Returns the numbers of URLs that still wait in the front queues, and that went to the back queues.
-local function route(wanted, now, order, sizes, waiting, out, parallel, budget, dead_max, lease)
+local function route(wanted, now, orders, sizes, waiting, out, parallel, budget, dead_max, lease)
   local turn, moved, popped = tonumber(out[1] or 0), 0, {}
-  for number = 1, 5 do popped[number] = tonumber(out[number + 1] or 0) end
-  local states, hosts, dropped, among, gaps = {}, {}, {}, not_empty(sizes), {}
+  for number = 1, QUEUES do popped[number] = tonumber(out[number + 1] or 0) end
+  local type_turn = tonumber(out[QUEUES + 2] or 0)
+  local first_type_turn = type_turn
+  local states, hosts, dropped, gaps = {}, {}, {}, {}
+  local pages, types = not_empty(sizes)
   while wanted > 0 and waiting > 0 and moved < ROUTE_LIMIT do
-    local number = next_queue(order, turn, among)
+    local number = 1
+    if types ~= '[1]' then number, type_turn = next_queue(orders.types, type_turn, types) end
+    if number == 1 then number, turn = next_queue(orders.pages, turn, pages), turn + 1 end
     local entry = take_front(number, ROUTE_LIMIT - moved)
-    turn, moved, waiting, sizes[number] = turn + 1, moved + 1, waiting - 1, sizes[number] - 1
-    if sizes[number] == 0 then among = not_empty(sizes) end
+    moved, waiting, sizes[number] = moved + 1, waiting - 1, sizes[number] - 1
+    if sizes[number] == 0 then pages, types = not_empty(sizes) end
     popped[number] = popped[number] + 1
     local is_gap = entry == GAP
     local host = not is_gap and host_of(entry)
@@ -170,7 +180,7 @@ local function route(wanted, now, order, sizes, waiting, out, parallel, budget, 
       if not state.lists then
         hosts[#hosts + 1], state.lists = host, {}
       end
-      number = rules and rules.queue or number
+      number = rules and back_queue(number, rules.queue) or number
       local list = state.lists[number] or {}
       list[#list + 1], state.lists[number] = entry, list
     end
@@ -180,11 +190,15 @@ local function route(wanted, now, order, sizes, waiting, out, parallel, budget, 
   for why, number in pairs(dropped) do count('dropped_' .. why, number) end
   for number, of_queue in pairs(gaps) do count('gaps' .. number, -of_queue) end
   if moved > 0 then
-    for number = 1, 5 do
-      if taken[number] > 0 then redis.call('LTRIM', shard .. 'front:' .. number, taken[number], -1) end
+    local stats = {'turn', digits(turn % #orders.pages)}
+    for number = 1, QUEUES do
+      if taken[number] > 0 then
+        redis.call('LTRIM', shard .. 'front:' .. number, taken[number], -1)
+        stats[#stats + 1], stats[#stats + 2] = 'out' .. number, digits(popped[number])
+      end
     end
-    redis.call('HSET', STATS, 'turn', digits(turn % #order), 'out1', digits(popped[1]), 'out2',
-      digits(popped[2]), 'out3', digits(popped[3]), 'out4', digits(popped[4]), 'out5', digits(popped[5]))
+    redis.call('HSET', STATS, unpack(stats))
+    if type_turn ~= first_type_turn then redis.call('HSET', STATS, 'typed', digits(type_turn)) end
   end
   return waiting, back
 end

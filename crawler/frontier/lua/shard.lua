@@ -2,14 +2,15 @@
 --
 -- KEYS[1]  the shard's hash tag, prefix of every key below
 --
---   front:<1..5>             list   waiting URLs by priority
---   back:<host>:<1..5>       list   URLs of a host that is active
+--   front:<1..7>             list   waiting URLs: pages by priority (1 to 5), documents (6), media (7)
+--   back:<host>:<1..7>       list   URLs of a host that is active
 --   host_heap                zset   active host with a free slot -> earliest next contact, ms
 --   host:<host>              hash   clock, delay, tokens (in flight), waiting, turn, parked (queue of the
 --                                   first URLs of a host that has others in back queues and is not
---                                   active yet), claimed (tokens of leases, if it has a budget); set
---                                   by people: cut, queue, excluded, budget, parallel, blocked, keep
---                                   (never expires)
+--                                   active yet), claimed (tokens of leases, if it has a budget), typed
+--                                   (turn of the types, if documents or media may be in its back
+--                                   queues); set by people: cut, queue, excluded, budget, parallel,
+--                                   blocked, keep (never expires)
 --   ordered                  set    hosts that people changed or blocked
 --   leases:<owner>           hash   token -> "<token> <request id> <entry>"
 --   flights:<owner>          hash   token -> host: fetches reported again after a restart
@@ -28,14 +29,18 @@
 --   bloom:<n>                string bitmap, if the crawl uses Bloom filters
 --   dead                     stream entry, reason, at
 --   pages                    hash   host -> pages crawled
+--   accepted:<6..7>          hash   host -> documents or media that were added, for their budgets
 --   found, inbound           hash   host -> URLs found, links from other domains
---   stats                    hash   counters; last token, time and turn; run id, epoch, pause; the
+--   stats                    hash   counters; last token, time and turn; typed (turn of the types, if
+--                                   documents or media ever waited); run id, epoch, pause; the
 --                                   difference between the shard's time and the server's clock
 
 local shard = KEYS[1] .. ':'
 local STATS = shard .. 'stats'
 local HEAP = shard .. 'host_heap'
 local OWNERS = shard .. 'owners'
+-- Queues of pages, by priority; those that follow are of documents and of media, one each.
+local PAGE_QUEUES, QUEUES = 5, 7
 -- What stays in the place of a URL that was moved out of the middle of a long list. It is no URL, and is
 -- dropped when its turn comes. stats has the number of those in each front queue, as gaps<number>.
 local GAP = '-'
@@ -116,10 +121,22 @@ end
 
 local function entry_id(entry) return string.sub(entry, 6, 13) end
 
+-- Note that documents or media are in the back queues of a host, which so gets turns of types: see
+-- pop_back in claim.lua.
+local function note_typed(host)
+  redis.call('HSETNX', shard .. 'host:' .. host, 'typed', 0)
+  redis.call('HSETNX', STATS, 'typed', 0)
+end
+
 -- Split an id for URL-seen: 32 bits unsigned, 32 bits signed.
 local function halves_of(id) return struct.unpack('>I4i4', id) end
 
 local function queue_of(entry) return math.floor(string.byte(entry, 3) / 32) end
+
+-- Return the back queue of a URL. People may set one for all pages of a host (`ordered`).
+local function back_queue(number, ordered)
+  return number <= PAGE_QUEUES and tonumber(ordered) or number
+end
 
 -- Return the politeness group of an entry, or nil for bytes that are no entry. The URL begins at byte
 -- 26, and at byte 22 in entries of version 1, which earlier releases made; see entry.py.
@@ -128,7 +145,7 @@ local function host_of(entry)
   local version, _, queue, _, skipped = string.byte(entry, 1, 5)
   local first = (version < 32 and 22 or 26) + skipped
   local slash = string.find(entry, '/', first, true)
-  if not slash or slash == first or queue < 32 or queue >= 192 then return nil end
+  if not slash or slash == first or queue < 32 then return nil end
   local host = string.sub(entry, first, slash - 1)
   -- The tail follows a newline.
   return not string.find(host, '\n', 1, true) and host or nil
@@ -137,7 +154,8 @@ end
 -- Return the number of URLs that have to leave a front queue until those are gone that were there when
 -- the host was purged; `cut` is of the host.
 local function purged_up_to(cut, number)
-  return tonumber(string.match(cut, string.rep('%d+ ', number - 1) .. '(%d+)'))
+  -- One that an earlier release made has the queues of pages only.
+  return tonumber(string.match(cut, string.rep('%d+ ', number - 1) .. '(%d+)') or 0)
 end
 
 local function tokens_in(tokens)
@@ -223,8 +241,8 @@ end
 local function drop_waiting(host, why)
   local key = shard .. 'host:' .. host
   local waiting = tonumber(redis.call('HGET', key, 'waiting') or 0)
-  for number = 1, 5 do redis.call('UNLINK', shard .. 'back:' .. host .. ':' .. number) end
-  redis.call('HDEL', key, 'waiting', 'parked')
+  for number = 1, QUEUES do redis.call('UNLINK', shard .. 'back:' .. host .. ':' .. number) end
+  redis.call('HDEL', key, 'waiting', 'parked', 'typed')
   redis.call('ZREM', HEAP, host)
   local tokens, clock, keep = unpack(redis.call('HMGET', key, 'tokens', 'clock', 'keep'))
   if tokens_in(tokens) == 0 and not keep then

@@ -12,7 +12,7 @@
 local id, host, look = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local function waiting()
-  for number = 1, 5 do
+  for number = 1, QUEUES do
     for _, key in ipairs({'back:' .. host .. ':' .. number, 'front:' .. number}) do
       for _, entry in ipairs(redis.call('LRANGE', shard .. key, 0, look - 1)) do
         if entry_id(entry) == id then return entry end

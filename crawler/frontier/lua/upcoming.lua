@@ -10,7 +10,7 @@
 local found, most = {}, tonumber(ARGV[3])
 local until_ms = now_ms(ARGV[1]) + ARGV[2]
 for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', until_ms, 'LIMIT', 0, most)) do
-  for number = 1, 5 do
+  for number = 1, QUEUES do
     local entry = redis.call('LINDEX', shard .. 'back:' .. host .. ':' .. number, 0)
     if entry then
       found[#found + 1] = entry
@@ -18,8 +18,8 @@ for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', until_ms, 'LIMIT
     end
   end
 end
-for number = 1, 5 do
-  local last = math.ceil(most / 5) - 1
+for number = 1, QUEUES do
+  local last = math.ceil(most / QUEUES) - 1
   for _, entry in ipairs(redis.call('LRANGE', shard .. 'front:' .. number, 0, last)) do
     found[#found + 1] = entry
   end

@@ -104,7 +104,7 @@ async def test_urls_in_back_queues_count_towards_a_full_frontier(place: Place) -
     frontier = await place.instance(tuning=Tuning(full_at=3))
     await frontier.add(entries(4))
     assert len(await claim(frontier)) == 1
-    assert (await frontier.sizes()).front == (0, 0, 0, 0, 0)
+    assert (await frontier.sizes()).front == (0,) * 7
     assert (await frontier.add([entry("http://a.test/low", 5)])).answers == "2"
 
 
@@ -116,10 +116,9 @@ async def test_while_memory_is_short_low_priorities_are_refused(frontier: Fronti
 
 
 async def test_a_batch_with_a_queue_that_is_none_changes_nothing(frontier: Frontier) -> None:
-    for queue in (0, 6, 7):
-        batch = [entry("http://a.test/good"), entry("http://a.test/bad", queue)]
-        with pytest.raises(ResponseError, match="front queue"):
-            await frontier.add(batch)
+    batch = [entry("http://a.test/good"), entry("http://a.test/bad", 0)]
+    with pytest.raises(ResponseError, match="front queue"):
+        await frontier.add(batch)
     assert (await frontier.sizes()).waiting == 0
     assert (await frontier.add([entry("http://a.test/good")])).answers == "1"
 

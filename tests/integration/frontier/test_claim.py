@@ -10,6 +10,7 @@ import pytest
 from crawler.frontier import Entry, Frontier, Lease, OwnerDead, Tuning
 from crawler.frontier.entry import encode
 from crawler.frontier.frontier import shard_of
+from crawler.frontier.tuning import TypeBudgets
 from tests.integration.frontier.fleet import (
     T0,
     Place,
@@ -439,9 +440,9 @@ async def test_a_parallelism_given_while_a_host_is_in_flight_takes_effect(place:
 async def test_the_weights_may_change_while_a_crawl_runs(frontier: Frontier, place: Place) -> None:
     for queue in (1, 5):
         await frontier.add(of_shard_0(60, queue, place))
-    frontier.set_weights((1, 0, 0, 0, 3), (1, 1, 1, 1, 1), 100_000)
+    frontier.set_queues((1, 0, 0, 0, 3), (1, 1, 1, 1, 1), 100_000, TypeBudgets())
     assert await shares(frontier, place, 40) == {1: 10, 5: 30}
-    frontier.set_weights((1, 0, 0, 0, 0), (0, 0, 0, 0, 1), 10)
+    frontier.set_queues((1, 0, 0, 0, 0), (0, 0, 0, 0, 1), 10, TypeBudgets())
     assert await shares(frontier, place, 10) == {5: 10}
 
 
@@ -560,7 +561,7 @@ async def test_bytes_that_are_no_entry_are_buried_and_stop_nothing(
     frontier: Frontier, place: Place
 ) -> None:
     good = encode(entry("http://a.test/good"))
-    damaged = [b"", b"x", good[:21], good[:2] + b"\xff" + good[3:], good[:21] + b"no-slash"]
+    damaged = [b"", b"x", good[:21], good[:2] + b"\x1f" + good[3:], good[:21] + b"no-slash"]
     await place.redis.rpush(place.key("a.test", "front:1"), *damaged)
     await frontier.add([entry("http://a.test/good")])
     assert urls(await claim(frontier)) == ["http://a.test/good"]

@@ -192,9 +192,9 @@ async def test_an_important_url_gives_a_parked_host_its_turn(
     await frontier.add(others(place, LONG, 5))
     await frontier.add(entries(2 * LONG, BIG, 5))
     await frontier.add(others(place, 2 * LONG)[LONG:])
-    assert (await frontier.sizes()).front == (LONG, 0, 0, 0, LONG + 2 * FEW)
+    assert (await frontier.sizes()).front == (LONG, 0, 0, 0, LONG + 2 * FEW, 0, 0)
     await frontier.add(entries(3 * LONG, BIG)[2 * LONG :])
-    assert (await frontier.sizes()).front == (LONG + FEW, 0, 0, 0, LONG + 2 * FEW)
+    assert (await frontier.sizes()).front == (LONG + FEW, 0, 0, 0, LONG + 2 * FEW, 0, 0)
 
 
 async def test_surplus_of_a_host_with_free_slots_is_served_beside_its_fetches(

@@ -205,7 +205,7 @@ async def test_a_postponed_url_loses_no_attempt_and_holds_up_no_other_of_its_hos
     async with asyncio.timeout(SOON_S):
         first = await taken_from(lease_pool)
         lease_pool.release(first, 0)
-        lease_pool.postpone(first, 60_000)
+        lease_pool.postpone(first, 60_000, queue=first.entry.queue)
         second = await taken_from(lease_pool)
         await lease_pool.outbox.drain()
         assert second.entry.url != first.entry.url

@@ -36,7 +36,7 @@ def test_it_says_how_a_url_is_fetched(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("url", "reason"), [("http://h.test/a.pdf", "SKIPPED_EXTENSIONS"), (URL + "/c/c", "repeated")]
+    ("url", "reason"), [("http://h.test/a.zip", "SKIPPED_EXTENSIONS"), (URL + "/c/c", "repeated")]
 )
 def test_it_says_if_the_url_would_not_be_followed(
     capsys: pytest.CaptureFixture[str], url: str, reason: str

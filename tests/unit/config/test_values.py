@@ -9,8 +9,9 @@ from scrapy.settings import Settings
 from crawler import settings as ours
 from crawler.config.values import value
 from crawler.errors import ConfigurationError
+from crawler.frontier.tuning import TypeBudget, TypeBudgets
 from crawler.scheduler import frontier_tuning
-from crawler.scheduling.options import given_options
+from crawler.scheduling.options import CrawlOptions, budgets_of, given_options
 from crawler.scheduling.outcome import RetryPolicy
 from tests.support.crawlers import project_crawler
 
@@ -42,6 +43,45 @@ def test_weights_that_were_set_to_their_defaults_on_the_command_line_count_too()
 def test_wrong_weights_are_told_by_the_settings_name(weights: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"FRONTIER_WEIGHTS is .*; give 5 whole numbers"):
         given(FRONTIER_WEIGHTS=weights)
+
+
+def test_budgets_of_types_are_options_of_the_fleet_and_may_be_given_in_part() -> None:
+    text = '{"document": {"share": 0.5, "max_per_host": "7"}}'
+    budgets = {
+        "document": {"share": 0.5, "max_per_host": 7, "max": 0},
+        "medium": ours.TYPE_BUDGETS["medium"],
+    }
+    assert given(TYPE_BUDGETS=text) == {"type_budgets": budgets}
+    assert budgets_of(budgets).document == TypeBudget(0.5, max_per_host=7)
+    assert budgets_of(CrawlOptions().type_budgets) == TypeBudgets()
+
+
+@pytest.mark.parametrize(
+    ("budgets", "message"),
+    [
+        ("0.2", "TYPE_BUDGETS is '0.2'; give a JSON object"),
+        ("{", "TYPE_BUDGETS is '{'; give a JSON object"),
+        ({"pdf": {}}, "TYPE_BUDGETS has 'pdf'; use document, medium"),
+        (
+            {"document": 0.2},
+            r"\['document'\] is 0.2; give an object with share, max_per_host",
+        ),
+        (
+            {"document": {"most": 1}},
+            r"\['document'\] has 'most'; use share, max_per_host",
+        ),
+        (
+            {"medium": {"share": "a"}},
+            r"\['medium'\]\['share'\] is 'a'; give a number from 0",
+        ),
+        ({"medium": {"share": -0.1}}, "give a number from 0 to 0.8"),
+        ({"medium": {"max": 1.5}}, r"\['medium'\]\['max'\] is 1.5; give a whole number, 0 for no"),
+        ({"document": {"share": 0.8}}, "give shares of 0.8 together at the most"),
+    ],
+)
+def test_wrong_budgets_are_told_by_the_settings_name(budgets: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        given(TYPE_BUDGETS=budgets)
 
 
 @pytest.mark.parametrize(("setting", "last"), [(0, 0), (3, 3), (31, 31), (99, 31)])

@@ -14,6 +14,7 @@ from crawler.discovery.parents import ParentUrls
 from crawler.discovery.priority import Facts
 from crawler.errors import ConfigurationError
 from crawler.frontier import Entry, Kind
+from crawler.frontier.entry import DOCUMENTS, MEDIA
 from crawler.frontier.outbox import SeenCache, UrlAdder
 from crawler.scheduler import link_follower
 from crawler.scheduling.options import CrawlOptions, OptionsWatcher
@@ -24,7 +25,7 @@ from crawler.util.request_meta import LEASE
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 SITE = "http://www.h.test/"
-MAP = b"""<urlset><url><loc>/a</loc><priority>0.0</priority></url><url><loc>/b.pdf</loc></url>
+MAP = b"""<urlset><url><loc>/a</loc><priority>0.0</priority></url><url><loc>/b.zip</loc></url>
 <url><loc>http://o.test/c</loc></url><url><loc>/x/x/x</loc></url></urlset>"""
 INDEX = b"""<sitemapindex><sitemap><loc>/1.xml.gz</loc></sitemap>
 <sitemap><loc>http://maps.h.test/2.xml</loc></sitemap>
@@ -52,6 +53,23 @@ async def test_trapped_links_are_counted_by_reason(scheduler: WritingScheduler) 
     stats = crawler.stats.get_stats()
     assert stats["links/refused/trap_repeated"] == 1
     assert stats["links/refused/trap_template"] == 3
+
+
+async def test_files_wait_in_the_queues_of_their_types(scheduler: WritingScheduler) -> None:
+    scheduler.options_watcher = OptionsWatcher(frozenset())
+    names = "a.PDF?b", "a.doc", "a.png", "a.zip", "a.html", "a?b=c.pdf"
+    await follow(follower(scheduler), *(SITE + name for name in names))
+    assert [entry.queue for entry in scheduler.added] == [DOCUMENTS, DOCUMENTS, MEDIA, MEDIA, 1, 1]
+
+
+async def test_files_over_their_budgets_are_counted(scheduler: WritingScheduler) -> None:
+    scheduler.answer = "3"
+    scheduler.options_watcher = OptionsWatcher(frozenset())
+    crawler = crawler_with(scheduler)
+    await follow(link_follower(crawler), SITE + "a.pdf", SITE + "b.epub", SITE + "a.png")
+    stats = crawler.stats.get_stats()
+    assert stats["links/refused/budget_document"] == 2
+    assert stats["links/refused/budget_medium"] == 1
 
 
 async def test_entries_follow_the_rules_for_urls(scheduler: WritingScheduler) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from crawler.discovery.follow import HostTally, Selection, SelectionRules, Source
 from crawler.discovery.priority import Facts, Scorer
-from crawler.discovery.scope import Scope
+from crawler.discovery.scope import Scope, kind_of
 from crawler.discovery.traps import PageLinks, Traps
 from crawler.frontier.entry import Entry, decode
 from crawler.urls import DEFAULT
@@ -41,7 +41,12 @@ def test_a_link_is_judged_and_scored_as_the_policies_say(
     chosen.choose([url], [5], set())
     assert chosen.refused == ({reason: 1} if reason else {})
     found = [decode(data) for data in chosen.entries]
-    expected = [] if reason else [Entry(5, url, 3, depth, 7, discovered_s=NOW_S)]
+    queue_of_kind = {"document": 6, "medium": 7, "file": 7}
+    expected = (
+        []
+        if reason
+        else [Entry(5, url, queue_of_kind.get(kind_of(url), 3), depth, 7, discovered_s=NOW_S)]
+    )
     assert found == expected
 
 

@@ -236,7 +236,6 @@ def with_tail(tail: bytes) -> bytes:
         (with_byte(0, 0x00), "entry version 0, expected 1 to 2"),
         (with_byte(0, 0x30), "entry version 3, expected 1 to 2"),
         (with_byte(2, 0 << 5), "front queue 0"),
-        (with_byte(2, 6 << 5), "front queue 6"),
         (PLAIN[:25] + b"no-path", "no host or no path"),
         (with_byte(4, 200), "no host or no path"),
         (PLAIN[:25] + b"a.test/\xff", "unreadable entry"),

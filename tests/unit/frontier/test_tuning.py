@@ -1,10 +1,12 @@
 """Weighted queues take turns: by weight, evenly, none starved."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.frontier.tuning import turns
+from crawler.frontier.tuning import turns, type_turns
 
 WEIGHTS = (40, 30, 20, 7, 3)
 
@@ -35,6 +37,14 @@ def test_no_queue_waits_longer_than_its_share_allows(weights: list[int]) -> None
             # Smooth: after any number of turns each queue is near its share of them. Several
             # queues may fall due together, so the last of them waits for the others.
             assert abs(order[:turn].count(str(queue)) - turn * weight / total) < len(weights)
+
+
+def test_pages_have_the_turns_that_types_leave() -> None:
+    order = type_turns([0.2, 0.1])
+    assert Counter(order) == {"1": 70, "6": 20, "7": 10}
+    # Evenly.
+    assert {order[start : start + 10].count("6") for start in range(0, 100, 10)} == {2}
+    assert set(type_turns([0.0, 0.0])) == {"1"}
 
 
 @pytest.mark.parametrize("weights", [(), (0,), (0, 0), (-1, 2), (1,) * 10])

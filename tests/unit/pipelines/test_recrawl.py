@@ -7,6 +7,7 @@ import pytest
 from itemadapter import ItemAdapter
 
 from crawler.frontier import Again, Lease
+from crawler.frontier.entry import DOCUMENTS, MEDIA
 from crawler.items import NOT_MODIFIED, Page
 from crawler.pipelines.recrawl import Recrawl
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
@@ -148,3 +149,24 @@ def test_a_decision_for_a_settled_lease_is_for_the_record_only(
 def test_feeds_do_not_write_the_lease(crawl: Crawl) -> None:
     page, _ = crawl.visit(lease_of(URL))
     assert "lease" not in ItemAdapter(page).asdict()
+
+
+@pytest.mark.parametrize(
+    ("before", "media_type", "after"),
+    [
+        (1, "application/pdf", DOCUMENTS),
+        (1, "image/png", MEDIA),
+        (DOCUMENTS, "application/pdf", DOCUMENTS),
+        # A page whose URL ends like that of a file.
+        (DOCUMENTS, "text/html", 1),
+    ],
+)
+def test_a_recrawl_waits_in_the_queue_of_its_type(
+    crawl: Crawl, before: int, media_type: str, after: int
+) -> None:
+    _, again = crawl.visit(lease_of(URL, queue=before), media_type=media_type)
+    assert next_lease(again).entry.queue == after
+    # The response to its next visit has no type.
+    same = {"status": 304, "flags": [NOT_MODIFIED], "content_hash": "", "stored": False}
+    _, again = crawl.visit(next_lease(again), **same)
+    assert next_lease(again).entry.queue == after
