@@ -127,8 +127,12 @@ URL_FOLD: list[str] = []
 # --- Scope, traps, priority (docs/tuning.md has examples) -----------------------------------------
 # Whether to read the sitemaps named in robots.txt files.
 FOLLOW_SITEMAPS = True
+# Whether to follow documents (PDF, Office, books; docs/documents.md), and whether to follow images,
+# audio and video too. Documents are then downloaded and read, whatever ACCEPT_TYPES has.
+FOLLOW_DOCUMENTS = True
+FOLLOW_MEDIA = False
 # File extensions that are not followed. None: the list in crawler/discovery/scope.py, without those
-# of media if FOLLOW_MEDIA is set. []: follow all files.
+# of documents and media that are followed. []: follow all files.
 SKIPPED_EXTENSIONS: list[str] | None = None
 # Crawler traps; 0 switches a rule off. How often a path may repeat a segment, and its maximum
 # number of segments.
@@ -231,12 +235,13 @@ DNS_RETRY_WAIT = 20.0
 # memory with TLS, 3 KB without. A new one takes a millisecond of CPU time with TLS.
 DOWNLOAD_KEEPALIVE = 15.0
 DOWNLOAD_KEEPALIVE_HOSTS = 2000
-# Content types that are downloaded, beside those of READERS; "text/*" is
+# Content types that are downloaded, beside those of FOLLOW_DOCUMENTS and READERS; "text/*" is
 # allowed. For other types only the headers are read, and the page's record says so. []: download
 # every type.
 ACCEPT_TYPES = [
     "text/html",
     "text/plain",
+    "text/markdown",
     "text/xml",
     "application/xhtml+xml",
     "application/xml",
@@ -365,8 +370,6 @@ MAX_OUTLINKS = 6000
 # X-Robots-Tag headers and rel attributes).
 OBEY_NOFOLLOW = True
 OBEY_NOINDEX = True
-# Whether to follow images, audio and video too.
-FOLLOW_MEDIA = False
 # Fields that a page gets besides its text (docs/pages.md): "text_language" (detected; takes 30 µs),
 # "main_text" and "markdown" (the article without menus and the like; takes 0.6 ms a page for both).
 PAGE_FIELDS = ["text_language"]

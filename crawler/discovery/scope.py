@@ -156,6 +156,8 @@ def skipped_extensions(settings: BaseSettings) -> AbstractSet[str]:
         # None of an empty text: every URL without an extension would have it.
         return frozenset(name.strip().lower().removeprefix(".") for name in names) - {""}
     followed = MEDIA if config.value(settings, "FOLLOW_MEDIA") else _NONE
+    if config.value(settings, "FOLLOW_DOCUMENTS"):
+        followed |= DOCUMENTS
     return SKIPPED_EXTENSIONS - followed
 
 

@@ -41,6 +41,7 @@ class DownloadHandler(BaseDownloadHandler):
         self._client = HttpClient.join(crawler)
 
     async def download_request(self, request: Request) -> Response:
+        self._limits.postpone_document(request)
         timeout_s = request.meta.get("download_timeout", self._timeout_s)
         receiver = Receiver(request, self._limits)
         try:

@@ -7,6 +7,7 @@ headers.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,8 +21,12 @@ from scrapy.responsetypes import responsetypes
 from scrapy.utils._download_handlers import check_stop_download, get_warnsize_msg
 
 from crawler import config
+from crawler.discovery.scope import DOCUMENTS, extension
 from crawler.download.errors import TooBig, TooManyDocuments
+from crawler.frontier.entry import DOCUMENTS as DOCUMENT_QUEUE
 from crawler.items import Exchange
+from crawler.parsing.documents import HEAVY_NAMES
+from crawler.parsing.sniff import says_nothing
 from crawler.reading.pool import DocumentPool
 from crawler.storage.sinks import has_archive
 from crawler.util.request_meta import ARCHIVED, EXCHANGE, LEASE
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.exceptions import StopDownload
 
+    from crawler.frontier import Lease
+
 logger = logging.getLogger(__name__)
 
 
@@ -43,6 +50,10 @@ TYPE_NOT_ACCEPTED = "type_not_accepted"
 # Responses without a body; their Content-Length is that of the page.
 _WITHOUT_BODY = frozenset({204, 304})
 _TRANSFER, _CONTENT = b"Transfer-Encoding", b"Content-Encoding"
+# Ending of the file's name in a Content-Disposition header in lower case.
+_FILE_ENDING = re.compile(
+    r"""filename\*?\s*=\s*(?:"[^"]*\.([a-z0-9]+)\s*"|[^;"]*\.([a-z0-9]+)\s*(?:;|$))"""
+)
 # More parts than this are joined: each part of a few bytes costs forty more as an object, and a
 # hundred while all of them are joined.
 _PARTS_MAX = 256
@@ -57,6 +68,8 @@ class DownloadLimits:
     warn_bytes: int
     types: AcceptedTypes
     documents: DocumentPool
+    # Whether files are accepted that are documents only by their names.
+    follows_documents: bool = False
     # Whether a sink archives what goes over the wire.
     keeps_exchanges: bool = False
 
@@ -65,19 +78,32 @@ class DownloadLimits:
         settings = crawler.settings
         documents = DocumentPool.of(crawler)
         accepted = config.value(settings, "ACCEPT_TYPES")
+        follows_documents = config.value(settings, "FOLLOW_DOCUMENTS")
+        more = [*documents.own, *(HEAVY_NAMES if follows_documents else ())]
         return cls(
             crawler,
             max_bytes=settings.getint("DOWNLOAD_MAXSIZE"),
             warn_bytes=settings.getint("DOWNLOAD_WARNSIZE"),
             # None at all: every type.
-            types=AcceptedTypes([*accepted, *documents.own] if accepted else ()),
+            types=AcceptedTypes([*accepted, *more] if accepted else ()),
             documents=documents,
+            follows_documents=follows_documents,
             keeps_exchanges=has_archive(settings),
         )
 
     def count(self, name: str) -> None:
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(name)
+
+    def postpone_document(self, request: Request) -> None:
+        """Raise TooManyDocuments before a contact if a URL is known to be one too many."""
+        lease: Lease | None = request.meta.get(LEASE)
+        if self.documents.is_full and lease is not None and lease.entry.queue == DOCUMENT_QUEUE:
+            self.refuse_document(request)
+
+    def refuse_document(self, request: Request) -> None:
+        self.count("documents/postponed")
+        raise TooManyDocuments(f"{request.url}: too many documents wait to be read")
 
 
 class Receiver:
@@ -231,9 +257,9 @@ class Receiver:
         if not documents.is_full or LEASE not in self._request.meta or not 200 <= self.status < 300:
             return
         kinds = dict.get(headers, b"Content-Type")
-        if kinds and documents.takes(kinds[-1].decode("latin-1")):
-            self._limits.count("documents/postponed")
-            raise TooManyDocuments(f"{self._request.url}: too many documents wait to be read")
+        declared = kinds[-1].decode("latin-1") if kinds else ""
+        if documents.takes(declared) or self._is_named_document(headers, declared):
+            self._limits.refuse_document(self._request)
 
     def _is_unwanted(self, headers: Headers) -> bool:
         meta = self._request.meta
@@ -244,8 +270,21 @@ class Receiver:
         if meta.get("download_any_type"):
             return False
         kinds = dict.get(headers, b"Content-Type")
+        if kinds is None:
+            return False
         # The last of several, as in Scrapy and in the page's record.
-        return kinds is not None and kinds[-1].decode("latin-1") not in self._limits.types
+        declared = kinds[-1].decode("latin-1")
+        return declared not in self._limits.types and not (
+            self._limits.follows_documents and self._is_named_document(headers, declared)
+        )
+
+    def _is_named_document(self, headers: Headers, declared: str) -> bool:
+        """Return whether a file of no declared type has the name of a document."""
+        if not says_nothing(declared):
+            return False
+        given = dict.get(headers, b"Content-Disposition") or (b"",)
+        name = _FILE_ENDING.search(given[-1].decode("latin-1").lower())
+        return (name[1] or name[2] if name else extension(self._request.url)) in DOCUMENTS
 
 
 def _move_codings(headers: Headers, codings: list[bytes]) -> None:

@@ -18,7 +18,15 @@ from crawler.parsing import sniff
 from crawler.parsing.document import Document, DocumentLimits, Unreadable
 from crawler.parsing.encoding import decode
 
-__all__ = ["HEAVY", "LIGHT", "Document", "DocumentLimits", "Unreadable", "read_document"]
+__all__ = [
+    "HEAVY",
+    "HEAVY_NAMES",
+    "LIGHT",
+    "Document",
+    "DocumentLimits",
+    "Unreadable",
+    "read_document",
+]
 
 _TEXTS = {
     sniff.PLAIN: "text:read_plain",
@@ -41,6 +49,8 @@ _FILES = {
 LIGHT = frozenset(_TEXTS)
 # Types that must run in a worker process: a hostile file may hang or crash the code that reads it.
 HEAVY = frozenset(_FILES)
+# As servers may declare them.
+HEAVY_NAMES = sniff.names_of(HEAVY)
 # Of any other encoding JSON is no JSON.
 _AS_UTF8 = "text/plain; charset=utf-8"
 _CHAR_BYTES = 4

@@ -6,6 +6,7 @@ ZIP file, by its markup. Text that a server declares as plain is plain, as in br
 
 import re
 import struct
+from collections.abc import Collection
 
 HTML, XHTML, PLAIN, MARKDOWN, JSON, JSON_FEED, XML, RSS, ATOM, RDF, PDF, ZIP, OLE, EPUB = (
     *("text/html", "application/xhtml+xml", "text/plain", "text/markdown", "application/json"),
@@ -41,8 +42,9 @@ _ALIASES = {
 }
 # Types that say nothing: those of servers that do not know.
 _UNKNOWN = frozenset(
-    {"", "application/octet-stream", "binary/octet-stream", "application/binary", "unknown/unknown"}
-)
+    """application/octet-stream binary/octet-stream application/binary unknown/unknown
+    application/download application/force-download application/x-download""".split()
+) | {""}
 _PACKED = frozenset({ZIP, "application/x-zip-compressed", "application/x-zip"})
 _PAGES = frozenset({HTML, XHTML})
 # Files that are documents by their ending, if the server declares no more than text.
@@ -90,6 +92,17 @@ def sniff(body: bytes, content_type: str = "", url: str = "") -> str:
         return _xml_type(start, XML) if start.startswith(_XML_STARTS) else HTML
     # Error pages are served with the type of the file that is not there.
     return HTML if _MARKUP.match(start) else declared
+
+
+def names_of(kinds: Collection[str]) -> frozenset[str]:
+    """Return the types that servers may declare for files of some types."""
+    return frozenset(kinds).union(name for name, kind in _ALIASES.items() if kind in kinds)
+
+
+def says_nothing(content_type: str) -> bool:
+    """Return whether a Content-Type may be that of any file, or of any that is packed as ZIP."""
+    declared = content_type.partition(";")[0].strip().lower()
+    return declared in _UNKNOWN or declared in _PACKED
 
 
 def _by_magic(body: bytes, start: bytes, declared: str, url: str) -> str:

@@ -27,6 +27,7 @@ from crawler.config import components
 from crawler.discovery import seeds
 from crawler.discovery.follow import SITEMAP_LEVELS, LinkFollower
 from crawler.discovery.priority import Facts
+from crawler.discovery.scope import skipped_extensions
 from crawler.errors import ConfigurationError, NotStored
 from crawler.frontier import ADD_MAX, Entry, Lease
 from crawler.items import NOT_MODIFIED, Page
@@ -35,7 +36,7 @@ from crawler.parsing.document import Document, Unreadable
 from crawler.parsing.html import HtmlReader
 from crawler.parsing.reader import DocumentReader, is_light
 from crawler.parsing.rights import BY_HTML
-from crawler.parsing.sniff import sniff
+from crawler.parsing.sniff import PDF, sniff
 from crawler.reading.pool import DocumentPool
 from crawler.robots.rules import robots_name
 from crawler.scheduler import Scheduler, link_follower
@@ -48,6 +49,7 @@ from crawler.servers.kafka import kafka_library
 from crawler.servers.kafka_group import GroupMember
 from crawler.topics.scorer import PageScorer, page_scorer, points_of_link
 from crawler.urls import DEFAULT, Rejected, Spelling, Urls, authority_of, fingerprint
+from crawler.util.extras import missing
 from crawler.util.format import seconds
 from crawler.util.request_meta import LEASE
 from crawler.util.tasks import in_daemon_thread
@@ -169,6 +171,7 @@ class WebSpider(Spider):
             spider.sitemaps = seeds.parse_sitemaps(spider.arguments.sitemaps, spider.urls)
         spider.pages = PageMaker.of(crawler)
         spider.documents = DocumentPool.of(crawler)
+        _warn_if_pdf_is_not_read(settings, spider.documents)
         spider.robots_name = robots_name(settings)
         spider.other_languages = config.value(settings, "OTHER_LANGUAGES")
         spider.scorer = page_scorer(settings, spider.arguments.topic)
@@ -477,6 +480,15 @@ def _may_compare(settings: BaseSettings) -> bool:
     """May a pipeline ask for the blocks of a page's text? Pipelines of others might."""
     pipelines = settings.getwithbase("ITEM_PIPELINES")
     return not {name for name, order in pipelines.items() if order is not None} <= _BLIND
+
+
+def _warn_if_pdf_is_not_read(settings: BaseSettings, documents: DocumentPool) -> None:
+    """Warn if PDF files are followed, and the package that reads them is missing."""
+    advice = missing("pypdfium2", extra="documents", what="The text of PDF files")
+    if advice and PDF not in documents.own and "pdf" not in skipped_extensions(settings):
+        logger.warning(
+            "%s. They are stored without it; FOLLOW_DOCUMENTS=False follows no documents", advice
+        )
 
 
 _USER_AGENT_MAX = 500

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import DownloadConnectionRefusedError
 from scrapy.http import HtmlResponse, Response
 from twisted.python.failure import Failure
 
 from crawler.download import DownloadHandler
 from crawler.download.errors import TooManyDocuments
 from crawler.errors import NotStored
+from crawler.frontier.entry import DOCUMENTS
 from crawler.items import Page
 from crawler.reading.pool import DocumentPool
 from crawler.scheduling.outcome import SettlingErrback
@@ -190,6 +192,74 @@ async def test_documents_are_not_fetched_while_too_many_wait_and_pages_are(
     assert stats.get_value("documents/postponed", 0) == int(is_put_off)
 
 
+async def test_while_too_many_wait_known_documents_cost_no_contact(make_spider: MakeSpider) -> None:
+    spider = make_spider(DOCUMENT_WAITING_BYTES=1)
+    async with handler_of(spider) as handler:
+        # Nothing listens there.
+        request = Request("http://127.0.0.1:1/a", meta={LEASE: lease_of(URL, queue=DOCUMENTS)})
+        with pytest.raises(DownloadConnectionRefusedError):
+            await handler.download_request(request)
+        waiting = asyncio.create_task(page_of(response_of("test/endless", b"x"), spider))
+        await until(lambda: spider.documents.is_full)
+        with pytest.raises(TooManyDocuments):
+            await handler.download_request(request)
+        page = Request("http://127.0.0.1:1/a", meta={LEASE: lease_of(URL, queue=5)})
+        with pytest.raises(DownloadConnectionRefusedError):
+            await handler.download_request(page)
+    waiting.cancel()
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "is_accepted"),
+    [
+        ("a", b"Content-Type: application/pdf", True),
+        ("a", b"Content-Type: Application/X-PDF", True),
+        ("a", b"Content-Type: application/vnd.ms-word.document.macroEnabled.12", True),
+        # Servers that do not know the type.
+        ("a.pdf?b", b"Content-Type: application/octet-stream", True),
+        ("a.docx", b"Content-Type: application/zip", True),
+        ("a.doc", b"Content-Type: application/octet-stream", False),
+        ("a", b"Content-Type: application/octet-stream", False),
+        (
+            "a?b",
+            b'Content-Type: application/x-download\r\nContent-Disposition: a; filename="a;b.PDF"',
+            True,
+        ),
+        (
+            "a.pdf",
+            b"Content-Type: application/zip\r\nContent-Disposition: a; filename*=UTF-8''a.zip; b=1",
+            False,
+        ),
+        ("a.png", b"Content-Type: image/png", False),
+    ],
+)
+async def test_documents_are_downloaded_if_they_are_followed(
+    make_spider: MakeSpider, path: str, headers: bytes, is_accepted: bool
+) -> None:
+    answer = ok(b"body").replace(b"\r\n", b"\r\n%b\r\n" % headers, 1)
+    for follows in (True, False):
+        spider = make_spider(FOLLOW_DOCUMENTS=follows)
+        async with handler_of(spider) as handler, serving(then_silent(answer)) as server:
+            request = Request(server.url + path, meta={LEASE: lease_of(URL)})
+            response = await handler.download_request(request)
+        assert response.body == (b"body" if is_accepted and follows else b"")
+
+
+def test_there_is_a_warning_if_pdf_is_followed_and_cannot_be_read(
+    make_spider: MakeSpider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_spider()
+    monkeypatch.setattr("crawler.util.extras.find_spec", lambda _name: None)
+    make_spider(FOLLOW_DOCUMENTS=False)
+    make_spider(READERS={"application/pdf": "tests.support.readers.title"})
+    assert not caplog.messages
+    make_spider()
+    (line,) = caplog.messages
+    assert "needs the package pypdfium2" in line
+    assert "[documents]" in line
+    assert "FOLLOW_DOCUMENTS=False" in line
+
+
 async def test_a_type_with_a_reader_of_the_user_is_accepted(make_spider: MakeSpider) -> None:
     spider = make_spider()
     answer = ok(b"body").replace(b"\r\n", b"\r\nContent-Type: test/title\r\n", 1)
@@ -202,6 +272,7 @@ def test_a_document_that_is_too_many_is_fetched_later_without_an_attempt() -> No
     scheduler = WritingScheduler()
     errback = SettlingErrback(scheduler.failures, lease_of(URL, attempts=3), None)
     assert errback(Failure(TooManyDocuments("too many"))) is None  # type: ignore[no-untyped-call]
-    ((verb, url, delay_ms),) = scheduler.calls
-    assert (verb, url) == ("postpone", URL)
+    ((verb, url, delay_ms, queue),) = scheduler.calls
+    # By now it is known to be a document.
+    assert (verb, url, queue) == ("postpone", URL, DOCUMENTS)
     assert 10_000 <= delay_ms <= 20_000

@@ -293,6 +293,22 @@ def test_extensions_that_are_skipped_may_be_given(given: Any, skipped: set[str])
 
 
 @pytest.mark.parametrize(
+    ("settings", "followed"),
+    [
+        ({}, DOCUMENTS),
+        ({"FOLLOW_DOCUMENTS": False}, frozenset()),
+        ({"FOLLOW_MEDIA": True}, DOCUMENTS | MEDIA),
+        ({"FOLLOW_DOCUMENTS": "0", "FOLLOW_MEDIA": "1"}, MEDIA),
+    ],
+)
+def test_documents_and_media_are_followed_if_they_are_wanted(
+    settings: dict[str, Any], followed: frozenset[str]
+) -> None:
+    found = skipped_extensions(project_crawler(**settings).settings)
+    assert set(KIND_OF_ENDING) - found == followed
+
+
+@pytest.mark.parametrize(
     ("url", "kind"),
     [
         ("http://h.test/", "page"),
