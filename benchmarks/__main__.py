@@ -17,6 +17,7 @@ BENCHMARKS = (
     "connections",
     "links",
     "read",
+    "main_text",
     "priority",
     "recrawl",
     "topic",

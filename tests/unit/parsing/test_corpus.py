@@ -6,6 +6,7 @@ They are no part of the project, see tests/support/corpus.py. Without them these
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from benchmarks.main_text import score_of
 from crawler.parsing import limits
 from crawler.parsing.document import MAX_DESCRIPTION, MAX_LANGUAGE, MAX_TITLE, Document
 from crawler.parsing.encoding import as_utf8
@@ -43,6 +44,21 @@ def test_the_text_of_each_article_is_found(corpus: list[Article]) -> None:
     assert len(recalls) == len(corpus) == 91
     assert sum(recalls.values()) / len(recalls) > 0.99
     assert {url: recall for url, recall in recalls.items() if recall < 0.9} == {}
+
+
+def test_main_text_is_the_article_and_little_else(corpus: list[Article]) -> None:
+    reader = DocumentReader(HtmlReader(max_links=0, main_text=True), max_links=0)
+    found = [
+        reader.read(article.body, article.url, content_type=HTML).main_text for article in corpus
+    ]
+    score = score_of(found, [article.text for article in corpus])
+    assert score.f1 >= 0.975
+    assert score.precision >= 0.97
+
+
+def test_most_articles_have_a_date(corpus: list[Article]) -> None:
+    dated = [read(article).published_at is not None for article in corpus]
+    assert sum(dated) >= 80
 
 
 def addresses(html: bytes) -> list[str | None]:
