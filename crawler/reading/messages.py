@@ -14,11 +14,24 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Self, get_type_hints
 
 import msgpack
 
-from crawler.parsing.document import Document, DocumentLimits, Link, Unreadable
+from crawler.parsing.document import (
+    MAX_DESCRIPTION,
+    MAX_FEEDS,
+    MAX_LANGUAGE,
+    MAX_LANGUAGES,
+    MAX_TITLE,
+    Document,
+    DocumentLimits,
+    Link,
+    Unreadable,
+)
+from crawler.parsing.paragraphs import MAX_HEADING_CHARS, MAX_HEADINGS
+from crawler.parsing.rights import bounded as bounded_statements
 
 # Bytes of the size before each message.
 SIZE = struct.Struct(">I")
@@ -127,6 +140,22 @@ def document_of(record: Mapping[str, Any]) -> Document:
         Link(**each) if isinstance(each, dict) else each for each in record.get("anchors", ())
     ]
     return Document(**{**record, "anchors": anchors})
+
+
+def bounded(document: Document, limits: DocumentLimits) -> Document:
+    """Cut what sinks store of a document to the lengths that our own readers keep to."""
+    document.title = document.title[:MAX_TITLE]
+    document.author = document.author[:MAX_TITLE]
+    document.description = document.description[:MAX_DESCRIPTION]
+    document.language = document.language[:MAX_LANGUAGE]
+    headings = document.headings[:MAX_HEADINGS]
+    # Markdown has marks before some characters.
+    document.headings = [heading[: 2 * MAX_HEADING_CHARS] for heading in headings]
+    document.rights = bounded_statements(document.rights)
+    document.feeds = document.feeds[:MAX_FEEDS]
+    document.languages = dict(islice(document.languages.items(), MAX_LANGUAGES))
+    document.anchors = document.anchors[: limits.max_links]
+    return document
 
 
 def _record(document: Document) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from crawler.reading.messages import (
     Garbage,
     Job,
     answer_in,
+    bounded,
     packed,
     unpacked,
 )
@@ -191,7 +192,7 @@ class DocumentPool:
             self._count(f"documents/unread/{answer.reason}", 1)
             raise answer
         self._count("documents/read", 1)
-        return answer
+        return bounded(answer, self.job.limits)
 
     async def close(self) -> None:
         """End all workers, also those that still read."""

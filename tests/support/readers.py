@@ -19,7 +19,8 @@ def title(body: bytes, url: str) -> dict[str, Any]:
 
 
 def document(body: bytes, url: str) -> Document:
-    return Document(title=body.decode(), media_type="application/x-other")
+    text = body.decode()
+    return Document(title=text, text=text, media_type="application/x-other")
 
 
 def of_one_argument(body: bytes) -> dict[str, Any]:

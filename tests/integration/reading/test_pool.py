@@ -73,7 +73,7 @@ async def test_a_file_gives_its_document(make: Make, stats: Counter[str]) -> Non
 
 @pytest.mark.parametrize("size", [0, 1, 10_000_000])
 async def test_a_file_may_have_any_size(make: Make, size: int) -> None:
-    assert (await read(make(), "document", b"x" * size)).title == "x" * size
+    assert (await read(make(), "document", b"x" * size)).text == "x" * size
 
 
 async def test_a_large_answer_arrives_whole(make: Make) -> None:

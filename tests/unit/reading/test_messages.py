@@ -18,6 +18,7 @@ from crawler.reading.messages import (
     Garbage,
     Job,
     answer_in,
+    bounded,
     document_of,
     packed_answer,
 )
@@ -135,6 +136,26 @@ def test_lists_within_lists_without_end_are_garbage() -> None:
 def test_a_wrong_field_is_named(record: dict[str, Any], error: str) -> None:
     with pytest.raises(TypeError, match=error):
         document_of(record)
+
+
+def test_what_sinks_store_of_a_document_is_bounded() -> None:
+    long, many = "x" * 10**6, [f"{number}" for number in range(10**4)]
+    found = bounded(
+        Document(
+            title=long,
+            author=long,
+            description=long,
+            language=long,
+            headings=[long, *many],
+            rights=[long, *many],
+            feeds=many,
+            languages=dict.fromkeys(many, "http://h.test/"),
+            anchors=[Link("http://h.test/")] * 10**4,
+        ),
+        DocumentLimits(),
+    )
+    assert len(packed_answer(found)) < 400_000
+    assert bounded(FULL, DocumentLimits()) == FULL
 
 
 def test_a_job_is_understood_as_it_was_meant() -> None:
