@@ -297,8 +297,9 @@ class _Worker:
 
     async def ready(self) -> None:
         """Wait until it takes files."""
-        if unpacked(await self._message()) != READY:
-            raise Garbage("a worker that does not begin with a greeting")
+        said = unpacked(await self._message())
+        if said != READY:
+            raise Garbage(f"{said!s:.300}")
 
     async def read(self, media_type: str, body: bytes, url: str) -> tuple[Answer, bool]:
         """Let it read a file; return its answer, and whether that is its last one."""

@@ -51,8 +51,13 @@ def main(argument: str) -> None:
     """Read files until there are no more."""
     job = Job.from_argument(argument)
     incoming, outgoing = _take_pipes()
-    _give_up_rights(job)
-    outgoing.write(packed(READY))
+    greeting = READY
+    try:
+        _give_up_rights(job)
+    except (OSError, ValueError, OverflowError) as error:
+        # As in a sandbox that forbids it. The crawl ends a worker that says anything else.
+        greeting = f"its limits cannot be set: {error}"
+    outgoing.write(packed(greeting))
     outgoing.flush()
     while (head := _message(incoming)) is not None:
         media_type, url = unpacked(head)

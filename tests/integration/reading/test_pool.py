@@ -201,6 +201,13 @@ async def test_a_worker_that_cannot_be_started_costs_the_file_alone(
     assert await reason_of(pool, "title") == "failed"
 
 
+async def test_a_worker_whose_limits_cannot_be_set_says_so(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await reason_of(make(memory_bytes=2**70), "title") == "failed"
+    assert "no process could be started (its limits cannot be set:" in caplog.text
+
+
 # --- what a worker has, and may do ---------------------------------------------------------------
 
 
