@@ -18,6 +18,7 @@ from scrapy.exceptions import UsageError
 from crawler.commands import frontier
 from crawler.commands.frontier import Command
 from crawler.frontier import CrawlControl, Entry, Frontier
+from crawler.frontier.entry import DOCUMENTS, MEDIA
 from crawler.frontier.on_disk import OnDisk
 from crawler.monitoring.ledger import Ledger
 from crawler.robots.gate import RobotsCache
@@ -334,9 +335,9 @@ def test_dead_letters_as_json(verbs: Verbs) -> None:
 
 
 def test_a_score_as_json(verbs: Verbs) -> None:
-    found = verbs.json("explain", "http://a.test/x.pdf")
+    found = verbs.json("explain", "http://a.test/x.zip")
     assert found["score"] == sum(part["points"] for part in found["parts"])
-    assert found["queue"] in range(1, 6)
+    assert found["queue"] == MEDIA
     assert "SKIPPED_EXTENSIONS" in found["refused"]
     assert found["share_of_turns"] is None
 
@@ -365,6 +366,19 @@ def test_a_crawl_says_what_it_would_not_follow(
     assert bool(refused) == bool(found["refused"])
     shares = [0.25] * 4 if "weights" in options else [0.4, 0.3, 0.2, 0.07, 0.03]
     assert found["share_of_turns"] == shares[found["queue"] - 1]
+
+
+def test_a_crawl_says_the_share_and_the_number_of_its_documents(verbs: Verbs) -> None:
+    budgets = {
+        name: {"share": 0.25, "max_per_host": 0, "max": 0} for name in ("document", "medium")
+    }
+    asyncio.run(set_options(verbs.redis_url, {"type_budgets": budgets}))
+    found = verbs.json("explain", "http://a.test/x.pdf", "--crawl", "web")
+    assert (found["queue"], found["share_of_turns"], found["refused"]) == (DOCUMENTS, 0.25, "")
+    assert "documents 1" not in verbs("status")[1]
+    document = Entry(1, "http://a.test/x.pdf", queue=DOCUMENTS)
+    verbs.frontier(lambda frontier: frontier.add([document]))
+    assert "documents 1," in verbs("status")[1]
 
 
 async def set_options(redis_url: str, values: dict[str, Any]) -> None:
