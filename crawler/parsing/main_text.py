@@ -59,9 +59,10 @@ _NOT_OF_ELEMENT = (
 _FRAME = re.compile(
     rf"(?:^|\s)(?!(?:{_NOT_OF_ELEMENT})-)(?:\S*?[_-])?(?:{_FRAME_WORDS})(?:[_-]\S*)?(?=\s|$)"
 )
+# Words of what is part of an article, whatever other words there are.
 _CONTENT = re.compile(
     r"(?:article|story|entry|post|news|blog|page|main|body|content|text|rich)\w*?[-_]*"
-    r"(?:body|content|text|copy|entry|main)|bodytext"
+    r"(?:body|content|text|copy|entry|main)|bodytext|embed"
 )
 _HUMP = re.compile(r"([a-z])([A-Z])")
 _CLASS_CHARS, _ID_CHARS = 300, 100
@@ -369,6 +370,7 @@ _IN_HREF = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "
 # A line break within a paragraph. If a page has this character itself, it breaks lines too.
 _LINE_BREAK = "\x1f"
 _LINK = "link"
+_TICKS = re.compile("`+")
 
 
 class _Writer:
@@ -500,7 +502,7 @@ class _Writer:
         self._add(text)
         words = " ".join(text.split())
         if words and len(self._marked) > start:
-            mark = "``" if "`" in words else "`"
+            mark = _ticks(words, 1)
             inner = f" {words} " if "`" in words else words
             self._marked[start:] = [mark, inner, mark]
 
@@ -508,8 +510,9 @@ class _Writer:
 
     def _read_block(self, node: LexborNode, tag: int, depth: int) -> None:
         if tag == _P:
-            self._read(node, depth)
-            self._end_block()
+            if not self._is_left_out(node, tag):
+                self._read(node, depth)
+                self._end_block()
         elif tag in _LEVELS_OF_HEADINGS:
             self._add(" ".join(node.text_lexbor().split()))
             self._end_block(_HEADING, _LEVELS_OF_HEADINGS[tag])
@@ -583,9 +586,7 @@ class _Writer:
         text = "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
         if not text:
             return
-        fence = "```"
-        while fence in text:
-            fence += "`"
+        fence = _ticks(text, 3)
         lines = [fence, *text.split("\n"), fence] if self._base is not None else []
         self._append(_PARAGRAPH, text, lines)
 
@@ -620,6 +621,11 @@ class _Writer:
         self._chars += len(text)
         self._linked += self._in_links
         self._first = self._rest
+
+
+def _ticks(text: str, least: int) -> str:
+    """Return the mark around code: more backticks than there are in a row in it."""
+    return "`" * max(least, 1 + max(map(len, _TICKS.findall(text)), default=0))
 
 
 class MainText(NamedTuple):

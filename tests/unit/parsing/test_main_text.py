@@ -94,6 +94,7 @@ def test_text_without_paragraphs_has_them_at_double_line_breaks() -> None:
         f'<div style="display: none">{prose(9)}</div>',
         f"<div hidden>{prose(9)}</div>",
         "<div class=share-buttons>Share this</div>",
+        "<p class=photo-credit>Photo: the town</p>",
         "<figure><img src=x><figcaption>The bridge at night</figcaption></figure>",
         "<ul><li><a href=/a>Another story</a><li><a href=/b>A third story</a></ul>",
         "<p><a href=/a>Read also: The tunnel</a></p>",
@@ -146,7 +147,9 @@ def test_pages_may_be_compared_by_the_paragraphs_of_their_main_text() -> None:
         ("<blockquote><p>a</p><p>b<br>c</p></blockquote>", "> a\n>\n> b  \n> c"),
         ("<pre>if x:\n    `y`\n\n  z  \n</pre>", "```\nif x:\n    `y`\n\n  z\n```"),
         ("<pre>```</pre>", "````\n```\n````"),
+        ("<div class=social-embed><blockquote>a</blockquote></div>", "> a"),
         ("<p>Call <code>a_b()</code> or <code>`x`</code></p>", "Call `a_b()` or `` `x` ``"),
+        ("<p><code>``</code></p>", "``` `` ```"),
         ("<table><tr><th>a<th>b|c<tr><td><b>1</b><td></table>",
          "| a | b\\|c |\n| --- | --- |\n| **1** |  |"),
         ("<table><tr><td>a<td>b</table><table><tr><td>c<td>d</table>",
@@ -177,6 +180,7 @@ HOSTILE = {
     "nested emphasis": "<b><i><span>a",
     "headings": "<h1><div>",
     "breaks": "a<br>",
+    "backticks": "<pre>```````````",
     "classes": "<div class='" + "sidebar-" * 30 + "'>a",
 }
 
