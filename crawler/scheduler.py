@@ -37,7 +37,7 @@ from crawler.discovery.seeds import why
 from crawler.discovery.traps import TrapRules, Traps
 from crawler.errors import ConfigurationError
 from crawler.frontier import Added, CrawlControl, Entry, Frontier, Kind, Lease, Sizes, Tuning
-from crawler.frontier.entry import PAGE_QUEUES, decode
+from crawler.frontier.entry import decode
 from crawler.frontier.frontier import POISON
 from crawler.frontier.meta import stored_shards
 from crawler.frontier.on_disk import OnDisk
@@ -747,11 +747,13 @@ def is_plain_page(entry: Entry) -> bool:
 
 
 def _in_queue_of_type(entry: Entry, source: Entry) -> Entry:
-    """Return a redirect's target in the queue of its type: by its ending, or as its source."""
+    """Return a redirect's target in the queue of its type: by its ending, or as its source.
+
+    The link to the source was scored with what its page said of it.
+    """
     if entry.kind is not Kind.PAGE:
         return entry
-    otherwise = source.queue if source.queue > PAGE_QUEUES else entry.queue
-    return replace(entry, queue=QUEUE_OF_ENDING.get(extension(entry.url), otherwise))
+    return replace(entry, queue=QUEUE_OF_ENDING.get(extension(entry.url), source.queue))
 
 
 def this_process() -> dict[str, str | int]:

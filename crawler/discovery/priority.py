@@ -51,10 +51,12 @@ WEIGHTS: Mapping[str, int] = {
     "sitemap_priority": 1,
     # Linked from a page in another language than those of the crawl.
     "other_language": -30,
-    # Linked from a page that is on the topic of the crawl, or off it. Added to that: what the words
-    # of the link say, from this much to as much below 0.
+    # In a focused crawl: linked from a page on its topic, from one off it, from one without a
+    # relevance or from a sitemap. What the words of the link say is added: so much, or as much
+    # below 0.
     "on_topic": 40,
     "off_topic": -80,
+    "unknown_topic": -40,
     "topic_link": 20,
     # It had not changed when it was fetched again.
     "unchanged": -10,

@@ -268,17 +268,22 @@ class HtmlReader:
 def _described(
     nodes: Iterable[LexborNode], links: Iterable[str | None], *, known: set[str | None]
 ) -> list[Link]:
-    """Describe links by their anchors, each link once, without those in `known`."""
-    found, left = [], _ANCHORS_CHARS
+    """Describe links by their anchors, each link once, without those in `known`.
+
+    It is by the first anchor with a text: many links are an image before they are a headline.
+    """
+    found: dict[str, Link] = {}
+    left = _ANCHORS_CHARS
     for node, link in zip(nodes, links, strict=False):
-        if link is not None and link not in known:
-            known.add(link)
+        if link is None or link in known or (link in found and found[link].text):
+            continue
+        # Nested links have the texts of all links in them.
+        text = node.text(separator=" ", strip=True) if left > 0 else ""
+        left -= len(text)
+        if text or link not in found:
             rel = node.attributes.get("rel") or ""
-            # Nested links have the texts of all links in them.
-            text = node.text(separator=" ", strip=True) if left > 0 else ""
-            left -= len(text)
-            found.append(Link(link, rel[:_ANCHOR_CHARS], text[:_ANCHOR_CHARS]))
-    return found
+            found[link] = Link(link, rel[:_ANCHOR_CHARS], text[:_ANCHOR_CHARS])
+    return list(found.values())
 
 
 def _headings(nodes: Iterable[LexborNode]) -> list[str]:

@@ -348,8 +348,13 @@ class WebSpider(Spider):
         # Batch by batch: a full sitemap at once would block the event loop for 0.2 s.
         for at in range(0, len(found.pages), ADD_MAX):
             pages = found.pages[at : at + ADD_MAX]
+            urls = [page.url for page in pages]
+            points, points_by_link = 0, {}
+            if self.scorer is not None:
+                points = self._follower.weight("unknown_topic")
+                points_by_link = self._points_of(self.scorer.score_links(urls))
             await self._follower.follow(
-                [page.url for page in pages],
+                urls,
                 page_url=site,
                 depth=1,
                 parent=fingerprint(lease.entry.url) if lease is not None else 0,
@@ -357,6 +362,8 @@ class WebSpider(Spider):
                 facts={page.url: _facts(page, since) for page in pages},
                 tails=recrawls.hints(pages),
                 written=found.written,
+                points=points,
+                points_by_link=points_by_link,
             )
         if level < SITEMAP_LEVELS:
             await self._follower.add_sitemaps(
@@ -411,13 +418,13 @@ class WebSpider(Spider):
         found = await scorer.score(page)
         if found is None:
             count("topic/failed")
+            page.link_points += weight("unknown_topic")
             return
         page.relevance = found.page
-        page.points_by_link = {
-            url: points_of_link(relevance, weight) for url, relevance in found.links.items()
-        }
+        page.points_by_link = self._points_of(found.links)
         if found.page is None:
             count("topic/unknown")
+            page.link_points += weight("unknown_topic")
         elif found.page >= self.topic_threshold:
             count("topic/on")
             page.link_points += weight("on_topic")
@@ -425,6 +432,11 @@ class WebSpider(Spider):
             count("topic/off")
             page.link_points += weight("off_topic")
             self._leave_out(page, self.off_topic, "topic")
+
+    def _points_of(self, links: Mapping[str, float]) -> dict[str, int]:
+        """Return the points of links for the relevance that their words promise."""
+        weight = self._follower.weight
+        return {url: points_of_link(relevance, weight) for url, relevance in links.items()}
 
     @staticmethod
     def _leave_out(page: Page, how: str, reason: str) -> None:
@@ -532,7 +544,7 @@ def read_arguments(given: Mapping[str, Any]) -> Arguments:
         seeds=known.get("seeds"),
         sitemaps=known.get("sitemaps"),
         options=found,
-        topic=known.get("topic"),
+        topic=known.get("topic") or None,
         max_time_s=_seconds("max_time", known.get("max_time")),
         user_agent=_user_agent(known.get("user_agent")),
         crawl=known.get("crawl"),

@@ -13,10 +13,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any, SupportsFloat
+from urllib.parse import unquote
 
 from scrapy.utils.misc import load_object
 
@@ -34,10 +36,12 @@ logger = logging.getLogger(__name__)
 Score = float | tuple[float | None, Mapping[str, float]] | None
 ScoreFunction = Callable[["Page"], Score | Awaitable[Score]]
 
-# Characters of a link's text and URL that are scored. A link takes some 3 µs: pages with more links
-# are scored in a thread.
+# Characters of a URL that are scored; the texts of links have 200 at the most. A link takes some
+# 3 µs: pages with more of them are scored in a thread.
 _LINK_CHARS = 300
 _LINKS_INLINE = 500
+# Scores of links that are remembered: some 3 MB, and 25 MB if all URLs are as long as may be.
+_LINKS_KEPT = 10_000
 # Errors of a function that are logged; the others are only counted.
 _LOGGED_MAX = 10
 # Seconds that a function may block the event loop before a warning, and that a coroutine may take.
@@ -60,6 +64,7 @@ class PageScorer:
         self, function: ScoreFunction, *, name: str, timeout_s: float = _TIMEOUT_S
     ) -> None:
         self._function = function
+        self._score_links = function.score_links if isinstance(function, ModelFunction) else None
         self.name = name
         self._timeout_s = timeout_s
         self._failed = 0
@@ -92,6 +97,10 @@ class PageScorer:
                 )
             return None
 
+    def score_links(self, urls: Sequence[str]) -> Mapping[str, float]:
+        """Score URLs without a page, those of sitemaps; a function of the user cannot."""
+        return {} if self._score_links is None else self._score_links(urls, {})
+
 
 class _BadScore(Exception):
     """Result of a function that is no score."""
@@ -123,6 +132,8 @@ class ModelFunction:
 
     def __init__(self, model: TopicModel) -> None:
         self._model = model
+        # The pages of a site share many links.
+        self._score_link = lru_cache(_LINKS_KEPT)(self._score_of_link)
 
     def __call__(self, page: Page) -> Score | Awaitable[Score]:
         if len(page.links) > _LINKS_INLINE:
@@ -130,14 +141,20 @@ class ModelFunction:
         return self._score(page)
 
     def _score(self, page: Page) -> Score:
-        score_link = self._model.score_link
         texts = {anchor.url: anchor.text for anchor in page.anchors}
-        links = {}
-        for url in page.links:
-            score = score_link(text_of_link(url, texts.get(url, "")))
+        return self._model.score(text_of(page)), self.score_links(page.links, texts)
+
+    def score_links(self, urls: Iterable[str], texts: Mapping[str, str]) -> dict[str, float]:
+        """Score links by their words; without those that have no word of the model."""
+        found = {}
+        for url in urls:
+            score = self._score_link(url, texts.get(url, ""))
             if score is not None:
-                links[url] = score
-        return self._model.score(text_of(page)), links
+                found[url] = score
+        return found
+
+    def _score_of_link(self, url: str, text: str) -> float | None:
+        return self._model.score_link(text_of_link(url, text))
 
 
 def points_of_link(relevance: float, weight: Callable[[str], int]) -> int:
@@ -147,7 +164,8 @@ def points_of_link(relevance: float, weight: Callable[[str], int]) -> int:
 
 def text_of_link(url: str, text: str) -> str:
     """Return what is known of a link: its text, and the words of its URL without the host."""
-    return f"{text} {url.split('/', 3)[-1]}"[:_LINK_CHARS]
+    path = url.split("/", 3)[-1][:_LINK_CHARS]
+    return f"{text} {unquote(path) if '%' in path else path}"
 
 
 def page_scorer(settings: BaseSettings, topic: str | None) -> PageScorer | None:

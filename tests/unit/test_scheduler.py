@@ -97,7 +97,8 @@ def test_the_target_of_a_redirect_is_a_new_url_whose_parent_is_known() -> None:
         (DOCUMENTS, "http://h.test/a.png", MEDIA),
         # As its source, since its URL does not say.
         (DOCUMENTS, "http://h.test/a?b", DOCUMENTS),
-        (3, "http://h.test/a/b/c", 1),
+        # By what its page said of the link.
+        (3, "http://h.test/a/b/c", 3),
     ],
 )
 def test_the_target_of_a_redirect_is_in_the_queue_of_its_type(

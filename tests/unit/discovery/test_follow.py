@@ -20,6 +20,7 @@ from crawler.scheduler import link_follower
 from crawler.scheduling.options import CrawlOptions, OptionsWatcher
 from crawler.scheduling.request_codec import to_entry, to_request
 from crawler.spiders.web import WebSpider
+from crawler.topics.model import TopicModel
 from crawler.urls import UrlRules, Urls, fingerprint
 from crawler.util.request_meta import LEASE
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
@@ -170,6 +171,19 @@ async def test_the_urls_of_a_sitemap_are_judged_like_links(scheduler: WritingSch
     stats = spider.crawler.stats.get_stats()
     assert (stats["sitemaps/read"], stats["sitemaps/urls"]) == (1, 4)
     assert stats["links/refused/trap_repeated"] == 1
+
+
+async def test_in_a_focused_crawl_the_urls_of_a_sitemap_are_scored_by_their_words(
+    scheduler: WritingScheduler, tmp_path: Path
+) -> None:
+    topic = tmp_path / "cycling.topic"
+    TopicModel.of(0.0, ["bicycle", "stock"], [1, 1], [9.0, -9.0]).save(topic)
+    spider = WebSpider.from_crawler(crawler_with(scheduler), topic=str(topic))
+    body = "".join(f"<url><loc>/{path}</loc></url>" for path in ("a", "bicycle", "stock"))
+    response, arguments = response_of(f"<urlset>{body}</urlset>".encode())
+    assert [page async for page in spider.parse_sitemap(response, **arguments)] == []
+    # 90 points, less 40, and 20 more or less.
+    assert [entry.queue for entry in scheduler.added] == [3, 2, 4]
 
 
 async def test_an_index_leads_to_the_sitemaps_of_its_site(scheduler: WritingScheduler) -> None:

@@ -166,11 +166,15 @@ def test_the_text_of_more_elements_is_left_out_if_wanted_but_not_their_links() -
 
 
 def test_anchors_have_rel_and_text_if_wanted() -> None:
-    html = "<a href=/a rel=author> By <b>A</b></a><a href=/a>again</a><a href=/b></a>"
+    html = (
+        "<a href=/a rel=author> By <b>A</b></a><a href=/a>again</a><a href=/b></a>"
+        "<a href=/c><img></a><a href=/c rel=next>C</a><a href=/b> </a>"
+    )
     found = HtmlReader(max_links=9, anchors=True).read(html, URL)
     assert found.anchors == [
         Link("http://h.test/a", "author", "By A"),
         Link("http://h.test/b", "", ""),
+        Link("http://h.test/c", "next", "C"),
     ]
     assert document(html).anchors == []
 

@@ -457,7 +457,7 @@ def topic(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize(
     ("text", "relevance", "points"),
-    [("A bicycle", 0.97, 40), ("A stock", 0.0, -80), ("Nothing", None, 0)],
+    [("A bicycle", 0.97, 40), ("A stock", 0.0, -80), ("Nothing", None, -40)],
 )
 async def test_a_page_gets_its_relevance_and_its_links_points_for_it(
     scheduler: WritingScheduler, topic: str, text: str, relevance: float | None, points: int
@@ -473,7 +473,7 @@ async def test_a_page_gets_its_relevance_and_its_links_points_for_it(
     assert page.points_by_link["http://h.test/bicycle"] == 20
     assert page.points_by_link.get("http://h.test/x", 0) == (0 if relevance is None else -19)
     assert page.stored
-    stat = {40: "on", -80: "off", 0: "unknown"}[points]
+    stat = {40: "on", -80: "off", -40: "unknown"}[points]
     assert crawler.stats.get_value(f"topic/{stat}") == 1
     # They were read for this, and are not to be stored.
     assert "anchors" not in page.extra
@@ -513,7 +513,8 @@ async def test_a_function_that_fails_costs_the_page_nothing_but_its_relevance(
 
     crawler = crawler_with(scheduler, PAGE_SCORER=broken)
     page = await page_of(HtmlResponse(URL, body=HTML), WebSpider.from_crawler(crawler))
-    assert (page.relevance, page.link_points, page.stored) == (None, 0, True)
+    # As a page of which nothing is known.
+    assert (page.relevance, page.link_points, page.stored) == (None, -40, True)
     assert len(page.links) == 2
     assert crawler.stats.get_value("topic/failed") == 1
 

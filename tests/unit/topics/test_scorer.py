@@ -42,6 +42,13 @@ async def test_a_model_scores_the_page_and_its_links_by_their_words() -> None:
     assert found.links == {A: MODEL.score_link("stock p"), B: MODEL.score_link("bicycle")}
 
 
+async def test_the_words_of_a_url_may_be_escaped_and_need_no_page() -> None:
+    url = "http://h.test/%C3%BCber-bi%63ycle"
+    score = MODEL.score_link("bicycle")
+    assert scorer_of(ModelFunction(MODEL)).score_links([url, URL]) == {url: score}
+    assert scorer_of(lambda page: 0.5).score_links([url]) == {}
+
+
 async def test_a_page_with_many_links_is_scored_in_a_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
