@@ -44,6 +44,11 @@ HOSTS_MAX = 500
 # each, until the next sweep.
 WISHES_MAX = 500
 WANTED_MAX = 20_000
+# Part of a budget of recrawls for sitemaps and for pages that are brought forward, so that they do not
+# wait behind all others. What is left of it is not spent.
+EXPRESS_SHARE = 1 / 16
+# A shard without a share may get recrawls before the shares are known.
+_LEAST_RECRAWLS_PER_S = 1e-6
 # A URL is buried when so many owners died while they fetched it. Not fewer: a slow page is in
 # flight by chance when processes are killed from outside again and again.
 POISON = 5
@@ -86,6 +91,8 @@ class Frontier:
         self.leaps: list[int] = []
         # True while Redis is nearly full: new URLs of low priority are refused then.
         self.nearly_full = False
+        self._recrawls_per_s = 0.0
+        self._recrawl_shares: Sequence[float] = ()
         self._redis = redis
         self.scripts = Scripts(redis, crawl, shards, self.tuning.url_seen.name)
         self._seen_argument = self.tuning.url_seen.argument
@@ -306,8 +313,37 @@ class Frontier:
         self, limit: int = 1000, *, shards: Iterable[int] | None = None, now_ms: int = 0
     ) -> int:
         """Move delayed URLs that are due to their front queues; return how many."""
-        args = (now_ms, limit, self.tuning.dead_max)
-        return sum(await self.scripts.run_on(shards, "promote", *args))
+        chosen = range(self.shards) if shards is None else shards
+        return sum(
+            await self.scripts.run_all(
+                Call("promote", shard, (now_ms, limit, self.tuning.dead_max, *self._turns(shard)))
+                for shard in chosen
+            )
+        )
+
+    def set_recrawl_budget(self, per_s: float, shares: Sequence[float] = ()) -> None:
+        """Let no more recrawls be due in the fleet than so many a second; 0: as many as are due.
+
+        Shards on one server share the turns. On a cluster each has its own share of the budget,
+        by default the same.
+        """
+        self._recrawls_per_s = per_s
+        self._recrawl_shares = shares
+
+    def _turns(self, shard: int) -> tuple[float, float, str]:
+        """Return the times between two turns in the lanes of the budget, and where they are."""
+        per_s, tags = self._recrawls_per_s, self.scripts.tags
+        if not self.has_one_server:
+            shares = self._recrawl_shares or [1 / self.shards] * self.shards
+            per_s *= shares[shard]
+        if self._recrawls_per_s == 0:
+            return 0, 0, tags[shard]
+        per_ms = max(per_s, _LEAST_RECRAWLS_PER_S) / 1000
+        return (
+            1 / (per_ms * (1 - EXPRESS_SHARE)),
+            1 / (per_ms * EXPRESS_SHARE),
+            tags[0] if self.has_one_server else tags[shard],
+        )
 
     async def lift(self, wanted: Iterable[tuple[int, str, int]]) -> int:
         """Move URLs that wait to better queues, with the next sweep (sweep.py).
@@ -317,23 +353,24 @@ class Frontier:
         not matter, and they may be repeated. Returns how many were noted, of those for which there
         was room.
         """
-        return await self._wish(wanted)
+        return await self._wish((id_, host, queue, host) for id_, host, queue in wanted)
 
-    async def bring_forward(self, urls: Iterable[tuple[int, str]]) -> int:
+    async def bring_forward(self, urls: Iterable[tuple[int, str, int]]) -> int:
         """Let recrawls be due now, with the next sweep, as when a sitemap says that pages changed.
 
-        Each URL is given by its id and its host (`Entry.host`). It goes to the front queue of its
+        Each URL is given by its id, its host (`Entry.host`), and when it changed, in unix seconds:
+        if its last visit was later, it stays; 0: it never does. It goes to the front queue of its
         entry, so its host's delay is kept. A URL that does not wait for a recrawl is left alone:
         one that is unknown, waits for its first visit, is being fetched, or is delayed by a retry.
         Returns how many were noted, of those for which there was room. Sweeps read all that is
         delayed, up to 20,000 records a second: give only those that have a reason.
         """
-        return await self._wish((id_, host, 0) for id_, host in urls)
+        return await self._wish((id_, host, 0, changed_s) for id_, host, changed_s in urls)
 
-    async def _wish(self, wanted: Iterable[tuple[int, str, int]]) -> int:
-        by_shard: dict[int, list[tuple[bytes, int, str]]] = defaultdict(list)
-        for id_, host, queue in wanted:
-            by_shard[shard_of(host, self.shards)].append((id_.to_bytes(8), queue, host))
+    async def _wish(self, wanted: Iterable[tuple[int, str, int, str | int]]) -> int:
+        by_shard: dict[int, list[tuple[bytes, int, str | int]]] = defaultdict(list)
+        for id_, host, queue, more in wanted:
+            by_shard[shard_of(host, self.shards)].append((id_.to_bytes(8), queue, more))
         calls = [
             Call("wish", shard, (WANTED_MAX, *chain(*part[start : start + WISHES_MAX])))
             for shard, part in by_shard.items()

@@ -85,7 +85,7 @@ class Sweeper:
                 # The order of URLs is not worth stopping for.
                 logger.exception("A sweep failed; trying again")
 
-    async def sweep_all(self) -> int:
+    async def sweep_all(self, *, now_ms: int = 0) -> int:
         """Sweep those shards that no other process sweeps now; return how many URLs were moved."""
         moved = 0
         for shard in range(self._frontier.shards):
@@ -93,7 +93,7 @@ class Sweeper:
             place = 0 if self._frontier.has_one_server else shard
             turn = keys.sweeper(self._scripts.tags[place])
             if await self._take(turn):
-                moved += await self._sweep(shard)
+                moved += await self._sweep(shard, now_ms)
                 await self._redis.delete(turn)
                 self._turn = ""
         return moved
@@ -105,7 +105,7 @@ class Sweeper:
         self._turn, self._renew_s = turn, monotonic() + _TURN_S / 4
         return True
 
-    async def _sweep(self, shard: int) -> int:
+    async def _sweep(self, shard: int, now_ms: int) -> int:
         lifts, forwards = await self._scripts.run("sweep", shard, 0)
         lifted = forwarded = 0
         if lifts:
@@ -114,7 +114,7 @@ class Sweeper:
             # Now, since those that were routed meanwhile are here.
             lifted += await self._sweep_back(shard)
         if forwards:
-            forwarded = await self._sweep_delayed(shard)
+            forwarded = await self._sweep_delayed(shard, now_ms)
         if lifts or forwards:
             await self._scripts.run("sweep", shard, 1)
         self._count("frontier/lifted", lifted)
@@ -155,12 +155,12 @@ class Sweeper:
             hosts.add(wish.partition(b" ")[2])
         return sorted(hosts)
 
-    async def _sweep_delayed(self, shard: int) -> int:
+    async def _sweep_delayed(self, shard: int, now_ms: int) -> int:
         due, skip, moved = b"", 0, 0
         while True:
             found: int
             due, skip, found = await self._scripts.run(
-                "forward", shard, due, skip, _READ_MAX, _MOVED_MAX
+                "forward", shard, due, skip, _READ_MAX, _MOVED_MAX, now_ms
             )
             moved += found
             if not due:

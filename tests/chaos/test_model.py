@@ -328,7 +328,8 @@ class Fleet:
         frontier = self.worker().frontier
         lifts = [(id_, host, self.random.randint(1, 4)) for id_, host in wanted]
         await self.twice(lambda: frontier.lift(lifts))
-        await self.twice(lambda: frontier.bring_forward(wanted))
+        forwards = [(id_, host, self.random.choice((0, 1))) for id_, host in wanted]
+        await self.twice(lambda: frontier.bring_forward(forwards))
 
     async def sweep(self) -> None:
         """All calls of a sweep, or the first ones, with other steps in between."""

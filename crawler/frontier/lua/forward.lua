@@ -1,31 +1,47 @@
--- Move URLs that are to be recrawled now out of a part of the delay queue, to their front queues.
+-- Make recrawls due now, in a part of the delay queue.
 --
 -- KEYS[1]  shard
 -- ARGV[1]  due time of the bucket to go on with ('' = the first)
 -- ARGV[2]  number of records of that bucket to skip
 -- ARGV[3]  maximum number of records to read
 -- ARGV[4]  maximum number of records to move
+-- ARGV[5]  now, ms (0 = the shard's time)
 -- Returns  {due time to go on with ('' = the end), records to skip, number of moved URLs}
 --
--- Retries stay: their delays are for the host. A record leaves a gap, see lift_front.lua.
+-- They stay in the delay queue, so that promote.lua gives them their turns in a budget. Retries are left
+-- alone: their delays are for the host. A record leaves a gap, see lift_front.lua.
 
 local due, skip, left, moves = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local FORWARDS, delayed, moved = shard .. 'forwards:now', shard .. 'delayed', 0
+local now = now_ms(ARGV[5])
+local now_due = bucket_of(now, 0)
+
+-- Return when a URL was visited last, unix s, or nil. Its tail has it in msgpack: the key "at", and 32 bits.
+local function visited_s(entry)
+  local place = string.find(entry, '\162at\206', 1, true)
+  return place and place + 7 <= #entry and struct.unpack('>I4', entry, place + 4) or nil
+end
+
+local function is_wanted(entry, changed)
+  local at = changed ~= '0' and visited_s(entry)
+  return host_of(entry) and (not at or at < tonumber(changed))
+end
 
 -- Search a part of a bucket; returns the number of records that were read.
 local function search(bucket, records)
   if #records == 0 then return 0 end
   local ids = {}
   for i, record in ipairs(records) do ids[i] = entry_id(string.sub(record, 2)) end
-  local wanted = redis.call('SMISMEMBER', FORWARDS, unpack(ids))
-  for i, record in ipairs(records) do
-    local entry = string.sub(record, 2)
-    if wanted[i] == 1 and string.sub(record, 1, 1) == 'c' and host_of(entry) then
-      redis.call('SREM', FORWARDS, entry_id(entry))
-      redis.call('RPUSH', shard .. 'front:' .. queue_of(entry), entry)
-      redis.call('LSET', bucket, skip + i - 1, GAP)
-      moved = moved + 1
-      if moved == moves then return i end
+  for i, changed in ipairs(redis.call('HMGET', FORWARDS, unpack(ids))) do
+    local mark, entry = string.sub(records[i], 1, 1), string.sub(records[i], 2)
+    if changed and (mark == 'c' or mark == 'p') then
+      redis.call('HDEL', FORWARDS, ids[i])
+      if is_wanted(entry, changed) then
+        redis.call('LSET', bucket, skip + i - 1, GAP)
+        delay_record(now_due, 'f' .. entry)
+        moved = moved + 1
+        if moved == moves then return i end
+      end
     end
   end
   return #records
@@ -43,5 +59,4 @@ while left > 0 and moved < moves do
   -- At the end of the bucket: the next one follows.
   if read == #records and left > 0 then skip = 0 end
 end
-count('recrawls', -moved)
 return {due, skip, moved}

@@ -4,26 +4,62 @@
 -- ARGV[1]  now, ms (0 = the shard's time)
 -- ARGV[2]  maximum number of URLs
 -- ARGV[3]  dead letters kept
+-- ARGV[4]  budget of recrawls: ms between two turns in its usual lane, or 0 for no budget
+-- ARGV[5]  ms between two turns in its express lane
+-- ARGV[6]  hash tag of the shard that has the clocks of the lanes, see frontier.py
 -- Returns  number of moved URLs
+--
+-- With a budget each recrawl takes a turn, and waits for it in the delay queue. The express lane is for
+-- sitemaps and for pages that were brought forward; its surplus takes turns in the usual lane. A turn that
+-- nobody took is lost, so there are never more recrawls than the budget has; and so is one that is an hour
+-- late, or the turns of a fleet that stood still would all be taken at once.
 
-local now, limit, moved, retries, gaps = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0, 0
+local now, limit, moved, retries, gaps, waiting = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0, 0, 0
 local delayed, queues = shard .. 'delayed', {{}, {}, {}, {}, {}, {}, {}}
+local every = {usual = tonumber(ARGV[4]), express = tonumber(ARGV[5])}
+-- Turns are taken this early, so that a large budget need not delay each recrawl by its milliseconds.
+local EARLY_MS, LATE_MS = 1000, 3600000
+local CLOCKS = ARGV[6] .. ':stats'
+local usual, express = unpack(redis.call('HMGET', CLOCKS, 'turn_usual', 'turn_express'))
+-- When the next turn of each lane is.
+local turns = {usual = math.max(now, tonumber(usual or 0)), express = math.max(now, tonumber(express or 0))}
+
+-- Take the next turn in the budget. Returns its time.
+local function take_turn(is_express)
+  local lane = is_express and turns.express < turns.usual and 'express' or 'usual'
+  local turn = turns[lane]
+  turns[lane] = turn + every[lane]
+  return turn
+end
+
+-- Return the time at which a record that is due may go on.
+local function turn_of(mark, entry, due)
+  if every.usual == 0 or mark == 'r' or mark == 'p' and now - due <= LATE_MS then return now end
+  return take_turn(mark == 'f' or kind_of(entry) == 1)
+end
+
 while moved < limit do
   local due = redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, 1)[1]
   if not due then break end
   local bucket = delayed .. ':' .. due
   local records = redis.call('LPOP', bucket, limit - moved) or {}
   for _, record in ipairs(records) do
-    local entry = string.sub(record, 2)
+    local mark, entry = string.sub(record, 1, 1), string.sub(record, 2)
     if record == GAP then
       gaps = gaps + 1
     elseif host_of(entry) then
-      local queue = queues[queue_of(entry)]
-      queue[#queue + 1] = entry
+      local turn = turn_of(mark, entry, tonumber(due))
+      if turn <= now + EARLY_MS then
+        local queue = queues[queue_of(entry)]
+        queue[#queue + 1] = entry
+      else
+        delay_record(bucket_of(now, turn - now), 'p' .. entry)
+        waiting = waiting + 1
+      end
     else
       bury_entry(entry, 'damaged', now, ARGV[3])
     end
-    if string.sub(record, 1, 1) == 'r' then retries = retries + 1 end
+    if mark == 'r' then retries = retries + 1 end
   end
   moved = moved + #records
   -- Fewer than asked for were left: the bucket is empty, and its key is gone.
@@ -32,6 +68,10 @@ end
 for number, queue in ipairs(queues) do
   if #queue > 0 then redis.call('RPUSH', shard .. 'front:' .. number, unpack(queue)) end
 end
+if every.usual > 0 then
+  redis.call('HSET', CLOCKS, 'turn_usual', string.format('%.3f', turns.usual), 'turn_express',
+    string.format('%.3f', turns.express))
+end
 count('retries', -retries)
-count('recrawls', retries + gaps - moved)
-return moved - gaps
+count('recrawls', retries + gaps + waiting - moved)
+return moved - gaps - waiting

@@ -13,12 +13,6 @@ local now, kind, settled, untrusted = now_ms(ARGV[2]), ARGV[3], 0, 0
 if kind ~= 'r' then untrusted = last_untrusted(ARGV[4]) end
 local mark, again = kind == 'r' and 'r' or 'c', 0
 
--- Buckets are coarser the later they are due. Times are rounded up, so that no URL comes too early.
-local function bucket(wait)
-  local grain = wait < 3600000 and 1000 or wait < 86400000 and 60000 or 3600000
-  return string.format('%.0f', math.ceil((now + wait) / grain) * grain)
-end
-
 for i = 5, #ARGV, 3 do
   local entry = take_lease(ARGV[1], ARGV[i])
   if entry and tonumber(ARGV[i]) <= untrusted and host_of(entry) then
@@ -26,10 +20,7 @@ for i = 5, #ARGV, 3 do
     settled, again = settled + 1, again + 1
   elseif entry then
     if kind == 'c' then redis.call('HINCRBY', shard .. 'pages', host_of(entry) or '', 1) end
-    local due = bucket(tonumber(ARGV[i + 1]))
-    if redis.call('RPUSH', shard .. 'delayed:' .. due, mark .. ARGV[i + 2]) == 1 then
-      redis.call('ZADD', shard .. 'delayed', due, due)
-    end
+    delay_record(bucket_of(now, tonumber(ARGV[i + 1])), mark .. ARGV[i + 2])
     settled = settled + 1
   end
 end

@@ -20,10 +20,11 @@
 --   claims                   hash   instance -> id of its last claim
 --   forced:<process>         list   ids of its last forced adds; expires after a day
 --   delayed                  zset   due times of buckets, ms, as members and scores
---   delayed:<ms>             list   "r" (retry) or "c" (recrawl) .. entry
+--   delayed:<ms>             list   mark .. entry: "r" retry, "c" recrawl; with a budget also "p" (recrawl
+--                                   with its turn in the budget), "f" (recrawl brought forward)
 --   lifts, lifts:now         hash   id of a URL that is to wait in a better queue -> queue, blank, host;
 --                                   :now has those that the sweep under way looks for
---   forwards, forwards:now   set    ids of URLs that are to be recrawled now
+--   forwards, forwards:now   hash   id of a URL that is to be recrawled now -> when it changed, unix s
 --   sweeper                  string instance that sweeps; expires
 --   url_seen:<bucket>        set    32 bits of the fingerprints in this bucket
 --   bloom:<n>                string bitmap, if the crawl uses Bloom filters
@@ -119,6 +120,20 @@ local function count(name, by)
   if by ~= 0 then redis.call('HINCRBY', STATS, name, digits(by)) end
 end
 
+-- Return the due time of a URL that is delayed. Buckets are coarser the later they are due. Times are
+-- rounded up, so that no URL comes too early.
+local function bucket_of(now, wait)
+  local grain = wait < 3600000 and 1000 or wait < 86400000 and 60000 or 3600000
+  return string.format('%.0f', math.ceil((now + wait) / grain) * grain)
+end
+
+-- Append a record to a bucket of the delay queue.
+local function delay_record(due, record)
+  if redis.call('RPUSH', shard .. 'delayed:' .. due, record) == 1 then
+    redis.call('ZADD', shard .. 'delayed', due, due)
+  end
+end
+
 local function entry_id(entry) return string.sub(entry, 6, 13) end
 
 -- Note that documents or media are in the back queues of a host, which so gets turns of types: see
@@ -130,6 +145,9 @@ end
 
 -- Split an id for URL-seen: 32 bits unsigned, 32 bits signed.
 local function halves_of(id) return struct.unpack('>I4i4', id) end
+
+-- 0 for a page, 1 for a sitemap.
+local function kind_of(entry) return math.floor(string.byte(entry) / 4) % 4 end
 
 local function queue_of(entry) return math.floor(string.byte(entry, 3) / 32) end
 

@@ -14,4 +14,4 @@ for _, name in ipairs({'lifts', 'forwards'}) do
     redis.call('RENAME', key, key .. ':now')
   end
 end
-return {redis.call('HLEN', shard .. 'lifts:now'), redis.call('SCARD', shard .. 'forwards:now')}
+return {redis.call('HLEN', shard .. 'lifts:now'), redis.call('HLEN', shard .. 'forwards:now')}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -34,9 +36,11 @@ async def lift(frontier: Frontier, found: Entry, queue: int) -> int:
     return await frontier.lift([(found.id, found.host, queue)])
 
 
-async def recrawled(frontier: Frontier, number: int, wait_ms: int = DAY) -> list[Entry]:
+async def recrawled(
+    frontier: Frontier, number: int, wait_ms: int = DAY, tail: dict[str, Any] | None = None
+) -> list[Entry]:
     """URLs that wait for their recrawls."""
-    given = entries(number)
+    given = [replace(each, tail=tail or {}) for each in entries(number)]
     await frontier.add(given)
     for _ in given:
         lease = await one(frontier)
@@ -99,7 +103,7 @@ async def test_what_does_not_wait_is_left_alone(frontier: Frontier, sweeper: Swe
     lease = await one(frontier)
     for each in (leased, done, unknown):
         await lift(frontier, each, 1)
-    await frontier.bring_forward((each.id, each.host) for each in (leased, done, unknown))
+    await frontier.bring_forward((each.id, each.host, 0) for each in (leased, done, unknown))
     assert await sweeper.sweep_all() == 0
     assert (await frontier.sizes()).unfinished == 1
     await crawl(frontier, lease)
@@ -197,8 +201,10 @@ async def test_what_people_set_for_a_host_comes_first(
 
 async def test_a_recrawl_is_brought_forward(frontier: Frontier, sweeper: Sweeper) -> None:
     first, second, third = await recrawled(frontier, 3)
-    assert await frontier.bring_forward([(second.id, second.host)]) == 1
-    assert await sweeper.sweep_all() == 1
+    assert await frontier.bring_forward([(second.id, second.host, 0)]) == 1
+    assert await sweeper.sweep_all(now_ms=T0) == 1
+    assert (await frontier.sizes()).recrawls == 3
+    assert await frontier.promote(now_ms=T0 + 1000) == 1
     sizes = await frontier.sizes()
     assert (sizes.recrawls, sizes.waiting) == (2, 1)
     assert (await one(frontier)).entry == second
@@ -213,12 +219,23 @@ async def test_all_recrawls_of_a_bucket_are_brought_forward(
     frontier: Frontier, sweeper: Sweeper
 ) -> None:
     given = await recrawled(frontier, 60)
-    assert await frontier.bring_forward([(each.id, each.host) for each in given]) == 60
-    assert await sweeper.sweep_all() == 60
+    assert await frontier.bring_forward([(each.id, each.host, 0) for each in given]) == 60
+    assert await sweeper.sweep_all(now_ms=T0) == 60
+    assert await frontier.promote(now_ms=T0 + 1000) == 60
     # Only gaps are left to promote.
     assert await frontier.promote(now_ms=T0 + 2 * DAY) == 0
     sizes = await frontier.sizes()
     assert (sizes.recrawls, sizes.waiting) == (0, 60)
+
+
+@pytest.mark.parametrize(("changed_s", "moved"), [(T0 // 1000 - 1, 0), (T0 // 1000 + 1, 1), (0, 1)])
+async def test_a_change_before_the_last_visit_brings_nothing_forward(
+    frontier: Frontier, sweeper: Sweeper, changed_s: int, moved: int
+) -> None:
+    [given] = await recrawled(frontier, 1, tail={"etag": '"1"', "at": T0 // 1000, "visit": [1]})
+    await frontier.bring_forward([(given.id, given.host, changed_s)])
+    assert await sweeper.sweep_all(now_ms=T0) == moved
+    assert await frontier.promote(now_ms=T0 + 1000) == moved
 
 
 async def test_a_retry_keeps_its_delay(frontier: Frontier, sweeper: Sweeper) -> None:
@@ -227,7 +244,7 @@ async def test_a_retry_keeps_its_delay(frontier: Frontier, sweeper: Sweeper) -> 
     lease = await one(frontier)
     await frontier.release([(lease, 0)], now_ms=T0)
     await frontier.retry([(lease, DAY, lease.entry.retried())], now_ms=T0)
-    await frontier.bring_forward([(given.id, given.host)])
+    await frontier.bring_forward([(given.id, given.host, 0)])
     assert await sweeper.sweep_all() == 0
     assert (await frontier.sizes()).retries == 1
 
@@ -239,8 +256,9 @@ async def test_a_url_that_left_a_gap_is_forgotten_and_found_as_any_other(
     [waiting] = entries(1, host="b.test", queue=5)
     await frontier.add([waiting])
     await lift(frontier, waiting, 1)
-    await frontier.bring_forward([(given[0].id, given[0].host)])
-    await sweeper.sweep_all()
+    await frontier.bring_forward([(given[0].id, given[0].host, 0)])
+    await sweeper.sweep_all(now_ms=T0)
+    await frontier.promote(now_ms=T0 + 1000)
     assert (await control.status(waiting.url)).state == "waiting"
     assert (await control.status(given[0].url)).state == "waiting"
     assert (await control.status(given[1].url)).state == "delayed"
