@@ -87,6 +87,8 @@ class _Transient:
     # Points for the scores of its links: of all, and more of single ones.
     link_points: int = 0
     points_by_link: Mapping[str, int] = MappingProxyType({})
+    # When pages that it links to changed, in unix seconds, as feeds say.
+    link_times: Mapping[str, float] = MappingProxyType({})
     # Lease by which the page was fetched.
     lease: Lease | None = None
     # False if the place that keeps contents has no room for its own: no page is its duplicate.

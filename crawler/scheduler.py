@@ -66,6 +66,7 @@ from crawler.scheduling.outcome import (
     SettlingErrback,
 )
 from crawler.scheduling.page_maker import PageMaker
+from crawler.scheduling.recrawl_budget import RecrawlBudget
 from crawler.scheduling.recrawl_policy import recrawl_tuning
 from crawler.scheduling.recrawls import Recrawls
 from crawler.scheduling.request_codec import NotCarried, as_given, to_entry, to_request
@@ -153,6 +154,7 @@ class Scheduler(BaseScheduler):
         self._on_disk: OnDisk
         self._heartbeat: Heartbeat | None = None
         self._sweeper: Sweeper
+        self._recrawl_budget: RecrawlBudget
         self._beats = 0
         self._waits_for_sinks = False
         self._forgotten = 0
@@ -218,6 +220,7 @@ class Scheduler(BaseScheduler):
     def _drop_unwanted(self, lease: Lease) -> None:
         if self.recrawls.was_visited(lease.entry):
             # Sinks have its page.
+            self.recrawls.ended(lease.entry)
             self.leases.done(lease, page=False)
         else:
             self.failures.drop(lease, Dropped.EXCLUDED)
@@ -428,6 +431,7 @@ class Scheduler(BaseScheduler):
             arrival=self.adder.arrival,
             run_fewer=self._engine.run_fewer,
         )
+        self._recrawl_budget = RecrawlBudget(redis, self.frontier, self.recrawls)
         await self.frontier.create()
         self.control = await CrawlControl.open(redis, self.crawl, self.urls)
         self.urls = self.control.urls
@@ -456,6 +460,7 @@ class Scheduler(BaseScheduler):
         self.leases.open()
         self._sweeper = Sweeper(redis, self.frontier, self.count)
         self._sweeper.open()
+        self._recrawl_budget.open()
 
     def _pushed_reader(self, source: str) -> PushedReader:
         return PushedReader.from_spider(
@@ -496,6 +501,7 @@ class Scheduler(BaseScheduler):
             await self._intake.close()
             await self.leases.close()
             await self._sweeper.close()
+            await self._recrawl_budget.close()
             if self.before_leaving is not None and not self.health.away:
                 await self.before_leaving()
             await self._heartbeat.close()
@@ -563,6 +569,7 @@ class Scheduler(BaseScheduler):
     def _use(self, now: CrawlOptions) -> None:
         self.leases.follow(now)
         self.recrawls.use(now.recrawl)
+        self._recrawl_budget.apply()
         if now.forgotten != self._forgotten:
             self._forgotten = now.forgotten
             self.adder.forget()

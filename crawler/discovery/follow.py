@@ -58,6 +58,7 @@ SITEMAP_LEVELS = 2
 
 
 _NO_FACTS = Facts()
+_DAY_S = 86_400
 
 
 class LinkFollower:
@@ -112,6 +113,33 @@ class LinkFollower:
         )
         for at in range(0, len(urls), ADD_MAX):
             await self._follow(urls[at : at + ADD_MAX], source)
+
+    async def bring_forward(
+        self, changed: Mapping[str, float], *, site: str, since_s: float
+    ) -> None:
+        """Let pages of a site be visited soon that changed since their last visit.
+
+        `changed` has canonical URLs and unix times, as a sitemap or a feed of `site` says; it was
+        read before at `since_s`. If Redis is away, they are visited when they are due.
+        """
+        scheduler = self._scheduler()
+        if not changed or scheduler.recrawls.policy is None:
+            return
+        now_s, spelling = time.time(), scheduler.urls
+        domain = spelling.registered_domain(host_of(site))
+        wanted = []
+        for url, at_s in changed.items():
+            changed_s = past_s(at_s, now_s)
+            # A day earlier, since a sitemap may tell of a change some hours later.
+            if changed_s is None or changed_s < since_s - _DAY_S:
+                continue
+            host = host_of(url)
+            group = host[spelling.group_skip(url) :]
+            if spelling.registered_domain(host) == domain and scheduler.recrawls.believes(group):
+                wanted.append((spelling.fingerprint(url), group, changed_s))
+        with suppress(*RedisAway):
+            if wanted:
+                await scheduler.frontier.bring_forward(wanted)
 
     def weight(self, name: str) -> int:
         """Return the points for a property that callers find out, for `points`."""
@@ -250,6 +278,17 @@ class LinkFollower:
     def _count(self, name: str, by: int = 1) -> None:
         if by:
             self._crawler.stats.inc_value(name, by)
+
+
+def past_s(at_s: float, now_s: float) -> int | None:
+    """Return a time of the past, or None.
+
+    A date without a time is read as the end of its day. Until then, its beginning counts: a page
+    visited since may change again today, and is looked at when the day is over.
+    """
+    if at_s > now_s:
+        at_s -= at_s % _DAY_S
+    return int(at_s) if at_s <= now_s else None
 
 
 def page_ranks(settings: BaseSettings) -> PageRanks | None:

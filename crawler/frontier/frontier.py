@@ -44,8 +44,8 @@ HOSTS_MAX = 500
 # each, until the next sweep.
 WISHES_MAX = 500
 WANTED_MAX = 20_000
-# Part of a budget of recrawls for sitemaps and for pages that are brought forward, so that they do not
-# wait behind all others. What is left of it is not spent.
+# Part of a budget of recrawls for sitemaps and for pages that are brought forward, so that they do
+# not wait behind all others. What is left of it is not spent.
 EXPRESS_SHARE = 1 / 16
 # A shard without a share may get recrawls before the shares are known.
 _LEAST_RECRAWLS_PER_S = 1e-6

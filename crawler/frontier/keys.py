@@ -32,6 +32,11 @@ def seed_domains(crawl: str) -> str:
     return f"{{{crawl}}}:seed_domains"
 
 
+def recrawl_classes(crawl: str) -> str:
+    """Hash: class of pages -> number of those that are visited again within a budget; `per_s`."""
+    return f"{{{crawl}}}:recrawl_classes"
+
+
 def on_disk(crawl: str) -> str:
     """Hash: processes with spooled pages or spilled URLs on their disks -> where."""
     return f"{{{crawl}}}:on_disk"

@@ -173,6 +173,8 @@ class Document:
     anchors: list[Link] = field(default_factory=list)
     # How links are written, for those that are not written in canonical form.
     written: dict[str, str] = field(default_factory=dict)
+    # When pages that it links to changed, in unix seconds, if it is a feed that says so.
+    link_times: dict[str, float] = field(default_factory=dict)
     feeds: list[str] = field(default_factory=list)
     # The page in other languages: language to URL.
     languages: dict[str, str] = field(default_factory=dict)

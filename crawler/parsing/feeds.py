@@ -6,6 +6,8 @@ in URLs, are repaired first.
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 from lxml import etree  # type: ignore[import-untyped]
 
@@ -13,6 +15,8 @@ from crawler.parsing.document import MAX_TITLE, Document, canonical_links
 from crawler.urls import DEFAULT, Rejected, Urls
 
 _ROOTS = frozenset({"rss", "feed", "rdf"})
+_ITEMS = frozenset({"item", "entry"})
+_TIMES = tuple(f"{{*}}{name}" for name in ("pubDate", "updated", "published", "modified", "date"))
 _PARENTS = frozenset({"item", "entry", "channel", "feed"})
 
 
@@ -33,6 +37,8 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
     # Items that have links, and the guids of items.
     linked: set[etree._Element] = set()
     guids: dict[etree._Element, str] = {}
+    # Item of each link.
+    items: list[etree._Element] = []
     for node in root.iter("{*}link", "{*}title", "{*}guid"):
         parent = node.getparent()
         if parent is None or _name(parent) not in _PARENTS:
@@ -46,13 +52,47 @@ def read_feed(body: bytes, url: str, *, max_links: int, urls: Urls = DEFAULT) ->
             href = (node.get("href") or node.text or "").strip()
             if href:
                 hrefs.append(href)
+                items.append(parent)
                 linked.add(parent)
-    hrefs += [guid for item, guid in guids.items() if guid and item not in linked]
+    for item, guid in guids.items():
+        if guid and item not in linked:
+            hrefs.append(guid)
+            items.append(item)
     found, document.written = canonical_links(
         hrefs, urls=urls, base=base, charset="utf-8", max_links=max_links
     )
     document.links = list(dict.fromkeys(filter(None, found)))
+    times = _item_times(root)
+    document.link_times = {
+        url: times[item] for url, item in zip(found, items, strict=True) if url and item in times
+    }
     return document
+
+
+def _item_times(root: etree._Element) -> dict[etree._Element, float]:
+    """Return when the items of a feed changed last, in unix seconds."""
+    times: dict[etree._Element, float] = {}
+    for node in root.iter(*_TIMES):
+        item, at = node.getparent(), feed_time((node.text or "").strip())
+        if at is not None and item is not None and _name(item) in _ITEMS:
+            times[item] = max(at.timestamp(), times.get(item, 0.0))
+    return times
+
+
+def feed_time(text: str) -> datetime | None:
+    """Read a W3C or mail date; None for anything else."""
+    if not text:
+        return None
+    try:
+        # A date without a time means the end of that day: the page may have changed at any hour.
+        whole_day = len(text) == len("2024-01-01")
+        found = datetime.fromisoformat(f"{text}T23:59:59" if whole_day else text)
+    except ValueError:
+        try:
+            found = parsedate_to_datetime(text)
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def permalink(guid: str, attributes: Mapping[str, str]) -> str:

@@ -10,13 +10,12 @@ import codecs
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from itertools import chain
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from crawler.parsing.feeds import Ampersands, permalink, whole_ampersands
+from crawler.parsing.feeds import Ampersands, feed_time, permalink, whole_ampersands
 from crawler.urls import DEFAULT, Rejected, Urls
 
 MAX_URLS = 50_000
@@ -248,7 +247,7 @@ class _Collector:
         if not any(addresses):
             return
         is_map, changefreq = self._name == "sitemap", record.get("changefreq", "").lower()
-        facts = _time(record.get("time", "")), _priority(record), changefreq
+        facts = feed_time(record.get("time", "")), _priority(record), changefreq
         for address in addresses:
             absolute = address if self._base is None else self._base.join(address)
             self._add(absolute, facts, is_map=is_map)
@@ -297,19 +296,3 @@ def _priority(record: dict[str, str]) -> float:
     except ValueError:
         return 0.5
     return min(1.0, max(0.0, value)) if value == value else 0.5  # noqa: PLR0124 - not a number
-
-
-def _time(text: str) -> datetime | None:
-    """Read a W3C or mail date; None for anything else."""
-    if not text:
-        return None
-    try:
-        # A date without a time means the end of that day: the page may have changed at any hour.
-        whole_day = len(text) == len("2024-01-01")
-        found = datetime.fromisoformat(f"{text}T23:59:59" if whole_day else text)
-    except ValueError:
-        try:
-            found = parsedate_to_datetime(text)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from crawler.discovery.follow import HostCountSync
 from crawler.items import Page
 from crawler.scheduler import Scheduler, link_follower
+from crawler.scheduling.recrawls import last_visit_s
 from crawler.urls import authority_of
 from crawler.util.recent import RecentDict, text_bytes
 
@@ -68,7 +69,14 @@ class Links:
                     written=item.written,
                     points=item.link_points,
                     points_by_link=item.points_by_link,
+                    tails=scheduler.recrawls.hints_of_feed(item.link_times),
                 )
+                if item.link_times and item.lease is not None:
+                    await self._follower.bring_forward(
+                        item.link_times,
+                        site=item.final_url,
+                        since_s=last_visit_s(item.lease.entry),
+                    )
         return item
 
     def _are_wanted(self, page: Page) -> bool:

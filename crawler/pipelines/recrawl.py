@@ -60,13 +60,14 @@ class Recrawl:
                     )
                 ),
                 now_s=page.crawled_at.timestamp(),
+                is_feed=bool(page.link_times),
             )
         else:
             decision = recrawls.gave_no_page(lease, gone=page.status == GONE)
         recrawls.fill_in(page, lease, decision)
         if not scheduler.leases.holds(lease):
             # The lease was settled after its last attempt: this is only for the stored page.
-            recrawls.take(lease)
+            recrawls.forget(lease)
         elif decision is not None and before is not None:
             kind = "changed" if decision.changed else "unchanged"
             failed = decision.visit.failures_in_a_row > 0

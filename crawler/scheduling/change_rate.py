@@ -13,7 +13,6 @@ that change too fast are not worth the price: they are stale again at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import exp, expm1, log, log1p, sqrt
 from typing import NamedTuple
 

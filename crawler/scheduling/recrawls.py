@@ -1,8 +1,8 @@
 """Apply the recrawl policy to the leases of this process.
 
-The entry of a page carries what is known of it: `visit` (see scheduling/recrawl_policy.py), the
-validators `etag` and `last_modified`, and for URLs of sitemaps `hints`. So no visit has to query a
-database.
+The entry of a page carries what is known of it: `visit` (see scheduling/recrawl_policy.py), `at`
+(unix time of the last visit that found the page, which lua/forward.lua reads), the validators
+`etag` and `last_modified`, and for URLs of sitemaps `hints`. So no visit has to query a database.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xxhash import xxh3_64_digest
 
@@ -20,6 +20,7 @@ from crawler.frontier import Again, Entry, Kind, Lease
 from crawler.items import Page
 from crawler.parsing.sitemap import Located
 from crawler.scheduling import recrawl_policy
+from crawler.scheduling.recrawl_plan import Counted, RecrawlPlan
 from crawler.scheduling.recrawl_policy import (
     CHANGEFREQ_S,
     Hints,
@@ -28,6 +29,7 @@ from crawler.scheduling.recrawl_policy import (
     Visit,
     VisitResult,
 )
+from crawler.util.recent import RecentDict, text_bytes
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -36,12 +38,16 @@ logger = logging.getLogger(__name__)
 
 # Status of a page that was removed for good.
 GONE = 410
-_VISIT, _HINTS = "visit", "hints"
+_VISIT, _HINTS, _AT = "visit", "hints", "at"
 # New pages are found within a day, until the sitemap turns out to change less or more often.
 _SITEMAP_S = CHANGEFREQ_S["daily"]
 _VALIDATORS = ("etag", "last_modified")
 # Parts of a tail that the next visit does not need.
-_DROPPED = frozenset({_VISIT, _HINTS, "history", *_VALIDATORS})
+_DROPPED = frozenset({_VISIT, _HINTS, _AT, "history", *_VALIDATORS})
+# Hosts for which it is counted whether changes that they told of had happened, some 10,000.
+_HOSTS_MAX_BYTES = 2_000_000
+# After so many visits for nothing, a host is believed only if this part of its news was true.
+_FALSE_MAX, _TRUE_SHARE = 20, 0.1
 # Longer validators would make entries large: such a page is compared by its content.
 _VALIDATOR_MAX = 200
 
@@ -54,14 +60,20 @@ class Recrawls:
         self._text = recrawl_policy.OFF
         self.policy: RecrawlPolicy | None = None
         # Bounded by the leases a process holds.
-        self._decided: dict[tuple[int, bytes], Again] = {}
+        self._decided: dict[tuple[int, bytes], _Decided] = {}
+        # Pages that were brought forward and had changed, or had not, by host.
+        self._news = RecentDict[str, tuple[int, int]](_HOSTS_MAX_BYTES, text_bytes)
 
     def use(self, text: str) -> None:
         """Apply the option `recrawl`."""
         if text == self._text:
             return
         self._text = text
+        before = self.plan
         self.policy = recrawl_policy.policy_of(text, self._tuning)
+        if self.plan is not None and before is not None:
+            # What is known of the pages stays.
+            self.plan.go_on(before)
         fixed_s, least_s = getattr(self.policy, "fixed_s", None), self._tuning.min_s
         if fixed_s is not None and fixed_s < least_s:
             logger.warning(
@@ -69,6 +81,11 @@ class Recrawls:
                 text,
                 least_s,
             )
+
+    @property
+    def plan(self) -> RecrawlPlan | None:
+        """Plan of a budget."""
+        return self.policy.plan if self.policy is not None else None
 
     def is_unwanted(self, entry: Entry) -> bool:
         """Tell whether an entry is a recrawl, although recrawls are off."""
@@ -87,6 +104,7 @@ class Recrawls:
         *,
         queue_of: Callable[[bool], int],
         now_s: float,
+        is_feed: bool = False,
     ) -> recrawl_policy.VisitAgain | None:
         """Decide on the next visit of a page that was there; None while nothing is recrawled.
 
@@ -95,7 +113,17 @@ class Recrawls:
         if self.policy is None:
             return None
         before, hints = visit_of(lease.entry), _hints(lease.entry, headers)
-        decision = self.policy.visited(before, found, hints, now_s=now_s)
+        host: str | None = lease.entry.host
+        if lease.entry.kind is Kind.SITEMAP:
+            host = None
+        elif self.plan is not None:
+            hints = replace(hints, rank=int(is_feed))
+            if hints.modified_at_s is None:
+                modified_s = recrawl_policy.http_date_s(headers.get("last-modified", ""))
+                hints = replace(hints, modified_at_s=modified_s)
+        decision = self.policy.visited(before, found, hints, now_s=now_s, host=host)
+        if before is not None and before.is_early(now_s):
+            self._count_news(lease.entry.host, was_true=decision.changed)
         # A new content's validators replace the old one's, all of them.
         known = lease.entry.tail if not found.digest else {}
         names = {"etag": "etag", "last_modified": "last-modified"}
@@ -113,7 +141,7 @@ class Recrawls:
             return
         headers = {
             name: (response.headers.get(name) or b"").decode("latin-1")
-            for name in ("etag", "last-modified", "cache-control")
+            for name in ("etag", "last-modified", "cache-control", "expires", "date")
         }
         self.visited(
             lease,
@@ -138,12 +166,37 @@ class Recrawls:
             if page.changefreq in CHANGEFREQ_S or page.modified is not None
         }
 
+    def hints_of_feed(self, times: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+        """Return the same for the pages of a feed: when each changed."""
+        if self.policy is None:
+            return {}
+        return {url: {_HINTS: [None, round(at)]} for url, at in times.items()}
+
     def gave_no_page(self, lease: Lease, *, gone: bool = False) -> recrawl_policy.VisitAgain | None:
         """Decide on the next visit of a known page that gave an error; None: there is none."""
         decision = self.failed(lease, gone=gone)
         if decision is not None:
             self._decide(lease, decision, lease.entry, lease.entry.tail)
+        else:
+            self.ended(lease.entry)
         return decision
+
+    def believes(self, host: str) -> bool:
+        """Tell whether sitemaps and feeds are to be believed in what they say of a host's changes.
+
+        Some name the time at which they were made as that of the last change of every page.
+        """
+        true, false = self._news.get(host, (0, 0))
+        return false < _FALSE_MAX or true > _TRUE_SHARE * (true + false)
+
+    def _count_news(self, host: str, *, was_true: bool) -> None:
+        true, false = self._news.get(host, (0, 0))
+        self._news[host] = (true + was_true, false + (not was_true))
+
+    def ended(self, entry: Entry) -> None:
+        """Note that a page is not visited again."""
+        if self.plan is not None:
+            self.plan.moved(entry.host, counted(visit_of(entry)), None)
 
     def after_failures(self, lease: Lease) -> Again | None:
         """Return how a known page comes back after all its retries failed; None: it does not."""
@@ -163,7 +216,16 @@ class Recrawls:
 
     def take(self, lease: Lease) -> Again | None:
         """Return and forget the decision for a lease that is being settled."""
-        return self._decided.pop(lease.key, None)
+        decided = self._decided.pop(lease.key, None)
+        if decided is None:
+            return None
+        if self.plan is not None:
+            self.plan.moved(lease.entry.host, decided.before, decided.after)
+        return decided.again
+
+    def forget(self, lease: Lease) -> None:
+        """Forget the decision for a lease that is settled without it."""
+        self._decided.pop(lease.key, None)
 
     def failed(self, lease: Lease, *, gone: bool = False) -> recrawl_policy.VisitAgain | None:
         """Return the next visit of a page that gave an error; None for one that has none."""
@@ -185,13 +247,43 @@ class Recrawls:
             if value and len(value) <= _VALIDATOR_MAX:
                 tail[name] = value
         tail[_VISIT] = decision.visit.packed()
+        if decision.visit.at_s:
+            tail[_AT] = decision.visit.at_s
         again = replace(entry, attempts=0, reclaims=0, tail=tail)
-        self._decided[lease.key] = Again(round(decision.wait_s * 1000), again)
+        self._decided[lease.key] = _Decided(
+            Again(round(decision.wait_s * 1000), again),
+            counted(visit_of(lease.entry)),
+            counted(decision.visit),
+        )
+
+
+class _Decided(NamedTuple):
+    """Next visit of a page, and as what a plan counted it until now, and from now on."""
+
+    again: Again
+    before: Counted | None
+    after: Counted | None
 
 
 def visit_of(entry: Entry) -> Visit | None:
     """Return what is known of a page's earlier visits."""
-    return Visit.unpacked(entry.tail[_VISIT]) if _VISIT in entry.tail else None
+    if _VISIT not in entry.tail:
+        return None
+    at_s = entry.tail.get(_AT, 0)
+    return Visit.unpacked(entry.tail[_VISIT], at_s if isinstance(at_s, int) else 0)
+
+
+def counted(visit: Visit | None) -> Counted | None:
+    """Return as what a plan counts a page; None if it does not."""
+    if visit is None or visit.evidence is None:
+        return None
+    return Counted(visit.evidence.number, round(visit.interval_s))
+
+
+def last_visit_s(entry: Entry) -> int:
+    """Return when a page was visited last, or else when its URL was found; unix time."""
+    before = visit_of(entry)
+    return before.at_s if before is not None else entry.discovered_s
 
 
 def _hints(entry: Entry, headers: Mapping[str, str]) -> Hints:
@@ -199,5 +291,6 @@ def _hints(entry: Entry, headers: Mapping[str, str]) -> Hints:
     if entry.kind is Kind.SITEMAP:
         changefreq_s = _SITEMAP_S
     return Hints(
-        changefreq_s, modified_at_s, recrawl_policy.max_age_s(headers.get("cache-control", ""))
+        *(changefreq_s, modified_at_s, recrawl_policy.max_age_s(headers)),
+        immutable=recrawl_policy.is_immutable(headers),
     )

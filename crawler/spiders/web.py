@@ -45,6 +45,7 @@ from crawler.scheduling.engine import Engine
 from crawler.scheduling.lease_pool import BAD_SEEDS, NO_SEEDS, REDIS_LOST
 from crawler.scheduling.outcome import asked_by_headers
 from crawler.scheduling.page_maker import PageMaker
+from crawler.scheduling.recrawls import last_visit_s
 from crawler.servers.kafka import kafka_library
 from crawler.servers.kafka_group import GroupMember
 from crawler.topics.scorer import PageScorer, page_scorer, points_of_link
@@ -78,7 +79,7 @@ _LINKS_INLINE = 500
 _OF_DOCUMENT = (
     *("media_type", "charset", "title", "description", "language", "author", "published_at"),
     *("updated_at", "headings", "canonical", "feeds", "languages", "text", "blocks", "links"),
-    *("anchors", "written"),
+    *("anchors", "written", "link_times"),
 )
 # Those that a page has only if PAGE_FIELDS names them.
 _IF_WANTED = frozenset({"main_text", "markdown"})
@@ -345,6 +346,7 @@ class WebSpider(Spider):
             stats.inc_value("sitemaps/cut")
             logger.debug("%s could be read in part only", response.url)
         since = datetime.now(UTC) - _FRESH
+        last_read_s = last_visit_s(lease.entry) if lease is not None else 0
         # Batch by batch: a full sitemap at once would block the event loop for 0.2 s.
         for at in range(0, len(found.pages), ADD_MAX):
             pages = found.pages[at : at + ADD_MAX]
@@ -365,6 +367,8 @@ class WebSpider(Spider):
                 points=points,
                 points_by_link=points_by_link,
             )
+            changed = {page.url: page.modified.timestamp() for page in pages if page.modified}
+            await self._follower.bring_forward(changed, site=response.url, since_s=last_read_s)
         if level < SITEMAP_LEVELS:
             await self._follower.add_sitemaps(
                 found.sitemaps, site=site, level=level + 1, written=found.written

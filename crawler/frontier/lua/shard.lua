@@ -32,9 +32,12 @@
 --   pages                    hash   host -> pages crawled
 --   accepted:<6..7>          hash   host -> documents or media that were added, for their budgets
 --   found, inbound           hash   host -> URLs found, links from other domains
+--   rates                    hash   host -> number of pages that are visited again within a budget, sum of
+--                                   their rates of changes and of the logarithms, three doubles
 --   stats                    hash   counters; last token, time and turn; typed (turn of the types, if
---                                   documents or media ever waited); run id, epoch, pause; the
---                                   difference between the shard's time and the server's clock
+--                                   documents or media ever waited); turns in the budget of recrawls; run
+--                                   id, epoch, pause; the difference between the shard's time and the
+--                                   server's clock
 
 local shard = KEYS[1] .. ':'
 local STATS = shard .. 'stats'

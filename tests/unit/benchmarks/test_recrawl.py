@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.recrawl import simulate
+from benchmarks.recrawl import USUAL, SimulatedWeb, simulate
 from crawler.scheduling.recrawl_policy import RecrawlPolicy
 
 DAY_S = 86_400.0
@@ -26,3 +26,21 @@ def test_adaptive_visits_follow_the_changes() -> None:
     fixed, same = simulate([weekly, []], RecrawlPolicy(2 * 240 * DAY_S / visits))
     assert same == pytest.approx(visits, rel=0.1)
     assert both > fixed
+
+
+def test_a_budget_is_kept_and_spent_nearly_as_well_as_with_known_rates() -> None:
+    web = SimulatedWeb.changing_at_random(USUAL, 100)
+    crawled = web.crawled_within(1 / 8)
+    assert crawled.visits_a_page <= 1 / 8
+    assert crawled.fresh >= 0.97 * web.freshness(web.best_intervals(1 / 8))
+    fixed = web.freshness([1 / crawled.visits_a_page] * len(web.rates))
+    assert 1 - crawled.fresh <= 0.75 * (1 - fixed)
+
+
+def test_the_optimum_spends_its_budget_on_what_can_be_kept_fresh() -> None:
+    rates = [0.0, 0.1, 0.5, 100.0]
+    web = SimulatedWeb(["h.test"] * 4, rates, [[]] * 4)
+    never, slow, quick, hopeless = web.best_intervals(0.25)
+    assert (never, hopeless) == (float("inf"), float("inf"))
+    assert quick < slow
+    assert 1 / slow + 1 / quick == pytest.approx(1.0, rel=1e-3)

@@ -188,7 +188,7 @@ def test_later_only_cache_control_counts_and_is_not_learnt() -> None:
     ],
 )
 def test_cache_control_is_read(header: str, age_s: float | None) -> None:
-    assert max_age_s(header) == age_s
+    assert max_age_s({"cache-control": header}) == age_s
 
 
 # --- errors --------------------------------------------------------------------------------------

@@ -60,6 +60,7 @@ def test_an_entry_carries_validators_hashes_and_counts() -> None:
         "flags": ["f"],
         "etag": '"1"',
         "last_modified": "Mon, 01 Jan 2024 00:00:00 GMT",
+        "at": NOW,
         "visit": [7 * 86_400, b"one", 7, b"", 1, 0, 0, 0],
     }
 

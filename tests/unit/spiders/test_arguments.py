@@ -81,7 +81,7 @@ def test_times_have_units(text: str, seconds: int) -> None:
         ({"max_pages": "-1"}, "max_pages is '-1'; give a whole number"),
         (
             {"recrawl": "weekly"},
-            "recrawl is 'weekly'; use off, adaptive, or fixed: and an interval",
+            "recrawl is 'weekly'; use off, adaptive, fixed: and an interval",
         ),
         ({"recrawl": "fixed:99999999d"}, "recrawl is 'fixed:99999999d'; use off, adaptive"),
         ({"max_time": "soon"}, "max_time is 'soon'; give seconds, or a number with m, h or d"),
