@@ -33,6 +33,9 @@ from crawler.monitoring.figures import by_word
 from crawler.monitoring.ledger import Fleet, read
 from crawler.monitoring.report import report
 from crawler.scheduling import options
+from crawler.scheduling.recrawl_plan import rate_of
+from crawler.scheduling.recrawl_policy import Visit
+from crawler.scheduling.recrawls import visit_of
 from crawler.servers.redis.connection import Client
 from crawler.storage.documents import as_json
 from crawler.storage.reader import PageReader
@@ -479,6 +482,10 @@ class UrlState:
     queue: int | None
     attempts: int | None
     history: list[Failure] = field(metadata=doc("The last failed attempts"))
+    visited_at: datetime | None = field(metadata=doc("Its last visit, if it is visited again"))
+    changes_per_day: float | None = field(
+        metadata=doc("How often it changes, as far as it is known; with a budget for recrawls")
+    )
     page: dict[str, Any] | None = field(metadata=doc("Its stored record, without content"))
     page_note: str = field(metadata=doc("Why there is no record"))
 
@@ -489,6 +496,7 @@ async def url(control: CrawlControl, text: str, pages: StoredPages | None = None
     page, note = await (pages or StoredPages()).record(spelled, control.frontier.crawl)
     found = await control.status(spelled)
     entry = found.entry
+    visit = visit_of(entry) if entry is not None else None
     return UrlState(
         url=spelled,
         written=entry.written_url if entry is not None and entry.written else None,
@@ -500,9 +508,18 @@ async def url(control: CrawlControl, text: str, pages: StoredPages | None = None
         queue=None if entry is None else entry.queue,
         attempts=None if entry is None else entry.attempts,
         history=_history(entry),
+        visited_at=moment(visit.at_s * 1000) if visit is not None else None,
+        changes_per_day=_changes_per_day(visit),
         page=page,
         page_note=note,
     )
+
+
+def _changes_per_day(visit: Visit | None) -> float | None:
+    if visit is None or visit.evidence is None or visit.evidence.number < 0:
+        return None
+    per_s = rate_of(visit.evidence.number).mean
+    return float(f"{per_s * 86_400:.3g}")
 
 
 async def forget(control: CrawlControl, text: str) -> str:

@@ -13,6 +13,7 @@ script is atomic, and every verb may be repeated after a lost reply.
     control     commands of people: pause, options, hosts, single URLs, dead letters
     entry       record of one URL, packed into bytes; pure
     records     arguments and answers of the verbs
+    recrawl_counts    counts of pages that are visited again within a budget
     tuning      shares of the queues, form of URL-seen, limits; pure
     meta        what is fixed when a crawl is created, checked at each start
     start_urls  seeds that others push to Redis

@@ -142,6 +142,7 @@ FIGURES = (
     ),
     Figure("retries", "Failed fetches that are retried later, by cause", _CAUSE, "retry"),
     Figure("recrawl", label=_RECRAWL),
+    Figure("recrawls/begun", "Recrawls of pages and sitemaps that were begun, without retries"),
     # --- fetches ----------------------------------------------------------------------------------
     Figure(
         *("requests", "HTTP requests sent, including robots.txt and sitemaps"),

@@ -203,6 +203,14 @@ def add_worker(sheet: Sheet, crawler: Crawler) -> None:
             "Settled leases that Redis has not acknowledged",
             len(scheduler.leases.outbox.unsettled),
         )
+        plan = scheduler.recrawls.plan
+        if plan is not None:
+            meaning = "Recrawls a second of the budget, and by the intervals that are set"
+            for kind, per_s in (
+                ("budget", plan.budget.per_s),
+                ("scheduled", plan.prices.planned_per_s),
+            ):
+                sheet.gauge("crawler_recrawls_per_second", meaning, per_s, kind=kind)
         sheet.gauge(
             "crawler_requests_in_flight",
             "Requests in the downloader",

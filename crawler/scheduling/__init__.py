@@ -9,6 +9,7 @@
     page_maker     pages of visits, from responses and failures
     outcome        retries of fetches that failed, their policy, dead letters
     recrawls, recrawl_policy    when a page is visited again
+    recrawl_budget, recrawl_plan, change_rate    the same within a budget of the fleet
     options        options that all processes of a crawl share
     engine         Scrapy's engine
 

@@ -264,7 +264,7 @@ class RecrawlPolicy:
         """Return the visit with its interval, and whether the page has changed since the last."""
         if before is None:
             first_s = self._first_s(hints, now_s)
-            visit = Visit(first_s, found.digest, found.simhash, found.words, at_s=round(now_s))
+            visit = Visit(first_s, found.digest, found.simhash, found.words, at_s=int(now_s))
             return visit, False
         changed = self._is_changed(before, found)
         in_a_row = before.changes_in_a_row + 1 if changed else 0
@@ -275,7 +275,7 @@ class RecrawlPolicy:
             changes=before.changes + changed,
             changes_in_a_row=in_a_row,
             failures_in_a_row=0,
-            at_s=round(now_s),
+            at_s=int(now_s),
         )
         if found.digest and found.digest != before.digest:
             known = before.since if before.since is not None else before.simhash

@@ -24,7 +24,7 @@ end
 
 local function is_wanted(entry, changed)
   local at = changed ~= '0' and visited_s(entry)
-  return host_of(entry) and (not at or at < tonumber(changed))
+  return host_of(entry) and (not at or at <= tonumber(changed))
 end
 
 -- Search a part of a bucket; returns the number of records that were read.

@@ -4,7 +4,7 @@
 -- ARGV[1]  URLs that may be noted, of each kind
 -- ARGV[2…] id, queue and a third argument for each URL. With a queue from 1 to 5: it is to wait there, if
 --          it waits in a worse one; the third is its host. With 0: its recrawl is to be due now, if its
---          last visit was before the third, a unix time in s (0 = whenever it was)
+--          last visit was not after the third, a unix time in s (0 = whenever it was)
 -- Returns  number of URLs that are noted: there may be no room for others
 
 local most, noted = tonumber(ARGV[1]), 0

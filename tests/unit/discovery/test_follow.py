@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from crawler.discovery.follow import LinkFollower
+from crawler.discovery.follow import LinkFollower, past_s
 from crawler.discovery.page_ranks import write_page_ranks
 from crawler.discovery.parents import ParentUrls
 from crawler.discovery.priority import Facts
@@ -26,6 +26,7 @@ from crawler.util.request_meta import LEASE
 from tests.support.schedulers import WritingScheduler, crawler_with, lease_of
 
 SITE = "http://www.h.test/"
+DAY_S = 86_400
 MAP = b"""<urlset><url><loc>/a</loc><priority>0.0</priority></url><url><loc>/b.zip</loc></url>
 <url><loc>http://o.test/c</loc></url><url><loc>/x/x/x</loc></url></urlset>"""
 INDEX = b"""<sitemapindex><sitemap><loc>/1.xml.gz</loc></sitemap>
@@ -71,6 +72,48 @@ async def test_files_over_their_budgets_are_counted(scheduler: WritingScheduler)
     stats = crawler.stats.get_stats()
     assert stats["links/refused/budget_document"] == 2
     assert stats["links/refused/budget_medium"] == 1
+
+
+@pytest.mark.parametrize(
+    ("days", "back_s"),
+    [(-3, 3 * DAY_S), (-0.1, 0.1 * DAY_S), (0.2, 0.5 * DAY_S), (0.7, None)],
+    ids=["days ago", "today", "at the end of today", "tomorrow"],
+)
+def test_a_time_in_the_future_is_that_of_a_day(days: float, back_s: float | None) -> None:
+    noon_s = 20_000.5 * DAY_S
+    found = past_s(noon_s + days * DAY_S, noon_s)
+    assert found == (None if back_s is None else noon_s - back_s)
+
+
+class WishingFrontier:
+    """A frontier that only writes down what is to be brought forward."""
+
+    def __init__(self) -> None:
+        self.wanted: list[tuple[int, str, int]] = []
+
+    async def bring_forward(self, wanted: list[tuple[int, str, int]]) -> int:
+        self.wanted += wanted
+        return len(wanted)
+
+
+async def test_pages_of_a_site_are_brought_forward_if_their_changes_are_news(
+    scheduler: WritingScheduler,
+) -> None:
+    frontier = WishingFrontier()
+    scheduler.frontier = frontier  # type: ignore[assignment]
+    found, now_s = follower(scheduler), time.time()
+    changed = {
+        SITE + "new": now_s - 60,
+        SITE + "old": now_s - 9 * DAY_S,
+        "http://o.test/of-another-site": now_s - 60,
+    }
+    read_s = now_s - 7 * DAY_S
+    await found.bring_forward(changed, site=SITE + "map.xml", since_s=read_s)
+    # Nothing is visited again.
+    assert not frontier.wanted
+    scheduler.recrawls.use("adaptive")
+    await found.bring_forward(changed, site=SITE + "map.xml", since_s=read_s)
+    assert frontier.wanted == [(fingerprint(SITE + "new"), "www.h.test", int(now_s - 60))]
 
 
 async def test_entries_follow_the_rules_for_urls(scheduler: WritingScheduler) -> None:

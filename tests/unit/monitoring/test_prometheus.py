@@ -18,6 +18,7 @@ from crawler.monitoring.prometheus import (
     add_crawl,
     add_worker,
 )
+from crawler.scheduling.recrawls import Recrawls
 from tests.support.crawlers import project_crawler
 from tests.support.promtool import promtool
 
@@ -73,8 +74,10 @@ def worker(stats: dict[str, Any] | None = None, *names: str) -> Crawler:
     crawler = project_crawler(METRICS_STATS=names)
     outbox = SimpleNamespace(unsettled=[1, 2])
     leases = SimpleNamespace(held=7, outbox=outbox)
+    recrawls = Recrawls()
+    recrawls.use("budget:86400/d")
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
-        scheduler=SimpleNamespace(leases=leases),
+        scheduler=SimpleNamespace(leases=leases, recrawls=recrawls),
         downloader=SimpleNamespace(active={1, 2, 3}),
     )
     assert crawler.stats is not None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import msgpack
 import pytest
 
+from crawler.scheduling.change_rate import ChangeRate
 from crawler.scheduling.recrawl_policy import (
     ADAPTIVE,
     OFF,
@@ -15,11 +18,13 @@ from crawler.scheduling.recrawl_policy import (
     Visit,
     VisitAgain,
     VisitResult,
+    is_immutable,
     max_age_s,
     policy_of,
 )
 
 HOUR, DAY = 3600.0, 86_400.0
+MIDNIGHT, ONE = "Thu, 01 Jan 2026 00:00:00 GMT", "Thu, 01 Jan 2026 01:00:00 GMT"
 NOW = 1_700_000_000.0
 ADAPT = RecrawlPolicy()
 WEEKLY = RecrawlPolicy(7 * DAY)
@@ -189,6 +194,155 @@ def test_later_only_cache_control_counts_and_is_not_learnt() -> None:
 )
 def test_cache_control_is_read(header: str, age_s: float | None) -> None:
     assert max_age_s({"cache-control": header}) == age_s
+
+
+@pytest.mark.parametrize(
+    ("headers", "age_s"),
+    [
+        ({"expires": "Thu, 01 Jan 2026 01:00:00 GMT"}, None),
+        (
+            {"expires": "Thu, 01 Jan 2026 01:00:00 GMT", "date": "Thu, 01 Jan 2026 00:00:00 GMT"},
+            HOUR,
+        ),
+        ({"expires": "0", "date": "Thu, 01 Jan 2026 00:00:00 GMT"}, None),
+        (
+            {
+                "expires": "Thu, 01 Jan 2026 01:00:00 GMT",
+                "date": "Thu, 01 Jan 2026 00:00:00 GMT",
+                "cache-control": "max-age=60",
+            },
+            60,
+        ),
+    ],
+)
+def test_expires_is_read_where_there_is_no_max_age(
+    headers: dict[str, str], age_s: float | None
+) -> None:
+    assert max_age_s(headers) == age_s
+
+
+def test_what_is_immutable_may_wait_longer_than_what_is_only_fresh() -> None:
+    year = 365 * DAY
+    fresh, immutable = Hints(max_age_s=year), Hints(max_age_s=year, immutable=True)
+    assert ADAPT.visited(None, SAME, fresh, now_s=NOW).wait_s == 7 * DAY
+    assert ADAPT.visited(None, SAME, immutable, now_s=NOW).wait_s == 30 * DAY
+    assert is_immutable({"cache-control": "public, max-age=1, immutable"})
+    assert not is_immutable({"cache-control": "public, max-age=1"})
+
+
+# --- a budget ------------------------------------------------------------------------------------
+
+
+def budgeted(text: str = "budget:100/d") -> RecrawlPolicy:
+    policy = policy_of(text)
+    assert policy is not None
+    return policy
+
+
+def visited(policy: RecrawlPolicy, visits: str, every_s: float = DAY, **hints: Any) -> Visit:
+    """What is known after a first visit and others, of which each found a change ("c") or none."""
+    visit, version, now_s = None, 0, NOW
+    for kind in f"u{visits}":
+        version += kind == "c"
+        digest = b"%012d" % version
+        found = policy.visited(visit, VisitResult(digest), Hints(**hints), now_s=now_s, host="h")
+        visit, now_s = found.visit, now_s + every_s
+        # As if it had been due.
+        visit = replace(visit, interval_s=every_s)
+    assert visit is not None
+    return visit
+
+
+def rate_after(visits: str, every_s: float = DAY, **hints: Any) -> ChangeRate:
+    policy = budgeted()
+    assert policy.plan is not None
+    evidence = visited(policy, visits, every_s, **hints).evidence
+    assert evidence is not None
+    return evidence.rate(policy.plan.before("h"))
+
+
+def test_visits_teach_how_often_a_page_changes() -> None:
+    assert rate_after("uuuuuuuuu").mean < rate_after("uuucuuuuc").mean < rate_after("cccc").mean
+    # It is seen changed at half of its daily visits: 0.69 changes a day, less what others teach.
+    assert 0.5 < rate_after("uc" * 50).mean * DAY < 0.7
+
+
+def test_old_observations_fade() -> None:
+    assert rate_after("c" * 500).shape < 32
+    # It changed for years and then stopped: that shows within months.
+    assert rate_after("c" * 500 + "u" * 60).mean < rate_after("c" * 500).mean / 2
+
+
+def test_what_a_site_says_counts_at_the_first_visit() -> None:
+    nothing = rate_after("")
+    assert rate_after("", changefreq_s=HOUR).mean > 1.9 * nothing.mean
+    assert rate_after("", modified_at_s=NOW - 300 * DAY).mean < nothing.mean
+    assert rate_after("", modified_at_s=NOW) == nothing
+
+
+def test_a_change_that_brought_a_page_forward_does_not_seem_to_come_all_the_time() -> None:
+    policy = budgeted()
+    assert policy.plan is not None
+    visit, now_s = None, NOW
+    for version in range(20):
+        content = VisitResult(b"%012d" % version)
+        visit = policy.visited(visit, content, now_s=now_s, host="h").visit
+        visit = replace(visit, interval_s=30 * DAY)
+        now_s += 2 * DAY
+    assert visit.evidence is not None
+    rate = visit.evidence.rate(policy.plan.before("h"))
+    assert rate.mean * DAY == pytest.approx(0.5, rel=0.3)
+
+
+def test_pages_found_together_are_not_due_together() -> None:
+    policy = budgeted()
+    waits = [
+        policy.visited(None, VisitResult(bytes([number]) * 12), now_s=NOW, host="h").wait_s
+        for number in range(256)
+    ]
+    assert max(waits) == pytest.approx(3 * min(waits), rel=0.01)
+
+
+def test_max_age_is_the_least_interval_within_a_budget_too() -> None:
+    policy = budgeted("budget:1000000000/d")
+    found = policy.visited(None, SAME, Hints(max_age_s=5 * DAY), now_s=NOW, host="h")
+    assert found.wait_s == 5 * DAY
+    assert found.visit.evidence is not None
+    # It comes then, whatever the price is.
+    assert found.visit.evidence.number < 0
+
+
+def test_a_sitemap_is_visited_as_often_as_it_changes_whatever_the_budget() -> None:
+    policy = budgeted("budget:1/w")
+    first = policy.visited(None, SAME, Hints(changefreq_s=DAY), now_s=NOW)
+    assert first.wait_s == DAY
+    other = VisitResult(b"two")
+    second = policy.visited(first.visit, other, Hints(changefreq_s=DAY), now_s=NOW + DAY)
+    assert second.wait_s == pytest.approx(0.7 * DAY)
+    assert second.visit.evidence is not None
+    assert second.visit.evidence.number < 0
+
+
+def test_a_page_of_an_adaptive_crawl_goes_on_within_a_budget_and_back() -> None:
+    adaptive = after(ADAPT, "ccu")
+    policy = budgeted()
+    found = policy.visited(adaptive, VisitResult(b"new"), now_s=NOW + DAY, host="h")
+    assert found.changed
+    assert found.visit.evidence is not None
+    back = ADAPT.visited(found.visit, VisitResult(), now_s=NOW + 2 * DAY)
+    assert back.visit.evidence is None
+
+
+def test_the_evidence_travels_in_sixteen_bytes() -> None:
+    visit = visited(budgeted(), "cuc")
+    assert visit.evidence is not None
+    packed = visit.packed()
+    found = Visit.unpacked(msgpack.unpackb(msgpack.packb(packed)), visit.at_s)
+    assert found is not None
+    assert found.evidence == pytest.approx(visit.evidence, rel=1e-6)
+    assert replace(found, evidence=None) == replace(visit, evidence=None)
+    without = msgpack.packb(replace(visit, evidence=None).packed())
+    assert len(msgpack.packb(packed)) - len(without) <= 16
 
 
 # --- errors --------------------------------------------------------------------------------------

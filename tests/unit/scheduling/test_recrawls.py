@@ -11,7 +11,7 @@ from scrapy.http import Response
 from crawler.frontier import Again, Kind, Lease
 from crawler.parsing.sitemap import Located
 from crawler.scheduling.recrawl_policy import RecrawlTuning, VisitResult
-from crawler.scheduling.recrawls import Recrawls, visit_of
+from crawler.scheduling.recrawls import Recrawls, last_visit_s, visit_of
 from tests.support.schedulers import lease_of
 
 DAY_MS = 86_400_000
@@ -185,3 +185,83 @@ def test_a_sitemap_is_visited_again_after_a_day_and_judged_by_its_bytes() -> Non
 
 def test_a_sitemap_that_never_was_is_not_tried_again() -> None:
     assert sitemap_visit(recrawls(), lease_of(kind=Kind.SITEMAP), status=404) is None
+
+
+# --- a budget ------------------------------------------------------------------------------------
+
+
+def test_a_plan_counts_a_page_when_its_lease_is_settled() -> None:
+    made = recrawls("budget:100/d")
+    assert made.plan is not None
+    lease = lease_of()
+    first = visit(made, lease, VisitResult(b"one"))
+    [(number, count)] = made.plan.take_unsent().classes.items()
+    assert count == 1
+    made.visited(next_lease(first), VisitResult(), {}, queue_of=lambda _: 1, now_s=NOW + 86_400)
+    # Its lease is settled without the decision.
+    made.forget(next_lease(first))
+    assert not made.plan.take_unsent().classes
+    second = visit(made, next_lease(first), VisitResult(b"two"))
+    moved = made.plan.take_unsent().classes
+    assert moved[number] in (-1, 0)
+    assert sum(moved.values()) == 0
+    # It is gone.
+    made.gave_no_page(next_lease(second), gone=True)
+    assert sum(made.plan.take_unsent().classes.values()) == -1
+
+
+def test_another_budget_or_policy_may_be_set_while_a_crawl_runs() -> None:
+    made = recrawls("budget:100/d")
+    visit(made, lease_of(), VisitResult(b"one"))
+    made.use("budget:5/h")
+    assert made.plan is not None
+    assert made.plan.budget.per_s == 5 / 3600
+    assert sum(made.plan.take_unsent().classes.values()) == 1
+    made.use("adaptive")
+    assert made.plan is None
+
+
+def test_a_page_knows_its_last_visit() -> None:
+    again = visit(recrawls(), lease_of(), VisitResult(b"one"))
+    assert last_visit_s(again.entry) == NOW
+    assert last_visit_s(replace(again.entry, tail={}, discovered_s=7)) == 7
+
+
+def test_a_feed_that_tells_of_changes_counts_more_than_a_page() -> None:
+    numbers = []
+    for is_feed in (False, True):
+        made = recrawls("budget:100/d")
+        decision = made.visited(
+            *(lease_of(), VisitResult(b"one"), {}),
+            queue_of=lambda _: 1,
+            now_s=NOW,
+            is_feed=is_feed,
+        )
+        assert decision is not None
+        assert decision.visit.evidence is not None
+        numbers.append(decision.visit.evidence.number)
+    assert numbers[1] > numbers[0]
+
+
+@pytest.mark.parametrize(("changed", "believed"), [(False, False), (True, True)])
+def test_a_host_whose_news_are_false_is_not_believed_any_more(
+    changed: bool, believed: bool
+) -> None:
+    made = recrawls()
+    again = visit(made, lease_of(), VisitResult(b"one"))
+    for number in range(20):
+        content = VisitResult(b"%d" % number) if changed else VisitResult()
+        assert made.believes("h.test") or number == 20
+        made.visited(next_lease(again), content, {}, queue_of=lambda _: 1, now_s=NOW + 3600)
+    assert made.believes("h.test") is believed
+    assert made.believes("other.test")
+
+
+def test_visits_that_were_due_say_nothing_of_news() -> None:
+    made = recrawls()
+    again = visit(made, lease_of(), VisitResult(b"one"))
+    for _ in range(30):
+        made.visited(
+            next_lease(again), VisitResult(), {}, queue_of=lambda _: 1, now_s=NOW + 8 * 86_400
+        )
+    assert made.believes("h.test")

@@ -83,6 +83,8 @@ def test_times_have_units(text: str, seconds: int) -> None:
             {"recrawl": "weekly"},
             "recrawl is 'weekly'; use off, adaptive, fixed: and an interval",
         ),
+        ({"recrawl": "budget:1000000"}, "budget: and visits an hour, day or week, as in"),
+        ({"recrawl": "budget:0/d"}, "recrawl is 'budget:0/d'; use off, adaptive"),
         ({"recrawl": "fixed:99999999d"}, "recrawl is 'fixed:99999999d'; use off, adaptive"),
         ({"max_time": "soon"}, "max_time is 'soon'; give seconds, or a number with m, h or d"),
         ({"max_time": "-1"}, "max_time is '-1'"),
@@ -96,7 +98,7 @@ def test_a_mistake_names_argument_value_and_rule(arguments: dict[str, Any], text
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["off", "adaptive", "fixed:7d", "fixed:30m"])
+@pytest.mark.parametrize("text", ["off", "adaptive", "fixed:7d", "fixed:30m", "budget:10/h"])
 def test_recrawls_are_an_option_of_the_whole_crawl(text: str) -> None:
     assert read_arguments({"recrawl": text}).options == {"recrawl": text}
     assert CrawlOptions().changed({"recrawl": text}).recrawl == text
