@@ -136,8 +136,8 @@ class HostSums(NamedTuple):
 class Prices:
     """What follows from the classes of all pages: the price of a visit, and what is usual."""
 
-    # Logarithm of the price, in steps.
-    price: int = round(_PRICE_STEPS * log2(_DAY_S))
+    # Logarithm of the price, in steps. The first pages of a crawl come again soon.
+    price: int = _LOWEST_PRICE
     # The longest interval.
     most_s: float = 30 * _DAY_S
     # Means of the rates, and of their logarithms.

@@ -286,8 +286,8 @@ class RecrawlPolicy:
             )
         return visit, changed
 
-    @staticmethod
     def _planned(
+        self,
         plan: RecrawlPlan,
         host: str,
         before: Visit | None,
@@ -316,7 +316,7 @@ class RecrawlPolicy:
         interval_s = plan.interval_s(number)
         if before is None and visit.digest:
             # Pages that were found together are not all due together.
-            interval_s *= 0.5 + visit.digest[0] / 255
+            interval_s = max(self.tuning.min_s, interval_s * (0.5 + visit.digest[0] / 255))
         evidence = Evidence(changes * fades, time_s * fades, number)
         return replace(visit, interval_s=interval_s, evidence=evidence)
 

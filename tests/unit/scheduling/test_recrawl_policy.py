@@ -9,6 +9,7 @@ import msgpack
 import pytest
 
 from crawler.scheduling.change_rate import ChangeRate
+from crawler.scheduling.recrawl_plan import Prices
 from crawler.scheduling.recrawl_policy import (
     ADAPTIVE,
     OFF,
@@ -296,15 +297,20 @@ def test_a_change_that_brought_a_page_forward_does_not_seem_to_come_all_the_time
 
 def test_pages_found_together_are_not_due_together() -> None:
     policy = budgeted()
+    assert policy.plan is not None
+    policy.plan.prices = Prices(price=256)
     waits = [
         policy.visited(None, VisitResult(bytes([number]) * 12), now_s=NOW, host="h").wait_s
         for number in range(256)
     ]
     assert max(waits) == pytest.approx(3 * min(waits), rel=0.01)
+    # None comes sooner than it may.
+    policy.plan.prices = Prices()
+    assert policy.visited(None, VisitResult(bytes(12)), now_s=NOW, host="h").wait_s == HOUR
 
 
 def test_max_age_is_the_least_interval_within_a_budget_too() -> None:
-    policy = budgeted("budget:1000000000/d")
+    policy = budgeted()
     found = policy.visited(None, SAME, Hints(max_age_s=5 * DAY), now_s=NOW, host="h")
     assert found.wait_s == 5 * DAY
     assert found.visit.evidence is not None
