@@ -25,6 +25,8 @@ BENCHMARKS = (
     "store",
     "archive",
     "search",
+    "documents",
+    "understanding",
     "sinks",
     "crawl",
     "memory",

@@ -1,11 +1,11 @@
 """What do documents cost the crawl beside them, how much memory do they take, how fast are they?
 
-`rate` crawls the synthetic web, whose hosts answer after 300 ms, in turns: with documents refused
-by their types, and with all of them read, among them the zoo of hostile files
-(demo/hostile_files.py): bombs, and files that take their readers to the limits of time and memory.
-Its 16 hosts keep all workers busy for longer than the crawl takes. What is compared is the rate of
-ordinary pages, until four fifths of them are fetched. The crawl has its defaults, but no delays,
-and 16 fetches at a time, so that it waits for hosts and not for the processor.
+`rate` crawls the synthetic web, whose hosts answer after half a second, in turns: with
+FOLLOW_DOCUMENTS=False, and with all documents read. Every fourth host has a part of the zoo of
+hostile files (demo/hostile_files.py): bombs, and files that take their readers to the limits of
+time and memory. They keep all workers busy for longer than the pages take. What is compared is the
+rate of pages on the other hosts, until four fifths of them are fetched. The crawl has its defaults,
+but no delays.
 
 `documents.peak_mb` is the most memory that the crawl or one of its workers had.
 
@@ -36,13 +36,13 @@ from crawler.parsing.documents import read_document
 from demo.access_log import read_log
 from demo.documents import docx, epub, odf, pdf, pptx, word_paragraph, xlsx
 from demo.process import DemoServer
-from demo.web import WebOptions
+from demo.web import Web, WebOptions
 
 _ROOT = Path(__file__).parent.parent
 _TARGET_RATE, _TARGET_MB = 0.9, 600.0
 _HOSTS, _PAGES, _QUICK_PAGES = 64, 100, 30
 _ROUNDS, _QUICK_ROUNDS = 3, 2
-_LATENCY_S = 0.3
+_LATENCY_S = 0.5
 _SHARE = 0.8
 _POLL_S, _TIMEOUT_S = 0.05, 600.0
 _SETTINGS = {
@@ -50,7 +50,6 @@ _SETTINGS = {
     "ALLOW_NETWORKS": "127.0.0.0/8",
     "DELAY_MIN": 0,
     "DELAY_FACTOR": 0,
-    "CONCURRENT_REQUESTS": 16,
     "PROGRESS": "off",
     "ADMIN_ENABLED": False,
     "LOG_LEVEL": "WARNING",
@@ -75,7 +74,7 @@ def measure_rate(quick: bool) -> Iterator[Figure | Skipped]:
     alone: list[Run] = []
     beside: list[Run] = []
     for number in range(_QUICK_ROUNDS if quick else _ROUNDS):
-        turns = ((alone, {}), (beside, {"ACCEPT_TYPES": ""}))
+        turns = ((alone, {"FOLLOW_DOCUMENTS": False}), (beside, {}))
         for runs, settings in turns if number % 2 == 0 else reversed(turns):
             runs.append(_crawl(web, settings))
             print(f"{'beside' if runs is beside else 'alone'}: {runs[-1]}", file=sys.stderr)
@@ -113,16 +112,16 @@ def _crawl(web: WebOptions, settings: Mapping[str, object]) -> Run:
         with Path(folder, "crawl.log").open("wb") as output:
             process = subprocess.Popen(command, cwd=_ROOT, stdout=output, stderr=output)
             try:
-                crawl_mb, worker_mb = _watch(process, folder / "access.log")
+                crawl_mb, worker_mb = _watch(process, folder / "access.log", Web(web))
             finally:
                 process.kill()
                 process.wait()
-        ends = list(_ends(folder / "access.log"))
+        ends = sorted(_ends(folder / "access.log", Web(web)))
     at = int(_SHARE * len(ends))
     return Run(at / (ends[at] - ends[0]), crawl_mb, worker_mb)
 
 
-def _watch(process: subprocess.Popen[bytes], log: Path) -> tuple[float, float]:
+def _watch(process: subprocess.Popen[bytes], log: Path, served: Web) -> tuple[float, float]:
     """Wait until no more pages come; return the peaks of the crawl and of its workers."""
     crawl_mb = worker_mb = 0.0
     until_s, looked_s, pages = time.monotonic() + _TIMEOUT_S, 0.0, -1
@@ -134,7 +133,7 @@ def _watch(process: subprocess.Popen[bytes], log: Path) -> tuple[float, float]:
             worker_mb = max(worker_mb, _peak_mb(pid))
         if time.monotonic() - looked_s > _LOOK_S:
             looked_s, before = time.monotonic(), pages
-            pages = sum(1 for _ in _ends(log))
+            pages = sum(1 for _ in _ends(log, served))
             if pages == before and pages > 0:
                 # Only documents are left: the crawl would wait for them.
                 process.send_signal(signal.SIGKILL)
@@ -163,12 +162,14 @@ def _peak_mb(pid: int) -> float:
         return 0.0
 
 
-def _ends(log: Path) -> Iterator[float]:
-    """Yield when each ordinary page was sent."""
+def _ends(log: Path, served: Web) -> Iterator[float]:
+    """Yield when each page was sent of a host without documents."""
     if not log.exists():
         return
     for entry in read_log(log):
-        if entry.status == 200 and entry.target.endswith(".html"):
+        number = int(entry.host.removeprefix("s").removesuffix(".test"))
+        is_page = entry.status == 200 and not entry.target.endswith("/robots.txt")
+        if is_page and "documents" not in served.profile(number).features:
             yield entry.end_s
 
 
