@@ -14,7 +14,7 @@ and what is deeper than _DEPTH_MAX as one text. docs/adr/0035-main-text.md has t
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -107,7 +107,8 @@ def _is_unseen(attributes: Attributes) -> bool:
 # --- the element of the article -----------------------------------------------------------------
 
 (_A,), (_P,), (_BR,), (_LI,), (_H1,) = _ids("a"), _ids("p"), _ids("br"), _ids("li"), _ids("h1")
-# Elements whose own text may be a paragraph: of the element, or of the one around it.
+# Elements whose own text may be a paragraph, of the element around them if they have no blocks,
+# and those that have none.
 _HOLDERS = _ids("div td section article main")
 _HELD = _ids("span pre li blockquote dd font")
 _WITH_TEXT = sorted(_HOLDERS | _HELD)
@@ -115,12 +116,12 @@ _LISTED = _ids("li td")
 _TOP = _ids("html body")
 
 # Characters of a paragraph, of a short one, of text that is in no paragraph.
-_PROSE_CHARS, _SHORT_CHARS, _BARE_CHARS = 25, 80, 100
+_PROSE_CHARS, _SHORT_CHARS, _BARE_CHARS = 25, 80, 80
 _PROSE_MAX = 1000
 # Lists and tables are in frames more often.
 _OF_LISTS = 0.5
-# Texts with line breaks have many paragraphs.
-_BROKEN_MAX = 5000
+# Texts with several line breaks have many paragraphs.
+_BROKEN_MAX, _BREAKS = 5000, 3
 # More of a paragraph in links makes it none.
 _LINKED_MAX = 0.6
 # Elements between a link and its paragraph.
@@ -266,7 +267,8 @@ def _parts_of(body: LexborNode, most_chars: int) -> _Parts:
             size = len(node.text(deep=False).strip())
             if size >= _BARE_CHARS and node.mem_id not in broken:
                 chars = min(size, _PROSE_MAX) * (_OF_LISTS if tag in _LISTED else 1)
-                parts.add(node.parent if tag in _HELD else node, chars)
+                is_paragraph = tag in _HELD or not _has_blocks(node)
+                parts.add(node.parent if is_paragraph else node, chars)
     for node in found[_H1][:_TITLES]:
         parts.mark_title(node)
     return parts
@@ -291,14 +293,23 @@ def _add_paragraphs(
 def _add_broken(parts: _Parts, breaks: Iterable[LexborNode]) -> set[int]:
     """Add elements with line breaks in their own text; returns their ids."""
     broken: set[int] = set()
+    counts: Counter[int] = Counter()
     for node in breaks:
         parent = node.parent
-        if parent is not None and parent.tag_id != _P and parent.mem_id not in broken:
-            broken.add(parent.mem_id)
-            size = len(parent.text(deep=False).strip())
-            if size >= _SHORT_CHARS:
-                parts.add(parent, min(size, _BROKEN_MAX), paragraphs=2)
+        if parent is not None and parent.tag_id != _P:
+            number = parent.mem_id
+            counts[number] += 1
+            if counts[number] == _BREAKS:
+                broken.add(number)
+                size = len(parent.text(deep=False).strip())
+                if size >= _SHORT_CHARS:
+                    parts.add(parent, min(size, _BROKEN_MAX), paragraphs=2)
     return broken
+
+
+def _has_blocks(node: LexborNode) -> bool:
+    """Whether there are blocks directly in an element; without any it may be a paragraph."""
+    return any(child.tag_id in _BLOCKS for child in node.iter())
 
 
 def _linked(links: Iterable[LexborNode], most_chars: int) -> defaultdict[int, int]:

@@ -88,6 +88,14 @@ def test_text_without_paragraphs_has_them_at_double_line_breaks() -> None:
     assert main_text(page) == [prose(1), f"{prose(2)} {prose(3)}"]
 
 
+@pytest.mark.parametrize("paragraph", ["<div>{}</div>", "<div><p>{}</p></div>"])
+def test_paragraphs_are_written_in_several_ways(paragraph: str) -> None:
+    text = "".join(paragraph.format(prose(number)) for number in range(6))
+    page = f"<div class=a>{text}</div><div class=b><div>{paragraphs(20)}</div></div>"
+    found = " ".join(main_text(page))
+    assert found == " ".join(prose(number) for number in range(6))
+
+
 @pytest.mark.parametrize(
     "inner",
     [
