@@ -206,8 +206,6 @@ class Scheduler(BaseScheduler):
             except Exception as error:  # noqa: BLE001 - the spider has changed, or is another one
                 self.failures.fail(lease, Bury(f"unreadable: {error}"[:200]))
                 continue
-            if lease.entry.attempts == 0 and self.recrawls.was_visited(lease.entry):
-                self.count("recrawls/begun")
             request.meta[LEASE] = lease
             request.errback = SettlingErrback(self.failures, lease, request.errback)
             return request

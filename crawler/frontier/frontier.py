@@ -330,19 +330,20 @@ class Frontier:
         self._recrawls_per_s = per_s
         self._recrawl_shares = shares
 
-    def _turns(self, shard: int) -> tuple[float, float, str]:
+    def _turns(self, shard: int) -> tuple[float, float, str, float]:
         """Return the times between two turns in the lanes of the budget, and where they are."""
         per_s, tags = self._recrawls_per_s, self.scripts.tags
         if not self.has_one_server:
             shares = self._recrawl_shares or [1 / self.shards] * self.shards
             per_s *= shares[shard]
         if self._recrawls_per_s == 0:
-            return 0, 0, tags[shard]
+            return 0, 0, tags[shard], 0
         per_ms = max(per_s, _LEAST_RECRAWLS_PER_S) / 1000
         return (
             1 / (per_ms * (1 - EXPRESS_SHARE)),
             1 / (per_ms * EXPRESS_SHARE),
             tags[0] if self.has_one_server else tags[shard],
+            self._recrawls_per_s,
         )
 
     async def lift(self, wanted: Iterable[tuple[int, str, int]]) -> int:

@@ -64,6 +64,8 @@ class PolitenessMiddleware:
                 # Another process may be fetching from this host by now.
                 return leases.put_off(request, 0)
             request.meta[MAY_FETCH] = partial(leases.may_fetch, lease)
+            if lease.entry.attempts == 0 and self._scheduler.recrawls.was_visited(lease.entry):
+                self._scheduler.count("recrawls/begun")
         request.meta[_STARTED] = monotonic()
         return None
 

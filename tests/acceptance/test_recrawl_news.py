@@ -1,10 +1,12 @@
 """Pages are visited again soon when a sitemap or a feed says that they changed."""
 
 import asyncio
+import json
 import signal
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +22,9 @@ from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Process, sizes
 from tests.support.waiting import wait_until
 
+DAY_S = 86_400
+# No page is due within a month.
+SETTINGS = {"CRAWL_IDLE": "wait", "RECRAWL": json.dumps({"min_s": 30 * DAY_S})}
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -82,30 +87,39 @@ def site() -> Iterator[Site]:
     server.server_close()
 
 
-def visit_now(redis_url: str, url: str, kind: str = "GET") -> None:
-    """Let a URL be due now: a sitemap is due in a day."""
-
-    async def ask() -> None:
+def ask(redis_url: str, question: Callable[[CrawlControl], Awaitable[Any]]) -> Any:
+    async def answer() -> Any:
         redis = await connect(redis_url)
         try:
-            control = await CrawlControl.open(redis, "web")
-            await control.frontier.bring_forward([(fingerprint(url, kind), control.group(url), 0)])
+            return await question(await CrawlControl.open(redis, "web"))
         finally:
             await redis.aclose()
 
-    asyncio.run(ask())
+    return asyncio.run(answer())
+
+
+def visit_now(redis_url: str, url: str, kind: str = "GET") -> None:
+    """Let a URL be due now, as by a sitemap that has no time."""
+    id_ = fingerprint(url, kind)
+    ask(redis_url, lambda crawl: crawl.frontier.bring_forward([(id_, crawl.group(url), 0)]))
+
+
+def due_s(redis_url: str, url: str) -> float:
+    """When a page is due, unix time."""
+    return float(ask(redis_url, lambda crawl: crawl.status(url)).at_ms / 1000)
 
 
 def test_news_of_a_change_bring_a_page_forward_once(
     tmp_path: Path, site: Site, redis_url: str
 ) -> None:
     command = Crawls(tmp_path, redis_url).command(
-        site.url, arguments={"recrawl": "budget:100000/h"}, settings={"CRAWL_IDLE": "wait"}
+        site.url, arguments={"recrawl": "budget:100000/h"}, settings=SETTINGS
     )
     process = Process(command, tmp_path / "process.log")
     try:
         wait_until(lambda: sizes_of(redis_url) == 6)
         assert {site.hits[path] for path in ("/", "/a", "/b", "/c", "/map.xml")} == {1}
+        assert due_s(redis_url, f"{site.url}/a") > time.time() + 29 * DAY_S
         site.changed["/a"] = datetime.now(UTC)
         visit_now(redis_url, f"{site.url}/map.xml", SITEMAP)
         wait_until(lambda: site.hits["/a"] == 2)

@@ -91,6 +91,7 @@ class Fleet:
             "beat": (12, self.beat),
             "reclaim": (5, self.reclaim),
             "promote": (6, self.promote),
+            "budget": (1, self.budget),
             "wish": (6, self.wish),
             "sweep": (6, self.sweep),
             "crash": (1, self.crash),
@@ -352,6 +353,10 @@ class Fleet:
         limit = self.random.choice((1, 5, 1000))
         await self.worker().frontier.promote(limit, now_ms=self.now_ms)
 
+    async def budget(self) -> None:
+        """Recrawls take turns from now on, or do not any more, as one process sees it."""
+        self.worker().frontier.set_recrawl_budget(self.random.choice((0, 0.1, 5)))
+
     # --- time and the server -------------------------------------------------------------------
 
     async def pass_time(self) -> None:
@@ -418,6 +423,7 @@ class Fleet:
         self.stopped.clear()
         for _ in range(500):
             for worker in list(self.workers):
+                worker.frontier.set_recrawl_budget(0)
                 try:
                     await self._beat(worker)
                 except OwnerDead:

@@ -34,7 +34,7 @@ local function search(bucket, records)
   for i, record in ipairs(records) do ids[i] = entry_id(string.sub(record, 2)) end
   for i, changed in ipairs(redis.call('HMGET', FORWARDS, unpack(ids))) do
     local mark, entry = string.sub(records[i], 1, 1), string.sub(records[i], 2)
-    if changed and (mark == 'c' or mark == 'p') then
+    if changed and (mark == 'c' or mark == 'p' or mark == 'q') then
       redis.call('HDEL', FORWARDS, ids[i])
       if is_wanted(entry, changed) then
         redis.call('LSET', bucket, skip + i - 1, GAP)

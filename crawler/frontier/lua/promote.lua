@@ -7,12 +7,14 @@
 -- ARGV[4]  budget of recrawls: ms between two turns in its usual lane, or 0 for no budget
 -- ARGV[5]  ms between two turns in its express lane
 -- ARGV[6]  hash tag of the shard that has the clocks of the lanes, see frontier.py
+-- ARGV[7]  budget of the crawl, to notice that it was changed
 -- Returns  number of moved URLs
 --
 -- With a budget each recrawl takes a turn, and waits for it in the delay queue. The express lane is for
 -- sitemaps and for pages that were brought forward; its surplus takes turns in the usual lane. A turn that
 -- nobody took is lost, so there are never more recrawls than the budget has; and so is one that is an hour
--- late, or the turns of a fleet that stood still would all be taken at once.
+-- late, or the turns of a fleet that stood still would all be taken at once. When the budget is changed, all
+-- turns are void, and the lanes begin anew: turns have two marks in alternation.
 
 local now, limit, moved, retries, gaps, waiting = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0, 0, 0
 local delayed, queues = shard .. 'delayed', {{}, {}, {}, {}, {}, {}, {}}
@@ -20,7 +22,14 @@ local every = {usual = tonumber(ARGV[4]), express = tonumber(ARGV[5])}
 -- Turns are taken this early, so that a large budget need not delay each recrawl by its milliseconds.
 local EARLY_MS, LATE_MS = 1000, 3600000
 local CLOCKS = ARGV[6] .. ':stats'
-local usual, express = unpack(redis.call('HMGET', CLOCKS, 'turn_usual', 'turn_express'))
+-- Processes notice within this time that the budget was changed.
+local CHANGE_MS = 5000
+local usual, express, budget, since, mine = unpack(redis.call('HMGET', CLOCKS, 'turn_usual',
+  'turn_express', 'turn_budget', 'turn_since', 'turn_mark'))
+if every.usual > 0 and budget ~= ARGV[7] and now - tonumber(since or 0) > CHANGE_MS then
+  usual, express, mine = nil, nil, mine == 'p' and 'q' or 'p'
+  redis.call('HSET', CLOCKS, 'turn_budget', ARGV[7], 'turn_since', digits(now), 'turn_mark', mine)
+end
 -- When the next turn of each lane is.
 local turns = {usual = math.max(now, tonumber(usual or 0)), express = math.max(now, tonumber(express or 0))}
 
@@ -34,7 +43,7 @@ end
 
 -- Return the time at which a record that is due may go on.
 local function turn_of(mark, entry, due)
-  if every.usual == 0 or mark == 'r' or mark == 'p' and now - due <= LATE_MS then return now end
+  if every.usual == 0 or mark == 'r' or mark == mine and now - due <= LATE_MS then return now end
   return take_turn(mark == 'f' or kind_of(entry) == 1)
 end
 
@@ -53,7 +62,7 @@ while moved < limit do
         local queue = queues[queue_of(entry)]
         queue[#queue + 1] = entry
       else
-        delay_record(bucket_of(now, turn - now), 'p' .. entry)
+        delay_record(bucket_of(now, turn - now), mine .. entry)
         waiting = waiting + 1
       end
     else

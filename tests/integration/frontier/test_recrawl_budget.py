@@ -70,6 +70,21 @@ async def test_turns_of_a_fleet_that_stood_still_are_void(frontier: Frontier) ->
     assert sum(numbers) <= 6 * frontier.shards
 
 
+@pytest.mark.parametrize("times", [0.1, 10])
+async def test_turns_are_void_when_the_budget_is_changed(frontier: Frontier, times: float) -> None:
+    if not frontier.has_one_server:
+        pytest.skip("each shard has its own turns")
+    await delayed(frontier, pages(50))
+    frontier.set_recrawl_budget(PER_S)
+    # All get their turns, the last one after 490 seconds.
+    assert await frontier.promote(now_ms=DUE) == 1
+    frontier.set_recrawl_budget(PER_S * times)
+    start = DUE + 10 * SECOND
+    numbers = await begun(frontier, start, start + 300 * SECOND, SECOND)
+    # They come up at the old turns, and wait for new ones if these are rarer.
+    assert sum(numbers) in ((3, 4) if times < 1 else (30, 31))
+
+
 async def test_retries_take_no_turns(frontier: Frontier) -> None:
     given = pages(20)
     await frontier.add(given)
