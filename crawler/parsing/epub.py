@@ -21,6 +21,7 @@ from crawler.urls import written_url
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 # Where the parts of a book are while it is read. Links that stay in the book lead there.
 _INSIDE = "http://book.invalid/"
+_LINK_INSIDE = re.compile(rf"\[((?:[^\[\]\\]|\\.)*)\]\({re.escape(_INSIDE)}[^()\s]*\)")
 _NOTHING: frozenset[str] = frozenset()
 # Elements that XHTML may close at once. In HTML all that follows would be in them.
 _CLOSED = re.compile(rb"<(title|script|style|iframe|textarea|noscript)\b([^<>]{0,2000})/>")
@@ -116,7 +117,14 @@ def read_epub(body: bytes, limits: DocumentLimits) -> Document:
 def _read_chapters(
     document: Document, file: ZipFile, chapters: list[str], limits: DocumentLimits
 ) -> None:
-    reader = HtmlReader(max_links=limits.max_links, obey_nofollow=False, blocks=False)
+    reader = HtmlReader(
+        max_links=limits.max_links,
+        obey_nofollow=False,
+        blocks=False,
+        main_text=True,
+        markdown=True,
+        frameless=True,
+    )
     texts: list[Document] = []
     links: dict[str, None] = {}
     left = limits.max_text_chars
@@ -139,7 +147,8 @@ def _read_chapters(
     document.links = list(links)[: limits.max_links]
     most = limits.max_text_chars
     document.text = " ".join(filter(None, (found.text for found in texts)))[:most]
-    document.main_text = "\n".join(filter(None, (found.text for found in texts)))[:most]
+    document.main_text = "\n".join(filter(None, (found.main_text for found in texts)))[:most]
     if left < 0:
         document.cut = "text"
-    document.markdown = "\n\n".join(filter(None, (found.markdown for found in texts)))
+    markdown = "\n\n".join(filter(None, (found.markdown for found in texts)))
+    document.markdown = _LINK_INSIDE.sub(r"\1", markdown)

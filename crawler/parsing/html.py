@@ -29,7 +29,7 @@ from crawler.parsing.document import (
     of_meta,
 )
 from crawler.parsing.limits import bounded
-from crawler.parsing.main_text import main_text_of
+from crawler.parsing.main_text import main_text_of, whole_text_of
 from crawler.parsing.paragraphs import MAX_HEADING_CHARS, MAX_HEADINGS, heading_of
 from crawler.parsing.rights import bounded as bounded_statements
 from crawler.parsing.rights import by_meta
@@ -77,12 +77,13 @@ class HtmlReader:
         main_text: bool = False,
         markdown: bool = False,
         main_blocks: bool = False,
+        frameless: bool = False,
     ) -> None:
         """Set the options.
 
         The text of `unread` elements is left out, as that of scripts is, but not their links.
         Without `blocks` documents have none, which saves a fifth of the time. With `main_blocks`
-        they are the paragraphs of the main text.
+        they are the paragraphs of the main text. That is all text of pages that are `frameless`.
         """
         self._max_links = max_links
         self._urls = urls
@@ -101,6 +102,7 @@ class HtmlReader:
         self._main_text = main_text
         self._markdown = markdown
         self._main_blocks = main_blocks
+        self._frameless = frameless
 
     def read(
         self, html: bytes | str, url: str, *, charset: str = "utf-8", nofollow: bool = False
@@ -140,18 +142,26 @@ class HtmlReader:
         texts = texts_of(tree)
         document.text = joined(texts)
         if self._main_text or self._markdown or self._main_blocks:
-            found = main_text_of(tree, len(texts), base if self._markdown else None)
-            document.markdown = found.markdown
-            if self._main_text:
-                document.main_text = "\n".join(found.paragraphs)
-            if self._main_blocks:
-                document.blocks = found.paragraphs
+            self._find_main_text(document, tree, len(texts), base)
         if self._blocks:
             if any(elements[name] for name in BOILERPLATE):
                 _cut(elements, BOILERPLATE)
                 texts = texts_of(tree)
             document.blocks = blocks_of(texts, tree)
         return document
+
+    def _find_main_text(
+        self, document: Document, tree: LexborHTMLParser, chars: int, base: Base | None
+    ) -> None:
+        wanted = base if self._markdown else None
+        found = (
+            whole_text_of(tree, wanted) if self._frameless else main_text_of(tree, chars, wanted)
+        )
+        document.markdown = found.markdown
+        if self._main_text:
+            document.main_text = "\n".join(found.paragraphs)
+        if self._main_blocks:
+            document.blocks = found.paragraphs
 
     def _read_metas(
         self, document: Document, nodes: list[LexborNode], found: dict[str, str]

@@ -385,13 +385,22 @@ _TICKS = re.compile("`+")
 
 
 class _Writer:
-    """The blocks of an article, in order."""
+    """The blocks of an element, in order."""
 
-    def __init__(self, parts: _Parts, article: _Part, base: Base | None) -> None:
-        """`base` is that of links in Markdown; None: no Markdown is wanted."""
+    def __init__(
+        self,
+        node: LexborNode,
+        base: Base | None,
+        parts: Mapping[int, _Part] | None = None,
+        most: float = 0,
+    ) -> None:
+        """`base` is that of links in Markdown; None: no Markdown is wanted.
+
+        With `parts`, by their ids, the frame is left out; elements with `most` prose are no frame.
+        """
         self.blocks: list[_Block] = []
-        self._parts = parts.by_id
-        self._most = _MOST * article.whole
+        self._parts = parts
+        self._most = most
         self._base = base
         self._left = _MAX_CHARS
         # Characters of all blocks, and of the links in them.
@@ -409,7 +418,7 @@ class _Writer:
         # Number of the next item of an ordered list; 0 in others.
         self._item = 0
         self._tables = 0
-        self._read(article.node, 0)
+        self._read(node, 0)
         self._end_block()
 
     def _read(self, node: LexborNode, depth: int) -> None:
@@ -534,7 +543,7 @@ class _Writer:
         elif not self._is_left_out(node, tag):
             blocks, chars, linked = len(self.blocks), self._chars, self._linked
             self._read_container(node, tag, depth)
-            if tag in _LINK_BLOCKS:
+            if tag in _LINK_BLOCKS and self._parts is not None:
                 size = self._chars - chars
                 of_links = self._linked - linked
                 if of_links > _LINK_BLOCK_LINKED * size and size < _LINK_BLOCK_MAX:
@@ -546,7 +555,7 @@ class _Writer:
         attributes = node.attributes
         if attributes and _is_unseen(attributes):
             return True
-        if not _is_named(tag, attributes):
+        if self._parts is None or not _is_named(tag, attributes):
             return False
         part = self._parts.get(node.mem_id)
         return part is None or part.whole < self._most
@@ -658,7 +667,17 @@ def main_text_of(tree: LexborHTMLParser, page_chars: int, base: Base | None = No
     article = parts.article()
     if article is None:
         return MainText([], "")
-    blocks = _kept(_Writer(parts, article, base).blocks)
+    writer = _Writer(article.node, base, parts.by_id, _MOST * article.whole)
+    return _made(_kept(writer.blocks), base)
+
+
+def whole_text_of(tree: LexborHTMLParser, base: Base | None = None) -> MainText:
+    """Return all text of a page without a frame, such as a chapter of a book, in the same form."""
+    body = tree.body
+    return MainText([], "") if body is None else _made(_Writer(body, base).blocks, base)
+
+
+def _made(blocks: list[_Block], base: Base | None) -> MainText:
     return MainText([block.text for block in blocks], _joined(blocks) if base is not None else "")
 
 

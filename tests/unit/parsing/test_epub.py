@@ -36,7 +36,11 @@ def test_a_book_has_facts_chapters_and_links_that_leave_it() -> None:
     assert (found.title, found.author, found.language) == ("Das Buch", "Ann", "de")
     assert (found.description, found.media_type) == ("Ein Buch", sniff.EPUB)
     assert found.published_at == datetime(1999, 5, 1, tzinfo=UTC)
-    assert found.main_text == "Erstes Text mit Link\nZweites zurück"
+    assert found.main_text == "Erstes\nText mit Link\nZweites zurück"
+    assert found.markdown == (
+        "# Erstes\n\nText mit [Link](http://a.test/?b=1&a=2)\n\nZweites zurück"
+    )
+    assert found.headings == ["# Erstes"]
     assert found.text == "Erstes Text mit Link Zweites zurück"
     # As it is written; the rules of the crawl come later.
     assert found.links == ["http://a.test/?b=1&a=2"]
