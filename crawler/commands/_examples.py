@@ -239,6 +239,8 @@ class Examples:
     """Texts of one kind, each once, and what was left out, by reason."""
 
     texts: list[str] = field(default_factory=list)
+    # How many of them are stored pages.
+    stored: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     sources: Sequence[Source] = ()
     # The first page that was left out, for people.
@@ -250,6 +252,8 @@ class Examples:
             kinds.setdefault(source.what, []).append(source)
         told = f"{plural(len(self.texts), 'text')} of "
         told += ", ".join(_shown(what, some) for what, some in kinds.items())
+        if self.stored:
+            told += f"; {plural(self.stored, 'stored page')} among them"
         if self.left_out:
             told += f"; left out: {by_reason(self.left_out)}, as {self.first_left_out}"
         return told
@@ -283,6 +287,7 @@ async def read_examples(
                     raise Unusable("repeated")
                 known.add(digest)
                 found.texts.append(text[:MAX_CHARS])
+                found.stored += isinstance(item, str) and _is_one_url(item)
             except Unusable as error:
                 found.left_out[str(error)] += 1
                 found.first_left_out = found.first_left_out or _name_of(item, source)
@@ -293,11 +298,15 @@ def _name_of(item: Path | str | bytes, source: Source) -> str:
     return f"a line of {source.name}" if isinstance(item, bytes) else str(item)[:100]
 
 
+def _is_one_url(text: str) -> bool:
+    return is_url(text) and len(text.split(None, 1)) == 1
+
+
 async def _page_of(pages: Pages, item: Path | str | bytes) -> Page:
     if isinstance(item, Path):
         return await pages.of_file(item)
     if isinstance(item, bytes):
         return await pages.of_record(item)
-    if is_url(item) and len(item.split(None, 1)) == 1:
+    if _is_one_url(item):
         return await pages.of_url(item)
     return _page("", text=item)

@@ -32,8 +32,9 @@ from crawler.discovery.follow import scorer
 from crawler.errors import ConfigurationError, NotFound
 from crawler.storage.readers import STORES
 from crawler.topics.model import TopicModel, text_of
-from crawler.topics.scorer import points_of_link, topic_scorer
+from crawler.topics.scorer import Relevance, points_of_link, standing, topic_scorer
 from crawler.topics.training import BAYES, FOLDS, MODELS, STEPS, Trained, train
+from crawler.util.format import plural
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -180,33 +181,43 @@ def _explain(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         found = await page_scorer.score(page)
         if found is None:
             raise ConfigurationError(f"{page_scorer.name} fails for this page.")
-        weight = scorer(settings).weight
-        threshold = config.value(settings, "TOPIC_THRESHOLD")
-        is_on = found.page is not None and found.page >= threshold
-        links = {url: points_of_link(share, weight) for url, share in found.links.items()}
-        texts = {anchor.url: anchor.text for anchor in page.anchors}
-        return {
-            "url": page.url,
-            "title": page.title,
-            "relevance": found.page,
-            "threshold": threshold,
-            "on_topic": is_on,
-            "bias": None if model is None else model.bias,
-            "words": [] if model is None else model.shares(text_of(page)),
-            "link_points": 0
-            if found.page is None
-            else weight("on_topic" if is_on else "off_topic"),
-            "links": [
-                {"url": url, "text": texts.get(url, ""), "points": links.get(url, 0)}
-                for url in page.links
-            ],
-        }
+        return _explained(settings, page, found, model)
 
     found = asyncio.run(explain())
     if arguments.json:
         print_json({**found, "words": [share._asdict() for share in found["words"]]})
     else:
         _print_explained(found, arguments.words)
+
+
+def _explained(
+    settings: BaseSettings, page: Page, found: Relevance, model: TopicModel | None
+) -> dict[str, Any]:
+    """Return all that is known of a page's relevance, and of its links."""
+    weight = scorer(settings).weight
+    threshold = config.value(settings, "TOPIC_THRESHOLD")
+    how = standing(found.page, threshold)
+    texts = {anchor.url: anchor.text for anchor in page.anchors}
+    links = [
+        {
+            "url": url,
+            "text": texts.get(url, ""),
+            # 0.5 says nothing.
+            "points": points_of_link(found.links.get(url, 0.5), weight),
+        }
+        for url in page.links
+    ]
+    return {
+        "url": page.url,
+        "title": page.title,
+        "relevance": found.page,
+        "threshold": threshold,
+        "topic": how,
+        "bias": None if model is None else model.bias,
+        "words": [] if model is None else model.shares(text_of(page)),
+        "link_points": weight(f"{how}_topic"),
+        "links": links,
+    }
 
 
 def _only_topic() -> str:
@@ -234,10 +245,10 @@ async def _page_of(settings: BaseSettings, arguments: argparse.Namespace) -> Pag
 def _print_explained(found: dict[str, Any], most: int) -> None:
     print(harmless(f"{found['url']}  {found['title']}".rstrip()))
     if found["relevance"] is None:
-        print("no relevance: no word of it is known, so its links get no points for it")
+        print("no relevance: no word of the topic is in it")
     else:
-        verdict = "on topic" if found["on_topic"] else "off topic"
-        print(f"{found['relevance']:.3f}  {verdict} ({found['threshold']:g} or more is on topic)")
+        least = found["threshold"]
+        print(f"{found['relevance']:.3f}  {found['topic']} topic ({least:g} or more is on topic)")
     if found["words"]:
         print("\nwords for and against, and what each adds to the log-odds:")
         rows = [(f"{share.log_odds:+.2f}", share.word) for share in found["words"]]
@@ -250,7 +261,7 @@ def _print_explained(found: dict[str, Any], most: int) -> None:
         rest = sum(share.log_odds for share in found["words"])
         print(f"all {len(rows):,} words {rest:+.2f}, and {found['bias']:+.2f} for any page")
     links: Sequence[dict[str, Any]] = found["links"]
-    print(f"\n{found['link_points']:+d} points for each of its {len(links):,} links")
+    print(f"\n{found['link_points']:+d} points for each of its {plural(len(links), 'link')}")
     pointed = sorted((link for link in links if link["points"]), key=lambda link: -link["points"])
     if len(pointed) > 2 * _LINKS_SHOWN:
         pointed = [*pointed[:_LINKS_SHOWN], *pointed[-_LINKS_SHOWN:]]

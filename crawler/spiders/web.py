@@ -48,7 +48,7 @@ from crawler.scheduling.page_maker import PageMaker
 from crawler.scheduling.recrawls import last_visit_s
 from crawler.servers.kafka import kafka_library
 from crawler.servers.kafka_group import GroupMember
-from crawler.topics.scorer import PageScorer, page_scorer, points_of_link
+from crawler.topics.scorer import PageScorer, page_scorer, points_of_link, standing
 from crawler.urls import DEFAULT, Rejected, Spelling, Urls, authority_of, fingerprint
 from crawler.util.extras import missing
 from crawler.util.format import seconds
@@ -418,23 +418,14 @@ class WebSpider(Spider):
 
     async def _keep_to_topic(self, scorer: PageScorer, page: Page) -> None:
         """Give a page its relevance, and its links points for it."""
-        count, weight = self.crawler.stats.inc_value, self._follower.weight
         found = await scorer.score(page)
-        if found is None:
-            count("topic/failed")
-            page.link_points += weight("unknown_topic")
-            return
-        page.relevance = found.page
-        page.points_by_link = self._points_of(found.links)
-        if found.page is None:
-            count("topic/unknown")
-            page.link_points += weight("unknown_topic")
-        elif found.page >= self.topic_threshold:
-            count("topic/on")
-            page.link_points += weight("on_topic")
-        else:
-            count("topic/off")
-            page.link_points += weight("off_topic")
+        if found is not None:
+            page.relevance = found.page
+            page.points_by_link = self._points_of(found.links)
+        how = standing(page.relevance, self.topic_threshold)
+        self.crawler.stats.inc_value("topic/failed" if found is None else f"topic/{how}")
+        page.link_points += self._follower.weight(f"{how}_topic")
+        if how == "off":
             self._leave_out(page, self.off_topic, "topic")
 
     def _points_of(self, links: Mapping[str, float]) -> dict[str, int]:

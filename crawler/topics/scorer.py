@@ -157,6 +157,16 @@ class ModelFunction:
         return self._model.score_link(text_of_link(url, text))
 
 
+def standing(relevance: float | None, threshold: float) -> str:
+    """Return how a page stands to the topic: "on", "off", or "unknown" without a relevance.
+
+    With "_topic" it is the name of the weight that its links get.
+    """
+    if relevance is None:
+        return "unknown"
+    return "on" if relevance >= threshold else "off"
+
+
 def points_of_link(relevance: float, weight: Callable[[str], int]) -> int:
     """Return the points that a link gets for the relevance that its words promise."""
     return round(weight("topic_link") * (2 * relevance - 1))
