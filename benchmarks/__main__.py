@@ -22,6 +22,7 @@ BENCHMARKS = (
     "recrawl",
     "topic",
     "content",
+    "near_duplicates",
     "store",
     "archive",
     "search",

@@ -219,6 +219,15 @@ class Boilerplate:
         """Hash the shingles of pages without boilerplate; None for those with few words."""
         return shingles_of([self._own_text(page) for page in pages], min_words)
 
+    def article_shingles_of(self, pages: Sequence[Page], min_words: int) -> list[np.ndarray | None]:
+        """The same of the main text of pages, as far as they have one."""
+        return shingles_of([self._article_of(page) for page in pages], min_words)
+
+    def _article_of(self, page: Page) -> str:
+        if page.article is None:
+            return self._own_text(page)
+        return " ".join(self.without(host_of(page.final_url), page.article))
+
     def _own_text(self, page: Page) -> str:
         if page.blocks is None:
             return page.text

@@ -167,6 +167,8 @@ class Document:
     markdown: str = ""
     # The pieces of text by which the page is compared, without boilerplate; None: all of its text.
     blocks: list[str] | None = None
+    # Paragraphs of its main text, by which similar pages are found; None: its blocks.
+    article: list[str] | None = None
     # Outlinks to follow, each once: of the head, of anchors in page order, of frames. `anchors`
     # describes those of anchors, if wanted.
     links: list[str] = field(default_factory=list)

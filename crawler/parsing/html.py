@@ -2,7 +2,8 @@
 
 The text by which pages are compared has no boilerplate: no elements such as `nav` and `footer`, and
 no lists of links (three or more links with at most a word between two of them). A link inside a
-sentence stays. Text that many pages of a host share is removed later (dedup/content.py).
+sentence stays. Text that many pages of a host share is removed later (dedup/content.py). Similar
+pages are found by the paragraphs of their main text, as far as they are no dates and names.
 """
 
 import re
@@ -76,14 +77,15 @@ class HtmlReader:
         blocks: bool = True,
         main_text: bool = False,
         markdown: bool = False,
-        main_blocks: bool = False,
+        article: bool = False,
         frameless: bool = False,
     ) -> None:
         """Set the options.
 
         The text of `unread` elements is left out, as that of scripts is, but not their links.
-        Without `blocks` documents have none, which saves a fifth of the time. With `main_blocks`
-        they are the paragraphs of the main text. That is all text of pages that are `frameless`.
+        Without `blocks` documents have none, which saves a fifth of the time. With `article` they
+        have the paragraphs of the main text by which similar pages are found. The main text of
+        pages that are `frameless` is all of their text.
         """
         self._max_links = max_links
         self._urls = urls
@@ -98,10 +100,10 @@ class HtmlReader:
         self._names |= dict.fromkeys(_LEVELS, "h") | {create_tag("time").tag_id: "time"}
         self._unread = list(unread)
         self._kept = frozenset({*names, *self._unread})
-        self._blocks = blocks and not main_blocks
+        self._blocks = blocks
         self._main_text = main_text
         self._markdown = markdown
-        self._main_blocks = main_blocks
+        self._article = article
         self._frameless = frameless
 
     def read(
@@ -141,7 +143,7 @@ class HtmlReader:
             tree.strip_tags(self._unread)
         texts = texts_of(tree)
         document.text = joined(texts)
-        if self._main_text or self._markdown or self._main_blocks:
+        if self._main_text or self._markdown or self._article:
             self._find_main_text(document, tree, len(texts), base)
         if self._blocks:
             if any(elements[name] for name in BOILERPLATE):
@@ -160,8 +162,8 @@ class HtmlReader:
         document.markdown = found.markdown
         if self._main_text:
             document.main_text = "\n".join(found.paragraphs)
-        if self._main_blocks:
-            document.blocks = found.paragraphs
+        if self._article:
+            document.article = article_of(found.paragraphs, document.text)
 
     def _read_metas(
         self, document: Document, nodes: list[LexborNode], found: dict[str, str]
@@ -339,6 +341,23 @@ _LABELS = 4
 _FREE_CHARS = 10_000
 # Separates two texts. If a page has this character itself, its texts are only shorter.
 _BETWEEN = "\x1f"
+
+
+# Part of a page's text that its main text must have: there may be far more comments. In lists of
+# articles or products, the longest paragraphs may be of the frame.
+_ARTICLE = 0.1
+# Paragraphs with fewer words are dates, names, captions: they are left out, if others have this
+# part of the text.
+_LONG_WORDS, _IN_LONG = 8, 0.5
+
+
+def article_of(paragraphs: list[str], text: str) -> list[str] | None:
+    """Choose the paragraphs of a main text to compare; None if the page seems to be no article."""
+    size = sum(map(len, paragraphs))
+    if size < _ARTICLE * len(text):
+        return None
+    found = [each for each in paragraphs if each.count(" ") + 1 >= _LONG_WORDS]
+    return found if sum(map(len, found)) >= _IN_LONG * size else paragraphs
 
 
 def texts_of(tree: LexborHTMLParser) -> str:

@@ -36,8 +36,8 @@ _DEPTH_MAX = 100
 # Words in classes and ids of what is no part of an article.
 _FRAME_WORDS = (
     # Discussion, and links to other pages.
-    r"comments? respond disqus livefyre related recommend\w* outbrain taboola zergnet trending "
-    r"popular most more readmore also teaser prev\w* pagination pager "
+    r"comments? respond responses? discussion disqus livefyre related recommend\w* outbrain "
+    r"taboola zergnet trending popular most more readmore also teaser prev\w* pagination pager "
     # Around the page.
     r"sidebar rail widget nav navigation menu toolbar breadcrumbs? footer masthead banner "
     r"cookie consent gdpr modal popup login register toc "

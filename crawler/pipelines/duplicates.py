@@ -160,24 +160,24 @@ class Duplicates:
 
     def _contents_of(self, pages: Sequence[Page]) -> list[Content]:
         contents = []
-        hashed = []
-        by_sketch = self._index.compares_sketches
+        new = []
         for place, page in enumerate(pages):
             digest = hashlib.sha256(page.body).digest()
             visit = visit_of(page.lease.entry) if page.lease is not None else None
-            is_same = visit is not None and visit.digest and digest.startswith(visit.digest)
-            # As remembered: more boilerplate may be known by now, which would change it.
-            contents.append(Content(digest, visit.simhash if visit and is_same else None))
-            if by_sketch or not is_same:
-                hashed.append(place)
-        parts = self._boilerplate.shingles_of([pages[place] for place in hashed], self._min_words)
+            if visit is not None and visit.digest and digest.startswith(visit.digest):
+                # As remembered: more boilerplate may be known by now, which would change it.
+                contents.append(Content(digest, visit.simhash))
+            else:
+                contents.append(Content(digest, None))
+                new.append(place)
+        parts = self._boilerplate.shingles_of([pages[place] for place in new], self._min_words)
         simhashes = of_each(majorities, parts)
-        for place, simhash in zip(hashed, simhashes, strict=True):
-            digest, remembered, _ = contents[place]
-            contents[place] = Content(digest, simhash if remembered is None else remembered)
-        if by_sketch:
+        for place, simhash in zip(new, simhashes, strict=True):
+            contents[place] = contents[place]._replace(simhash=simhash)
+        if self._index.compares_sketches:
+            parts = self._boilerplate.article_shingles_of(pages, self._min_words)
             sketched = of_each(sketches, parts)
-            for place, sketch in zip(hashed, sketched, strict=True):
+            for place, sketch in enumerate(sketched):
                 contents[place] = contents[place]._replace(sketch=sketch)
         return contents
 

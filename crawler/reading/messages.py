@@ -170,8 +170,8 @@ def _fields(document: Document) -> Iterator[tuple[str, Any]]:
             yield name, value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         elif name == "anchors":
             yield name, [asdict(link) for link in value]
-        # An empty list of blocks says that there is nothing to compare.
-        elif value or (value is not None and name == "blocks"):
+        # An empty list of these says that there is nothing to compare.
+        elif value or (value is not None and name in ("blocks", "article")):
             yield name, value
 
 

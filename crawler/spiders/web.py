@@ -79,7 +79,7 @@ _LINKS_INLINE = 500
 _OF_DOCUMENT = (
     *("media_type", "charset", "title", "description", "language", "author", "published_at"),
     *("updated_at", "headings", "canonical", "feeds", "languages", "text", "blocks", "links"),
-    *("anchors", "written", "link_times"),
+    *("article", "anchors", "written", "link_times"),
 )
 # Those that a page has only if PAGE_FIELDS names them.
 _IF_WANTED = frozenset({"main_text", "markdown"})
@@ -191,6 +191,7 @@ class WebSpider(Spider):
             crawler_name=spider.robots_name,
             unread=[name.strip().lower() for name in config.value(settings, "TEXT_WITHOUT")],
             blocks=_may_compare(settings) or spider.scorer is not None,
+            article=_may_compare(settings) and config.value(settings, "NEAR_BY") == "minhash",
             main_text="main_text" in spider.page_fields,
             markdown="markdown" in spider.page_fields,
         )

@@ -165,6 +165,21 @@ async def test_what_a_hosts_pages_have_in_common_is_left_out(crawler: Crawler) -
     assert item.duplicate_distance == 0
 
 
+async def test_by_minhash_an_article_is_compared_without_what_is_around_it(
+    by_minhash: Crawler,
+) -> None:
+    duplicates = await opened(by_minhash)
+    found = []
+    for number in (1, 2):
+        item = framed(number, article(1), article(10 + number))
+        item.article = [article(1)]
+        await store(by_minhash, await duplicates.process_item(item))
+        found.append(item)
+    assert [item.duplicate_similarity for item in found] == [None, 1]
+    # That of all its text, as without MinHash.
+    assert found[0].simhash != found[1].simhash
+
+
 async def test_copies_do_not_make_an_article_a_frame(crawler: Crawler) -> None:
     duplicates = await opened(crawler)
     for number in range(8):

@@ -134,11 +134,41 @@ def test_main_text_is_made_only_if_it_is_wanted() -> None:
     assert (only_markdown.main_text, only_markdown.markdown) == ("", f"{prose(1)}\n\n{prose(2)}")
 
 
+def article(html: str) -> list[str] | None:
+    return HtmlReader(max_links=9, article=True).read(html, URL).article
+
+
 def test_pages_may_be_compared_by_the_paragraphs_of_their_main_text() -> None:
     html = f"<nav>Menu</nav><article>{paragraphs(1, 2)}</article><div>Powered by blog</div>"
-    found = HtmlReader(max_links=9, main_blocks=True).read(html, URL)
-    assert found.blocks == [prose(1), prose(2)]
+    found = HtmlReader(max_links=9, article=True).read(html, URL)
+    assert found.article == [prose(1), prose(2)]
+    assert found.blocks == [prose(1), prose(2), "Powered by blog"]
     assert found.main_text == ""
+    assert HtmlReader(max_links=9).read(html, URL).article is None
+
+
+def test_dates_and_names_beside_an_article_are_not_compared() -> None:
+    byline = "<p>By Staff Writer, 5 October 2026</p>"
+    assert article(f"<article>{byline}{paragraphs(1, 2)}</article>") == [prose(1), prose(2)]
+
+
+def test_an_article_of_short_paragraphs_is_compared_with_all_of_them() -> None:
+    lines = [f"She said it {number} times, he nodded." for number in range(20)]
+    html = "".join(f"<p>{line}</p>" for line in lines)
+    assert article(f"<article>{html}<p>{prose(1)}</p></article>") == [*lines, prose(1)]
+
+
+@pytest.mark.parametrize("name", ["comments", "responses", "discussion"])
+def test_comments_are_not_compared(name: str) -> None:
+    html = f"<div><div>{paragraphs(1, 2)}</div><ol class={name}><li>{paragraphs(3)}</ol></div>"
+    assert article(html) == [prose(1), prose(2)]
+
+
+def test_a_page_with_little_main_text_is_no_article() -> None:
+    chairs = "".join(f"<div>Chair {number}</div>" for number in range(150))
+    assert article(f"<main>{paragraphs(1)}</main><section>{chairs}</section>") is None
+    html = f"<main>{paragraphs(1, 2, 3)}</main><section>{chairs}</section>"
+    assert article(html) == [prose(1), prose(2), prose(3)]
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ FULL = Document(
     main_text="main",
     markdown="**main**",
     blocks=["main"],
+    article=["main"],
     links=["http://h.test/a"],
     anchors=[Link("http://h.test/a", "nofollow", "A")],
     written={"http://h.test/a": "/a"},
@@ -51,7 +52,7 @@ def sent(answer: Document | Unreadable | Failed, **options: bool) -> Any:
     return answer_in(message[SIZE.size :])
 
 
-@pytest.mark.parametrize("document", [FULL, Document(), Document(blocks=[])])
+@pytest.mark.parametrize("document", [FULL, Document(), Document(blocks=[]), Document(article=[])])
 def test_a_document_arrives_as_it_was_sent(document: Document) -> None:
     assert sent(document) == (document, False)
     assert sent(document, is_last=True) == (document, True)
