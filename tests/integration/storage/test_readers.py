@@ -419,12 +419,13 @@ async def test_bodies_are_read_from_objects(postgres_url: str, tmp_path: Path) -
     settings = settings_of(f"{postgres_url} {tmp_path.as_uri()}/objects", tmp_path)
     servers = Servers.from_settings(settings)
     stores = Stores(settings, servers)
-    first = page("http://a.test:8080/", text="as the spider read it")
+    texts = {"text": "as the spider read it", "main_text": "as", "markdown": "*as*"}
+    first = page("http://a.test:8080/", **texts)
     await stores.write([first, page("/other")])
     reader = await open_reader(settings, servers)
     old = await reader.metadata(first.url)
     assert old is not None
-    assert await reader.content(old) == StoredContent(first.url, first.body, first.text)
+    assert await reader.content(old) == StoredContent(first.url, first.body, **texts)
     again = page("http://a.test:8080/", 1, body=html("new"), text="new", visits=2)
     await stores.write([again])
     assert await reader.content(old) == StoredContent(first.url, again.body, "new")

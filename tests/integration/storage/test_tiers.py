@@ -59,7 +59,7 @@ async def filled(store: Store) -> None:
     """One page of each age; the body of one is no text."""
     bodies = [b"body 0", b"body 1", b"\xff\x00 no text", b"body 3"]
     pages = [
-        page(page_url, age, body=body, text=f"text of {body!r} \xe4")
+        page(page_url, age, body=body, text=f"text of {body!r} \xe4", markdown="**text**")
         for (page_url, age), body in zip(AGES.items(), bodies, strict=True)
     ]
     await asyncio.gather(*map(store.process_item, pages))
@@ -84,7 +84,7 @@ async def contents(database: Database) -> dict[str, dict[str, Any]]:
     return {urls[each["page_id"]]: each async for each in database[CONTENT].find()}
 
 
-async def bodies(database: Database, url: str | None) -> dict[str, tuple[bytes, str] | None]:
+async def bodies(database: Database, url: str | None) -> dict[str, tuple[bytes, str, str] | None]:
     """What a reader gets of each page."""
     reader = MongoReader(database, tier_url=url)
     found = {}
@@ -92,7 +92,9 @@ async def bodies(database: Database, url: str | None) -> dict[str, tuple[bytes, 
         metadata = await reader.metadata(page_url)
         assert metadata is not None
         content = await reader.content(metadata)
-        found[page_url] = (content.body, content.text) if content is not None else None
+        found[page_url] = None
+        if content is not None:
+            found[page_url] = content.body, content.text, content.markdown
     return found
 
 
@@ -127,7 +129,7 @@ async def test_content_moves_by_its_age_and_is_read_from_where_it_is(
         OLDER: "cold",
     }
     moved = found[OLD]
-    assert moved.keys() & {"body", "text", "loose_object"} == set()
+    assert moved.keys() & {"body", "text", "markdown", "loose_object"} == set()
     assert moved.keys() >= {"codec", "original_size", "compressed_size", "crawled_at"}
     assert (folder / moved["object"]).stat().st_size == moved["object_size"]
     assert len(files(folder)) == 2
