@@ -204,6 +204,11 @@ _CHECKS: dict[Any, Callable[[object], bool]] = {
     dict[str, str]: lambda value: (
         isinstance(value, dict) and _are_texts([*value]) and _are_texts([*value.values()])
     ),
+    dict[str, float]: lambda value: (
+        isinstance(value, dict)
+        and _are_texts([*value])
+        and all(isinstance(each, int | float) for each in value.values())
+    ),
     list[Link]: lambda value: isinstance(value, list) and all(map(_is_link, value)),
 }
 

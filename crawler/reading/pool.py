@@ -168,8 +168,8 @@ class DocumentPool:
         """Read a file of one of `types`; raises Unreadable.
 
         `declared` is the Content-Type. The downloader does not put off files whose type shows only
-        in their bodies, so they are not read while too many wait. Raises NotStored if the crawl is
-        closing by the time that there is a worker.
+        in their bodies, so they are not read while too many wait. None: it knew by the URL. Raises
+        NotStored if the crawl is closing by the time that there is a worker.
         """
         if self.is_full and declared is not None and not self.takes(declared):
             self._count(f"documents/unread/{BUSY}", 1)

@@ -30,6 +30,7 @@ from crawler.discovery.priority import Facts
 from crawler.discovery.scope import skipped_extensions
 from crawler.errors import ConfigurationError, NotStored
 from crawler.frontier import ADD_MAX, Entry, Lease
+from crawler.frontier.entry import DOCUMENTS
 from crawler.items import NOT_MODIFIED, Page
 from crawler.parsing import language, sitemap
 from crawler.parsing.document import Document, Unreadable
@@ -460,11 +461,14 @@ class WebSpider(Spider):
         return await to_thread(self._read, page, nofollow=nofollow)
 
     async def _read_apart(self, page: Page, media_type: str, content_type: str) -> Document:
+        lease = page.lease
+        # The downloader has put off those that it knew, whatever their Content-Type is.
+        was_known = lease is not None and lease.entry.queue == DOCUMENTS
         # The pool counts the bytes that wait: fetching pages goes on.
         with Engine.set_aside(self.crawler, len(page.body)):
             return await self.documents.read(
                 *(media_type, page.body, page.final_url),
-                declared=content_type,
+                declared=None if was_known else content_type,
                 is_closing=partial(Engine.is_closing, self.crawler),
             )
 

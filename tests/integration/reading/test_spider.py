@@ -54,8 +54,8 @@ def response_of(kind: str, body: bytes, **headers: str) -> Response:
     return Response(URL, headers={"Content-Type": kind, **headers}, body=body)
 
 
-async def page_of(response: Response, spider: WebSpider) -> Page:
-    response.request = Request(response.url, meta={LEASE: lease_of(URL)})
+async def page_of(response: Response, spider: WebSpider, **entry: Any) -> Page:
+    response.request = Request(response.url, meta={LEASE: lease_of(URL, **entry)})
     (page,) = [page async for page in spider.parse(response)]
     return page
 
@@ -145,6 +145,13 @@ async def test_a_file_that_is_called_a_page_is_not_read_while_too_many_wait(
     await until(lambda: spider.documents.is_full)
     page = await page_of(response_of("text/html", b"%PDF-1.7"), spider)
     assert page.flags == ["unread:busy"]
+    # One that the downloader knew by its URL waits like those that are called documents.
+    known = asyncio.create_task(
+        page_of(response_of("text/html", b"%PDF-1.7"), spider, queue=DOCUMENTS)
+    )
+    await until(lambda: known.done() or spider.documents._waiting_bytes > 60_000)
+    assert not known.done()
+    known.cancel()
     waiting.cancel()
 
 
