@@ -34,6 +34,7 @@ from crawler.storage.readers import STORES
 from crawler.topics.model import TopicModel, text_of
 from crawler.topics.scorer import Relevance, points_of_link, standing, topic_scorer
 from crawler.topics.training import BAYES, FOLDS, MODELS, STEPS, Trained, train
+from crawler.util.extras import optional
 from crawler.util.format import plural
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def _train_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _train(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    # Before the examples are read, which may take long.
+    optional("sklearn", extra="topic", what="scrapy topic train")
     kinds = {
         name: [source_of(f"--{name}", given) for given in getattr(arguments, name)]
         for name in ("positive", "negative")

@@ -3,6 +3,7 @@
 import argparse
 import gzip
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -135,6 +136,12 @@ def test_a_text_that_is_given_as_both_is_refused(tmp_path: Path) -> None:
     path.write_text("a text\n")
     with pytest.raises(ConfigurationError, match="1 of the texts are given as positive and as neg"):
         run("train", "--positive", str(path), "--negative", str(path), "-o", str(tmp_path / "x"))
+
+
+def test_without_scikit_learn_no_example_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ConfigurationError, match=r"needs the package sklearn.*\[topic\]"):
+        run("train", "--positive", "none", "--negative", "none", "-o", "x.topic")
 
 
 def test_a_folder_for_the_model_must_be_there(tmp_path: Path) -> None:
