@@ -47,8 +47,8 @@ WANTED_MAX = 20_000
 # Part of a budget of recrawls for sitemaps and for pages that are brought forward, so that they do
 # not wait behind all others. What is left of it is not spent.
 EXPRESS_SHARE = 1 / 16
-# A shard without a share may get recrawls before the shares are known.
-_LEAST_RECRAWLS_PER_S = 1e-6
+# On a cluster, this part of a budget is shared equally: a shard without pages may soon have some.
+_EQUAL_SHARE = 0.1
 # A URL is buried when so many owners died while they fetched it. Not fewer: a slow page is in
 # flight by chance when processes are killed from outside again and again.
 POISON = 5
@@ -321,24 +321,26 @@ class Frontier:
             )
         )
 
-    def set_recrawl_budget(self, per_s: float, shares: Sequence[float] = ()) -> None:
+    def set_recrawl_budget(self, per_s: float, pages: Sequence[int] = ()) -> None:
         """Let no more recrawls be due in the fleet than so many a second; 0: as many as are due.
 
-        Shards on one server share the turns. On a cluster each has its own share of the budget,
-        by default the same.
+        Shards on one server share the turns. On a cluster each has its own part of the budget, by
+        the number of `pages` that each shard visits again; by default the same.
         """
         self._recrawls_per_s = per_s
-        self._recrawl_shares = shares
+        equal, total = 1 / self.shards, sum(pages)
+        self._recrawl_shares = [
+            _EQUAL_SHARE * equal + (1 - _EQUAL_SHARE) * number / total for number in pages if total
+        ] or [equal] * self.shards
 
     def _turns(self, shard: int) -> tuple[float, float, str, float]:
         """Return the times between two turns in the lanes of the budget, and where they are."""
         per_s, tags = self._recrawls_per_s, self.scripts.tags
-        if not self.has_one_server:
-            shares = self._recrawl_shares or [1 / self.shards] * self.shards
-            per_s *= shares[shard]
-        if self._recrawls_per_s == 0:
+        if per_s == 0:
             return 0, 0, tags[shard], 0
-        per_ms = max(per_s, _LEAST_RECRAWLS_PER_S) / 1000
+        if not self.has_one_server:
+            per_s *= self._recrawl_shares[shard]
+        per_ms = per_s / 1000
         return (
             1 / (per_ms * (1 - EXPRESS_SHARE)),
             1 / (per_ms * EXPRESS_SHARE),

@@ -63,8 +63,7 @@ class RecrawlBudget:
             plan.priced, *counts, least=sum(recrawls), most=sum(recrawls) + under_way
         )
         if self._recrawls.plan is plan:
-            shares = [number / sum(recrawls) for number in recrawls] if any(recrawls) else ()
-            self._frontier.set_recrawl_budget(plan.budget.per_s, shares)
+            self._frontier.set_recrawl_budget(plan.budget.per_s, recrawls)
 
     async def _send(self, plan: RecrawlPlan) -> tuple[dict[int, int], float] | None:
         """Send what is new; None if Redis is away, and it is sent the next time."""

@@ -39,20 +39,33 @@ async def begun(frontier: Frontier, start_ms: int, end_ms: int, step_ms: int) ->
 async def test_no_more_recrawls_begin_than_the_budget_has(frontier: Frontier) -> None:
     await delayed(frontier, pages(50))
     frontier.set_recrawl_budget(PER_S)
-    numbers = await begun(frontier, DUE, DUE + 120 * SECOND, SECOND)
+    numbers = await begun(frontier, DUE, DUE + 120 * SECOND, 5 * SECOND)
     if frontier.has_one_server:
         assert sum(numbers) == 12
         assert max(numbers) == 1
     sizes = await frontier.sizes()
     assert sizes.recrawls + sizes.waiting == 50
     # All come in the end, and none twice.
-    numbers += await begun(frontier, DUE + 120 * SECOND, DUE + 510 * SECOND, SECOND)
+    numbers += await begun(frontier, DUE + 120 * SECOND, DUE + 510 * SECOND, 10 * SECOND)
     if not frontier.has_one_server:
         numbers += await begun(frontier, DUE + 510 * SECOND, DUE + HOUR // 2, 10 * SECOND)
     assert sum(numbers) == 50
     sizes = await frontier.sizes()
     assert (sizes.recrawls, sizes.waiting) == (0, 50)
     assert len(set(urls(await claim(frontier, 60, now_ms=DUE + HOUR)))) == 50
+
+
+async def test_shards_share_a_budget_by_their_pages(frontier: Frontier) -> None:
+    await delayed(frontier, pages(60))
+    counts = [sizes.recrawls for sizes in await frontier.sizes_by_shard()]
+    frontier.set_recrawl_budget(PER_S, counts)
+    numbers = await begun(frontier, DUE, DUE + 5 * MINUTE, 5 * SECOND)
+    # On a cluster, each shard begins with a turn.
+    assert 29 <= sum(numbers) <= 31 + (0 if frontier.has_one_server else frontier.shards)
+    # A shard that seemed to have no pages does not wait for ever.
+    frontier.set_recrawl_budget(PER_S, [*[0] * (frontier.shards - 1), 1])
+    later = await begun(frontier, DUE + 5 * MINUTE, DUE + 3 * HOUR, 10 * MINUTE)
+    assert sum(numbers) + sum(later) == 60
 
 
 async def test_without_a_budget_all_begin_when_they_are_due(frontier: Frontier) -> None:
@@ -64,7 +77,7 @@ async def test_turns_of_a_fleet_that_stood_still_are_void(frontier: Frontier) ->
     await delayed(frontier, pages(50))
     frontier.set_recrawl_budget(PER_S)
     before = await frontier.promote(now_ms=DUE)
-    numbers = await begun(frontier, T0 + DAY, T0 + DAY + 60 * SECOND, SECOND)
+    numbers = await begun(frontier, T0 + DAY, T0 + DAY + 60 * SECOND, 5 * SECOND)
     if frontier.has_one_server:
         assert (before, sum(numbers)) == (1, 6)
     assert sum(numbers) <= 6 * frontier.shards
@@ -80,7 +93,7 @@ async def test_turns_are_void_when_the_budget_is_changed(frontier: Frontier, tim
     assert await frontier.promote(now_ms=DUE) == 1
     frontier.set_recrawl_budget(PER_S * times)
     start = DUE + 10 * SECOND
-    numbers = await begun(frontier, start, start + 300 * SECOND, SECOND)
+    numbers = await begun(frontier, start, start + 300 * SECOND, 5 * SECOND)
     # They come up at the old turns, and wait for new ones if these are rarer.
     assert sum(numbers) in ((3, 4) if times < 1 else (30, 31))
 
