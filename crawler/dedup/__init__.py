@@ -11,7 +11,7 @@
 Keys: `cx:…` has exact hashes; `c0:…` to `c9:…` have parts of SimHashes, or `cm0:…` to `cm4:…` bands
 and `cs:…` sketches. Each is a bucket of packed records, changed by dedup/change.lua. A record is
 written when its page is durable, so a page that was never stored is never an original.
-docs/adr/0011-content-seen.md has the reasons and sizes.
+docs/adr/0011-content-seen.md and 0036-minhash.md have the reasons and sizes.
 
 Entry points: `content.Boilerplate` and `index.ContentIndex`, used by pipelines/duplicates.py.
 Public: nothing.
