@@ -37,7 +37,10 @@ Document = dict[str, Any]
 URL_SETTING = "PAGES_TIER_URL"
 GONE = "gone"
 # Update for a document that gets content: its object is that of an earlier visit.
-NOT_MOVED = {"$unset": {"tier": True, "object_size": True}, "$rename": {"object": "loose_object"}}
+NOT_MOVED: dict[str, dict[str, Any]] = {
+    "$unset": {"tier": True, "object_size": True},
+    "$rename": {"object": "loose_object"},
+}
 # Requests to the object store at a time.
 PARALLEL = 16
 # How often a document that is moved meanwhile is read again to be deleted. A run moves it in two

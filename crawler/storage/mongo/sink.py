@@ -338,7 +338,13 @@ class Documents:
 
     def update_content(self) -> UpdateOne:
         """Replace older content; fails with a duplicate key if the stored content is newer."""
-        new = {"$set": RawBSONDocument(self.content or b""), **NOT_MOVED}
+        # Those of the earlier visit, if this one has none.
+        no_more = dict.fromkeys((name for name in MADE if not getattr(self.page, name)), True)
+        new = {
+            **NOT_MOVED,
+            "$set": RawBSONDocument(self.content or b""),
+            "$unset": {**NOT_MOVED["$unset"], **no_more},
+        }
         return UpdateOne(self._not_newer(), new, upsert=True)
 
     def delete_content(self) -> list[Operation]:

@@ -84,17 +84,21 @@ async def contents(database: Database) -> dict[str, dict[str, Any]]:
     return {urls[each["page_id"]]: each async for each in database[CONTENT].find()}
 
 
-async def bodies(database: Database, url: str | None) -> dict[str, tuple[bytes, str, str] | None]:
+async def bodies(database: Database, url: str | None) -> dict[str, tuple[bytes, str] | None]:
     """What a reader gets of each page."""
+    found = {}
+    for page_url, content in (await read_contents(database, url)).items():
+        found[page_url] = (content.body, content.text) if content is not None else None
+    return found
+
+
+async def read_contents(database: Database, url: str | None) -> dict[str, StoredContent | None]:
     reader = MongoReader(database, tier_url=url)
     found = {}
     for page_url in AGES:
         metadata = await reader.metadata(page_url)
         assert metadata is not None
-        content = await reader.content(metadata)
-        found[page_url] = None
-        if content is not None:
-            found[page_url] = content.body, content.text, content.markdown
+        found[page_url] = await reader.content(metadata)
     return found
 
 
@@ -128,6 +132,8 @@ async def test_content_moves_by_its_age_and_is_read_from_where_it_is(
         OLD: "warm",
         OLDER: "cold",
     }
+    texts = await read_contents(database, url)
+    assert [content and content.markdown for content in texts.values()].count("**text**") == 3
     moved = found[OLD]
     assert moved.keys() & {"body", "text", "markdown", "loose_object"} == set()
     assert moved.keys() >= {"codec", "original_size", "compressed_size", "crawled_at"}
@@ -171,6 +177,16 @@ async def test_warm_content_becomes_cold_and_then_expires(
     reasons = {each["url"]: each["reason"] async for each in database[METADATA].find()}
     assert reasons == {FRESH: "", **dict.fromkeys((OLD, OLDER, OLDEST), "expired")}
     assert await repaired(database, url) == 0
+
+
+async def test_a_visit_without_main_text_leaves_none_of_an_earlier_one(
+    store: Store, database: Database
+) -> None:
+    await store.process_item(page(FRESH, 2 * DAY, main_text="main", markdown="**main**"))
+    await store.process_item(page(FRESH, DAY, main_text="other"))
+    found = (await contents(database))[FRESH]
+    assert found["main_text"] == "other"
+    assert "markdown" not in found
 
 
 async def test_only_the_given_crawl_is_touched(store: Store, database: Database, url: str) -> None:
@@ -364,7 +380,7 @@ async def test_content_of_processes_without_tiers_is_read_and_moved_again(
     await tier(database, url, "7d/-/-")
     ages = {OLD: DAY, OLDER: 190 * DAY}
     with monkeypatch.context() as patched:
-        patched.setattr(sink, "NOT_MOVED", {})
+        patched.setattr(sink, "NOT_MOVED", {"$unset": {}})
         for page_url, age in ages.items():
             await store.process_item(page(page_url, age, number=2))
     expected = {**await bodies(database, url), **dict.fromkeys(ages, (b"body 2", "text 2"))}
