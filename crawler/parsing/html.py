@@ -104,6 +104,8 @@ class HtmlReader:
         self._main_text = main_text
         self._markdown = markdown
         self._article = article
+        # Whether the main text is found, for one of them.
+        self.finds_main_text = main_text or markdown or article
         self._frameless = frameless
 
     def read(
@@ -143,7 +145,7 @@ class HtmlReader:
             tree.strip_tags(self._unread)
         texts = texts_of(tree)
         document.text = joined(texts)
-        if self._main_text or self._markdown or self._article:
+        if self.finds_main_text:
             self._find_main_text(document, tree, len(texts), base)
         if self._blocks:
             if any(elements[name] for name in BOILERPLATE):

@@ -37,6 +37,7 @@ class DocumentReader:
         limits: DocumentLimits | None = None,
     ) -> None:
         self._html = html
+        self.finds_main_text = html.finds_main_text
         self._max_links = max_links
         self._urls = urls
         self._limits = limits or DocumentLimits(max_links=max_links)

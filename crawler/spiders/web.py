@@ -454,8 +454,7 @@ class WebSpider(Spider):
                 self.reader.with_canonical_links, document, page.final_url, nofollow=nofollow
             )
             return finish() if len(document.links) < _LINKS_INLINE else await to_thread(finish)
-        with_main_text = not self.page_fields.isdisjoint(_IF_WANTED)
-        if is_light(page.body, media_type, with_main_text=with_main_text):
+        if is_light(page.body, media_type, with_main_text=self.reader.finds_main_text):
             return self._read(page, nofollow=nofollow)
         # The parser releases the GIL.
         return await to_thread(self._read, page, nofollow=nofollow)
