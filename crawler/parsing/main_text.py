@@ -251,6 +251,9 @@ def _best(parts: list[_Part], *, by_names: bool) -> _Part:
     best = parts[0]
     while best.heaviest is not None and best.heaviest.counted >= _MOST_OF_IT * best.counted:
         best = best.heaviest
+    for part in parts:
+        # A circle of parts would keep the tree of the page until the garbage is collected.
+        part.heaviest = None
     return best
 
 

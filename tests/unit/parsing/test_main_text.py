@@ -1,5 +1,6 @@
 """The main text of pages: what is the article, what of it is left out, and its Markdown."""
 
+import gc
 import re
 
 import pytest
@@ -234,3 +235,15 @@ def test_long_articles_are_cut() -> None:
     found = read(f"<article>{''.join(f'<p>{prose(n) * 20}</p>' for n in range(1000))}</article>")
     assert 990_000 < len(found.main_text) <= 1_000_000
     assert re.fullmatch(r"(?:In the year \d+ [^\n]+\n)+.*", found.main_text)
+
+
+def test_the_tree_of_a_page_is_freed_without_the_garbage_collector() -> None:
+    html = f"<article>{paragraphs(1, 2, 3)}</article><div>{paragraphs(4)}</div>"
+    read(html)
+    gc.collect()
+    gc.disable()
+    try:
+        read(html)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
