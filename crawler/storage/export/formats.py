@@ -341,7 +341,9 @@ class _Parquet(Format):
 def _value(name: str, page: Document, content: StoredContent | None) -> Any:
     """Return the value of a typed column."""
     if name in _CONTENT:
-        return None if content is None else getattr(content, name)
+        found = getattr(content, name, None)
+        # Texts that are not stored.
+        return None if name in MADE and not found else found
     value = page.get(name)
     if value is None:
         return None
