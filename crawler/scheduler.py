@@ -220,7 +220,6 @@ class Scheduler(BaseScheduler):
     def _drop_unwanted(self, lease: Lease) -> None:
         if self.recrawls.was_visited(lease.entry):
             # Sinks have its page.
-            self.recrawls.ended(lease.entry)
             self.leases.done(lease, page=False)
         else:
             self.failures.drop(lease, Dropped.EXCLUDED)

@@ -67,7 +67,7 @@ class Recrawl:
         recrawls.fill_in(page, lease, decision)
         if not scheduler.leases.holds(lease):
             # The lease was settled after its last attempt: this is only for the stored page.
-            recrawls.forget(lease)
+            recrawls.take(lease)
         elif decision is not None and before is not None:
             kind = "changed" if decision.changed else "unchanged"
             failed = decision.visit.failures_in_a_row > 0

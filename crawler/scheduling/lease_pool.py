@@ -400,6 +400,7 @@ class LeasePool:
         if page or no_page:
             self._hooks.count("pages/crawled" if page else no_page)
         self.outbox.done(lease, page=page, again=again)
+        self._recrawls.settled(lease.entry, again)
         self._settled(lease)
 
     def fail(self, lease: Lease, decision: Retry | Bury) -> None:
@@ -417,7 +418,10 @@ class LeasePool:
             self._hooks.count(f"failed/{reason}")
         again = self._recrawls.after_failures(lease)
         # A URL that kills its processes is not fetched again, whatever it was before.
-        if again is not None and lease.entry.reclaims < POISON:
+        if lease.entry.reclaims >= POISON:
+            again = None
+        self._recrawls.settled(lease.entry, again)
+        if again is not None:
             self.outbox.done(lease, page=False, again=again)
             self._hooks.count("recrawl/failed")
         else:

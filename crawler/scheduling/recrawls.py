@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_64_digest
 
@@ -60,7 +60,7 @@ class Recrawls:
         self._text = recrawl_policy.OFF
         self.policy: RecrawlPolicy | None = None
         # Bounded by the leases a process holds.
-        self._decided: dict[tuple[int, bytes], _Decided] = {}
+        self._decided: dict[tuple[int, bytes], Again] = {}
         # Pages that were brought forward and had changed, or had not, by host.
         self._news = RecentDict[str, tuple[int, int]](_HOSTS_MAX_BYTES, text_bytes)
 
@@ -177,8 +177,6 @@ class Recrawls:
         decision = self.failed(lease, gone=gone)
         if decision is not None:
             self._decide(lease, decision, lease.entry, lease.entry.tail)
-        else:
-            self.ended(lease.entry)
         return decision
 
     def believes(self, host: str) -> bool:
@@ -193,10 +191,11 @@ class Recrawls:
         true, false = self._news.get(host, (0, 0))
         self._news[host] = (true + was_true, false + (not was_true))
 
-    def ended(self, entry: Entry) -> None:
-        """Note that a page is not visited again."""
+    def settled(self, entry: Entry, again: Again | None) -> None:
+        """Count a page whose lease is settled in the plan, as it will come back or not."""
         if self.plan is not None:
-            self.plan.moved(entry.host, counted(visit_of(entry)), None)
+            after = counted(visit_of(again.entry)) if again is not None else None
+            self.plan.moved(entry.host, counted(visit_of(entry)), after)
 
     def after_failures(self, lease: Lease) -> Again | None:
         """Return how a known page comes back after all its retries failed; None: it does not."""
@@ -216,16 +215,7 @@ class Recrawls:
 
     def take(self, lease: Lease) -> Again | None:
         """Return and forget the decision for a lease that is being settled."""
-        decided = self._decided.pop(lease.key, None)
-        if decided is None:
-            return None
-        if self.plan is not None:
-            self.plan.moved(lease.entry.host, decided.before, decided.after)
-        return decided.again
-
-    def forget(self, lease: Lease) -> None:
-        """Forget the decision for a lease that is settled without it."""
-        self._decided.pop(lease.key, None)
+        return self._decided.pop(lease.key, None)
 
     def failed(self, lease: Lease, *, gone: bool = False) -> recrawl_policy.VisitAgain | None:
         """Return the next visit of a page that gave an error; None for one that has none."""
@@ -250,19 +240,7 @@ class Recrawls:
         if decision.visit.at_s:
             tail[_AT] = decision.visit.at_s
         again = replace(entry, attempts=0, reclaims=0, tail=tail)
-        self._decided[lease.key] = _Decided(
-            Again(round(decision.wait_s * 1000), again),
-            counted(visit_of(lease.entry)),
-            counted(decision.visit),
-        )
-
-
-class _Decided(NamedTuple):
-    """Next visit of a page, and as what a plan counted it until now, and from now on."""
-
-    again: Again
-    before: Counted | None
-    after: Counted | None
+        self._decided[lease.key] = Again(round(decision.wait_s * 1000), again)
 
 
 def visit_of(entry: Entry) -> Visit | None:

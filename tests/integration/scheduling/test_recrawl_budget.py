@@ -47,6 +47,7 @@ class Process:
         self.recrawls.visited(lease, content, {}, queue_of=lambda _: 1, now_s=now_s)
         again = self.recrawls.take(lease)
         assert again is not None
+        self.recrawls.settled(lease.entry, again)
         await self.frontier.release([(lease, 0)], now_ms=now_s * 1000)
         retried = [(lease, again.wait_ms, again.entry)]
         await self.frontier.retry(retried, kind=PAGE_AGAIN, now_ms=now_s * 1000)

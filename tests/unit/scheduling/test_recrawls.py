@@ -195,24 +195,26 @@ def test_a_plan_counts_a_page_when_its_lease_is_settled() -> None:
     assert made.plan is not None
     lease = lease_of()
     first = visit(made, lease, VisitResult(b"one"))
+    assert not made.plan.take_unsent().classes
+    made.settled(lease.entry, first)
     [(number, count)] = made.plan.take_unsent().classes.items()
     assert count == 1
-    made.visited(next_lease(first), VisitResult(), {}, queue_of=lambda _: 1, now_s=NOW + 86_400)
-    # Its lease is settled without the decision.
-    made.forget(next_lease(first))
-    assert not made.plan.take_unsent().classes
     second = visit(made, next_lease(first), VisitResult(b"two"))
+    made.settled(first.entry, second)
     moved = made.plan.take_unsent().classes
     assert moved[number] in (-1, 0)
     assert sum(moved.values()) == 0
-    # It is gone.
-    made.gave_no_page(next_lease(second), gone=True)
-    assert sum(made.plan.take_unsent().classes.values()) == -1
+    # It is gone, or redirects.
+    made.settled(second.entry, None)
+    gone = made.plan.take_unsent()
+    assert sum(gone.classes.values()) == -1
+    assert gone.hosts["h.test"].pages == -1
 
 
 def test_another_budget_or_policy_may_be_set_while_a_crawl_runs() -> None:
     made = recrawls("budget:100/d")
-    visit(made, lease_of(), VisitResult(b"one"))
+    lease = lease_of()
+    made.settled(lease.entry, visit(made, lease, VisitResult(b"one")))
     made.use("budget:5/h")
     assert made.plan is not None
     assert made.plan.budget.per_s == 5 / 3600
