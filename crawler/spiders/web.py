@@ -24,6 +24,7 @@ from scrapy.http import HtmlResponse, Response, XmlResponse
 from crawler import config
 from crawler import settings as ours
 from crawler.config import components
+from crawler.dedup.index import MINHASH
 from crawler.discovery import seeds
 from crawler.discovery.follow import SITEMAP_LEVELS, LinkFollower
 from crawler.discovery.priority import Facts
@@ -192,7 +193,7 @@ class WebSpider(Spider):
             crawler_name=spider.robots_name,
             unread=[name.strip().lower() for name in config.value(settings, "TEXT_WITHOUT")],
             blocks=_may_compare(settings) or spider.scorer is not None,
-            article=_may_compare(settings) and config.value(settings, "NEAR_BY") == "minhash",
+            article=_may_compare(settings) and config.value(settings, "NEAR_BY") == MINHASH,
             main_text="main_text" in spider.page_fields,
             markdown="markdown" in spider.page_fields,
         )

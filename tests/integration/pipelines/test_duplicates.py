@@ -41,7 +41,7 @@ def page(number: int, text: str = TEXT, **fields: Any) -> Page:
 
 @pytest.fixture
 async def crawler(redis_url: str) -> AsyncIterator[Crawler]:
-    crawler = crawler_with(WritingScheduler(), REDIS_URL=redis_url)
+    crawler = crawler_with(WritingScheduler(), REDIS_URL=redis_url, NEAR_BY="simhash")
     yield crawler
     await close(crawler)
 

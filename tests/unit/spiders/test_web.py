@@ -154,6 +154,23 @@ async def test_blocks_of_text_are_made_where_a_pipeline_may_ask_for_them(
     assert (page.text, page.blocks) == ("Menu Text", blocks)
 
 
+@pytest.mark.parametrize(
+    ("settings", "article"),
+    [
+        ({"NEAR_BY": "minhash"}, ["All of the bears sleep as long as it snows."]),
+        ({"NEAR_BY": "simhash"}, None),
+        ({"NEAR_BY": "minhash", "ITEM_PIPELINES": dict.fromkeys(ITEM_PIPELINES)}, None),
+    ],
+)
+async def test_the_article_is_found_where_pages_are_compared_by_it(
+    scheduler: WritingScheduler, settings: dict[str, Any], article: list[str] | None
+) -> None:
+    text = "<p>All of the bears sleep as long as it snows.</p>"
+    html = HtmlResponse(URL, body=f"<nav>Menu</nav><p>5 October</p>{text}".encode())
+    page = await page_of(html, WebSpider.from_crawler(crawler_with(scheduler, **settings)))
+    assert page.article == article
+
+
 async def test_a_page_is_named_as_the_frontier_names_it(scheduler: WritingScheduler) -> None:
     response = HtmlResponse("http://h.test/%61", body=HTML)
     page = await page_of(response, spider_with(scheduler))
