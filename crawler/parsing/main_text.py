@@ -377,6 +377,15 @@ _LINK_BLOCKS = _ids("div section article table dl ul ol menu")
 _LINK_BLOCK_LINKED, _LINK_BLOCK_MAX = 0.5, 2000
 # A paragraph of links is left out, such as "Read also: …".
 _LINK_PARAGRAPH_LINKED, _LINK_PARAGRAPH_MAX = 0.8, 150
+# Labels in the midst of articles.
+_LABEL_MAX = 50
+_LABEL = re.compile(
+    r"\W*(?:(?:skip |scroll to continue with |article continues after )?advert(?:isement)?s?|"
+    r"(?:story|article) continues below(?: advertisement)?|continue reading(?: below)?|read more|"
+    r"sponsored(?: content)?|share this(?: article| story)?|back to (?:top|gallery)|"
+    r"image \d+ of /? ?\d+|loading)\W*",
+    re.IGNORECASE,
+)
 # Characters that lines of nested lists and quotes begin with, at most.
 _PREFIX_MAX = 40
 _HREF_MAX = 2000
@@ -694,16 +703,20 @@ def _kept(blocks: list[_Block]) -> list[_Block]:
             if not next_level or block.number < next_level:
                 kept.append(block)
                 next_level = block.number
-        elif not (
-            block.kind is _PARAGRAPH
-            and block.linked > _LINK_PARAGRAPH_LINKED * len(block.text)
-            and len(block.text) < _LINK_PARAGRAPH_MAX
-        ):
+        elif block.kind is not _PARAGRAPH or not _is_label(block):
             kept.append(block)
             next_level = 0
     while kept and kept[-1].kind is _HEADING and kept[-1].number == 1:
         del kept[-1]
     return kept[::-1]
+
+
+def _is_label(block: _Block) -> bool:
+    """Whether a paragraph is a link to another page, or says that something else follows."""
+    size = len(block.text)
+    if size < _LABEL_MAX and _LABEL.fullmatch(block.text):
+        return True
+    return block.linked > _LINK_PARAGRAPH_LINKED * size and size < _LINK_PARAGRAPH_MAX
 
 
 def _joined(blocks: Iterable[_Block]) -> str:

@@ -103,6 +103,7 @@ def test_paragraphs_are_written_in_several_ways(paragraph: str) -> None:
         f'<div style="display: none">{prose(9)}</div>',
         f"<div hidden>{prose(9)}</div>",
         "<div class=share-buttons>Share this</div>",
+        "<p>ADVERTISEMENT</p><div>Continue reading below</div>",
         "<p class=photo-credit>Photo: the town</p>",
         "<figure><img src=x><figcaption>The bridge at night</figcaption></figure>",
         "<ul><li><a href=/a>Another story</a><li><a href=/b>A third story</a></ul>",
