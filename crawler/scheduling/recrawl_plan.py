@@ -22,11 +22,13 @@ from typing import NamedTuple, Self
 from crawler.scheduling.change_rate import ChangeRate, fitted
 from crawler.util.recent import RecentDict, text_bytes
 
+# There must be a date for the next visit.
+LONGEST_S = 3650 * 86_400.0
 _UNITS_S = {"h": 3600, "d": 86_400, "w": 604_800}
 _BUDGET = re.compile(r"budget:(\d{1,12})/([hdw])")
 # Classes are a quarter of an octave wide, and these are their largest numbers.
 _STEPS = 4
-_TIMES, _SHAPES = 160, 64
+_TIMES, _SHAPES, _INTERVALS = 160, 64, 256
 _LOWEST_SHAPE = -24
 # Prices are found in steps of 4%.
 _PRICE_STEPS = 16
@@ -84,9 +86,14 @@ def class_of(rate: ChangeRate, rank: int = 0) -> int:
     return (rank * _SHAPES + shape) * _TIMES + min(_TIMES - 1, time)
 
 
-def class_of_interval(interval_s: float) -> int:
+def class_of_interval(interval_s: float, rank: int = 0) -> int:
     """Return the class of what is visited at an interval whatever the price is, below 0."""
-    return -1 - max(0, round(_STEPS * log2(max(1.0, interval_s))))
+    return -1 - (rank * _INTERVALS + round(_STEPS * log2(max(1.0, interval_s))))
+
+
+def rank_of(number: int) -> int:
+    """Return the rank of the pages of a class."""
+    return number // (_SHAPES * _TIMES) if number >= 0 else (-1 - number) // _INTERVALS
 
 
 @lru_cache(maxsize=4096)
@@ -99,8 +106,8 @@ def rate_of(number: int) -> ChangeRate:
 @lru_cache(maxsize=16_384)
 def _interval_s(number: int, price: int, least_s: float, most_s: float) -> float:
     if number < 0:
-        return float(2 ** ((-1 - number) / _STEPS))
-    weight = WEIGHTS[number // (_SHAPES * _TIMES)]
+        return float(2 ** ((-1 - number) % _INTERVALS / _STEPS))
+    weight = WEIGHTS[rank_of(number)]
     return rate_of(number).interval_s(2 ** (price / _PRICE_STEPS) / weight, least_s, most_s)
 
 
@@ -174,6 +181,8 @@ class RecrawlPlan:
     def before(self, host: str) -> ChangeRate:
         """Return what is believed of a page of a host that was not visited yet."""
         pages, rates, logs = self._hosts.get(host, HostSums())
+        # Less than 0 if a process died before it had sent its counts.
+        pages = max(0.0, pages)
         all_pages = pages + _CRAWL_PAGES
         return fitted(
             (max(0.0, rates) + _CRAWL_PAGES * self.prices.rate) / all_pages,
@@ -244,7 +253,7 @@ class RecrawlPlan:
         rare_s = max(self._max_s, pages / self.budget.per_s / _RARE_SHARE)
         if rare_s > self._max_s:
             # In steps, so that intervals that were found need not be found again.
-            rare_s = 2 ** (round(_STEPS * log2(rare_s)) / _STEPS)
+            rare_s = min(LONGEST_S, 2 ** (round(_STEPS * log2(rare_s)) / _STEPS))
         wanted = self.budget.per_s * _PLANNED
         lag = wanted / (per_s * scale) if per_s > 0 else _MOST_LAG
         target = wanted * min(_MOST_LAG, max(_LEAST_LAG, lag))

@@ -20,7 +20,14 @@ from crawler.config.values import value
 from crawler.dedup.content import distance
 from crawler.errors import ConfigurationError
 from crawler.scheduling.change_rate import ChangeRate
-from crawler.scheduling.recrawl_plan import Budget, RecrawlPlan, class_of, class_of_interval
+from crawler.scheduling.recrawl_plan import (
+    LONGEST_S,
+    Budget,
+    RecrawlPlan,
+    class_of,
+    class_of_interval,
+    rank_of,
+)
 from crawler.util.backoff import Backoff
 from crawler.util.format import seconds
 
@@ -31,8 +38,6 @@ OFF, ADAPTIVE = "off", "adaptive"
 _FIXED = "fixed:"
 _HOUR_S = 3600.0
 _DAY_S = 86_400.0
-# There must be a date for the next visit.
-LONGEST_S = 3650 * _DAY_S
 # Bytes of a content hash that an entry keeps: as many as content-seen knows a page by.
 DIGEST_BYTES = 12
 # changefreq of sitemaps; "always" and "never" are within the bounds anyway.
@@ -254,7 +259,8 @@ class RecrawlPolicy:
         evidence = visit.evidence or Evidence(0, 0, 0)
         if host is None or wait_s > visit.interval_s:
             # It comes then, whatever the price is.
-            evidence = evidence._replace(number=class_of_interval(wait_s))
+            rank = rank_of(evidence.number)
+            evidence = evidence._replace(number=class_of_interval(wait_s, rank))
         interval_s = visit.interval_s if host is None else wait_s
         return VisitAgain(wait_s, replace(visit, interval_s=interval_s, evidence=evidence), changed)
 
@@ -310,7 +316,11 @@ class RecrawlPolicy:
                 rate = rate.after_change_at(elapsed_s)
             else:
                 rate = rate.after(elapsed_s, changed=changed)
-        number = class_of(rate, hints.rank)
+        rank = hints.rank
+        if before is not None and before.evidence is not None and before.digest == visit.digest:
+            # A feed that has not changed (304) does not show that it is one.
+            rank = max(rank, rank_of(before.evidence.number))
+        number = class_of(rate, rank)
         changes, time_s = max(0.0, rate.shape - usual.shape), max(0.0, rate.time_s - usual.time_s)
         fades = min(1.0, _MOST_CHANGES / (changes or 1), _MOST_TIME_S / (time_s or 1))
         interval_s = plan.interval_s(number)

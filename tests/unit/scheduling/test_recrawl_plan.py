@@ -112,8 +112,16 @@ def test_pages_that_are_not_counted_yet_are_planned_for() -> None:
     assert with_others.price > alone.price
 
 
+def test_pages_come_back_within_ten_years_however_small_the_budget() -> None:
+    made = plan(Budget(1, 604_800))
+    made.prices = made.priced({class_of(SLOW): 10**9}, per_s=1.0)
+    assert made.interval_s(class_of(SLOW)) <= 3650 * DAY
+
+
 def test_counts_below_zero_do_no_harm() -> None:
     made = plan()
+    made.learn({"h.test": HostSums(-8, -1.0, -9.0)})
+    assert made.before("h.test").mean > 0
     assert made.priced({class_of(SLOW): -3}, per_s=-1.0) == made.prices
     assert made.priced({}, per_s=0) == made.prices
     assert made.priced({class_of(SLOW): 5, class_of(FAST): -2}, per_s=-1.0).planned_per_s <= 0

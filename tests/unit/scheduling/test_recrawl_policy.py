@@ -9,7 +9,7 @@ import msgpack
 import pytest
 
 from crawler.scheduling.change_rate import ChangeRate
-from crawler.scheduling.recrawl_plan import Prices
+from crawler.scheduling.recrawl_plan import Prices, rank_of
 from crawler.scheduling.recrawl_policy import (
     ADAPTIVE,
     OFF,
@@ -316,6 +316,20 @@ def test_max_age_is_the_least_interval_within_a_budget_too() -> None:
     assert found.visit.evidence is not None
     # It comes then, whatever the price is.
     assert found.visit.evidence.number < 0
+
+
+@pytest.mark.parametrize("max_age_s", [None, 5 * DAY])
+def test_a_feed_that_is_not_modified_stays_one(max_age_s: float | None) -> None:
+    policy = budgeted()
+    first = policy.visited(None, SAME, Hints(max_age_s=max_age_s, rank=1), now_s=NOW, host="h")
+    later = Hints(max_age_s=max_age_s)
+    same = policy.visited(first.visit, VisitResult(), later, now_s=NOW + 9 * DAY, host="h")
+    assert same.visit.evidence is not None
+    assert rank_of(same.visit.evidence.number) == 1
+    # Now it is another page.
+    page = policy.visited(same.visit, VisitResult(b"two"), now_s=NOW + 20 * DAY, host="h")
+    assert page.visit.evidence is not None
+    assert rank_of(page.visit.evidence.number) == 0
 
 
 def test_a_sitemap_is_visited_as_often_as_it_changes_whatever_the_budget() -> None:
