@@ -22,8 +22,8 @@ from benchmarks.crawl.rig import rig
 from benchmarks.figures import Figure, at_most
 
 _TARGET = 0.25
-_ROUNDS, _QUICK_ROUNDS = 5, 2
-_SIZE, _QUICK_SIZE = Size(seeds=1600, hosts=200), Size(seeds=400, hosts=100)
+_ROUNDS, _QUICK_ROUNDS = 5, 3
+_SIZE, _QUICK_SIZE = Size(seeds=1600, hosts=200), Size(seeds=800, hosts=100)
 _WITHOUT, _WITH = (
     replace(
         OURS,
