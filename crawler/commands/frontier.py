@@ -45,6 +45,7 @@ from crawler.frontier import CrawlControl, meta
 from crawler.frontier.control import SORTS, STATES
 from crawler.frontier.entry import DOCUMENTS, MEDIA, PAGE_QUEUES
 from crawler.frontier.on_disk import OnDisk
+from crawler.frontier.records import by_queue
 from crawler.scheduler import spill_of
 from crawler.scheduling import options
 from crawler.scheduling.options import CrawlOptions
@@ -177,10 +178,8 @@ async def _status(verb: VerbContext) -> None:
         about |= {"workers": live, "sinks": sinks, "spool": spool}
         print_json(about | {"options": status.options})
         return
-    pages, types = status.waiting_by_queue[:PAGE_QUEUES], status.waiting_by_queue[PAGE_QUEUES:]
-    front = " ".join(f"F{n} {count:,}" for n, count in enumerate(pages, 1))
-    for count, name in zip(types, _TYPES.values(), strict=True):
-        front += f" {name} {count:,}" if count else ""
+    queues = by_queue(status.waiting_by_queue)
+    front = " ".join(f"{name} {count:,}" for name, count in queues.items())
     shown = {
         "crawl": verb.crawl + (", paused" if status.paused else ""),
         "pages crawled": status.pages,

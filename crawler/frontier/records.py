@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import compress
 from typing import Any, TypeVar
 
-from crawler.frontier.entry import Entry
+from crawler.frontier.entry import PAGE_QUEUES, Entry
 
 Thing = TypeVar("Thing")
 
@@ -172,6 +172,16 @@ class Sizes:
         ]
         # Every instance registers with each shard.
         return replace(Sizes(front, *rest), owners=max(self.owners, other.owners))
+
+
+# Names of the front queues, as people see them.
+_QUEUES = ("F1", "F2", "F3", "F4", "F5", "docs", "media")
+
+
+def by_queue(front: Sequence[int]) -> dict[str, int]:
+    """Return the sizes of the front queues by name; those of types only if URLs wait in them."""
+    named = zip(_QUEUES, front, strict=True)
+    return {name: size for at, (name, size) in enumerate(named) if at < PAGE_QUEUES or size}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.frontier import Sizes
+from crawler.frontier.entry import PAGE_QUEUES
+from crawler.frontier.records import by_queue
 from crawler.monitoring.figures import by_word, success_rate
 from crawler.storage.storage import SPOOL_LEFT
 from crawler.util.format import by_reason, duration, plural, rate, share, size
@@ -215,7 +217,7 @@ def plain_line(snapshot: Snapshot) -> str:
     line = f"{who}: {', '.join(parts)}"
     if crawl is None:
         return line
-    front = " ".join(f"F{number} {count:,}" for number, count in enumerate(crawl.front, start=1))
+    front = " ".join(f"{name} {count:,}" for name, count in by_queue(crawl.front).items())
     return (
         f"{line}; whole crawl: {crawl.pages:,} pages crawled, waiting {front} back {crawl.back:,}, "
         f"{plural(crawl.hosts, 'host')} waiting, {crawl.leased:,} leased, "
@@ -254,8 +256,10 @@ def _run_table(run: RunFigures, whose: str) -> Table:
 def _crawl_table(crawl: Sizes, processes: int) -> Table:
     table = _table(f"The whole crawl, {_processes(processes)}", names=5)
     most = max(*crawl.front, crawl.back, 1)
-    for number, count in enumerate(crawl.front, start=1):
+    for number, count in enumerate(crawl.front[:PAGE_QUEUES], start=1):
         table.add_row(f"F{number}", _bar(count, most, "cyan"))
+    # Always, so that the view keeps its size.
+    table.add_row("files", _bar(sum(crawl.front[PAGE_QUEUES:]), most, "cyan"))
     table.add_row("back", _bar(crawl.back, most, "blue"))
     table.add_row("hosts", f"{crawl.hosts:,} waiting · {plural(crawl.leased, 'URL')} leased")
     urls = f"{crawl.pages:,} crawled · {crawl.retries:,} to retry · {crawl.dead:,} dead"

@@ -375,10 +375,10 @@ def test_a_crawl_says_the_share_and_the_number_of_its_documents(verbs: Verbs) ->
     asyncio.run(set_options(verbs.redis_url, {"type_budgets": budgets}))
     found = verbs.json("explain", "http://a.test/x.pdf", "--crawl", "web")
     assert (found["queue"], found["share_of_turns"], found["refused"]) == (DOCUMENTS, 0.25, "")
-    assert "documents 1" not in verbs("status")[1]
+    assert "docs 1" not in verbs("status")[1]
     document = Entry(1, "http://a.test/x.pdf", queue=DOCUMENTS)
     verbs.frontier(lambda frontier: frontier.add([document]))
-    assert "documents 1," in verbs("status")[1]
+    assert "docs 1," in verbs("status")[1]
 
 
 async def set_options(redis_url: str, values: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.frontier import Frontier
-from crawler.frontier.entry import encode
+from crawler.frontier.entry import QUEUES, encode
 from tests.integration.frontier.fleet import T0, Place, claim, entries, entry, hosts, one
 
 HOUR, DAY = 3_600_000, 86_400_000
@@ -68,11 +68,11 @@ async def test_a_batch_is_bounded_and_nothing_is_left(frontier: Frontier, place:
 
 
 async def test_promoted_urls_keep_their_priority(frontier: Frontier) -> None:
-    await frontier.add([entry(f"http://h{q}.test/", q) for q in range(1, 6)])
+    await frontier.add([entry(f"http://h{q}.test/", q) for q in range(1, QUEUES + 1)])
     for lease in await claim(frontier):
         await frontier.retry([(lease, 10, lease.entry)], now_ms=T0)
     await frontier.promote(now_ms=T0 + 1000)
-    assert (await frontier.sizes()).front == (1, 1, 1, 1, 1)
+    assert (await frontier.sizes()).front == (1,) * QUEUES
 
 
 async def test_a_damaged_record_is_buried_and_stops_nothing(

@@ -41,7 +41,7 @@ def test_the_end_says_what_is_left() -> None:
 
 def test_a_crawl_whose_processes_could_not_start_has_not_begun() -> None:
     rows = [ProcessRow("process 1", GIVEN_UP, None, 0, "exit code 2")]
-    nothing = replace(sizes(), front=(0, 0, 0, 0, 0))
+    nothing = replace(sizes(), front=(0,) * 7)
     lines = summary_lines(Snapshot("web", RunFigures(), nothing, rows=rows))
     assert lines[1:] == ["The crawl has not begun."]
 

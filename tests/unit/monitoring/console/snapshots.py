@@ -8,10 +8,10 @@ from crawler.frontier import Sizes
 from crawler.monitoring.console.summary import Commands, Summary
 from crawler.monitoring.console.view import RunFigures, Snapshot
 
-EMPTY = Sizes((0,) * 5, *[0] * 19)
+EMPTY = Sizes((0,) * 7, *[0] * 19)
 SIZES = replace(
     EMPTY,
-    front=(1, 20, 300, 0, 5),
+    front=(1, 20, 300, 0, 5, 0, 0),
     back=1_234,
     leased=7,
     retries=3,
