@@ -72,7 +72,7 @@ async def test_promoted_urls_keep_their_priority(frontier: Frontier) -> None:
     for lease in await claim(frontier):
         await frontier.retry([(lease, 10, lease.entry)], now_ms=T0)
     await frontier.promote(now_ms=T0 + 1000)
-    assert (await frontier.sizes()).front == (1,) * QUEUES
+    assert (await frontier.sizes()).front[:QUEUES] == (1,) * QUEUES
 
 
 async def test_a_damaged_record_is_buried_and_stops_nothing(
