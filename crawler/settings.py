@@ -156,6 +156,9 @@ TRAP_DUPLICATES_AFTER = 10
 # Points that properties of a URL add to its score of 100. The names, their meanings and the
 # defaults of those not given are in crawler/discovery/priority.py. An unknown name is an error.
 PRIORITY_WEIGHTS: dict[str, int] = {}
+# Memory in Redis, in bytes, for how many other domains link to each URL, which counts for its
+# priority; 0: not counted. 8 bytes a URL: with more URLs, counts are forgotten after a while.
+INBOUND_SKETCH_BYTES = 32_000_000
 # Domains whose URLs get more points: a list, or a file with one domain a line. Of a file with ranks
 # (the Tranco format) the better a domain's rank, the more points.
 TRUSTED_DOMAINS: list[str] | str | None = None

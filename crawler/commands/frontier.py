@@ -37,7 +37,7 @@ from crawler.commands._verbs import (
 from crawler.commands.pages import delete_pages
 from crawler.config.values import crawl_name, fill, url_rules, value
 from crawler.discovery.follow import page_ranks, scorer
-from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue
+from crawler.discovery.priority import Facts, HostFacts, clamp, front_queue, is_home_page
 from crawler.discovery.scope import QUEUE_OF_ENDING, extension, skipped_extensions
 from crawler.discovery.traps import PageLinks, TrapRules, Traps
 from crawler.errors import ConfigurationError, NotFound
@@ -56,7 +56,7 @@ from crawler.storage.disk_log import crawl_folder
 from crawler.storage.mongo import schema
 from crawler.storage.reader import Wanted
 from crawler.storage.readers import open_reader
-from crawler.urls import Rejected, Spelling, Urls, written_url
+from crawler.urls import Rejected, Spelling, Urls, host_of, written_url
 from crawler.util import format as formats
 
 if TYPE_CHECKING:
@@ -597,11 +597,17 @@ def _explain_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host-urls",
         type=whole_number,
-        default=HostFacts().urls,
-        help="URLs of its host found so far",
+        help=f"URLs of its host found so far ({HostFacts().urls}, or those of --crawl)",
     )
     parser.add_argument(
-        "--inbound", type=whole_number, default=0, help="links to its host from other domains (0)"
+        "--inbound",
+        type=whole_number,
+        help="links to its host from other domains (0, or those of --crawl)",
+    )
+    parser.add_argument(
+        "--links",
+        type=whole_number,
+        help="links to it from other domains (0, or those of --crawl)",
     )
     parser.add_argument(
         "--fresh", action="store_true", help="its sitemap says: changed within a day"
@@ -610,29 +616,40 @@ def _explain_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _explain(settings: BaseSettings, arguments: argparse.Namespace) -> None:
-    """Explain a score by the settings alone, or with --crawl by the options of that crawl too."""
+    """Explain a score by the settings alone, or with --crawl by what that crawl knows, too."""
     if arguments.crawl is None:
-        _show_score(settings, arguments, None)
+        _show_score(settings, arguments, None, (HostFacts().urls, 0, 0))
         return
 
     async def with_options(verb: VerbContext) -> None:
-        _show_score(settings, arguments, await options.of_crawl(verb.control))
+        url = _spelling(settings, arguments.url)[0]
+        counts = await verb.control.counts_of(url)
+        _show_score(settings, arguments, await options.of_crawl(verb.control), counts)
 
     on_crawl(with_options)(settings, arguments)
 
 
 def _show_score(
-    settings: BaseSettings, arguments: argparse.Namespace, crawl: CrawlOptions | None
+    settings: BaseSettings,
+    arguments: argparse.Namespace,
+    crawl: CrawlOptions | None,
+    counts: tuple[int, int, int],
 ) -> None:
+    """Show a score; `counts` are those of CrawlControl.counts_of, unless others are given."""
     spelling = _spelling(settings, arguments.url)
     url, written = spelling[0], written_url(*spelling)
     page = _spelling(settings, arguments.page)[0] if arguments.page else url
     depth = arguments.depth
-    host = HostFacts(arguments.host_urls, arguments.inbound)
+    given = (arguments.host_urls, arguments.inbound, arguments.links)
+    host_urls, inbound, links = (
+        known if number is None else number for number, known in zip(given, counts, strict=True)
+    )
     ranks = page_ranks(settings)
     ids = Urls(url_rules(settings)).fingerprints([url])
-    facts = Facts(fresh=arguments.fresh, page_rank=0.0 if ranks is None else ranks.of(ids)[0])
-    reasons = scorer(settings).explain(url, depth, host, facts)
+    rank = 0.0 if ranks is None else ranks.of(ids)[0]
+    on_home_page = is_home_page(page) and page != url and host_of(page) == host_of(url)
+    facts = Facts(fresh=arguments.fresh, page_rank=rank, links=links, on_home_page=on_home_page)
+    reasons = scorer(settings).explain(url, depth, HostFacts(host_urls, inbound), facts)
     points = clamp(sum(part for _, part in reasons))
     queue = QUEUE_OF_ENDING.get(extension(url)) or front_queue(
         points, value(settings, "FRONTIER_THRESHOLDS")

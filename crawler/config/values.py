@@ -209,6 +209,11 @@ _RULES: dict[str, _Rule] = {
     "FRONTIER_SHARDS": _Rule(lambda found: 0 <= found <= 1024, "give a whole number up to 1024"),
     "FRONTIER_THRESHOLDS": _numbers(4),
     "GROUP_BY": _one_of(*GROUPS),
+    # Below that, most URLs would share their counters. Redis takes strings of up to 512 MB.
+    "INBOUND_SKETCH_BYTES": _Rule(
+        lambda found: found == 0 or 100_000 <= found <= 1_000_000_000,
+        "give bytes, 100000 to 1000000000, or 0 for none",
+    ),
     "KAFKA_GROUP": _Rule(
         lambda found: found is None or (isinstance(found, str) and 0 < len(found) < 250),
         "give the name of a consumer group",

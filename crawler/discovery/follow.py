@@ -2,9 +2,7 @@
 
 Links of pages and URLs of sitemaps are treated alike: scope, traps, priority, one batch.
 
-For their scores the URLs of hosts and the links to them are counted, together with the other
-processes: every two seconds a process adds its counts to those of the fleet and reads the totals.
-After a lost reply the counts are sent again, so two seconds may count twice.
+For their scores the URLs of hosts are counted, and the links to hosts and URLs (counts.py).
 
 Choosing runs for every link of every page. For a URL that is surely in the frontier only its host
 is checked, and the link is counted. A new URL is encoded as an entry at once.
@@ -12,8 +10,6 @@ is checked, and the link is counted. A new URL is encoded as an entry at once.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import sys
 import time
 from collections import Counter
@@ -27,27 +23,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawler import config
+from crawler.discovery.counts import HostTally, Linked, LinkTally
 from crawler.discovery.page_ranks import PageRanks
 from crawler.discovery.parents import ParentUrls
-from crawler.discovery.priority import NEW_HOST_URLS, Facts, Scorer, clamp, front_queue
+from crawler.discovery.priority import (
+    NEW_HOST_URLS,
+    Facts,
+    Scorer,
+    clamp,
+    front_queue,
+    is_home_page,
+)
 from crawler.discovery.scope import QUEUE_OF_ENDING, Scope, extension
 from crawler.discovery.traps import PageLinks, Traps
 from crawler.errors import ConfigurationError
-from crawler.frontier import ADD_MAX, Entry, Frontier, Kind
+from crawler.frontier import ADD_MAX, Entry, Kind
 from crawler.frontier.entry import DOCUMENTS, NewEntries, add_tail
 from crawler.parsing.sitemap import MAX_BYTES
 from crawler.servers.redis.errors import RedisAway
-from crawler.urls import SITEMAP, Rejected, Urls, canonical, host_of, registered_domain
-from crawler.util.recent import RecentDict, text_bytes
-from crawler.util.tasks import end
+from crawler.urls import (
+    SITEMAP,
+    Rejected,
+    Urls,
+    authority_of,
+    canonical,
+    host_of,
+    registered_domain,
+)
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
     from crawler.scheduler import Scheduler
-
-logger = logging.getLogger(__name__)
 
 # Trusted domains that are read from a file, about 100 bytes each.
 MAX_TRUSTED_DOMAINS = 100_000
@@ -64,8 +72,9 @@ _DAY_S = 86_400
 class LinkFollower:
     """Follower of links and sitemaps, one for a crawl.
 
-    It counts how many URLs of each host were found, and how often other domains link to it. These
-    counts are the fleet's, a few seconds old; the counts of the traps are the process's own.
+    It counts how many URLs of each host were found, and how often other domains link to it and to
+    each URL. These counts are the fleet's, a few seconds old; the counts of the traps are the
+    process's own.
     """
 
     def __init__(
@@ -77,6 +86,8 @@ class LinkFollower:
         self._scorer = scorer
         self.traps = traps
         self.hosts = HostTally(_HOSTS_MAX_BYTES)
+        # None if the links to single URLs are not counted.
+        self.links = LinkTally() if config.value(crawler.settings, "INBOUND_SKETCH_BYTES") else None
         self._page_ranks = page_ranks(crawler.settings)
         self._parents = ParentUrls.of(crawler)
         self._queue_of_score: list[int] = []
@@ -149,10 +160,28 @@ class LinkFollower:
         """Return the front queue of a page that is visited again, which is no document."""
         host = host_of(entry.url)
         urls, inbound = self.hosts.counts(host)
+        authority = authority_of(entry.url)
         # A host that was visited is not new.
         points = self._scorer.host_points(host, (max(urls, NEW_HOST_URLS), inbound))
-        facts = Facts(unchanged=unchanged, page_rank=self._ranks_of([entry.id])[0])
+        facts = Facts(
+            unchanged=unchanged,
+            page_rank=self._ranks_of([entry.id])[0],
+            links=self.links.count(entry.id) if self.links is not None else 0,
+            on_home_page=entry.parent == self._scheduler().urls.fingerprint(f"{authority}/"),
+        )
         score = self._scorer.score(entry.url, entry.depth, points, facts)
+        return front_queue(score, self._scheduler().thresholds)
+
+    def queue_of_linked(self, link: Linked, number: int) -> int | None:
+        """Return the front queue of a URL with so many links to it; None if they change nothing."""
+        scorer = self._scorer
+        if scorer.link_points(number) == scorer.link_points(number - link.number):
+            return None
+        if extension(link.url) in QUEUE_OF_ENDING:
+            return None
+        host = host_of(link.url)
+        points = link.points + scorer.host_points(host, self.hosts.counts(host))
+        score = scorer.score(link.url, 0, points, Facts(links=number))
         return front_queue(score, self._scheduler().thresholds)
 
     async def add_sitemaps(
@@ -205,7 +234,9 @@ class LinkFollower:
         ids = scheduler.urls.fingerprints(urls)
         if self._page_ranks is not None:
             source = replace(source, facts=self._facts(urls, ids, source.facts))
-        rules = SelectionRules(scope, self.traps, self._scorer, queues, scheduler.urls, self.hosts)
+        rules = SelectionRules(
+            *(scope, self.traps, self._scorer, queues, scheduler.urls, self.hosts, self.links)
+        )
         chosen = Selection(rules, source, now_s=time.time())
         chosen.choose(urls, ids, scheduler.adder.known_among(ids))
         scheduler.adder.met_again(chosen.again)
@@ -360,6 +391,7 @@ class SelectionRules:
     queues: Sequence[int]
     urls: Urls
     hosts: HostTally
+    links: LinkTally | None = None
 
 
 @dataclass(slots=True)
@@ -403,10 +435,14 @@ class Selection:
         self._base = rules.scorer.base(source.depth) + source.points
         self._new = NewEntries(source.depth, source.id, now_s)
         self._host = host_of(source.url)
+        # Not for URLs of its sitemaps, whose parents are these.
+        self._is_home = is_home_page(source.url) and is_home_page(source.parent_url)
+        self._on_home_page = rules.scorer.weight("on_home_page")
         self._domain = rules.urls.registered_domain(self._host)
         # Most links of a page lead to a few hosts. For hosts that are followed: the points of their
-        # URLs, and the length that their politeness group skips. For the others: the reason.
-        self._linked: dict[str, tuple[int, int]] = {}
+        # URLs, the length that their politeness group skips, and whether links to their URLs are
+        # counted. For the others: the reason.
+        self._linked: dict[str, tuple[int, int, bool]] = {}
         self._verdicts: dict[str, str | None] = {}
 
     def choose(self, urls: Sequence[str], ids: Sequence[int], known: AbstractSet[int]) -> None:
@@ -431,8 +467,9 @@ class Selection:
                 refusal = self._verdict(host)
             if id_ in known and refusal is None:
                 again += 1
-                if of_host is None:
-                    self._link_to(host, url)
+                of_host = of_host or self._link_to(host, url)
+                if of_host[2]:
+                    self._count_link(id_, url, of_host[1])
                 continue
             query = ""
             if "?" in path:
@@ -450,10 +487,12 @@ class Selection:
             if refusal is not None:
                 self.refused[refusal] = self.refused.get(refusal, 0) + 1
                 continue
-            points, group_skip = of_host or self._link_to(host, url)
+            points, group_skip, is_counted = of_host or self._link_to(host, url)
             score = self._base + points + url_points(segments, ending, len(query), length)
-            if url in more_points:
-                score += more_points[url]
+            if is_counted:
+                self._count_link(id_, url, group_skip)
+                score += self._link_points(id_)
+            score += more_points.get(url, 0)
             if not 0 <= score <= 100:
                 score = clamp(score)
             queue = QUEUE_OF_ENDING.get(ending) or rules.queues[score]
@@ -490,109 +529,24 @@ class Selection:
             verdicts[host] = self._rules.scope.refuses_host(host, self._host)
         return verdicts[host]
 
-    def _link_to(self, host: str, url: str) -> tuple[int, int]:
+    def _link_to(self, host: str, url: str) -> tuple[int, int, bool]:
         """Count the first link to a host, for the points of later pages."""
         rules = self._rules
-        if host != self._host and rules.urls.registered_domain(host) != self._domain:
-            counts = rules.hosts.add(host, 0, 1)
-        else:
-            counts = rules.hosts.counts(host)
+        is_other = host != self._host and rules.urls.registered_domain(host) != self._domain
+        counts = rules.hosts.add(host, 0, 1) if is_other else rules.hosts.counts(host)
         points = rules.scorer.host_points(host, counts)
-        found = self._linked[host] = points, rules.urls.group_skip(url)
+        if self._is_home and host == self._host:
+            points += self._on_home_page
+        is_counted = is_other and rules.links is not None
+        found = self._linked[host] = points, rules.urls.group_skip(url), is_counted
         return found
 
+    def _count_link(self, id_: int, url: str, group_skip: int) -> None:
+        """Count a link from another domain to a URL."""
+        if self._rules.links is not None:
+            self._rules.links.add(id_, self._domain, url, group_skip, self._base - 100)
 
-# URLs found, and links from other domains.
-Counts = tuple[int, int]
-# Both in one number: a tuple of its own for each host would take twice the memory, and the garbage
-# collector would visit it.
-_BITS = 40
-_MASK = (1 << _BITS) - 1
-
-
-# Hosts with counts that Redis does not have yet: those of some seconds, or of an outage.
-_UNSENT_MAX = 20_000
-
-
-class HostTally:
-    """Counts of the hosts that were counted last; other hosts have none."""
-
-    def __init__(self, max_bytes: int, unsent_max: int = _UNSENT_MAX) -> None:
-        self._known = RecentDict[str, int](max_bytes, text_bytes)
-        self._unsent: dict[str, int] = {}
-        self._unsent_max = unsent_max
-
-    def counts(self, host: str) -> Counts:
-        """Return the counts of a host."""
-        counts = self._known.get(host, 0)
-        return counts >> _BITS, counts & _MASK
-
-    def add(self, host: str, urls: int = 0, inbound: int = 0) -> Counts:
-        """Add to the counts of a host, and return them."""
-        more, unsent = urls << _BITS | inbound, self._unsent
-        counts = self._known[host] = self._known.get(host, 0) + more
-        waiting = unsent.get(host)
-        if waiting is not None:
-            unsent[host] = waiting + more
-        elif len(unsent) < self._unsent_max:
-            unsent[host] = more
-        return counts >> _BITS, counts & _MASK
-
-    def take_unsent(self, most: int) -> dict[str, Counts]:
-        """Return and remove the counts to send, of at most so many hosts."""
-        taken = {host: self._unsent.pop(host) for host in list(islice(self._unsent, most))}
-        return {host: (counts >> _BITS, counts & _MASK) for host, counts in taken.items()}
-
-    def put_back(self, counts: Mapping[str, Counts]) -> None:
-        """Keep counts that could not be sent for the next time."""
-        for host, (urls, inbound) in counts.items():
-            self._unsent[host] = self._unsent.get(host, 0) + (urls << _BITS | inbound)
-
-    def learn(self, totals: Mapping[str, Counts]) -> None:
-        """Take over the fleet's counts of some hosts."""
-        for host, (urls, inbound) in totals.items():
-            self._known[host] = (urls << _BITS | inbound) + self._unsent.get(host, 0)
-
-
-_EVERY_S = 2.0
-# Hosts sent at a time; the others wait for the next time.
-_HOSTS_MAX = 10_000
-
-
-class HostCountSync:
-    """Task that keeps the counts of a process and of the fleet in step."""
-
-    def __init__(self, tally: HostTally, frontier: Frontier) -> None:
-        self._tally = tally
-        self._frontier = frontier
-        self._task: asyncio.Task[None] | None = None
-
-    def open(self) -> None:
-        """Start the task."""
-        self._task = asyncio.get_running_loop().create_task(self._sync_forever())
-
-    async def close(self) -> None:
-        """Stop the task, and send what is left."""
-        if self._task is not None:
-            await end(self._task)
-            await self.sync()
-
-    async def sync(self) -> None:
-        """Send the counts once; if Redis is away, they are sent the next time."""
-        unsent = self._tally.take_unsent(_HOSTS_MAX)
-        if not unsent:
-            return
-        try:
-            self._tally.learn(await self._frontier.count_hosts(unsent))
-        except RedisAway as error:
-            self._tally.put_back(unsent)
-            logger.debug("The counts of hosts wait: %s", error)
-
-    async def _sync_forever(self) -> None:
-        while True:
-            await asyncio.sleep(_EVERY_S)
-            try:
-                await self.sync()
-            except Exception:
-                # Priorities are not worth stopping for.
-                logger.exception("The counts of hosts could not be sent; trying again")
+    def _link_points(self, id_: int) -> int:
+        """Return the points of a URL for the links to it."""
+        links = self._rules.links
+        return 0 if links is None else self._rules.scorer.link_points(links.count(id_))

@@ -15,29 +15,38 @@ from crawler.urls import host_of
 
 LONG_QUERY = 50
 LONG_URL = 120
-FREE_SEGMENTS = 2
 # A host is new until this many of its URLs were found.
 NEW_HOST_URLS = 10
 # Digits of the largest number that Redis counts to.
 _DIGITS = 19
+# Largest number of links to a URL that is told apart.
+_LINKS_MAX = 255
 
 # Property → points; PRIORITY_WEIGHTS changes them.
 WEIGHTS: Mapping[str, int] = {
-    # For each link away from a seed, each path segment beyond two, and files that are no pages.
-    "depth": -10,
-    "segment": -3,
+    # For each link away from a seed; for more than one path segment; for files that are no pages.
+    "depth": -15,
+    "segments": -30,
     "document": -20,
-    # More than 50 characters of query, more than 120 characters in all.
+    # It has a query; more than 50 characters of query; more than 120 characters in all.
+    "query": -30,
     "long_query": -10,
     "long_url": -5,
-    "home_page": 10,
+    # It is a home page, or linked from that of its host.
+    "home_page": 30,
+    "on_home_page": 30,
     # The path starts with a word such as news or blog.
     "news": 5,
-    # Fewer than ten URLs of its host were found so far.
+    # Fewer than ten URLs of its host were found so far; for each factor of ten from 100 on.
     "new_host": 5,
-    # For each factor of ten of links from other domains, and the maximum.
-    "inbound": 5,
-    "inbound_max": 15,
+    "crowded": -20,
+    # For each factor of ten of links to its host from other domains, and the maximum.
+    "inbound": 15,
+    "inbound_max": 45,
+    # For the first link to the URL itself from another domain, for two of them, for each factor of
+    # four from there, and the maximum.
+    "linked": 20,
+    "linked_max": 60,
     # One of TRUSTED_DOMAINS without a rank; for each factor of ten by which its rank is better than
     # 10,000,000.
     "trusted": 10,
@@ -76,7 +85,7 @@ class HostFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts about a URL from its sitemap, earlier fetches and a file of ranks."""
+    """Facts about a URL from its sitemap, earlier fetches, a file of ranks and links to it."""
 
     # Its sitemap says that it changed within a day.
     fresh: bool = False
@@ -86,6 +95,10 @@ class Facts:
     unchanged: bool = False
     # Multiple of the mean by PAGE_RANKS; 0 for a page that has none.
     page_rank: float = 0.0
+    # Links to it from other domains.
+    links: int = 0
+    # The home page of its host links to it.
+    on_home_page: bool = False
 
 
 _KNOWN_HOST = HostFacts()
@@ -110,14 +123,21 @@ class Scorer:
         self._weights = {**WEIGHTS, **(weights or {})}
         self._trusted = trusted
         known = self._weights
-        self._depth, self._segment = known["depth"], known["segment"]
+        self._depth, self._segments = known["depth"], known["segments"]
         self._document, self._home_page = known["document"], known["home_page"]
-        self._long_query, self._long_url = known["long_query"], known["long_url"]
-        self._news, self._new_host = known["news"], known["new_host"]
+        self._query, self._long_query = known["query"], known["long_query"]
+        self._long_url = known["long_url"]
+        self._news = known["news"]
+        self._new_host, self._crowded = known["new_host"], known["crowded"]
         # Points for links from other domains, by the number of digits of their count.
         self._of_digits = [
             min(known["inbound"] * (digits - 1), known["inbound_max"])
             for digits in range(_DIGITS + 1)
+        ]
+        # Points for links to the URL, by their number: 1, 2, 8, 32 and 128 are the steps.
+        self._of_links = [0] + [
+            min(known["linked"] * (1 + number.bit_length() // 2), known["linked_max"])
+            for number in range(1, _LINKS_MAX + 1)
         ]
 
     def score(self, url: str, depth: int, host_points: int = 0, facts: Facts | None = None) -> int:
@@ -143,14 +163,17 @@ class Scorer:
     ) -> int:
         """Return the points of a URL itself, by its path segments and its file extension."""
         points = self._long_url if url_length > LONG_URL else 0
+        if query_length:
+            points += self._query
         if query_length > LONG_QUERY:
             points += self._long_query
         first, number = segments[0], len(segments)
-        if number > FREE_SEGMENTS:
+        if number > 1:
             # A slash at the end is followed by an empty segment.
-            points += self._segment * (number - (not segments[-1]) - FREE_SEGMENTS)
-        elif number == 1 and not first:
-            return points + self._home_page
+            if number > 2 or segments[-1]:
+                points += self._segments
+        elif not first:
+            return points if query_length else points + self._home_page
         if first in NEWS_WORDS:
             points += self._news
         if ending in SKIPPED_EXTENSIONS:
@@ -168,9 +191,15 @@ class Scorer:
         points = self._new_host if urls < NEW_HOST_URLS else 0
         if inbound >= 10:
             points += self._of_digits[len(str(inbound))]
+        if urls >= 100:
+            points += self._crowded * (len(str(urls)) - 2)
         if self._trusted:
             points += self._of_domain(host)[1]
         return points
+
+    def link_points(self, number: int) -> int:
+        """Return the points of a URL for links to it from other domains."""
+        return self._of_links[min(number, _LINKS_MAX)]
 
     def explain(
         self,
@@ -182,16 +211,17 @@ class Scorer:
         """List the parts of a URL's score: reasons and points other than 0."""
         location, _, query = url.partition("?")
         path = location[location.index("/", 8) + 1 :]
-        segments = path.count("/") + (not path.endswith("/")) if path else 0
-        extra = max(0, segments - FREE_SEGMENTS)
         found = [("every URL", 100), (f"depth {depth}", self._depth * depth)]
-        if not path:
+        if not path and not query:
             found.append(("home page", self._home_page))
-        found.append((f"path segments beyond {FREE_SEGMENTS}: {extra}", self._segment * extra))
+        if "/" in path.removesuffix("/"):
+            found.append(("more than one path segment", self._segments))
         if path.partition("/")[0] in NEWS_WORDS:
             found.append(("news-like path", self._news))
         if extension(path) in SKIPPED_EXTENSIONS:
             found.append(("document or media file", self._document))
+        if query:
+            found.append(("query", self._query))
         if len(query) > LONG_QUERY:
             found.append((f"query longer than {LONG_QUERY}", self._long_query))
         if len(url) > LONG_URL:
@@ -204,9 +234,12 @@ class Scorer:
         found = []
         if known.urls < NEW_HOST_URLS:
             found.append(("new host", weights["new_host"]))
+        if known.urls >= 100:
+            points = self._crowded * (len(str(known.urls)) - 2)
+            found.append((f"{known.urls} URLs of its host", points))
         if known.inbound >= 10:
             points = self._of_digits[len(str(known.inbound))]
-            found.append((f"{known.inbound} links from other hosts", points))
+            found.append((f"{known.inbound} links to its host from other domains", points))
         if self._trusted:
             found.append(self._of_domain(host))
         return found
@@ -235,9 +268,18 @@ class Scorer:
             points = round(weights["page_rank"] * log10(facts.page_rank))
             said = f"page rank {facts.page_rank:.2g} times the mean"
             found.append((said, max(-most, min(most, points))))
+        if facts.on_home_page:
+            found.append(("linked from the home page of its host", weights["on_home_page"]))
+        if points := self.link_points(facts.links):
+            found.append((f"{facts.links} links to it from other domains", points))
         if facts.unchanged:
             found.append(("known and unchanged", weights["unchanged"]))
         return found
+
+
+def is_home_page(url: str) -> bool:
+    """Return whether a canonical URL is that of a home page."""
+    return url.endswith("/") and url.count("/") == 3
 
 
 def clamp(points: int) -> int:

@@ -422,6 +422,20 @@ class CrawlControl:
             entry=decode(data) if data else None,
         )
 
+    async def counts_of(self, url: str) -> tuple[int, int, int]:
+        """Return what is known of a canonical URL for its score.
+
+        That is: the URLs found of its host, the links from other domains to its host, and those to
+        itself.
+        """
+        host = host_of(url)
+        # Hosts are counted where their own names belong.
+        tag = self._tags[self._shard(host)]
+        found = await self._redis.hget(keys.found(tag), host)
+        inbound = await self._redis.hget(keys.inbound(tag), host)
+        links = await self.frontier.links_to(self.urls.fingerprint(url), self.group(url))
+        return int(found or 0), int(inbound or 0), links
+
     # --- dead letters --------------------------------------------------------------------------
 
     async def dead(

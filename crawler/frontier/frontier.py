@@ -40,6 +40,8 @@ from crawler.servers.redis.errors import RedisAway, translated
 ADD_MAX = 1000
 SETTLE_MAX = 1000
 HOSTS_MAX = 500
+# URLs whose links one call counts: Lua passes so many arguments to a command at the most.
+LINKED_MAX = 500
 # URLs that one call notes as wanted sooner; and how many of each kind a shard notes, some 100 bytes
 # each, until the next sweep.
 WISHES_MAX = 500
@@ -307,7 +309,7 @@ class Frontier:
         return found
 
     def _unseen(self, shard: int, ids: Sequence[int]) -> Call:
-        return Call("unseen", shard, (struct.pack(f">{len(ids)}Q", *ids), self._seen_argument))
+        return Call("unseen", shard, (_packed(ids), self._seen_argument))
 
     async def promote(
         self, limit: int = 1000, *, shards: Iterable[int] | None = None, now_ms: int = 0
@@ -366,7 +368,7 @@ class Frontier:
         entry, so its host's delay is kept. A URL that does not wait for a recrawl is left alone:
         one that is unknown, waits for its first visit, is being fetched, or is delayed by a retry.
         Returns how many were noted, of those for which there was room. Sweeps read all that is
-        delayed, up to 20,000 records a second: give only those that have a reason.
+        delayed, up to 10,000 records a second: give only those that have a reason.
         """
         return await self._wish((id_, host, 0, changed_s) for id_, host, changed_s in urls)
 
@@ -551,6 +553,39 @@ class Frontier:
                 totals |= zip(part, zip(sums, sums, strict=True), strict=True)
         return totals
 
+    async def count_links(
+        self, links: Mapping[int, tuple[str, int]], sketch_bytes: int
+    ) -> dict[int, int]:
+        """Add to the links from other domains that URLs have; return the sums, 255 at the most.
+
+        URLs are given by id: the host (`Entry.host`), and the number of new links, which may be 0.
+        The counts are estimates, see lua/count_links.lua; all of them need `sketch_bytes`.
+        """
+        by_shard: dict[int, list[int]] = defaultdict(list)
+        for id_, (host, _) in links.items():
+            by_shard[shard_of(host, self.shards)].append(id_)
+        # Two generations of each shard.
+        limit = sketch_bytes // (2 * self.shards)
+        parts = [
+            (shard, ids[start : start + LINKED_MAX])
+            for shard, ids in by_shard.items()
+            for start in range(0, len(ids), LINKED_MAX)
+        ]
+        answers = await self.scripts.run_all(
+            Call("count_links", shard, (_packed(ids), bytes(links[id_][1] for id_ in ids), limit))
+            for shard, ids in parts
+        )
+        totals: dict[int, int] = {}
+        for (_, ids), answer in zip(parts, answers, strict=True):
+            totals |= zip(ids, answer, strict=True)
+        return totals
+
+    async def links_to(self, id_: int, host: str) -> int:
+        """Return the links from other domains that a URL has, 255 at the most; an estimate."""
+        shard = shard_of(host, self.shards)
+        answer: bytes = await self.scripts.run("count_links", shard, _packed([id_]), b"", 0)
+        return answer[0]
+
     async def upcoming_hosts(
         self, shard: int, *, within_ms: int, most: int, now_ms: int = 0
     ) -> list[str]:
@@ -579,6 +614,10 @@ class Frontier:
                 args = (self.owner, 0, self.tuning.dead_max, token, f"damaged: {error}")
                 await self.scripts.run("bury", shard, *args)
         return leases
+
+
+def _packed(ids: Sequence[int]) -> bytes:
+    return struct.pack(f">{len(ids)}Q", *ids)
 
 
 # --- scripts --------------------------------------------------------------------------------------

@@ -77,6 +77,9 @@ lifts = partial(_of_shard, name="lifts:now")
 sweeper = partial(_of_shard, name="sweeper")
 # Hash: host -> pages crawled.
 pages = partial(_of_shard, name="pages")
+# Hashes: host -> its URLs found so far, links to it from other domains.
+found = partial(_of_shard, name="found")
+inbound = partial(_of_shard, name="inbound")
 # Set: hosts that people changed.
 ordered = partial(_of_shard, name="ordered")
 

@@ -6,8 +6,8 @@ thousand URLs a call: the front queues, the back queues of the hosts concerned, 
 call moves what it finds in one step, so that a URL is in one place at any time, whatever dies. What
 is not found does not wait any more, and is forgotten at the end of the sweep.
 
-One process of a fleet sweeps at a time (on a cluster one for each shard). It takes about 1% of a
-server's time: 20,000 URLs a second.
+One process of a fleet sweeps at a time (on a cluster one for each shard). It takes about half a
+percent of a server's time: 10,000 URLs a second.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from crawler.util.tasks import end
 
 logger = logging.getLogger(__name__)
 
-# Between two looks whether something is wanted.
+# Between two looks whether something is wanted; and after a search for it, which reads all queues,
+# however few URLs are wanted.
 _EVERY_S = 2.0
+_AFTER_S = 10.0
 # URLs that a call reads, which takes Redis 0.3 to 0.6 ms; URLs that it moves; and the time between
 # two calls.
 _READ_MAX = 1000
 _MOVED_MAX = 50
-_PAUSE_S = 0.05
+_PAUSE_S = 0.1
 # The turn of a process that died ends after this time.
 _TURN_S = 10.0
 # Hosts that one call looks at, and URLs at the beginning of each of their back queues.
@@ -60,6 +62,7 @@ class Sweeper:
         # Key of the turn that this process has, and until when it need not be renewed.
         self._turn = ""
         self._renew_s = 0.0
+        self._searched = False
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -76,7 +79,8 @@ class Sweeper:
 
     async def _sweep_forever(self) -> None:
         while True:
-            await asyncio.sleep(_EVERY_S)
+            await asyncio.sleep(_AFTER_S if self._searched else _EVERY_S)
+            self._searched = False
             try:
                 await self.sweep_all()
             except RedisAway as error:
@@ -116,6 +120,7 @@ class Sweeper:
         if forwards:
             forwarded = await self._sweep_delayed(shard, now_ms)
         if lifts or forwards:
+            self._searched = True
             await self._scripts.run("sweep", shard, 1)
         self._count("frontier/lifted", lifted)
         self._count("frontier/brought_forward", forwarded)

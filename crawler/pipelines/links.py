@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from crawler.discovery.follow import HostCountSync
+from crawler import config
+from crawler.discovery.counts import CountSync
 from crawler.items import Page
 from crawler.scheduler import Scheduler, link_follower
 from crawler.scheduling.recrawls import last_visit_s
@@ -32,7 +33,7 @@ class Links:
         self._crawler = crawler
         # At once, so that wrong settings are reported before the crawl.
         self._follower = link_follower(crawler)
-        self._host_count_sync: HostCountSync | None = None
+        self._count_sync: CountSync | None = None
         # Near duplicate → its original, by url_hash.
         self._originals = RecentDict[str, str](_ORIGINALS_MAX_BYTES, text_bytes)
 
@@ -42,12 +43,19 @@ class Links:
 
     async def open_spider(self) -> None:
         frontier = Scheduler.of(self._crawler).frontier
-        self._host_count_sync = HostCountSync(self._follower.hosts, frontier)
-        self._host_count_sync.open()
+        follower = self._follower
+        self._count_sync = CountSync(
+            follower.hosts,
+            frontier,
+            links=follower.links,
+            sketch_bytes=config.value(self._crawler.settings, "INBOUND_SKETCH_BYTES"),
+            queue_of_linked=follower.queue_of_linked,
+        )
+        self._count_sync.open()
 
     async def close_spider(self) -> None:
-        if self._host_count_sync is not None:
-            await self._host_count_sync.close()
+        if self._count_sync is not None:
+            await self._count_sync.close()
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content_hash:

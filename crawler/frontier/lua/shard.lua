@@ -32,6 +32,7 @@
 --   pages                    hash   host -> pages crawled
 --   accepted:<6..7>          hash   host -> documents or media that were added, for their budgets
 --   found, inbound           hash   host -> URLs found, links from other domains
+--   linked:<n>               string counters of the links to URLs, see count_links.lua
 --   rates                    hash   host -> number of pages that are visited again within a budget, sum of
 --                                   their rates of changes and of the logarithms, three doubles
 --   stats                    hash   counters; last token, time and turn; typed (turn of the types, if

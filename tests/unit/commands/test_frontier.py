@@ -23,9 +23,21 @@ def test_a_score_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("explain", URL, "--depth", "2", "--inbound", "100") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == URL
-    assert [line.split()[0] for line in lines[1:-1]] == ["+100", "-20", "-3", "+10"]
-    assert lines[-1].split()[0] == "87"
-    assert lines[-1].endswith("front queue 1")
+    assert [line.split()[0] for line in lines[1:-1]] == ["+100", "-30", "-30", "+30"]
+    assert lines[-1].split()[0] == "70"
+    assert lines[-1].endswith("front queue 2")
+
+
+def test_links_to_a_url_and_from_its_home_page_are_explained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert (
+        run("explain", URL, "--links", "9", "--page", "http://h.test/", "--host-urls", "500") == 0
+    )
+    lines = capsys.readouterr().out
+    assert "+60  9 links to it from other domains" in lines
+    assert "+30  linked from the home page of its host" in lines
+    assert "-20  500 URLs of its host" in lines
 
 
 def test_it_says_how_a_url_is_fetched(capsys: pytest.CaptureFixture[str]) -> None:

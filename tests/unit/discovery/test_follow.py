@@ -154,16 +154,51 @@ async def test_hosts_that_many_link_to_come_sooner(scheduler: WritingScheduler) 
     scheduler.options_watcher = OptionsWatcher()
     scheduler.options_watcher.scope = CrawlOptions(scope="any").url_filter()
     found = follower(scheduler)
-    for number in range(110):
+    for number in range(30):
         await follow(found, f"http://o.test/{number}", depth=5)
     queues = [entry.queue for entry in scheduler.added]
-    assert (queues[20], queues[-1]) == (3, 2)
+    assert (queues[5], queues[-1]) == (3, 2)
+
+
+async def test_urls_that_many_domains_link_to_come_sooner(scheduler: WritingScheduler) -> None:
+    scheduler.options_watcher = OptionsWatcher()
+    scheduler.options_watcher.scope = CrawlOptions(scope="any").url_filter()
+    found, url = follower(scheduler), "http://o.test/a/b"
+    assert found.links is not None
+    for domain in ("b.test", "c.test", "b.test"):
+        scheduler.added.clear()
+        page = f"http://{domain}/page"
+        await found.follow([url], page_url=page, depth=4, parent=7, parent_url=page)
+    # 100 - 60 for its depth, - 30 for its path, + 5 for its new host, + 40 for two domains.
+    assert scheduler.added[0].queue == 3
+    [linked] = found.links.take_unsent(9).values()
+    assert (linked.number, linked.group) == (2, "o.test")
+    assert found.queue_of_linked(linked, 8) == 2
+    assert found.queue_of_linked(linked, 7) is None
+    without = follower(scheduler, INBOUND_SKETCH_BYTES=0)
+    await without.follow([url], page_url=page, depth=4, parent=7, parent_url=page)
+    assert (scheduler.added[-1].queue, without.links) == (5, None)
+
+
+async def test_links_of_a_home_page_come_sooner_at_recrawls_too(
+    scheduler: WritingScheduler,
+) -> None:
+    found, page = follower(scheduler), SITE + "page"
+    for of in (SITE, page):
+        parent = fingerprint(of)
+        await found.follow([SITE + "a"], page_url=of, depth=3, parent=parent, parent_url=of)
+    on_home, other = scheduler.added
+    assert (on_home.queue, other.queue) == (1, 2)
+    assert found.queue_of(on_home, unchanged=False) == 1
+    assert found.queue_of(other, unchanged=False) == 3
 
 
 async def test_what_a_sitemap_says_counts(scheduler: WritingScheduler) -> None:
-    facts = {SITE + "a/b/c": Facts(sitemap_priority=0.0)}
-    await follow(follower(scheduler), SITE + "a/b/c", SITE + "a/b/d", depth=2, facts=facts)
-    assert [entry.queue for entry in scheduler.added] == [2, 1]
+    found, sitemap = follower(scheduler), SITE + "sitemap.xml"
+    facts = {SITE + "a/b": Facts(), SITE + "a/c": Facts(sitemap_priority=0.0)}
+    await found.follow([*facts], page_url=SITE, depth=1, parent=7, parent_url=sitemap, facts=facts)
+    # No links of the home page.
+    assert [entry.queue for entry in scheduler.added] == [2, 3]
 
 
 def response_of(body: bytes, *, level: int = 0, status: int = 200) -> tuple[Response, Any]:
@@ -451,12 +486,14 @@ async def test_links_that_are_too_deep_are_counted(scheduler: WritingScheduler) 
 async def test_links_and_recrawls_count_by_the_ranks_of_their_pages(
     scheduler: WritingScheduler, tmp_path: Path
 ) -> None:
-    low, high, unknown = (f"{SITE}a/b/{name}" for name in ("low", "high", "unknown"))
+    page = SITE + "page"
+    low, high, unknown = (f"{SITE}{name}" for name in ("low", "high", "unknown"))
     file = tmp_path / "ranks"
     write_page_ranks(file, [fingerprint(low), fingerprint(high)], [1, 9999])
     found = follower(scheduler, PAGE_RANKS=str(file))
-    facts = {low: Facts(sitemap_priority=0.6)}
-    await follow(found, low, high, unknown, depth=3, facts=facts)
+    facts = {low: Facts(sitemap_priority=0.0)}
+    urls = [low, high, unknown]
+    await found.follow(urls, page_url=page, depth=2, parent=7, parent_url=page, facts=facts)
     assert [entry.queue for entry in scheduler.added] == [3, 2, 2]
     assert [found.queue_of(entry, unchanged=False) for entry in scheduler.added] == [3, 2, 2]
 

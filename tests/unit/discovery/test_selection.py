@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.discovery.follow import HostTally, Selection, SelectionRules, Source
+from crawler.discovery.counts import HostTally
+from crawler.discovery.follow import Selection, SelectionRules, Source
 from crawler.discovery.priority import Facts, Scorer
 from crawler.discovery.scope import Scope, kind_of
 from crawler.discovery.traps import PageLinks, Traps

@@ -56,15 +56,15 @@ def test_a_page_knows_when_it_is_due(crawl: Crawl) -> None:
     page, again = crawl.visit(lease_of(URL, depth=2, queue=3))
     assert told(page) == (1, 0, AT + WEEK)
     assert page.recrawl_interval_s == WEEK.total_seconds()
-    # 100 - 20 for its depth: no more than that for a page seen once.
-    assert next_lease(again).entry.queue == 1
+    # 100 - 30 for its depth - 30 for its path: no less for a page seen once.
+    assert next_lease(again).entry.queue == 3
     same, again = crawl.visit(next_lease(again))
     assert told(same) == (2, 0, AT + 1.5 * WEEK)
     # Known and unchanged: ten points less.
-    assert next_lease(again).entry.queue == 2
+    assert next_lease(again).entry.queue == 4
     changed, again = crawl.visit(next_lease(again), content_hash="11" * 32)
     assert told(changed) == (3, 1, AT + 1.05 * WEEK)
-    assert next_lease(again).entry.queue == 1
+    assert next_lease(again).entry.queue == 3
     assert (crawl.count("unchanged"), crawl.count("changed")) == (1, 1)
 
 
@@ -158,7 +158,7 @@ def test_feeds_do_not_write_the_lease(crawl: Crawl) -> None:
         (1, "image/png", MEDIA),
         (DOCUMENTS, "application/pdf", DOCUMENTS),
         # A page whose URL ends like that of a file.
-        (DOCUMENTS, "text/html", 1),
+        (DOCUMENTS, "text/html", 2),
     ],
 )
 def test_a_recrawl_waits_in_the_queue_of_its_type(

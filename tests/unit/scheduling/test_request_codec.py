@@ -166,7 +166,7 @@ def test_a_url_that_is_not_crawled_is_rejected(url: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("priority", "depth", "queue"), [(0, 0, 1), (0, 4, 2), (-100, 0, 5), (100, 30, 1), (-25, 0, 2)]
+    ("priority", "depth", "queue"), [(0, 0, 1), (0, 4, 3), (-100, 0, 5), (100, 30, 1), (-25, 0, 2)]
 )
 def test_priority_and_depth_choose_the_queue(priority: int, depth: int, queue: int) -> None:
     request = Request("http://h.test/a", priority=priority)
