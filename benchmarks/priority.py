@@ -1,31 +1,57 @@
-"""How much of a web's importance the first fifth of a crawl holds, beside breadth-first order.
+"""How much of a web's importance does the first fifth of a crawl have?
 
-All home pages are seeds. The order is simulated with the real scores, thresholds and turns of the
-queues; each host is fetched from at most every few steps, as politeness has it. The turns are those
-under load, which large crawls have; with those of small crawls the queues are served more evenly.
+It is measured between breadth-first and an oracle. The importance of a page is its PageRank in the
+whole web (demo/importance.py). A simulated crawl goes through the real link follower, frontier,
+counts and sweeps on a Redis of its own, in virtual time: each step is a second, and a host rests
+for some seconds after each fetch. All settings are the usual ones; the turns of the queues are
+those of small crawls, or those under load.
+
+The oracle fetches the most important fifth of all pages, and breadth-first what it finds in order;
+neither has to wait for a host. `importance_ratio_polite` compares the same crawl with two that have
+its delays: one in the order in which URLs are found, and one that knows the importance of each URL
+that it has found.
 """
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import sys
+import tempfile
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from scrapy import Spider
+from scrapy.crawler import Crawler
+from scrapy.statscollectors import MemoryStatsCollector
 
 from benchmarks.command import run
 from benchmarks.figures import Figure, Skipped, at_least, at_most
+from benchmarks.servers import private_redis
 from crawler import settings
-from crawler.discovery.priority import HostFacts, Scorer, front_queue
-from crawler.discovery.traps import Tally
-from crawler.frontier.tuning import turns
-from crawler.urls import host_of, registered_domain
-from demo.importance import LinkedWeb, importance, linked_web
+from crawler.discovery.counts import CountSync
+from crawler.discovery.follow import LinkFollower, scorer
+from crawler.discovery.priority import Scorer
+from crawler.discovery.scope import Scope
+from crawler.discovery.traps import Traps
+from crawler.frontier import Added, Entry, Frontier, Lease, Tuning
+from crawler.frontier.outbox import SeenCache
+from crawler.frontier.sweep import Sweeper
+from crawler.servers.redis.connection import Client, connect
+from crawler.storage.link_graph import LinkGraph
+from crawler.urls import DEFAULT, host_of
+from demo.importance import LinkedWeb, linked_web
 
 _FIRST = 0.2
-_SLOTS = settings.CONCURRENT_REQUESTS
-_REST_STEPS = 4
-_HOSTS_KEPT = 100_000
+# Few enough that a host's delay is no limit in so small a web, as it is none in large ones.
+_SLOTS = 16
+_REST_MS = 4000
+# Steps between two exchanges of counts and sweeps, as in a crawl.
+_SYNC_STEPS = 2
+# Far ahead of the server's clock.
+_T0 = 4_000_000_000_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,18 +59,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run("benchmarks.priority", __doc__, {"order": measure, "speed": measure_speed}, argv)
 
 
-def measure(quick: bool) -> Iterator[Figure | Skipped]:
-    """The ratio of importance."""
-    web = linked_web(200 if quick else 500)
+def measure(quick: bool, hosts: int = 0) -> Iterator[Figure | Skipped]:
+    """The shares of the gap, also under load, and without the links to single URLs."""
+    web = linked_web(hosts or (300 if quick else 1000))
     worth = importance(web)
     first = round(_FIRST * len(web.urls))
-    breadth = sum(worth[page] for page in _breadth_first(web, first))
-    for name, weights, target in (
-        ("priority.importance_ratio", settings.FRONTIER_LOAD_WEIGHTS, at_least(2)),
-        ("priority.importance_ratio_small_crawl", settings.FRONTIER_WEIGHTS, None),
-    ):
-        ours = sum(worth[page] for page in Simulation(web, weights).crawl(first))
-        yield Figure(name, ours / breadth, "", peer="breadth first", target=target)
+
+    def sum_of(pages: Sequence[int]) -> float:
+        return sum(worth[page] for page in pages)
+
+    breadth = sum_of(breadth_first(web, first))
+    oracle = sum(sorted(worth, reverse=True)[:first])
+    yield Figure("priority.breadth_first", breadth, "of all importance")
+    yield Figure("priority.oracle", oracle, "of all importance")
+    load = {"FRONTIER_WEIGHTS": settings.FRONTIER_LOAD_WEIGHTS}
+    runs: tuple[tuple[str, dict[str, object]], ...] = (
+        ("", {}),
+        ("_under_load", load),
+        ("_without_links", {"INBOUND_SKETCH_BYTES": 0}),
+    )
+    for name, changed in runs:
+        with private_redis(persistent=False) as server:
+            ours = sum_of(asyncio.run(crawl(web, first, server.url, changed)))
+        share, target = (ours - breadth) / (oracle - breadth), at_least(0.6) if not name else None
+        yield Figure(f"priority.importance_ratio{name}", share, "of the gap", target=target)
+        if not name:
+            polite = sum_of(in_order(web, first, [0.0] * len(worth)))
+            best = sum_of(in_order(web, first, worth))
+            share = (ours - polite) / (best - polite)
+            yield Figure("priority.importance_ratio_polite", share, "of the gap")
+            yield Figure("priority.importance", ours, "of all importance")
 
 
 def measure_speed(quick: bool) -> Iterator[Figure | Skipped]:
@@ -60,7 +104,81 @@ def measure_speed(quick: bool) -> Iterator[Figure | Skipped]:
     yield Figure("priority.score_us", best / count * 1e6, "µs", target=at_most(2))
 
 
-def _breadth_first(web: LinkedWeb, count: int) -> list[int]:
+def importance(web: LinkedWeb) -> list[float]:
+    """Return the PageRank of each page; they add up to 1."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        graph = LinkGraph(Path(folder))
+        for page, targets in enumerate(web.links):
+            graph.add(page, targets)
+        ranks = graph.rank().ranks
+    return (ranks / ranks.sum()).tolist()
+
+
+def in_order(web: LinkedWeb, count: int, worth: Sequence[float]) -> list[int]:
+    """Return the first pages of a crawl that fetches the best of those that it has found.
+
+    It has the slots and delays of ours. Of pages that are equal, it fetches what it found first.
+    """
+    waiting = _Waiting(web, worth)
+    known, fetched = set(web.seeds), list[int]()
+    for page in web.seeds:
+        waiting.add(page)
+    step = 0
+    while len(fetched) < count:
+        taken = waiting.take(step)
+        for page in taken:
+            for target in web.links[page]:
+                if target not in known:
+                    known.add(target)
+                    waiting.add(target)
+        fetched += taken
+        step += 1
+    return fetched[:count]
+
+
+class _Waiting:
+    """Pages that were found and not fetched, the best of each host first."""
+
+    def __init__(self, web: LinkedWeb, worth: Sequence[float]) -> None:
+        self._hosts = [host_of(url) for url in web.urls]
+        self._worth = worth
+        self._pages: dict[str, list[tuple[float, int, int]]] = defaultdict(list)
+        # Hosts by their best pages; some are offered twice.
+        self._ready: list[tuple[tuple[float, int, int], str]] = []
+        self._resting: deque[tuple[int, str]] = deque()
+        self._rests: set[str] = set()
+        self._found = 0
+
+    def add(self, page: int) -> None:
+        self._found += 1
+        item, host = (-self._worth[page], self._found, page), self._hosts[page]
+        heapq.heappush(self._pages[host], item)
+        if self._pages[host][0] is item:
+            self._offer(host)
+
+    def take(self, step: int) -> list[int]:
+        """Return the pages of one step."""
+        while self._resting and self._resting[0][0] <= step:
+            _, host = self._resting.popleft()
+            self._rests.discard(host)
+            self._offer(host)
+        taken: list[int] = []
+        while self._ready and len(taken) < _SLOTS:
+            best, host = heapq.heappop(self._ready)
+            if host not in self._rests and self._pages[host][:1] == [best]:
+                heapq.heappop(self._pages[host])
+                taken.append(best[2])
+                self._rests.add(host)
+                self._resting.append((step + _REST_MS // 1000, host))
+        return taken
+
+    def _offer(self, host: str) -> None:
+        if self._pages[host] and host not in self._rests:
+            heapq.heappush(self._ready, (self._pages[host][0], host))
+
+
+def breadth_first(web: LinkedWeb, count: int) -> list[int]:
+    """Return the first pages in the order in which they are found."""
     order, known = list(web.seeds), set(web.seeds)
     for page in order:
         if len(order) >= count:
@@ -71,100 +189,111 @@ def _breadth_first(web: LinkedWeb, count: int) -> list[int]:
     return order[:count]
 
 
-class _Queues:
-    """Five lists that take turns, as in the frontier."""
-
-    def __init__(self, weights: Sequence[int]) -> None:
-        self._lists: list[deque[int]] = [deque() for _ in range(5)]
-        self._order = turns(weights)
-        self._turn = 0
-
-    def add(self, queue: int, page: int) -> None:
-        self._lists[queue - 1].append(page)
-
-    def take(self) -> tuple[int, int] | None:
-        """The next queue and page, or None."""
-        if not any(self._lists):
-            return None
-        for _ in range(len(self._order)):
-            queue = int(self._order[self._turn % len(self._order)])
-            self._turn += 1
-            if self._lists[queue - 1]:
-                return queue, self._lists[queue - 1].popleft()
-        queue = next(number for number, pages in enumerate(self._lists, 1) if pages)
-        return queue, self._lists[queue - 1].popleft()
+async def crawl(web: LinkedWeb, count: int, url: str, changed: dict[str, object]) -> list[int]:
+    """Return the first pages that are fetched with these settings."""
+    redis = await connect(url)
+    try:
+        simulation = Simulation(web, redis, changed)
+        return await simulation.crawl(count)
+    finally:
+        await redis.aclose()
 
 
 class Simulation:
-    """A crawl of a web in the order of its scores."""
+    """A crawl of a web by the usual parts, without downloads."""
 
-    def __init__(self, web: LinkedWeb, weights: Sequence[int]) -> None:
+    def __init__(self, web: LinkedWeb, redis: Client, changed: dict[str, object]) -> None:
+        crawler = Crawler(Spider)
+        crawler.settings.setmodule(settings)
+        crawler.settings.update(changed)
+        crawler.stats = MemoryStatsCollector(crawler)
+        values = crawler.settings
+        tuning = Tuning(
+            weights=values["FRONTIER_WEIGHTS"],
+            load_weights=values["FRONTIER_LOAD_WEIGHTS"],
+            load_threshold=values["FRONTIER_LOAD_THRESHOLD"],
+        )
         self._web = web
-        self._weights = weights
-        self._scorer = Scorer(settings.PRIORITY_WEIGHTS)
-        self._found, self._inbound = Tally(_HOSTS_KEPT), Tally(_HOSTS_KEPT)
-        self._front = _Queues(weights)
-        self._back: dict[str, _Queues] = {}
-        self._heap: list[tuple[int, str]] = []
-        self._known: set[int] = set()
+        self._page_of = {url: page for page, url in enumerate(web.urls)}
+        self._frontier = Frontier(redis, "priority", tuning=tuning)
+        scheduler = _Scheduler(self._frontier)
+        self._follower = LinkFollower(
+            *(crawler, lambda: scheduler, scorer(values), Traps())  # type: ignore[arg-type]
+        )
+        self._counts = CountSync(
+            self._follower.hosts,
+            self._frontier,
+            links=self._follower.links,
+            sketch_bytes=values["INBOUND_SKETCH_BYTES"],
+            queue_of_linked=self._follower.queue_of_linked,
+        )
+        self._sweeper = Sweeper(redis, self._frontier, pause_s=0)
 
-    def crawl(self, count: int) -> list[int]:
-        """The first pages that are fetched."""
-        for seed in self._web.seeds:
-            self._known.add(seed)
-            self._front.add(1, seed)
+    async def crawl(self, count: int) -> list[int]:
+        """Return the first pages that are fetched."""
+        frontier = self._frontier
+        await frontier.open()
+        seeds = [self._web.urls[page] for page in self._web.seeds]
+        ids = DEFAULT.fingerprints(seeds)
+        await frontier.add([Entry(id_, url) for id_, url in zip(ids, seeds, strict=True)])
         fetched: list[int] = []
-        depths = dict.fromkeys(self._web.seeds, 0)
         step = 0
         while len(fetched) < count:
-            self._route(step)
-            taken = [
-                heapq.heappop(self._heap)[1]
-                for _ in range(_SLOTS)
-                if self._heap and self._heap[0][0] <= step
-            ]
-            for host in taken:
-                found = self._back[host].take()
-                if found is None:
-                    del self._back[host]
-                    continue
-                heapq.heappush(self._heap, (step + _REST_STEPS, host))
-                fetched.append(found[1])
-                self._follow(found[1], depths)
+            now_ms = _T0 + 1000 * step
+            leases = (await frontier.claim(_SLOTS, f"r{step}", now_ms=now_ms)).leases
+            for lease in leases:
+                fetched.append(self._page_of[lease.entry.url])
+                await self._follow(fetched[-1], lease)
+            await frontier.release([(lease, _REST_MS) for lease in leases], now_ms=now_ms)
+            await frontier.done([(lease, True) for lease in leases])
             step += 1
+            if step % _SYNC_STEPS == 0:
+                await self._counts.sync()
+                await self._sweeper.sweep_all()
         return fetched[:count]
 
-    def _route(self, step: int) -> None:
-        """Move pages to their hosts while fewer hosts are ready than could be fetched from."""
-        ready = sum(clock <= step for clock, _ in self._heap)
-        while ready < _SLOTS and (found := self._front.take()) is not None:
-            queue, page = found
-            host = host_of(self._web.urls[page])
-            if host not in self._back:
-                self._back[host] = _Queues(self._weights)
-                heapq.heappush(self._heap, (step, host))
-                ready += 1
-            self._back[host].add(queue, page)
+    async def _follow(self, page: int, lease: Lease) -> None:
+        urls, entry = self._web.urls, lease.entry
+        await self._follower.follow(
+            [urls[target] for target in self._web.links[page]],
+            page_url=entry.url,
+            depth=entry.depth + 1,
+            parent=entry.id,
+            parent_url=entry.url,
+        )
 
-    def _follow(self, page: int, depths: dict[int, int]) -> None:
-        urls, depth = self._web.urls, depths[page] + 1
-        domain = registered_domain(host_of(urls[page]))
-        points: dict[str, int] = {}
-        for target in self._web.links[page]:
-            url = urls[target]
-            host = host_of(url)
-            if host not in points:
-                if registered_domain(host) != domain:
-                    self._inbound.add(host)
-                points[host] = self._scorer.host_points(
-                    host, HostFacts(self._found[host], self._inbound[host])
-                )
-            if target not in self._known:
-                self._known.add(target)
-                depths[target] = depth
-                self._found.add(host)
-                score = self._scorer.score(url, depth, points[host])
-                self._front.add(front_queue(score, settings.FRONTIER_THRESHOLDS), target)
+
+class _Options:
+    scope = Scope(scope="any")
+
+
+class _Scheduler:
+    """What the link follower needs of a scheduler, without Scrapy's engine."""
+
+    thresholds = settings.FRONTIER_THRESHOLDS
+    urls = DEFAULT
+    options_watcher = _Options()
+
+    def __init__(self, frontier: Frontier) -> None:
+        self.frontier = frontier
+        self._known = SeenCache(settings.KNOWN_CACHE_SIZE)
+
+    @property
+    def adder(self) -> _Scheduler:
+        return self
+
+    def known_among(self, ids: Sequence[int]) -> set[int]:
+        return self._known.among(ids)
+
+    def met_again(self, number: int) -> None:
+        pass
+
+    async def add_links(
+        self, ids: Sequence[int], entries: Sequence[bytes], _scores: Sequence[int]
+    ) -> Added:
+        added = await self.frontier.add(entries)
+        self._known.update(ids)
+        return added
 
 
 if __name__ == "__main__":

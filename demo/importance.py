@@ -1,38 +1,42 @@
 """A web of links in which the importance of every page is known. Pure; only in memory.
 
-Each host has a home page, sections and articles, and, as shops and blogs in the wild have, far more
-views of them: listings by filter, and archives. Half of the links across hosts stay within the
-neighbourhood, the others prefer popular hosts. The importance of a page is the share of all links
-across that lead to it: what other people found worth a link. Views have none.
+It has the properties of the real one that matter for the order of a crawl. Links to hosts and to
+pages follow power laws. A host has a home page, sections, articles, and more views of them than
+articles: listings by filter, tags, archives. What is important is visible only in part: home pages
+and sections are shallow, but which articles people link to shows neither in the depth nor in the
+form of their URLs, which differ from site to site; many articles are found by way of listings only;
+and hardly anybody links to views. Some sites link to friends from each of their pages.
+
+How important a page is, is its PageRank in the graph of all pages and all links (crawler/storage/
+link_graph.py): what a surfer at random would see, who knows the whole web. No crawl knows that.
 """
 
 from __future__ import annotations
 
 import random
+from array import array
+from bisect import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-SECTIONS: Final = ("news", "products", "about", "guides", "people", "places")
+SECTIONS: Final = ("news", "products", "about", "guides", "people", "places", "events", "help")
 _COLORS: Final = ("red", "green", "blue", "black", "white")
-# Most links across lead to hosts of the same neighbourhood, the others to popular ones.
-_LINKS_ACROSS: Final = 3
-_NEAR: Final = 0.5
-_NEIGHBOURS: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How many pages of each kind a host has."""
-
-    articles: int = 16
-    listings: int = 80
-    archives: int = 40
-
-    @property
-    def pages(self) -> int:
-        """Pages of a host in all."""
-        return 1 + len(SECTIONS) + self.articles + self.listings + self.archives
+# Sizes of hosts: a Pareto distribution, cut off.
+_SMALLEST, _LARGEST, _SIZES = 20, 1500, 1.2
+# Of the pages beside home page and sections.
+_ARTICLES: Final = 0.35
+# Exponents of the power laws by which hosts, and the articles of a host, are linked to.
+_HOSTS_LINKED, _ARTICLES_LINKED = 0.8, 0.9
+# Share of links across that stay among hosts that know each other, and the number of these.
+_NEAR, _NEIGHBOURS = 0.4, 10
+# What a link across leads to: home page, section, article; otherwise any page.
+_TO_HOME, _TO_SECTION, _TO_ARTICLE = 0.25, 0.05, 0.68
+# Articles that a section, a listing and an article link to.
+_ON_SECTION, _ON_LISTING, _ON_ARTICLE = 8, 15, 4
+# Sites that link to friends on each page, and the number of these links.
+_FRIENDLY, _FRIENDS = 0.3, 2
 
 
 @dataclass(slots=True)
@@ -40,112 +44,134 @@ class LinkedWeb:
     """URLs by number, the links between them, and where a crawl starts."""
 
     urls: list[str] = field(default_factory=list)
-    links: list[list[int]] = field(default_factory=list)
+    links: list[Sequence[int]] = field(default_factory=list)
     seeds: list[int] = field(default_factory=list)
 
 
-def linked_web(hosts: int, seed: int = 1, shape: Shape | None = None) -> LinkedWeb:
+def linked_web(hosts: int, seed: int = 1) -> LinkedWeb:
     """Return a web of so many hosts; equal arguments give equal webs."""
-    return _Maker(hosts, random.Random(seed), shape or Shape()).make()
+    return _Maker(hosts, random.Random(seed)).make()
+
+
+class _Site:
+    """Numbers the pages of a host: home, sections, articles, views."""
+
+    def __init__(self, number: int, first: int, chance: random.Random) -> None:
+        size = min(_LARGEST, round(_SMALLEST * chance.paretovariate(_SIZES)))
+        self.number = number
+        self.first = first
+        self.sections = min(4 + size // 40, len(SECTIONS))
+        self.articles = max(2, round((size - 1 - self.sections) * _ARTICLES))
+        self.views = max(2, size - 1 - self.sections - self.articles)
+        self.first_article = 1 + self.sections
+        self.first_view = self.first_article + self.articles
+        self.pages = self.first_view + self.views
+        # How articles are named: by title, by date and title, by number.
+        self.style = chance.choices((0, 1, 2), (5, 3, 2))[0]
+        # Articles by how often others link to them.
+        self.order = list(range(self.articles))
+        chance.shuffle(self.order)
+        self.sums = list(accumulate((rank + 1) ** -_ARTICLES_LINKED for rank in self.order))
+
+    def url(self, page: int) -> str:
+        start = f"http://www.h{self.number}.test"
+        if page == 0:
+            return f"{start}/"
+        if page < self.first_article:
+            return f"{start}/{SECTIONS[page - 1]}"
+        number = page - self.first_article
+        section = SECTIONS[number % self.sections]
+        if page < self.first_view:
+            if self.style == 0:
+                return f"{start}/{section}/some-title-{number}"
+            if self.style == 1:
+                return (
+                    f"{start}/2024/{number % 12 + 1:02}/{number % 28 + 1:02}/{section}/a-{number}"
+                )
+            return f"{start}/?p={number}"
+        number = page - self.first_view
+        kind = number % 20
+        if kind < 8:
+            query = f"color={_COLORS[number % 5]}&order=price&page={number}&size=large"
+            return f"{start}/products/catalogue?{query}&stock=any&view=grid&currency=usd"
+        if kind < 12:
+            return f"{start}/archive/by/tag/{2000 + number % 12}/{number % 12 + 1:02}/{number}"
+        return f"{start}/tag/word-{number}" if kind < 16 else f"{start}/user-{number}"
 
 
 class _Maker:
-    """Numbers the pages of a host: home, sections, articles, listings, archives."""
-
-    def __init__(self, hosts: int, chance: random.Random, shape: Shape) -> None:
-        self._hosts = hosts
+    def __init__(self, hosts: int, chance: random.Random) -> None:
         self._chance = chance
-        self._shape = shape
         ranks = list(range(hosts))
         chance.shuffle(ranks)
-        self._sums = list(accumulate((rank + 1) ** -0.5 for rank in ranks))
-        self._articles = 1 + len(SECTIONS)
-        self._listings = self._articles + shape.articles
-        self._archives = self._listings + shape.listings
+        self._sums = list(accumulate((rank + 1) ** -_HOSTS_LINKED for rank in ranks))
+        self._sites: list[_Site] = []
+        for number in range(hosts):
+            last = self._sites[-1] if self._sites else None
+            first = last.first + last.pages if last else 0
+            self._sites.append(_Site(number, first, chance))
 
     def make(self) -> LinkedWeb:
         web = LinkedWeb()
-        for host in range(self._hosts):
-            for page in range(self._shape.pages):
-                web.urls.append(self._url(host, page))
-                first = host * self._shape.pages
-                inside = [first + target for target in self._inside(page)]
-                targets = dict.fromkeys(inside + self._across(page, host))
-                targets.pop(first + page, None)
-                web.links.append(list(targets))
-        web.seeds = [host * self._shape.pages for host in range(self._hosts)]
+        for site in self._sites:
+            is_friendly = self._chance.random() < _FRIENDLY
+            friends = [self._linked(site) for _ in range(_FRIENDS)] if is_friendly else []
+            for page in range(site.pages):
+                web.urls.append(site.url(page))
+                inside = [site.first + target for target in self._inside(site, page)]
+                targets = dict.fromkeys(inside + friends + self._across(site, page))
+                targets.pop(site.first + page, None)
+                web.links.append(array("L", targets))
+        web.seeds = [site.first for site in self._sites[::20]]
         return web
-
-    def _url(self, host: int, page: int) -> str:
-        start = f"http://www.h{host}.test"
-        if page == 0:
-            return f"{start}/"
-        if page < self._articles:
-            return f"{start}/{SECTIONS[page - 1]}"
-        if page < self._listings:
-            number = page - self._articles
-            return f"{start}/{SECTIONS[number % len(SECTIONS)]}/some-title-{number}"
-        if page < self._archives:
-            number = page - self._listings
-            color, order = _COLORS[number % 5], ("price", "name")[number // 5 % 2]
-            query = f"color={color}&order={order}&page={number}&size=large&stock=any&view=grid"
-            return f"{start}/products/catalogue/women/shoes/boots?{query}&from=0&currency=usd"
-        number = page - self._archives
-        return (
-            f"{start}/archive/by/tag/autumn/{2000 + number % 12}/{number % 12 + 1:02}/page/{number}"
-        )
 
     def _some(self, first: int, count: int, wanted: int) -> list[int]:
         return [first + self._chance.randrange(count) for _ in range(wanted)]
 
-    def _inside(self, page: int) -> list[int]:
-        """Links to the same host; all pages have the navigation."""
-        shape = self._shape
-        navigation = list(range(self._articles))
-        # Articles, listings and archives that a page of each kind links to.
-        if page < self._articles:
-            wanted = (3, 30, 15)
-        elif page < self._listings:
-            wanted = (3, 8, 4)
-        elif page < self._archives:
-            wanted = (2, 20, 0)
-        else:
-            wanted = (3, 0, 12)
-        firsts = (self._articles, self._listings, self._archives)
-        counts = (shape.articles, shape.listings, shape.archives)
-        for first, count, number in zip(firsts, counts, wanted, strict=True):
-            navigation += self._some(first, count, number)
-        return navigation
+    def _inside(self, site: _Site, page: int) -> list[int]:
+        """Links to the same host. All pages have the navigation; listings follow each other."""
+        navigation = list(range(site.first_article))
+        articles, views = (site.first_article, site.articles), (site.first_view, site.views)
+        if page < site.first_article:
+            # The newest articles, and the first listings.
+            first = site.first_view + page * 3 % site.views
+            listings = [min(first + more, site.pages - 1) for more in range(3)]
+            return navigation + self._some(*articles, _ON_SECTION) + listings
+        if page < site.first_view:
+            return navigation + self._some(*articles, _ON_ARTICLE) + self._some(*views, 5)
+        # A listing has the articles of its place, so that each article is in some of them.
+        place = (page - site.first_view) * site.articles // site.views
+        some = range(place, min(place + _ON_LISTING, site.articles))
+        following = [min(page + more, site.pages - 1) for more in (1, 2, 3)]
+        listed = [site.first_article + number for number in some]
+        return navigation + listed + following + self._some(*views, 10)
 
-    def _across(self, page: int, host: int) -> list[int]:
+    def _across(self, site: _Site, page: int) -> list[int]:
         """Links to other hosts: people set them, on home pages and in articles."""
-        if page >= self._listings or 0 < page < self._articles:
+        if page == 0:
+            return [self._linked(site) for _ in range(4)]
+        if not site.first_article <= page < site.first_view:
             return []
-        return [self._linked(host) for _ in range(_LINKS_ACROSS)]
+        wanted = min(20, int(self._chance.expovariate(0.2)))
+        return [self._linked(site) for _ in range(wanted)]
 
-    def _linked(self, host: int) -> int:
-        """A page that another host's people think worth a link."""
-        chance = self._chance
+    def _linked(self, site: _Site) -> int:
+        """Return a page that another host's people think worth a link."""
+        chance, sites = self._chance, self._sites
         if chance.random() < _NEAR:
-            other = (host + chance.randrange(1, _NEIGHBOURS)) % self._hosts
+            other = sites[(site.number + chance.randrange(1, _NEIGHBOURS)) % len(sites)]
         else:
-            (other,) = chance.choices(range(self._hosts), cum_weights=self._sums)
+            other = sites[self._drawn(self._sums)]
         kind = chance.random()
-        if kind < 0.15:
+        if kind < _TO_HOME:
             page = 0
-        elif kind < 0.25:
-            page = chance.randrange(1, self._articles)
+        elif kind < _TO_HOME + _TO_SECTION:
+            page = chance.randrange(1, other.first_article)
+        elif kind < _TO_HOME + _TO_SECTION + _TO_ARTICLE:
+            page = other.first_article + self._drawn(other.sums)
         else:
-            page = self._articles + chance.randrange(self._shape.articles)
-        return other * self._shape.pages + page
+            page = chance.randrange(other.pages)
+        return other.first + page
 
-
-def importance(web: LinkedWeb) -> list[float]:
-    """Return each page's share of all links across hosts; they add up to 1."""
-    hosts = [url.split("/")[2] for url in web.urls]
-    counts = [0] * len(hosts)
-    for page, targets in enumerate(web.links):
-        for target in targets:
-            counts[target] += hosts[target] != hosts[page]
-    total = sum(counts)
-    return [count / total for count in counts]
+    def _drawn(self, sums: Sequence[float]) -> int:
+        return min(bisect(sums, self._chance.random() * sums[-1]), len(sums) - 1)
