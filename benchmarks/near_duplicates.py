@@ -28,17 +28,21 @@ from itertools import combinations
 from statistics import quantiles
 from time import process_time
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from redis.asyncio import Redis
 from simhash import Simhash, SimhashIndex
 
 from benchmarks.command import run
+from benchmarks.content.index import TAGS, fill_and_check
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.prose import paragraphs
 from benchmarks.servers import private_redis
+from crawler.dedup.buckets import bits_for
 from crawler.dedup.content import Boilerplate, majorities, of_each, shingles_of
 from crawler.dedup.index import MINHASH, SIMHASH, ContentIndex
 from crawler.dedup.minhash import similarity, sketches
+from crawler.dedup.minhash_tables import MinHashTables
 from crawler.dedup.near import Content
 from crawler.frontier.frontier import tags
 from crawler.items import Page
@@ -48,7 +52,7 @@ from crawler.parsing.reader import DocumentReader
 _SAME, _DIFFERENT = 0.9, 0.7
 _SHINGLE = 3
 _MIN_WORDS = 50
-_ARTICLES, _QUICK_ARTICLES = 400, 100
+_ARTICLES, _QUICK_ARTICLES = 400, 260
 _PARAGRAPHS = 30_000
 # Words of an article, at least, and its paragraphs.
 _SIZES = (80, 130, 200, 300, 450, 700, 1000)
@@ -60,6 +64,8 @@ _GROUP, _AT_ONCE = 8, 100
 # Versions that are put into the index in turn: the first one, and some in which more is different.
 _ROUNDS = (0, 1, 4, 5, 7, 8)
 _TIMED_WORDS = 600
+# Pages in Redis when its memory is read; buckets are as full as with any number.
+_STORED = 60_000
 
 
 # --- articles ---------------------------------------------------------------------------------
@@ -199,7 +205,7 @@ class Site:
         text = self._text(article, ads[1:])
         share = f'<div class="{names.share}"><a href="#f">Share</a> <a href="#t">Post</a></div>'
         teasers = "".join(
-            f'<li><a href="/{abs(hash(other.title))}">{escape(other.title)}</a>'
+            f'<li><a href="/{crc32(other.title.encode())}">{escape(other.title)}</a>'
             + (f"<p>{escape(other.paragraphs[0][:150])}…</p>" if self._number % 2 else "")
             + "</li>"
             for other in others
@@ -447,6 +453,17 @@ def measure(quick: bool) -> Iterator[Figure]:
     yield Figure("near.pairs", same + different, "pairs", target=at_least(20_000))
     yield Figure("near.pairs_same", same, "pairs")
     yield from _errors(made)
+    with private_redis() as server:
+        found = asyncio.run(
+            fill_and_check(
+                server,
+                lambda buckets: MinHashTables(
+                    buckets, TAGS, bits=bits_for(_STORED), similarity=_SAME
+                ),
+                _STORED,
+            )
+        )
+    yield Figure("near.bytes_per_page", found[1], "B")
 
 
 async def _judge_ours(url: str, made: Sequence[Version]) -> tuple[Tally, list[Read], Tally]:

@@ -29,7 +29,7 @@ _BATCH = 100
 # Pages that a process has on their way at a time.
 _AT_ONCE = 10
 _CHECKED = 5_000
-_TAGS = tags("bench", 1)
+TAGS = tags("bench", 1)
 # Makes fingerprints of numbers.
 _ODD = 0x9E37_79B9_7F4A_7C15
 
@@ -40,13 +40,13 @@ def measure(quick: bool) -> Iterator[Figure]:
     bits = bits_for(pages)
     large_bits = round(log2(100_000_000 / 64)) - round(log2(100_000_000 / pages))
     tables: dict[str, Callable[[Buckets], NearTables]] = {
-        "": lambda buckets: SimHashTables(buckets, _TAGS, bits=bits, large=False),
-        "large_": lambda buckets: SimHashTables(buckets, _TAGS, bits=large_bits, large=True),
-        "minhash_": lambda buckets: MinHashTables(buckets, _TAGS, bits=bits, similarity=0.9),
+        "": lambda buckets: SimHashTables(buckets, TAGS, bits=bits, large=False),
+        "large_": lambda buckets: SimHashTables(buckets, TAGS, bits=large_bits, large=True),
+        "minhash_": lambda buckets: MinHashTables(buckets, TAGS, bits=bits, similarity=0.9),
     }
     for name, made in tables.items():
         with private_redis() as server:
-            found = asyncio.run(_fill_and_check(server, made, pages))
+            found = asyncio.run(fill_and_check(server, made, pages))
             check_ms, bytes_a_page, log_bytes, forget_s = found
         least = 80 if not name else None
         yield Figure(f"content.{name}check_ms", check_ms, "ms", target=at_most(1))
@@ -56,7 +56,7 @@ def measure(quick: bool) -> Iterator[Figure]:
         yield Figure(f"content.{name}forget_s", forget_s, "s")
 
 
-async def _fill_and_check(
+async def fill_and_check(
     server: PrivateRedis, tables: Callable[[Buckets], NearTables], pages: int
 ) -> tuple[float, float, float, float]:
     """CPU ms of Redis a checked page, bytes a page, bytes of the append-only file, s to forget."""
@@ -64,7 +64,7 @@ async def _fill_and_check(
     empty = server.memory_bytes()
     async with Redis.from_url(server.url) as client:
         buckets = Buckets(client)
-        seen = ContentIndex(buckets, _TAGS, tables(buckets))
+        seen = ContentIndex(buckets, TAGS, tables(buckets))
         for start in range(0, pages - _CHECKED, _BATCH):
             for number in range(start, start + _BATCH):
                 seen.remember(_url_id(number), _content(chance))
