@@ -54,8 +54,9 @@ coverage: $(DEV_INSTALLED) ## Run the tests, and print how much of each package 
 
 .PHONY: storm
 storm: export STORM = 1
-storm: $(DEV_INSTALLED) ## Run the long versions of the tests that break things
-	@exec python -m pytest tests/chaos --timeout 3600 $(ARGS)
+storm: $(DEV_INSTALLED) ## Run the long versions of the tests that break things, or read hostile files
+	@exec python -m pytest tests/chaos tests/integration/reading/test_hostile_files.py \
+		tests/acceptance/test_hostile_files.py --timeout 3600 $(ARGS)
 
 .PHONY: lint
 lint: $(DEV_INSTALLED) ## Check style and format
