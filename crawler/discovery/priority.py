@@ -39,7 +39,7 @@ WEIGHTS: Mapping[str, int] = {
     "news": 5,
     # Fewer than ten URLs of its host were found so far; for each factor of ten from 100 on.
     "new_host": 5,
-    "crowded": -20,
+    "crowded": -30,
     # For each factor of ten of links to its host from other domains, and the maximum.
     "inbound": 15,
     "inbound_max": 45,

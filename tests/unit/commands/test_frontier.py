@@ -37,7 +37,7 @@ def test_links_to_a_url_and_from_its_home_page_are_explained(
     lines = capsys.readouterr().out
     assert "+60  9 links to it from other domains" in lines
     assert "+30  linked from the home page of its host" in lines
-    assert "-20  500 URLs of its host" in lines
+    assert "-30  500 URLs of its host" in lines
 
 
 def test_it_says_how_a_url_is_fetched(capsys: pytest.CaptureFixture[str]) -> None:

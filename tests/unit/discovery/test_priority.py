@@ -74,8 +74,8 @@ URL = "http://www.h.test/a"
         (HostFacts(inbound=10**6), 45),
         (HostFacts(urls=0, inbound=10), 20),
         (HostFacts(urls=99), 0),
-        (HostFacts(urls=100), -20),
-        (HostFacts(urls=1000, inbound=1000), 5),
+        (HostFacts(urls=100), -30),
+        (HostFacts(urls=1000, inbound=1000), -15),
     ],
 )
 def test_new_hosts_and_those_that_others_link_to_have_more(host: HostFacts, points: int) -> None:
