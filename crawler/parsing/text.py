@@ -38,7 +38,8 @@ _BARE = re.compile(r"https?://[^\s<>\"`\])]+")
 _TAG = re.compile(r"<(?!https?:)[A-Za-z/!][^<>]{0,5000}>")
 _HREF = re.compile(r"\shref\s*=\s*[\"']([^\"'<>]+)", re.IGNORECASE)
 _MARKS = re.compile(r"\*+(?=\S)|(?<=\S)\*+|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)|`+|~~")
-_LIST_ITEM = re.compile(r"\s*(?:[-*+>]\s+)+(?:\[[ xX]\]\s+)?")
+# The marks at the beginning of a line: of quotes, of list items and of tasks.
+_LINE_MARKS = re.compile(r"\s*(?:[-*+]\s+|>\s*)+(?:\[[ xX]\]\s+)?")
 # A line that begins so is code, and no heading if it is underlined.
 _CODE_INDENTS = ("    ", "\t")
 _AFTER_SENTENCE = ".,;:!?*_'"
@@ -101,7 +102,8 @@ def _plain(line: str, links: list[str]) -> str:
     if defined is not None:
         links.append(defined[1])
         return ""
-    line = _LIST_ITEM.sub("", line, count=1) if line[:1] in " -*+>\t" else line
+    marks = _LINE_MARKS.match(line) if line[:1] in " -*+>\t" else None
+    line = line[marks.end() :] if marks is not None else line
     if "](" in line:
         # Twice, for an image within a link.
         line = _LINK.sub(lambda found: _label(found, links), line)
@@ -140,8 +142,9 @@ def _take_facts(document: Document, lines: str) -> None:
                 document.updated_at = time_of(value)
 
 
-# A string, and the colon after it if it is a name.
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"(\s*:)?', re.DOTALL)
+# A string, and its end: with the colon after it if it is a name, none if the file is cut in it. It
+# matches without an end too, or else it would be searched again at each escaped quote.
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*+)("\s*:|")?', re.DOTALL)
 # Values of a JSON feed that are the addresses of pages.
 _ADDRESSES = frozenset({"url", "external_url", "home_page_url", "next_url"})
 _FEED_FACTS = frozenset({"title", "description", "language", "name"})
@@ -180,7 +183,7 @@ def _values(text: str) -> Iterator[tuple[str, str]]:
     """Yield strings with the name of the value they are, or are in; not the names themselves."""
     name = ""
     for found in _STRING.finditer(text):
-        value = found[1]
+        value, end = found[1], found[2]
         if "\\" in value:
             try:
                 value = json.loads(f'"{value}"', strict=False)
@@ -189,7 +192,7 @@ def _values(text: str) -> Iterator[tuple[str, str]]:
             else:
                 # Half of a pair of surrogates cannot be stored.
                 value = value.encode("utf-8", "replace").decode()
-        if found[2]:
-            name = value
-        else:
+        if end == '"':
             yield name, value
+        elif end:
+            name = value

@@ -79,6 +79,32 @@ def test_markdown_has_facts_headings_links_and_words() -> None:
     assert found.text == " ".join(found.main_text.split())
 
 
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("**Bold** - words", "Bold - words"),
+        ("  a line - that goes on", "a line - that goes on"),
+        ("- [x] done * twice", "done * twice"),
+        ("> > - quoted > item", "quoted > item"),
+        (">quoted", "quoted"),
+    ],
+)
+def test_only_marks_at_the_beginning_of_a_line_are_left_out(line: str, text: str) -> None:
+    assert read(sniff.MARKDOWN, line).text == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit"),
+    [
+        *((sniff.MARKDOWN, unit) for unit in (" ", "- ", "> ", "[", "[a](", "<a ", "*", "`")),
+        *((kind, unit) for kind in (sniff.JSON, sniff.JSON_FEED) for unit in ('\\"', '"\\', '" ')),
+    ],
+)
+def test_hostile_text_takes_time_with_its_size_only(kind: str, unit: str) -> None:
+    """With the square of its size it would take an hour, and this test ends before."""
+    read(kind, f"{unit * (400_000 // len(unit))}x")
+
+
 def test_the_first_heading_is_the_title() -> None:
     found = read(sniff.MARKDOWN, "words\n\nTitle of it\n===\n\n# Other\n\n- - -\n")
     assert (found.title, found.headings) == ("Title of it", ["# Title of it", "# Other"])
