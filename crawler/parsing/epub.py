@@ -21,7 +21,8 @@ from crawler.urls import written_url
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 # Where the parts of a book are while it is read. Links that stay in the book lead there.
 _INSIDE = "http://book.invalid/"
-_LINK_INSIDE = re.compile(rf"\[((?:[^\[\]\\]|\\.)*)\]\({re.escape(_INSIDE)}[^()\s]*\)")
+# Escaped characters are matched too: a bracket that is one begins no link, and there may be many.
+_LINK_INSIDE = re.compile(rf"\\.|\[((?:[^\[\]\\]|\\.)*+)\]\({re.escape(_INSIDE)}[^()\s]*\)")
 _NOTHING: frozenset[str] = frozenset()
 # Elements that XHTML may close at once. In HTML all that follows would be in them.
 _CLOSED = re.compile(rb"<(title|script|style|iframe|textarea|noscript)\b([^<>]{0,2000})/>")
@@ -151,4 +152,6 @@ def _read_chapters(
     if left < 0:
         document.cut = "text"
     markdown = "\n\n".join(filter(None, (found.markdown for found in texts)))
-    document.markdown = _LINK_INSIDE.sub(r"\1", markdown)
+    document.markdown = _LINK_INSIDE.sub(
+        lambda found: found[0] if found[1] is None else found[1], markdown
+    )
