@@ -204,7 +204,7 @@ class DocumentPool:
     async def _answer(self, media_type: str, body: bytes, url: str) -> Answer:
         """Let a worker read a file; whatever goes wrong is an answer too."""
         try:
-            worker = self._idle.pop() if self._idle else await self._start()
+            worker = self._idle_worker() or await self._start()
         except (OSError, TimeoutError, _Ended, Garbage) as error:
             return Failed(f"no process could be started ({str(error) or 'it took too long'})")
         answer: Answer
@@ -226,6 +226,14 @@ class DocumentPool:
             else:
                 worker.kill()
         return answer
+
+    def _idle_worker(self) -> _Worker | None:
+        """Take a worker that has no file; those that the system ended meanwhile are left out."""
+        while self._idle:
+            worker = self._idle.pop()
+            if not worker.ended.done():
+                return worker
+        return None
 
     async def _start(self) -> _Worker:
         worker = await _Worker.start(self.job)

@@ -51,6 +51,8 @@ def main(argument: str) -> None:
     """Read files until there are no more."""
     job = Job.from_argument(argument)
     incoming, outgoing = _take_pipes()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _go_on)
     greeting = READY
     try:
         _give_up_rights(job)
@@ -72,6 +74,14 @@ def main(argument: str) -> None:
         outgoing.flush()
         if is_last:
             return
+
+
+def _go_on(_number: int, _frame: object) -> None:
+    """Handle a signal that is for the crawl, which ends its workers when their files are read.
+
+    Supervisors such as systemd send it to all processes of a service. It is not ignored: programs
+    that a user's reader starts would ignore it too.
+    """
 
 
 def _answer(job: Job, media_type: str, body: bytes, url: str) -> tuple[bytes, bool]:

@@ -63,6 +63,14 @@ def killed(body: bytes, url: str) -> dict[str, Any]:
     return {}
 
 
+def stopped(body: bytes, url: str) -> dict[str, Any]:
+    """Get the signals that a supervisor sends to all processes of a service."""
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGINT)
+    child = subprocess.run(["/bin/sh", "-c", "kill -TERM $$"], check=False)
+    return {"title": str(child.returncode)}
+
+
 def ended(body: bytes, url: str) -> dict[str, Any]:
     os._exit(0)
 

@@ -22,7 +22,8 @@ URL = "http://h.test/file"
 PATIENT_S = 60.0
 READERS = (
     *("title", "document", "unread", "broken", "misspelt", "nothing", "endless", "crash", "killed"),
-    *("aborted", "ended", "greedy", "fat", "printing", "garbage", "large", "who", "tried"),
+    *("aborted", "ended", "stopped", "greedy", "fat", "printing", "garbage", "large", "who"),
+    "tried",
 )
 OWN = {f"test/{name}": f"tests.support.readers.{name}" for name in READERS}
 Make = Callable[..., DocumentPool]
@@ -141,6 +142,20 @@ async def test_the_error_of_a_users_reader_is_logged(
 
 async def test_a_reader_may_print(make: Make) -> None:
     assert (await read(make(), "printing")).title == "printed"
+
+
+async def test_a_worker_that_died_without_a_file_costs_none(make: Make) -> None:
+    pool = make()
+    os.kill(int((await read(pool, "who")).title), signal.SIGKILL)
+    await until(lambda: not pool.workers)
+    assert (await read(pool, "title", b"Next")).title == "Next"
+
+
+async def test_a_worker_reads_its_file_to_the_end_when_its_crawl_is_asked_to_stop(
+    make: Make,
+) -> None:
+    # Programs that a reader starts end as usual.
+    assert (await read(make(), "stopped")).title == str(-signal.SIGTERM)
 
 
 async def test_a_worker_is_replaced_after_many_files(make: Make) -> None:
