@@ -116,7 +116,7 @@ _TOPIC = Label("result", _words("on off unknown failed", other=""), ("on", "off"
 SINK = Label("sink", lambda name: name if _SINK_NAME.fullmatch(name) else OTHER)
 _RECRAWL = Label("kind", _words("changed unchanged failed", other=""))
 _known_unread = _words(
-    "busy crashed damaged encrypted failed memory missing_reader timeout too_large "
+    "busy crashed damaged encrypted failed memory missing_reader timeout too_deep too_large "
     "too_many_entries unsupported"
 )
 _UNREAD = Label("reason", _known_unread, ("crashed", "memory", "timeout"))
