@@ -240,7 +240,7 @@ async def test_while_too_many_wait_known_documents_cost_no_contact(make_spider: 
         # Only its first 1,000 characters are read.
         (
             "a.pdf",
-            b"Content-Type: application/zip\r\nContent-Disposition: %1000d; filename=a.zip" % 1,
+            b"Content-Type: application/zip\r\nContent-Disposition: %01000d; filename=a.zip" % 1,
             True,
         ),
         ("a.png", b"Content-Type: image/png", False),
