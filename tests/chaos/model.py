@@ -85,7 +85,7 @@ def _delayed(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:
         if record != _GAP:
             found.where[decode(record[1:]).url].append("delayed")
             found.retries += record[:1] == b"r"
-            found.recrawls += record[:1] in (b"c", b"f", b"p", b"q")
+            found.recrawls += record[:1] in b"cfpqPQ"
 
 
 def _dead(found: Contents, client: redis.Redis, key: bytes, _: str) -> None:

@@ -8,8 +8,9 @@
 -- ARGV[5]  now, ms (0 = the shard's time)
 -- Returns  {due time to go on with ('' = the end), records to skip, number of moved URLs}
 --
--- They stay in the delay queue, so that promote.lua gives them their turns in a budget. Retries are left
--- alone: their delays are for the host. A record leaves a gap, see lift_front.lua.
+-- They stay in the delay queue, so that promote.lua gives them their turns in a budget. Those that wait
+-- for their turns already are left alone, or each news would take one more turn. So are retries: their
+-- delays are for the host. A record leaves a gap, see lift_front.lua.
 
 local due, skip, left, moves = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local FORWARDS, delayed, moved = shard .. 'forwards:now', shard .. 'delayed', 0

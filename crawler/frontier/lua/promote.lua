@@ -41,10 +41,14 @@ local function take_turn(is_express)
   return turn
 end
 
+-- Return whether a recrawl was brought forward: a capital letter if it waits for its turn.
+local function is_forward(mark) return mark == 'f' or mark == 'P' or mark == 'Q' end
+
 -- Return the time at which a record that is due may go on.
 local function turn_of(mark, entry, due)
-  if every.usual == 0 or mark == 'r' or mark == mine and now - due <= LATE_MS then return now end
-  return take_turn(mark == 'f' or kind_of(entry) == 1)
+  if every.usual == 0 or mark == 'r' then return now end
+  if string.lower(mark) == mine and now - due <= LATE_MS then return now end
+  return take_turn(is_forward(mark) or kind_of(entry) == 1)
 end
 
 while moved < limit do
@@ -62,7 +66,8 @@ while moved < limit do
         local queue = queues[queue_of(entry)]
         queue[#queue + 1] = entry
       else
-        delay_record(bucket_of(now, turn - now), mine .. entry)
+        local waits_as = is_forward(mark) and string.upper(mine) or mine
+        delay_record(bucket_of(now, turn - now), waits_as .. entry)
         waiting = waiting + 1
       end
     else

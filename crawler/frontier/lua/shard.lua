@@ -20,8 +20,9 @@
 --   claims                   hash   instance -> id of its last claim
 --   forced:<process>         list   ids of its last forced adds; expires after a day
 --   delayed                  zset   due times of buckets, ms, as members and scores
---   delayed:<ms>             list   mark .. entry: "r" retry, "c" recrawl; with a budget also "p" or "q"
---                                   (recrawl with its turn in the budget), "f" (recrawl brought forward)
+--   delayed:<ms>             list   mark .. entry: "r" retry, "c" recrawl, "f" recrawl brought forward;
+--                                   "p", "q" recrawl that waits for its turn in a budget, "P", "Q" the
+--                                   same, brought forward
 --   lifts, lifts:now         hash   id of a URL that is to wait in a better queue -> queue, blank, host;
 --                                   :now has those that the sweep under way looks for
 --   forwards, forwards:now   hash   id of a URL that is to be recrawled now -> when it changed, unix s

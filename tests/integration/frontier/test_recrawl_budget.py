@@ -122,6 +122,25 @@ async def test_what_is_brought_forward_passes_the_others(frontier: Frontier, pla
     assert wanted.url in urls(await claim(frontier, 5, now_ms=DUE + 2 * SECOND))
 
 
+async def test_news_of_a_page_that_waits_for_its_turn_take_no_other(
+    frontier: Frontier, place: Place
+) -> None:
+    if not frontier.has_one_server:
+        pytest.skip("each shard has its own turns")
+    given = pages(20)
+    await delayed(frontier, given)
+    frontier.set_recrawl_budget(PER_S)
+    numbers = []
+    for time_ms in range(DUE, DUE + 200 * SECOND, 10 * SECOND):
+        # A sitemap tells again and again that all of its pages changed.
+        await frontier.bring_forward([(found.id, found.host, 0) for found in given])
+        await Sweeper(place.redis, frontier, pause_s=0).sweep_all(now_ms=time_ms)
+        numbers.append(await frontier.promote(now_ms=time_ms))
+    # All come by the turns that they took at first, and by one more.
+    numbers += await begun(frontier, DUE + 200 * SECOND, DUE + 400 * SECOND, 10 * SECOND)
+    assert sum(numbers) == 20
+
+
 async def test_a_sitemap_passes_the_pages(frontier: Frontier) -> None:
     if not frontier.has_one_server:
         pytest.skip("each shard has its own turns")
