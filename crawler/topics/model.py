@@ -202,15 +202,19 @@ class TopicModel:
             raise ValueError("it does not say that it is one")
         if record.get("version") != _VERSION:
             version = record.get("version")
-            raise ValueError(f"it has version {version}, and this program reads {_VERSION}")
+            raise ValueError(f"it has version {version!r}, and this program reads {_VERSION}")
         terms, idf, weights = record["terms"], record["idf"], record["weights"]
-        if not (isinstance(terms, list) and len(terms) == len(idf) == len(weights)):
+        if not all(isinstance(each, list) for each in (terms, idf, weights)):
+            raise ValueError("its terms, their idf and their weights are not lists")
+        if not len(terms) == len(idf) == len(weights):
             raise ValueError("it has not as many weights as terms")
-        if not 0 < len(terms) <= MAX_TERMS or len(set(terms)) != len(terms):
-            raise ValueError(f"it has {len(terms)} terms; 1 to {MAX_TERMS} different ones are read")
+        if not 0 < len(terms) <= MAX_TERMS:
+            raise ValueError(f"it has {len(terms)} terms; 1 to {MAX_TERMS} are read")
         for term in terms:
-            if len(term.encode()) > MAX_TERM_BYTES or words_of(term).split() != [term.encode()]:
-                raise ValueError(f"{term[:40]!r} is no word")
+            if not _is_word(term):
+                raise ValueError(f"{term!r:.40} is no word")
+        if len(set(terms)) != len(terms):
+            raise ValueError("it has a term twice")
         if not all(map(_is_finite, (record["bias"], *idf, *weights))) or min(idf) <= 0:
             raise ValueError("a weight of it is no number, or an idf is not above 0")
         kind, trained = str(record["model"]), record["trained"]
@@ -221,6 +225,14 @@ class TopicModel:
 
 def _squeezed(log_odds: float) -> float:
     return 1.0 / (1.0 + math.exp(max(-_MAX_LOG_ODDS, min(_MAX_LOG_ODDS, -log_odds))))
+
+
+def _is_word(term: object) -> bool:
+    if not isinstance(term, str):
+        return False
+    # Half of a surrogate is no word.
+    data = term.encode("utf-8", "replace")
+    return len(data) <= MAX_TERM_BYTES and words_of(term).split() == [data]
 
 
 def _is_finite(number: object) -> bool:
