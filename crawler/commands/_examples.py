@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -54,6 +55,10 @@ _OF_DOCUMENT = ("title", "text", "blocks", "links", "anchors", "language", "desc
 
 class Unusable(Exception):
     """Example that is left out; the text is the reason, for people."""
+
+
+class NotStoredPage(Unusable):
+    """URL of a page that would have to be crawled first."""
 
 
 class Pages:
@@ -106,7 +111,10 @@ class Pages:
 
     async def of_url(self, text: str) -> Page:
         """Read a stored page."""
-        url = canonical_url(self._urls, text)
+        try:
+            url = canonical_url(self._urls, text)
+        except ConfigurationError as error:
+            raise Unusable("no valid URL") from error
         if self._stored is None:
             self._servers = Servers.from_settings(self._settings)
             self._stored = await open_reader(
@@ -114,13 +122,13 @@ class Pages:
             )
         record = await self._stored.metadata(url, self._arguments.crawl)
         if record is None:
-            raise Unusable("not stored")
+            raise NotStoredPage("not stored")
         try:
             content = await self._stored.content(record)
         except NotFound as error:
-            raise Unusable("stored without content") from error
+            raise NotStoredPage("stored without content") from error
         if content is None:
-            raise Unusable("stored without content")
+            raise NotStoredPage("stored without content")
         headers = record.get("headers") or {}
         kind = headers.get("content-type", "") or record.get("content_type") or ""
         return await self._read(content.body, record.get("final_url") or url, kind, url)
@@ -219,12 +227,16 @@ def _is_hidden(path: Path) -> bool:
 
 def _lines(path: Path) -> Iterator[bytes]:
     opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    with opened(path, "rb") as file:
-        while line := file.readline(_LINE_BYTES):
-            if len(line) == _LINE_BYTES:
-                raise ConfigurationError(f"{path} has a line of more than {_LINE_BYTES:,} bytes.")
-            if line.strip():
-                yield line
+    try:
+        with opened(path, "rb") as file:
+            while line := file.readline(_LINE_BYTES):
+                if len(line) == _LINE_BYTES:
+                    most = f"{_LINE_BYTES:,} bytes"
+                    raise ConfigurationError(f"{path} has a line of more than {most}.")
+                if line.strip():
+                    yield line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ConfigurationError(f"{path} is damaged or no gzip file: {error}.") from error
 
 
 def _texts(path: Path) -> Iterator[str]:

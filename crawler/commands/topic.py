@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any
 from scrapy.commands import ScrapyCommand
 
 from crawler import config
-from crawler.commands._examples import Examples, Pages, Unusable, is_url, read_examples, source_of
+from crawler.commands._examples import (
+    Examples,
+    NotStoredPage,
+    Pages,
+    Unusable,
+    is_url,
+    read_examples,
+    source_of,
+)
 from crawler.commands._verbs import (
     Verb,
     VerbCommand,
@@ -92,6 +100,8 @@ def _train(settings: BaseSettings, arguments: argparse.Namespace) -> None:
     output = Path(arguments.output)
     if not output.parent.is_dir():
         raise ConfigurationError(f"-o {output}: there is no folder {output.parent}.")
+    if output.is_dir():
+        raise ConfigurationError(f"-o {output}: this is a folder; name a file in it.")
 
     async def read() -> tuple[Examples, Examples]:
         pages = Pages(settings, arguments)
@@ -235,12 +245,12 @@ async def _page_of(settings: BaseSettings, arguments: argparse.Namespace) -> Pag
     given, pages = arguments.page, Pages(settings, arguments)
     try:
         return await (pages.of_url(given) if is_url(given) else pages.of_file(Path(given)))
-    except Unusable as error:
-        if not is_url(given):
-            raise ConfigurationError(f"{given} cannot be read: it is {error}.") from error
+    except NotStoredPage as error:
         raise NotFound(
             f"{given} is {error}: crawl it first, or save it as a file and give that."
         ) from error
+    except Unusable as error:
+        raise ConfigurationError(f"{given} cannot be read: it is {error}.") from error
     finally:
         await pages.close()
 

@@ -93,6 +93,22 @@ async def test_lines_of_an_export_are_read_by_their_bodies_or_texts(
     }
 
 
+async def test_a_url_that_is_none_is_left_out(tmp_path: Path, pages: Pages) -> None:
+    path = tmp_path / "urls.txt"
+    path.write_text("http://[bad\nhttp://\na text\n")
+    found = await read(pages, path)
+    assert (found.left_out, len(found.texts)) == ({"no valid URL": 2}, 1)
+    assert found.first_left_out == "http://[bad"
+
+
+@pytest.mark.parametrize("size", [5, 40])
+def test_an_export_that_is_cut_off_is_refused_by_its_name(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "pages.jsonl.gz"
+    path.write_bytes((gzip.compress(b'{"text": "a"}\n' * 1000) if size > 10 else b"no gz")[:size])
+    with pytest.raises(ConfigurationError, match=r"pages\.jsonl\.gz is damaged or no gzip file"):
+        source_of("--positive", str(path))
+
+
 async def test_a_page_in_a_file_of_its_own_is_one_example(tmp_path: Path, pages: Pages) -> None:
     path = tmp_path / "page.html"
     path.write_text("<p>one\n<p>page")
@@ -150,6 +166,16 @@ def test_a_folder_for_the_model_must_be_there(tmp_path: Path) -> None:
     given = ("train", "--positive", str(path), "--negative", str(path))
     with pytest.raises(ConfigurationError, match="there is no folder"):
         run(*given, "-o", str(tmp_path / "no" / "x.topic"))
+    with pytest.raises(ConfigurationError, match="this is a folder"):
+        run(*given, "-o", str(tmp_path))
+
+
+def test_a_page_that_cannot_be_explained_is_named(tmp_path: Path) -> None:
+    TopicModel.of(0.5, ["bicycle"], [1], [2]).save(tmp_path / "a.topic")
+    (tmp_path / "a.bin").write_bytes(bytes(10))
+    for page, why in (("http://[bad", "no valid URL"), (str(tmp_path / "a.bin"), "of a type")):
+        with pytest.raises(ConfigurationError, match=f"cannot be read: it is {why}"):
+            run("explain", page, "-m", str(tmp_path / "a.topic"))
 
 
 def test_the_topic_is_the_only_one_in_the_folder(
