@@ -49,6 +49,9 @@ WANTED_MAX = 20_000
 # Part of a budget of recrawls for sitemaps and for pages that are brought forward, so that they do
 # not wait behind all others. What is left of it is not spent.
 EXPRESS_SHARE = 1 / 16
+# Pages wait for so many rounds at the most, each of which is a visit to every page: as the plan of
+# a budget has it.
+_LONGEST_ROUNDS = 8
 # On a cluster, this part of a budget is shared equally: a shard without pages may soon have some.
 _EQUAL_SHARE = 0.1
 # A URL is buried when so many owners died while they fetched it. Not fewer: a slow page is in
@@ -93,7 +96,8 @@ class Frontier:
         self.leaps: list[int] = []
         # True while Redis is nearly full: new URLs of low priority are refused then.
         self.nearly_full = False
-        self._recrawls_per_s = 0.0
+        self._recrawls_per_s: float | None = None
+        self._longest_recrawl_ms = 0
         self._recrawl_shares: Sequence[float] = ()
         self._redis = redis
         self.scripts = Scripts(redis, crawl, shards, self.tuning.url_seen.name)
@@ -323,31 +327,42 @@ class Frontier:
             )
         )
 
-    def set_recrawl_budget(self, per_s: float, pages: Sequence[int] = ()) -> None:
+    def set_recrawl_budget(
+        self, per_s: float | None, pages: Sequence[int] = (), *, longest_s: float = 0
+    ) -> None:
         """Let no more recrawls be due in the fleet than so many a second; 0: as many as are due.
+
+        None: there are no recrawls, and those that wait are left as they are. When the budget is
+        changed, those are due that wait for longer than a page has to in it, which is `longest_s`
+        if there are few pages.
 
         Shards on one server share the turns. On a cluster each has its own part of the budget, by
         the number of `pages` that each shard visits again; by default the same.
         """
         self._recrawls_per_s = per_s
+        self._longest_recrawl_ms = round(longest_s * 1000)
         equal, total = 1 / self.shards, sum(pages)
         self._recrawl_shares = [
             _EQUAL_SHARE * equal + (1 - _EQUAL_SHARE) * number / total for number in pages if total
         ] or [equal] * self.shards
 
-    def _turns(self, shard: int) -> tuple[float, float, str, float]:
-        """Return the times between two turns in the lanes of the budget, and where they are."""
-        per_s, tags = self._recrawls_per_s, self.scripts.tags
-        if per_s == 0:
-            return 0, 0, tags[shard], 0
+    def _turns(self, shard: int) -> tuple[float, float, str, str, int, float]:
+        """Return what promote.lua has to know of the budget of recrawls."""
+        tag = self.scripts.tags[0 if self.has_one_server else shard]
+        if not self._recrawls_per_s:
+            budget = "" if self._recrawls_per_s is None else "0"
+            return 0, 0, tag, budget, self._longest_recrawl_ms, 0
+        per_ms, parts = self._recrawls_per_s / 1000, self.shards
         if not self.has_one_server:
-            per_s *= self._recrawl_shares[shard]
-        per_ms = per_s / 1000
+            per_ms, parts = per_ms * self._recrawl_shares[shard], 1
         return (
             1 / (per_ms * (1 - EXPRESS_SHARE)),
             1 / (per_ms * EXPRESS_SHARE),
-            tags[0] if self.has_one_server else tags[shard],
-            self._recrawls_per_s,
+            tag,
+            str(self._recrawls_per_s),
+            self._longest_recrawl_ms,
+            # A shard has its part of the pages on a server.
+            _LONGEST_ROUNDS * parts / per_ms,
         )
 
     async def lift(self, wanted: Iterable[tuple[int, str, int]]) -> int:

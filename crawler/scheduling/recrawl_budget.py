@@ -45,8 +45,12 @@ class RecrawlBudget:
 
     def apply(self) -> None:
         """Let the frontier keep to the budget that holds now."""
+        if self._recrawls.policy is None:
+            self._frontier.set_recrawl_budget(None)
+            return
         plan = self._recrawls.plan
-        self._frontier.set_recrawl_budget(plan.budget.per_s if plan is not None else 0)
+        per_s = plan.budget.per_s if plan is not None else 0
+        self._frontier.set_recrawl_budget(per_s, longest_s=self._recrawls.longest_s)
 
     async def sync(self) -> None:
         """Send the news of this process, and take over prices and hosts as they are now."""
@@ -63,7 +67,9 @@ class RecrawlBudget:
             plan.priced, *counts, least=sum(recrawls), most=sum(recrawls) + under_way
         )
         if self._recrawls.plan is plan:
-            self._frontier.set_recrawl_budget(plan.budget.per_s, recrawls)
+            self._frontier.set_recrawl_budget(
+                plan.budget.per_s, recrawls, longest_s=self._recrawls.longest_s
+            )
 
     async def _send(self, plan: RecrawlPlan) -> tuple[dict[int, int], float] | None:
         """Send what is new; None if Redis is away, and it is sent the next time."""

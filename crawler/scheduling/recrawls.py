@@ -87,6 +87,12 @@ class Recrawls:
         """Plan of a budget."""
         return self.policy.plan if self.policy is not None else None
 
+    @property
+    def longest_s(self) -> float:
+        """Longest interval between visits, if a budget does not ask for longer ones."""
+        fixed_s = self.policy.fixed_s if self.policy is not None else None
+        return max(self._tuning.max_s, fixed_s or 0)
+
     def is_unwanted(self, entry: Entry) -> bool:
         """Tell whether an entry is a recrawl, although recrawls are off."""
         return self.policy is None and _VISIT in entry.tail

@@ -8,6 +8,9 @@
 -- ARGV[5]  now, ms (0 = the shard's time)
 -- Returns  {due time to go on with ('' = the end), records to skip, number of moved URLs}
 --
+-- These are the recrawls that are wanted; and after a change of their budget those whose turns are void,
+-- and those that would be due too late.
+--
 -- They stay in the delay queue, so that promote.lua gives them their turns in a budget. Those that wait
 -- for their turns already are left alone, or each news would take one more turn. So are retries: their
 -- delays are for the host. A record leaves a gap, see lift_front.lua.
@@ -25,7 +28,21 @@ end
 
 local function is_wanted(entry, changed)
   local at = changed ~= '0' and visited_s(entry)
-  return host_of(entry) and (not at or at <= tonumber(changed))
+  return not at or at <= tonumber(changed)
+end
+
+-- Times later than this are too late; nil if the budget was not changed.
+local later = tonumber(redis.call('HGET', FORWARDS, 'later') or nil)
+local turn_mark = redis.call('HGET', STATS, 'turn_mark_here')
+
+-- Return the mark with which a recrawl is due now, or nil if it is not.
+local function mark_now(mark, entry, changed)
+  local has_turn = string.find(mark, '[pqPQ]')
+  if not has_turn and mark ~= 'c' or not host_of(entry) then return nil end
+  if changed and mark ~= 'P' and mark ~= 'Q' and is_wanted(entry, changed) then return 'f' end
+  local is_void = later and has_turn and string.lower(mark) ~= turn_mark
+  local is_late = later and not has_turn and tonumber(due) > later
+  return (is_void or is_late) and (string.find(mark, '[PQ]') and 'f' or 'c') or nil
 end
 
 -- Search a part of a bucket; returns the number of records that were read.
@@ -35,14 +52,13 @@ local function search(bucket, records)
   for i, record in ipairs(records) do ids[i] = entry_id(string.sub(record, 2)) end
   for i, changed in ipairs(redis.call('HMGET', FORWARDS, unpack(ids))) do
     local mark, entry = string.sub(records[i], 1, 1), string.sub(records[i], 2)
-    if changed and (mark == 'c' or mark == 'p' or mark == 'q') then
-      redis.call('HDEL', FORWARDS, ids[i])
-      if is_wanted(entry, changed) then
-        redis.call('LSET', bucket, skip + i - 1, GAP)
-        delay_record(now_due, 'f' .. entry)
-        moved = moved + 1
-        if moved == moves then return i end
-      end
+    local next_mark = (changed or later) and mark_now(mark, entry, changed)
+    if changed and mark ~= 'r' then redis.call('HDEL', FORWARDS, ids[i]) end
+    if next_mark then
+      redis.call('LSET', bucket, skip + i - 1, GAP)
+      delay_record(now_due, next_mark .. entry)
+      moved = moved + 1
+      if moved == moves then return i end
     end
   end
   return #records

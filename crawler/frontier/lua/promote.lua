@@ -7,14 +7,17 @@
 -- ARGV[4]  budget of recrawls: ms between two turns in its usual lane, or 0 for no budget
 -- ARGV[5]  ms between two turns in its express lane
 -- ARGV[6]  hash tag of the shard that has the clocks of the lanes, see frontier.py
--- ARGV[7]  budget of the crawl, to notice that it was changed
+-- ARGV[7]  budget of the crawl, 0 for none, to notice that it was changed; '' if nothing is visited again
+-- ARGV[8]  longest wait for a recrawl in this budget, ms,
+-- ARGV[9]  and ms more for each URL of the shard that waits for its recrawl
 -- Returns  number of moved URLs
 --
 -- With a budget each recrawl takes a turn, and waits for it in the delay queue. The express lane is for
 -- sitemaps and for pages that were brought forward; its surplus takes turns in the usual lane. A turn that
 -- nobody took is lost, so there are never more recrawls than the budget has; and so is one that is an hour
 -- late, or the turns of a fleet that stood still would all be taken at once. When the budget is changed, all
--- turns are void, and the lanes begin anew: turns have two marks in alternation.
+-- turns are void, and the lanes begin anew: turns have two marks in alternation. The next sweep makes those
+-- recrawls due whose turns are void, and those that would wait for too long, see forward.lua.
 
 local now, limit, moved, retries, gaps, waiting = now_ms(ARGV[1]), tonumber(ARGV[2]), 0, 0, 0, 0
 local delayed, queues = shard .. 'delayed', {{}, {}, {}, {}, {}, {}, {}}
@@ -26,9 +29,16 @@ local CLOCKS = ARGV[6] .. ':stats'
 local CHANGE_MS = 5000
 local usual, express, budget, since, mine = unpack(redis.call('HMGET', CLOCKS, 'turn_usual',
   'turn_express', 'turn_budget', 'turn_since', 'turn_mark'))
-if every.usual > 0 and budget ~= ARGV[7] and now - tonumber(since or 0) > CHANGE_MS then
+if ARGV[7] ~= '' and (budget or '0') ~= ARGV[7] and now - tonumber(since or 0) > CHANGE_MS then
   usual, express, mine = nil, nil, mine == 'p' and 'q' or 'p'
   redis.call('HSET', CLOCKS, 'turn_budget', ARGV[7], 'turn_since', digits(now), 'turn_mark', mine)
+end
+-- Each shard on a server notices the change by itself.
+local mine_here, recrawls = unpack(redis.call('HMGET', STATS, 'turn_mark_here', 'recrawls'))
+if mine and mine ~= mine_here then
+  local wait = tonumber(ARGV[8]) + ARGV[9] * (recrawls or 0)
+  redis.call('HSET', STATS, 'turn_mark_here', mine)
+  redis.call('HSET', shard .. 'forwards', 'later', digits(now + wait))
 end
 -- When the next turn of each lane is.
 local turns = {usual = math.max(now, tonumber(usual or 0)), express = math.max(now, tonumber(express or 0))}

@@ -25,7 +25,9 @@
 --                                   same, brought forward
 --   lifts, lifts:now         hash   id of a URL that is to wait in a better queue -> queue, blank, host;
 --                                   :now has those that the sweep under way looks for
---   forwards, forwards:now   hash   id of a URL that is to be recrawled now -> when it changed, unix s
+--   forwards, forwards:now   hash   id of a URL that is to be recrawled now -> when it changed, unix s;
+--                                   later -> ms: recrawls due later than that are to be due now, since
+--                                   their budget was changed
 --   sweeper                  string instance that sweeps; expires
 --   url_seen:<bucket>        set    32 bits of the fingerprints in this bucket
 --   bloom:<n>                string bitmap, if the crawl uses Bloom filters

@@ -98,6 +98,58 @@ async def test_turns_are_void_when_the_budget_is_changed(frontier: Frontier, tim
     assert sum(numbers) in ((3, 4) if times < 1 else (30, 31))
 
 
+@pytest.mark.parametrize("times", [0, 1000])
+async def test_a_higher_budget_or_none_lets_nobody_wait_for_old_turns(
+    frontier: Frontier, place: Place, times: float
+) -> None:
+    await delayed(frontier, pages(50))
+    frontier.set_recrawl_budget(PER_S / 1000)
+    # The last one has its turn after some days.
+    begun_before = await frontier.promote(now_ms=DUE)
+    frontier.set_recrawl_budget(PER_S / 1000 * times)
+    time_ms = DUE + 10 * SECOND
+    begun_now = await frontier.promote(now_ms=time_ms)
+    await Sweeper(place.redis, frontier, pause_s=0).sweep_all(now_ms=time_ms)
+    later = await begun(frontier, time_ms, time_ms + HOUR, 10 * SECOND)
+    assert begun_before + begun_now + sum(later) == 50
+    sizes = await frontier.sizes()
+    assert (sizes.recrawls, sizes.waiting) == (0, 50)
+    # Nobody looks for them any more.
+    assert await Sweeper(place.redis, frontier).sweep_all(now_ms=time_ms) == 0
+
+
+async def test_recrawls_that_are_too_late_in_a_new_budget_are_due(
+    frontier: Frontier, place: Place
+) -> None:
+    late, soon, soon_again = pages(3)
+    await delayed(frontier, [late], wait_ms=900 * DAY)
+    await delayed(frontier, [soon], wait_ms=20 * DAY)
+    frontier.set_recrawl_budget(PER_S, longest_s=30 * DAY / SECOND)
+    sweeper = Sweeper(place.redis, frontier, pause_s=0)
+    assert await frontier.promote(now_ms=DUE) == 0
+    assert await sweeper.sweep_all(now_ms=DUE) == 1
+    assert await frontier.promote(now_ms=DUE + SECOND) == 1
+    assert urls(await claim(frontier, 3, now_ms=DUE + SECOND)) == [late.url]
+    # Only when the budget is changed, and not for one that is so low that all have to wait.
+    await delayed(frontier, [soon_again], wait_ms=900 * DAY)
+    assert await frontier.promote(now_ms=DUE + MINUTE) == 0
+    assert await sweeper.sweep_all(now_ms=DUE + MINUTE) == 0
+    frontier.set_recrawl_budget(PER_S / 1e9, longest_s=30 * DAY / SECOND)
+    assert await frontier.promote(now_ms=DUE + MINUTE) == 0
+    assert await sweeper.sweep_all(now_ms=DUE + MINUTE) == 0
+
+
+async def test_recrawls_wait_as_they_are_while_they_are_switched_off(
+    frontier: Frontier, place: Place
+) -> None:
+    await delayed(frontier, pages(50))
+    frontier.set_recrawl_budget(PER_S / 1000)
+    await frontier.promote(now_ms=DUE)
+    frontier.set_recrawl_budget(None)
+    await frontier.promote(now_ms=DUE + MINUTE)
+    assert await Sweeper(place.redis, frontier).sweep_all(now_ms=DUE + MINUTE) == 0
+
+
 async def test_retries_take_no_turns(frontier: Frontier) -> None:
     given = pages(20)
     await frontier.add(given)
