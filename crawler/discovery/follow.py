@@ -146,7 +146,9 @@ class LinkFollower:
                 continue
             host = host_of(url)
             group = host[spelling.group_skip(url) :]
-            if spelling.registered_domain(host) == domain and scheduler.recrawls.believes(group):
+            if spelling.registered_domain(host) == domain and scheduler.recrawls.accept_news(
+                group, now_s=now_s
+            ):
                 wanted.append((spelling.fingerprint(url), group, changed_s))
         with suppress(*RedisAway):
             if wanted:

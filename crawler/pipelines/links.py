@@ -8,6 +8,7 @@ followed, unless the parent is the original or has the same original: such pages
 
 from __future__ import annotations
 
+from time import time
 from typing import TYPE_CHECKING, Any, Self
 
 from crawler import config
@@ -83,7 +84,7 @@ class Links:
                     await self._follower.bring_forward(
                         item.link_times,
                         site=item.final_url,
-                        since_s=last_visit_s(item.lease.entry),
+                        since_s=last_visit_s(item.lease.entry, now_s=time()),
                     )
         return item
 

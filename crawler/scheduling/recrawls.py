@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xxhash import xxh3_64_digest
 
+from crawler.discovery.follow import past_s
 from crawler.frontier import Again, Entry, Kind, Lease
 from crawler.items import Page
 from crawler.parsing.sitemap import Located
@@ -41,6 +42,7 @@ GONE = 410
 _VISIT, _HINTS, _AT = "visit", "hints", "at"
 # New pages are found within a day, until the sitemap turns out to change less or more often.
 _SITEMAP_S = CHANGEFREQ_S["daily"]
+_DAY_S = 86_400
 _VALIDATORS = ("etag", "last_modified")
 # Parts of a tail that the next visit does not need.
 _DROPPED = frozenset({_VISIT, _HINTS, _AT, "history", *_VALIDATORS})
@@ -48,8 +50,20 @@ _DROPPED = frozenset({_VISIT, _HINTS, _AT, "history", *_VALIDATORS})
 _HOSTS_MAX_BYTES = 2_000_000
 # After so many visits for nothing, a host is believed only if this part of its news was true.
 _FALSE_MAX, _TRUE_SHARE = 20, 0.1
+# Until then, so many pages of a host are brought forward a day.
+_UNPROVEN_MAX = 1000
 # Longer validators would make entries large: such a page is compared by its content.
 _VALIDATOR_MAX = 200
+
+
+class _News(NamedTuple):
+    """What a host told of changes of its pages: visits that found one, and those that did not."""
+
+    true: int = 0
+    false: int = 0
+    # Pages that it told of on a day (of unix time).
+    told: int = 0
+    day: int = 0
 
 
 class Recrawls:
@@ -61,8 +75,7 @@ class Recrawls:
         self.policy: RecrawlPolicy | None = None
         # Bounded by the leases a process holds.
         self._decided: dict[tuple[int, bytes], Again] = {}
-        # Pages that were brought forward and had changed, or had not, by host.
-        self._news = RecentDict[str, tuple[int, int]](_HOSTS_MAX_BYTES, text_bytes)
+        self._news = RecentDict[str, _News](_HOSTS_MAX_BYTES, text_bytes)
 
     def use(self, text: str) -> None:
         """Apply the option `recrawl`."""
@@ -161,22 +174,21 @@ class Recrawls:
         """Return what a sitemap says about the changes of its pages, as tails of their entries."""
         if self.policy is None:
             return {}
-        return {
-            page.url: {
-                _HINTS: [
-                    CHANGEFREQ_S.get(page.changefreq),
-                    round(page.modified.timestamp()) if page.modified is not None else None,
-                ]
-            }
-            for page in pages
-            if page.changefreq in CHANGEFREQ_S or page.modified is not None
-        }
+        now_s, found = time.time(), {}
+        for page in pages:
+            changefreq_s = CHANGEFREQ_S.get(page.changefreq)
+            at_s = past_s(page.modified.timestamp(), now_s) if page.modified is not None else None
+            if changefreq_s is not None or at_s is not None:
+                found[page.url] = {_HINTS: [changefreq_s, at_s]}
+        return found
 
     def hints_of_feed(self, times: Mapping[str, float]) -> dict[str, dict[str, Any]]:
         """Return the same for the pages of a feed: when each changed."""
         if self.policy is None:
             return {}
-        return {url: {_HINTS: [None, round(at)]} for url, at in times.items()}
+        now_s = time.time()
+        past = {url: past_s(at, now_s) for url, at in times.items()}
+        return {url: {_HINTS: [None, at_s]} for url, at_s in past.items() if at_s is not None}
 
     def gave_no_page(self, lease: Lease, *, gone: bool = False) -> recrawl_policy.VisitAgain | None:
         """Decide on the next visit of a known page that gave an error; None: there is none."""
@@ -185,17 +197,25 @@ class Recrawls:
             self._decide(lease, decision, lease.entry, lease.entry.tail)
         return decision
 
-    def believes(self, host: str) -> bool:
-        """Tell whether sitemaps and feeds are to be believed in what they say of a host's changes.
+    def accept_news(self, host: str, *, now_s: float) -> bool:
+        """Tell whether a page of a host is to be visited now since a sitemap says that it changed.
 
-        Some name the time at which they were made as that of the last change of every page.
+        Some sitemaps name the time at which they were made as that of the last change of every
+        page. So a host may tell of some pages at first, and of all when its news turn out true.
         """
-        true, false = self._news.get(host, (0, 0))
-        return false < _FALSE_MAX or true > _TRUE_SHARE * (true + false)
+        news, day = self._news.get(host, _News()), int(now_s // _DAY_S)
+        visits = news.true + news.false
+        if visits >= _FALSE_MAX:
+            return news.false < _FALSE_MAX or news.true > _TRUE_SHARE * visits
+        told = news.told if news.day == day else 0
+        self._news[host] = news._replace(told=told + 1, day=day)
+        return told < _UNPROVEN_MAX
 
     def _count_news(self, host: str, *, was_true: bool) -> None:
-        true, false = self._news.get(host, (0, 0))
-        self._news[host] = (true + was_true, false + (not was_true))
+        news = self._news.get(host, _News())
+        self._news[host] = news._replace(
+            true=news.true + was_true, false=news.false + (not was_true)
+        )
 
     def settled(self, entry: Entry, again: Again | None) -> None:
         """Count a page whose lease is settled in the plan, as it will come back or not."""
@@ -264,10 +284,13 @@ def counted(visit: Visit | None) -> Counted | None:
     return Counted(visit.evidence.number, round(visit.interval_s))
 
 
-def last_visit_s(entry: Entry) -> int:
+def last_visit_s(entry: Entry, *, now_s: float) -> int:
     """Return when a page was visited last, or else when its URL was found; unix time."""
     before = visit_of(entry)
-    return before.at_s if before is not None else entry.discovered_s
+    if before is None:
+        return entry.discovered_s
+    # Earlier releases did not note it.
+    return before.at_s or int(now_s - before.interval_s)
 
 
 def _hints(entry: Entry, headers: Mapping[str, str]) -> Hints:

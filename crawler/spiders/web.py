@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from itertools import islice
+from time import time
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, Spider, signals
@@ -349,7 +350,7 @@ class WebSpider(Spider):
             stats.inc_value("sitemaps/cut")
             logger.debug("%s could be read in part only", response.url)
         since = datetime.now(UTC) - _FRESH
-        last_read_s = last_visit_s(lease.entry) if lease is not None else 0
+        last_read_s = last_visit_s(lease.entry, now_s=time()) if lease is not None else 0
         # Batch by batch: a full sitemap at once would block the event loop for 0.2 s.
         for at in range(0, len(found.pages), ADD_MAX):
             pages = found.pages[at : at + ADD_MAX]

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -158,6 +158,12 @@ def test_what_a_sitemap_says_travels_with_the_url_to_its_first_visit() -> None:
         assert "hints" not in again.entry.tail
 
 
+def test_changes_that_are_said_to_come_tell_nothing() -> None:
+    made, tomorrow = recrawls(), datetime.now(UTC) + timedelta(days=1)
+    assert made.hints([Located("http://h.test/", tomorrow)]) == {}
+    assert made.hints_of_feed({"http://h.test/": tomorrow.timestamp()}) == {}
+
+
 def sitemap_visit(made: Recrawls, lease: Lease, body: bytes = b"", **more: Any) -> Again | None:
     made.visited_sitemap(lease, Response(lease.entry.url, body=body, **more))
     return made.take(lease)
@@ -225,8 +231,12 @@ def test_another_budget_or_policy_may_be_set_while_a_crawl_runs() -> None:
 
 def test_a_page_knows_its_last_visit() -> None:
     again = visit(recrawls(), lease_of(), VisitResult(b"one"))
-    assert last_visit_s(again.entry) == NOW
-    assert last_visit_s(replace(again.entry, tail={}, discovered_s=7)) == 7
+    assert last_visit_s(again.entry, now_s=NOW + 5) == NOW
+    assert last_visit_s(replace(again.entry, tail={}, discovered_s=7), now_s=NOW) == 7
+    # Earlier releases noted the interval only, here of a week.
+    tail = {name: value for name, value in again.entry.tail.items() if name != "at"}
+    earlier = replace(again.entry, tail=tail)
+    assert last_visit_s(earlier, now_s=NOW) == NOW - 7 * 86_400
 
 
 def test_a_feed_that_tells_of_changes_counts_more_than_a_page() -> None:
@@ -253,10 +263,21 @@ def test_a_host_whose_news_are_false_is_not_believed_any_more(
     again = visit(made, lease_of(), VisitResult(b"one"))
     for number in range(20):
         content = VisitResult(b"%d" % number) if changed else VisitResult()
-        assert made.believes("h.test") or number == 20
+        assert made.accept_news("h.test", now_s=NOW)
         made.visited(next_lease(again), content, {}, queue_of=lambda _: 1, now_s=NOW + 3600)
-    assert made.believes("h.test") is believed
-    assert made.believes("other.test")
+    assert made.accept_news("h.test", now_s=NOW) is believed
+    assert made.accept_news("other.test", now_s=NOW)
+
+
+def test_a_host_that_has_told_nothing_true_yet_brings_forward_some_pages_a_day() -> None:
+    made = recrawls()
+    assert sum(made.accept_news("h.test", now_s=NOW) for _ in range(3000)) == 1000
+    assert sum(made.accept_news("h.test", now_s=NOW + 86_400) for _ in range(3000)) == 1000
+    again = visit(made, lease_of(), VisitResult(b"one"))
+    for number in range(20):
+        content = VisitResult(b"%d" % number)
+        made.visited(next_lease(again), content, {}, queue_of=lambda _: 1, now_s=NOW + 3600)
+    assert sum(made.accept_news("h.test", now_s=NOW) for _ in range(3000)) == 3000
 
 
 def test_visits_that_were_due_say_nothing_of_news() -> None:
@@ -266,4 +287,4 @@ def test_visits_that_were_due_say_nothing_of_news() -> None:
         made.visited(
             next_lease(again), VisitResult(), {}, queue_of=lambda _: 1, now_s=NOW + 8 * 86_400
         )
-    assert made.believes("h.test")
+    assert sum(made.accept_news("h.test", now_s=NOW) for _ in range(1500)) == 1000
