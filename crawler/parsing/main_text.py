@@ -7,6 +7,9 @@ the prose is chosen in each element, until none has most of it: that has the art
 frame is left out by the names of elements, and so are lists of links, captions and headings without
 text. Names do not decide about elements with much of the prose.
 
+Pages with hardly any prose, such as lists, shops and short documentation, are no articles: their
+main text is all that is in no frame.
+
 Time grows with the number of elements and characters: every text is read a fixed number of times,
 and what is deeper than _DEPTH_MAX as one text. docs/adr/0035-main-text.md has the figures.
 """
@@ -15,16 +18,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, repeat
+from math import inf
 from typing import NamedTuple
+from unicodedata import category
 from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode, create_tag
 
-from crawler.parsing.paragraphs import escaped, escaped_start
+from crawler.parsing.paragraphs import escaped, escaped_end, escaped_start
 from crawler.urls import Base
 
 # Characters of an article that are read. Sinks keep no more of a page.
@@ -46,8 +51,8 @@ _FRAME_WORDS = (
     r"donate\w* contact poll quiz rating promo\w* sponsor\w* advert\w* ads? adv "
     # About the article, and beside its text.
     r"byline author bio tags? tagcloud topics keywords meta metadata postmeta timestamp "
-    r"dateline copyright disclaimer captions? credits? images? photos? gallery slideshow "
-    r"carousel infobox "
+    r"dateline editsection copyright disclaimer captions? credits? images? photos? gallery "
+    r"slideshow carousel infobox "
     # What visitors do not see.
     r"hidden sr-only d-none screen-reader-text print-only noprint"
 ).replace(" ", "|")
@@ -74,7 +79,8 @@ def _ids(names: str) -> frozenset[int]:
     return frozenset(create_tag(name).tag_id for name in names.split())
 
 
-_FRAMES = _ids("nav aside footer form header")
+_FRAMES = _ids("nav aside footer header")
+_FORM = _ids("form")
 _NEVER_NAMED = _ids("article main")
 
 
@@ -87,16 +93,21 @@ def _is_frame_name(classes: str, name: str) -> bool:
 Attributes = dict[str, str | None]
 
 
+def _is_tagged(tag: int, attributes: Attributes) -> bool:
+    """Whether an element is of the frame by its tag or role."""
+    return tag in _FRAMES or (
+        bool(attributes) and tag not in _NEVER_NAMED and attributes.get("role") in _FRAME_ROLES
+    )
+
+
 def _is_named(tag: int, attributes: Attributes) -> bool:
-    """Whether an element is of the frame by its tag, role, class or id."""
-    if tag in _FRAMES:
+    """Whether an element is of the frame by its class or id; forms often are."""
+    if tag in _FORM:
         return True
     if not attributes or tag in _NEVER_NAMED or attributes.get("itemprop") == "articleBody":
         return False
     classes, name = attributes.get("class") or "", attributes.get("id") or ""
-    return attributes.get("role") in _FRAME_ROLES or (
-        bool(classes or name) and _is_frame_name(classes[:_CLASS_CHARS], name[:_ID_CHARS])
-    )
+    return bool(classes or name) and _is_frame_name(classes[:_CLASS_CHARS], name[:_ID_CHARS])
 
 
 def _is_unseen(attributes: Attributes) -> bool:
@@ -118,6 +129,9 @@ _TOP = _ids("html body")
 # Characters of a paragraph, of a short one, of text that is in no paragraph.
 _PROSE_CHARS, _SHORT_CHARS, _BARE_CHARS = 25, 80, 80
 _PROSE_MAX = 1000
+# Characters of Chinese, Japanese and Korean: each says as much as this many letters.
+_DENSITY = 3
+_DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # Lists and tables are in frames more often.
 _OF_LISTS = 0.5
 # Texts with several line breaks have many paragraphs.
@@ -132,6 +146,9 @@ _SINGLE, _FOR_FRAMES = 0.2, 0.02
 _MOST_OF_IT = 2 / 3
 # Part of a page's prose beside a title, and part of an article's prose, that names make no frame.
 _TITLED, _MOST = 0.2, 0.5
+# An article of few characters, that has less than the first of the page's text, and the second of
+# the text that is in no frame, is none.
+_LITTLE_CHARS, _LITTLE, _LITTLE_BESIDE = 2000, 0.3, 0.3
 # Titles of a page that are looked at.
 _TITLES = 3
 # Texts of links and paragraphs are not read for more than this many times the characters of the
@@ -145,7 +162,8 @@ class _Part:
 
     node: LexborNode
     parent: _Part | None
-    # Named like a frame; not seen; with a title of the page in it.
+    # A frame by its tag or role; named like one; not seen; with a title of the page in it.
+    is_tagged: bool
     is_named: bool
     is_unseen: bool
     has_title: bool = False
@@ -163,14 +181,29 @@ class _Part:
     def of(cls, node: LexborNode, parent: _Part | None) -> _Part:
         tag = node.tag_id
         if tag in _TOP:
-            return cls(node, parent, is_named=False, is_unseen=False)
+            return cls(node, parent, is_tagged=False, is_named=False, is_unseen=False)
         attributes = node.attributes
         return cls(
             node,
             parent,
+            is_tagged=_is_tagged(tag, attributes),
             is_named=_is_named(tag, attributes),
             is_unseen=_is_unseen(attributes),
         )
+
+
+class _Frames(NamedTuple):
+    """What is left out of an article: elements by their tags, and by their names if those count."""
+
+    parts: Mapping[int, _Part]
+    # Prose of elements that are no frame whatever they are called.
+    most: float
+    by_names: bool
+
+    def is_kept(self, node: LexborNode) -> bool:
+        """Whether an element that seems to be a frame has much of the article."""
+        part = self.parts.get(node.mem_id)
+        return part is not None and part.whole >= self.most
 
 
 class _Parts:
@@ -178,6 +211,8 @@ class _Parts:
 
     def __init__(self) -> None:
         self.by_id: dict[int, _Part] = {}
+        # Whether the names of frames count for the choice.
+        self._by_names = True
 
     def add(self, node: LexborNode | None, chars: float, paragraphs: int = 1) -> None:
         if node is not None:
@@ -214,7 +249,7 @@ class _Parts:
             found = found.parent
 
     def article(self) -> _Part | None:
-        """Return the part that has the article."""
+        """Return the part that has the article; None if all prose is in frames."""
         parts = [*self.by_id.values()]
         if not parts:
             return None
@@ -224,17 +259,53 @@ class _Parts:
             if part.parent is not None:
                 part.parent.whole += part.whole
         best = _best(parts, by_names=True)
+        if not _is_of_frames(best):
+            return best
         # All prose is in frames: then their names say something else.
-        return _best(parts, by_names=False) if best.is_frame else best
+        self._by_names = False
+        best = _best(parts, by_names=False)
+        return None if _is_of_frames(best) else best
+
+    def frames_in(self, article: _Part) -> _Frames:
+        """Tell what is a frame in an article."""
+        most = _MOST * article.whole
+        by_names = self._by_names or not self._hide_most(article.node, article.whole)
+        return _Frames(self.by_id, most, by_names)
+
+    def frames_of_page(self, body: LexborNode) -> _Frames:
+        """Tell what is a frame in a page that has no article."""
+        part = self.by_id.get(body.mem_id)
+        whole = part.whole if part is not None else 0
+        return _Frames(self.by_id, inf, self._by_names or not self._hide_most(body, whole))
+
+    def _hide_most(self, around: LexborNode, whole: float) -> bool:
+        """Whether most prose is in elements named like frames, as the comments of a forum."""
+        inside, hidden = {around.mem_id}, 0.0
+        for number, part in self.by_id.items():
+            if part.parent is not None and part.parent.node.mem_id in inside:
+                if part.is_tagged:
+                    continue
+                if part.is_named and part.whole < _MOST * whole:
+                    hidden += part.whole
+                else:
+                    inside.add(number)
+        return hidden > _MOST * whole
+
+
+def _is_of_frames(part: _Part) -> bool:
+    """Whether the prose of a part is nearly all in frames."""
+    # A little more, as sums are not exact.
+    return part.counted <= 1.01 * _FOR_FRAMES * part.whole
 
 
 def _best(parts: list[_Part], *, by_names: bool) -> _Part:
-    """Find the part that has the article, with names of frames or without."""
+    """Find the part that has the article, with the names of frames or by their tags alone."""
     most = _TITLED * parts[0].whole
     for part in parts:
+        is_named = part.is_tagged or (by_names and part.is_named)
         part.is_frame = (
             part.is_unseen
-            or (by_names and part.is_named and not (part.has_title and part.whole > most))
+            or (is_named and not (part.has_title and part.whole > most))
             or (part.parent is not None and part.parent.is_frame)
         )
         part.counted = part.prose
@@ -267,8 +338,12 @@ def _parts_of(body: LexborNode, most_chars: int) -> _Parts:
     broken = _add_broken(parts, found[_BR])
     for tag in _WITH_TEXT:
         for node in found[tag]:
-            size = len(node.text(deep=False).strip())
-            if size >= _BARE_CHARS and node.mem_id not in broken:
+            text = node.text(deep=False).strip()
+            if (
+                _DENSITY * len(text) >= _BARE_CHARS
+                and (size := _size(text)) >= _BARE_CHARS
+                and node.mem_id not in broken
+            ):
                 chars = min(size, _PROSE_MAX) * (_OF_LISTS if tag in _LISTED else 1)
                 is_paragraph = tag in _HELD or not _has_blocks(node)
                 parts.add(node.parent if is_paragraph else node, chars)
@@ -282,15 +357,24 @@ def _add_paragraphs(
 ) -> None:
     left = most_chars
     for node in nodes:
-        size = len(node.text_lexbor().strip())
-        left -= size
+        text = node.text_lexbor().strip()
+        left -= len(text)
         if left < 0:
             break
+        size = _size(text)
         if size >= _PROSE_CHARS:
-            unlinked = 1 - linked.get(node.mem_id, 0) / size
+            unlinked = 1 - linked.get(node.mem_id, 0) / len(text)
             if unlinked >= 1 - _LINKED_MAX:
                 chars = min(size * unlinked, _PROSE_MAX) * unlinked
                 parts.add(node.parent, chars if size >= _SHORT_CHARS else chars / 2)
+
+
+def _size(text: str) -> int:
+    """Count the characters of a text, in a short one those that are a word or syllable as three."""
+    size = len(text)
+    if size >= _SHORT_CHARS or text.isascii():
+        return size
+    return min(_SHORT_CHARS, size + (_DENSITY - 1) * len(_DENSE.findall(text)))
 
 
 def _add_broken(parts: _Parts, breaks: Iterable[LexborNode]) -> set[int]:
@@ -304,7 +388,7 @@ def _add_broken(parts: _Parts, breaks: Iterable[LexborNode]) -> set[int]:
             counts[number] += 1
             if counts[number] == _BREAKS:
                 broken.add(number)
-                size = len(parent.text(deep=False).strip())
+                size = _size(parent.text(deep=False).strip())
                 if size >= _SHORT_CHARS:
                     parts.add(parent, min(size, _BROKEN_MAX), paragraphs=2)
     return broken
@@ -361,6 +445,8 @@ _STRONG, _EMPHASIS, _CODE = _ids("strong b"), _ids("em i"), _ids("code kbd samp 
 (_SPAN,), (_OL,), (_QUOTE,), (_PRE,) = _ids("span"), _ids("ol"), _ids("blockquote"), _ids("pre")
 (_TABLE,), (_ROW_TAG,), _CELLS = _ids("table"), _ids("tr"), _ids("td th")
 _LISTS = _ids("ul ol menu")
+# What may be around all of a cell's text.
+_IN_CELLS = _ids("p div")
 # Elements that are no part of any text.
 _LEFT_OUT = _ids(
     "button select option input textarea label svg object audio video canvas hr img picture source "
@@ -389,10 +475,22 @@ _LABEL = re.compile(
 # Characters that lines of nested lists and quotes begin with, at most.
 _PREFIX_MAX = 40
 _HREF_MAX = 2000
-_IN_HREF = str.maketrans({" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E"})
+_IN_HREF = str.maketrans(
+    {" ": "%20", "(": "%28", ")": "%29", "<": "%3C", ">": "%3E", "\\": "%5C"}
+    # As browsers do.
+    | dict.fromkeys("\n\r\t")
+)
+# Of links to a heading itself, as documentation has them.
+_ANCHOR_SIGN = "¶"
 # A line break within a paragraph. If a page has this character itself, it breaks lines too.
 _LINE_BREAK = "\x1f"
 _LINK = "link"
+# Emphasis is between these until it is known what is around it. If a page has them itself, they are
+# left out.
+_OPENED, _CLOSED = "\x02", "\x03"
+_EMPHASIZED = re.compile(r"\x02(\*\*?)([^\x02\x03]*)\1\x03")
+_TWO_AS_ONE = re.compile(r"(?<!\*)(\*\*?)\x03\x02\1(?!\*)")
+_START = re.compile(r"[1-9]\d{0,8}")
 _TICKS = re.compile("`+")
 
 
@@ -403,16 +501,14 @@ class _Writer:
         self,
         node: LexborNode,
         base: Base | None,
-        parts: Mapping[int, _Part] | None = None,
-        most: float = 0,
+        frames: _Frames | None = None,
     ) -> None:
         """`base` is that of links in Markdown; None: no Markdown is wanted.
 
-        With `parts`, by their ids, the frame is left out; elements with `most` prose are no frame.
+        With `frames` they are left out.
         """
         self.blocks: list[_Block] = []
-        self._parts = parts
-        self._most = most
+        self._frames = frames
         self._base = base
         self._left = _MAX_CHARS
         # Characters of all blocks, and of the links in them.
@@ -440,7 +536,8 @@ class _Writer:
             if self._left < 0:
                 break
             if tag == _TEXT:
-                self._add(child.text_lexbor())
+                if (text := child.text_lexbor()) != _ANCHOR_SIGN:
+                    self._add(text)
             elif tag == _COMMENT:
                 continue
             elif depth > _DEPTH_MAX:
@@ -515,7 +612,13 @@ class _Writer:
             return
         before = inner[: len(inner) - len(inner.lstrip())]
         after = inner[len(before) + len(words) :]
-        marked = f"[{words}]({href})" if href else f"{mark}{words}{mark}"
+        if not href:
+            marked = f"{_OPENED}{mark}{words}{mark}{_CLOSED}"
+        else:
+            marked = f"[{words}]({href})"
+            if not before and start and self._marked[start - 1].endswith("!"):
+                # It would be an image.
+                self._marked[start - 1] = f"{self._marked[start - 1][:-1]}\\!"
         self._marked[start:] = [before, marked.replace(_LINE_BREAK, " "), after]
 
     def _href(self, node: LexborNode) -> str:
@@ -546,16 +649,16 @@ class _Writer:
                 self._read(node, depth)
                 self._end_block()
         elif tag in _LEVELS_OF_HEADINGS:
-            self._add(" ".join(node.text_lexbor().split()))
+            self._add(" ".join(lines_of(node).split()))
             self._end_block(_HEADING, _LEVELS_OF_HEADINGS[tag])
         elif tag == _PRE:
-            self._add_listing(node.text_lexbor())
+            self._add_listing(lines_of(node))
         elif tag == _ROW_TAG:
             self._read_row(node, depth)
         elif not self._is_left_out(node, tag):
             blocks, chars, linked = len(self.blocks), self._chars, self._linked
             self._read_container(node, tag, depth)
-            if tag in _LINK_BLOCKS and self._parts is not None:
+            if tag in _LINK_BLOCKS and self._frames is not None:
                 size = self._chars - chars
                 of_links = self._linked - linked
                 if of_links > _LINK_BLOCK_LINKED * size and size < _LINK_BLOCK_MAX:
@@ -567,10 +670,13 @@ class _Writer:
         attributes = node.attributes
         if attributes and _is_unseen(attributes):
             return True
-        if self._parts is None or not _is_named(tag, attributes):
+        if self._frames is None:
             return False
-        part = self._parts.get(node.mem_id)
-        return part is None or part.whole < self._most
+        if _is_tagged(tag, attributes):
+            return not self._frames.is_kept(node)
+        return (
+            self._frames.by_names and _is_named(tag, attributes) and not self._frames.is_kept(node)
+        )
 
     def _read_container(self, node: LexborNode, tag: int, depth: int) -> None:
         first, rest, item = self._first, self._rest, self._item
@@ -582,7 +688,7 @@ class _Writer:
         elif tag == _QUOTE and len(rest) < _PREFIX_MAX:
             self._first, self._rest = f"{first}> ", f"{rest}> "
         elif tag in _LISTS:
-            self._item = int(tag == _OL)
+            self._item = self._first_number(node) if tag == _OL else 0
         elif tag == _TABLE:
             self._tables += 1
         self._read(node, depth)
@@ -591,18 +697,26 @@ class _Writer:
         if tag in (_LI, _QUOTE):
             self._first = rest
 
+    def _first_number(self, node: LexborNode) -> int:
+        """Return the number of the first item of an ordered list."""
+        start = node.attributes.get("start") or ""
+        # Directly after the text of an item, Markdown has no list that begins with another.
+        is_told = not self._rest and _START.fullmatch(start) is not None
+        return int(start) if is_told else 1
+
     def _read_row(self, node: LexborNode, depth: int) -> None:
         """Read a row of a table, or the blocks in a row that is there for the layout."""
         cells = [cell for cell in node.iter() if cell.tag_id in _CELLS]
-        if len(cells) < 2 or any(each.tag_id in _BLOCKS for cell in cells for each in cell.iter()):
+        contents = [*filter(None, map(_content_of, cells))]
+        if len(cells) < 2 or len(contents) < len(cells):
             for cell in cells:
                 self._read(cell, depth)
                 self._end_block()
             return
         texts, marked = [], []
-        for cell in cells:
+        for content in contents:
             start = len(self._pieces), len(self._marked)
-            self._read(cell, depth)
+            self._read(content, depth)
             # A block in there, within another element, took what was before it.
             texts.append(" ".join("".join(self._pieces[start[0] :]).split()))
             marked.append("".join(self._marked[start[1] :]).replace("|", "\\|"))
@@ -629,9 +743,9 @@ class _Writer:
         text = " ".join("".join(self._pieces).split())
         lines: list[str] = []
         if text and self._base is not None:
-            marked = "".join(self._marked)
+            marked = _with_emphasis("".join(self._marked))
             if kind is _HEADING:
-                lines = [f"{'#' * number} {marked}"]
+                lines = [f"{'#' * number} {escaped_end(marked)}"]
             elif kind is _ROW:
                 lines = [marked]
             else:
@@ -653,6 +767,56 @@ class _Writer:
         self._chars += len(text)
         self._linked += self._in_links
         self._first = self._rest
+
+
+def lines_of(node: LexborNode) -> str:
+    """Return the text of an element with its lines, also those that are made by elements."""
+    pieces: list[str] = []
+    for each in node.traverse(include_text=True):
+        tag = each.tag_id
+        if tag == _TEXT:
+            if (text := each.text_lexbor()) != _ANCHOR_SIGN:
+                pieces.append(text)
+        elif tag == _BR or (tag in _BLOCKS and pieces and not pieces[-1].endswith("\n")):
+            pieces.append("\n")
+    return "".join(pieces)
+
+
+def _content_of(cell: LexborNode) -> LexborNode | None:
+    """Return a cell of a table, or the only paragraph in it; None if there are several blocks."""
+    if not _has_blocks(cell):
+        return cell
+    first = next(cell.iter())
+    is_only = first.next is None and first.prev is None and first.tag_id in _IN_CELLS
+    return first if is_only and not _has_blocks(first) else None
+
+
+def _with_emphasis(marked: str) -> str:
+    """Write emphasis where Markdown has it: not between a letter and the mark of a sentence."""
+    if _OPENED not in marked:
+        return marked
+    marked = _TWO_AS_ONE.sub("", marked)
+    # Strong emphasis may be in another one, or the other way round.
+    for _ in range(2):
+        marked = _EMPHASIZED.sub(_emphasized, marked)
+    return marked.replace(_OPENED, "").replace(_CLOSED, "")
+
+
+def _emphasized(found: re.Match[str]) -> str:
+    mark, words = found.groups()
+    before = found.string[: found.start()]
+    inner = words.strip("*")
+    if before.endswith(_CLOSED) or not inner:
+        return words
+    before = before.rstrip(f"*{_OPENED}")[-1:]
+    after = found.string[found.end() :].lstrip(f"*{_CLOSED}")[:1]
+    is_begun = before == "" or not _is_mark(inner[0]) or before.isspace() or _is_mark(before)
+    is_ended = after == "" or not _is_mark(inner[-1]) or after.isspace() or _is_mark(after)
+    return f"{mark}{words}{mark}" if is_begun and is_ended else words
+
+
+def _is_mark(char: str) -> bool:
+    return category(char)[0] in "PS"
 
 
 def _ticks(text: str, least: int) -> str:
@@ -677,10 +841,21 @@ def main_text_of(tree: LexborHTMLParser, page_chars: int, base: Base | None = No
         return MainText([], "")
     parts = _parts_of(body, _TEXTS * page_chars + _FREE_CHARS)
     article = parts.article()
-    if article is None:
-        return MainText([], "")
-    writer = _Writer(article.node, base, parts.by_id, _MOST * article.whole)
-    return _made(_kept(writer.blocks), base)
+    blocks: list[_Block] = []
+    if article is not None:
+        blocks = _kept(_Writer(article.node, base, parts.frames_in(article)).blocks)
+    size = _size_of(blocks)
+    if size < min(_LITTLE_CHARS, _LITTLE * page_chars):
+        # There is hardly any prose: the text is in lists, tables or code.
+        frames = parts.frames_of_page(body)
+        others = _kept(_Writer(body, None, frames).blocks)
+        if size < _LITTLE_BESIDE * _size_of(others):
+            blocks = _kept(_Writer(body, base, frames).blocks) if base is not None else others
+    return _made(blocks, base)
+
+
+def _size_of(blocks: Iterable[_Block]) -> int:
+    return sum(len(block.text) for block in blocks)
 
 
 def whole_text_of(tree: LexborHTMLParser, base: Base | None = None) -> MainText:
@@ -719,10 +894,14 @@ def _is_label(block: _Block) -> bool:
     return block.linked > _LINK_PARAGRAPH_LINKED * size and size < _LINK_PARAGRAPH_MAX
 
 
-def _joined(blocks: Iterable[_Block]) -> str:
+def _joined(blocks: Sequence[_Block]) -> str:
     """Join blocks, with an empty line between any but items of a list and rows of a table."""
     found: list[str] = []
     last = _Block("", "", "", 0)
+    columns: Counter[int] = Counter()
+    for row in blocks:
+        if row.kind is _ROW:
+            columns[row.number] = max(columns[row.number], _columns_of(row))
     for block in blocks:
         is_row = block.kind is _ROW
         if last.kind is block.kind and (
@@ -731,11 +910,16 @@ def _joined(blocks: Iterable[_Block]) -> str:
             found.append("\n")
         elif found:
             # Within a quote the line is not quite empty.
-            is_quoted = block.prefix == last.prefix and block.prefix.endswith("> ")
-            found.append(f"\n{block.prefix.rstrip() if is_quoted else ''}\n")
+            outer, inner = sorted((last.prefix, block.prefix), key=len)
+            found.append(f"\n{outer.rstrip() if inner.startswith(outer) else ''}\n")
         found.append(block.markdown)
         if is_row and (last.kind is not _ROW or last.number != block.number):
-            columns = block.markdown.replace("\\|", "").count("|") - 1
-            found.append(f"\n{block.prefix}|{' --- |' * columns}")
+            # What is beyond the columns of the first row would not be shown.
+            found.append(" |" * (columns[block.number] - _columns_of(block)))
+            found.append(f"\n{block.prefix}|{' --- |' * columns[block.number]}")
         last = block
     return "".join(found)
+
+
+def _columns_of(row: _Block) -> int:
+    return row.markdown.replace("\\|", "").count("|") - 1

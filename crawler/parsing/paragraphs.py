@@ -10,8 +10,10 @@ _LEVELS = 6
 # What would be markup inside a line of Markdown.
 _INLINE = re.compile(r"([\\`*_\[\]<])")
 _CELL = re.compile(r"([\\`*_\[\]<|])")
+# The same of two characters or more: entities, strikethrough.
+_LONGER = re.compile(r"(&(?=#?\w+;)|~(?=~))")
 # Lines without any, which are most.
-_PLAIN = re.compile(r"[^\\`*_\[\]<#>=~+\-\d][^\\`*_\[\]<]*")
+_PLAIN = re.compile(r"[^\\`*_\[\]<&#>=~+\-\d][^\\`*_\[\]<&~]*")
 # What would be markup at its beginning: headings, quotes, lists, rules.
 _AT_START = re.compile(r"^(?:([#>=~]|[+-](?=[\s-]|$))|(\d{1,9})([.)])(?=\s|$))")
 
@@ -61,7 +63,7 @@ class Paragraphs:
         if not any(cells):
             return
         self._texts.append(" ".join(filter(None, cells)))
-        line = "| " + " | ".join(_CELL.sub(r"\\\1", cell) for cell in cells) + " |"
+        line = "| " + " | ".join(_escaped(cell, _CELL) for cell in cells) + " |"
         if self._is_table:
             self._markdown.append(f"\n{line}")
         else:
@@ -91,7 +93,8 @@ class Paragraphs:
 
 def heading_of(text: str, level: int) -> str:
     """Return a heading as a line of Markdown."""
-    return f"{'#' * min(level, _LEVELS)} {markdown_of(text[:MAX_HEADING_CHARS])}"
+    line = escaped_end(markdown_of(text[:MAX_HEADING_CHARS]))
+    return f"{'#' * min(level, _LEVELS)} {line}"
 
 
 def markdown_of(line: str) -> str:
@@ -101,7 +104,18 @@ def markdown_of(line: str) -> str:
 
 def escaped(text: str) -> str:
     """Escape what would be markup inside a line of Markdown."""
-    return _INLINE.sub(r"\\\1", text)
+    return _escaped(text, _INLINE)
+
+
+def _escaped(text: str, marks: re.Pattern[str]) -> str:
+    text = marks.sub(r"\\\1", text)
+    # Seldom; looking for them in every text would take longer than the rest.
+    return _LONGER.sub(r"\\\1", text) if "&" in text or "~~" in text else text
+
+
+def escaped_end(heading: str) -> str:
+    """Escape what would be markup at the end of a heading."""
+    return f"{heading[:-1]}\\#" if heading.endswith("#") else heading
 
 
 def escaped_start(line: str) -> str:

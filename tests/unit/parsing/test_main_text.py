@@ -167,10 +167,51 @@ def test_comments_are_not_compared(name: str) -> None:
 
 
 def test_a_page_with_little_main_text_is_no_article() -> None:
-    chairs = "".join(f"<div>Chair {number}</div>" for number in range(150))
-    assert article(f"<main>{paragraphs(1)}</main><section>{chairs}</section>") is None
-    html = f"<main>{paragraphs(1, 2, 3)}</main><section>{chairs}</section>"
+    chairs = "".join(f"<li><a href=/{number}>Chair {number}</a>" for number in range(150))
+    assert article(f"<main>{paragraphs(1)}</main><ul>{chairs}</ul>") is None
+    html = f"<main>{paragraphs(1, 2, 3)}</main><ul>{chairs}</ul>"
     assert article(html) == [prose(1), prose(2), prose(3)]
+
+
+MENU = "<nav><ul>" + "".join(f"<li><a href=/{n}>Entry {n}</a>" for n in range(10)) + "</ul></nav>"
+FOOTER = f"<footer>{paragraphs(98, 99)}</footer>"
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        # A vacancy.
+        ("<h2>Tasks</h2><ul><li>Write<li>Read</ul>", ["Tasks", "Write", "Read"]),
+        # The page of a function.
+        (f"<dl><dt>open(file)<dd>Opens it.<pre>open('x')\nopen('y')</pre><p>{prose(1)}</p></dl>"
+         + "<p>See also.</p>" * 50,
+         ["open(file)", "Opens it.", "open('x')", "open('y')", prose(1), *["See also."] * 50]),
+        # A list of articles.
+        ("".join(f"<div class=teaser><h2>Title</h2>{paragraphs(n)}</div>" for n in range(3)),
+         ["Title", prose(0), "Title", prose(1), "Title", prose(2)]),
+        # A discussion.
+        ("<div class=comments>" + "".join(
+            f"<div class=comment><div class=comment-text>{paragraphs(n)}</div></div>"
+            for n in range(9)) + "</div>",
+         [prose(n) for n in range(9)]),
+        ("<my-app><my-text>Some words.</my-text></my-app>", ["Some words."]),
+    ],
+)  # fmt: skip
+def test_a_page_without_prose_has_all_text_that_is_in_no_frame(
+    html: str, expected: list[str]
+) -> None:
+    assert main_text(f"{MENU}{html}{FOOTER}") == expected
+
+
+def test_few_characters_of_chinese_are_a_paragraph() -> None:
+    texts = ["今天天气很好，我们去公园。", "公园里有很多人在散步。", "孩子们在草地上玩耍。"]
+    html = "".join(f"<p>{text}</p>" for text in texts)
+    assert main_text(f"{MENU}<div>{html}</div><div class=sidebar>{paragraphs(1, 2)}</div>") == texts
+
+
+def test_comments_do_not_become_the_article() -> None:
+    comments = "".join(f"<div class=comment>{paragraphs(n)}</div>" for n in range(20, 40))
+    assert main_text(f"<div>{paragraphs(1, 2)}{comments}</div>") == [prose(1), prose(2)]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +235,21 @@ def test_a_page_with_little_main_text_is_no_article() -> None:
          "| a | b\\|c |\n| --- | --- |\n| **1** |  |"),
         ("<table><tr><td>a<td>b</table><table><tr><td>c<td>d</table>",
          "| a | b |\n| --- | --- |\n\n| c | d |\n| --- | --- |"),
-        ("<table><tr><td><p>a</p><td><div>b</div></table>", "a\n\nb"),
+        ("<table><tr><td><p>a</p><td><div>b</div></table>", "| a | b |\n| --- | --- |"),
+        ("<table><tr><td><p>a</p><p>b</p><td>c</table>", "a\n\nb\n\nc"),
+        ("<table><tr><td>a<td>b<tr><td>1<td>2<td>3</table>",
+         "| a | b | |\n| --- | --- | --- |\n| 1 | 2 | 3 |"),
+        ("<pre><code><div>a</div><div>  b</div></code></pre>", "```\na\n  b\n```"),
+        ("<pre><span>a<br></span><span>  b</span></pre>", "```\na\n  b\n```"),
+        ("<h2>A<br>b C #<a href=#a>¶</a></h2><p>x</p>", "## A b C \\#\n\nx"),
+        ("<ol start=3><li>a<li>b</ol>", "3. a\n4. b"),
+        ("<blockquote><p>a</p><ul><li>b</ul></blockquote>", "> a\n>\n> - b"),
+        ("<p>&amp;amp; a&b ~~c~~ d!<a href=/e>f</a></p>",
+         "\\&amp; a&b \\~~c\\~~ d\\![f](https://example.com/e)"),
+        ("<p>e <a href='/a\\b\n c'>d</a></p>", "e [d](https://example.com/a%5Cb%20c)"),
+        # Emphasis that Markdown would not see: between a letter and the mark of a sentence.
+        ("<p><b>a:</b>b <i>(c)</i>d <b>e.</b> <b>「中」</b>文</p>", "a:b (c)d **e.** 「中」文"),
+        ("<p><b>a</b><b>b</b> <i>c</i><b>d</b> <b><i>e</i></b>f</p>", "**ab** *c*d ***e***f"),
         ("<p>*a* [b] &lt;c> 1_2</p><p># d</p><p>3. e</p>",
          "\\*a\\* \\[b\\] \\<c> 1\\_2\n\n\\# d\n\n3\\. e"),
     ],
