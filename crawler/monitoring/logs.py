@@ -256,6 +256,11 @@ class LogFormatter(logformatter.LogFormatter):
         # The store logs once that it takes nothing, not for each item.
         return self._quiet(record) if isinstance(exception, NotStored) else record
 
+    def spider_error(self, failure: Any, *args: Any, **kwargs: Any) -> Any:
+        record = super().spider_error(failure, *args, **kwargs)
+        # The crawl ends, and the URL is handed back.
+        return self._quiet(record) if isinstance(failure.value, NotStored) else record
+
     def download_error(self, *args: Any, **kwargs: Any) -> Any:
         return self._quiet(super().download_error(*args, **kwargs))
 

@@ -36,6 +36,14 @@ def test_errors_in_items_stay_errors() -> None:
     assert record["level"] == logging.DEBUG
 
 
+def test_pages_that_are_not_read_at_the_end_of_a_crawl_are_no_errors() -> None:
+    for error, level in ((ValueError("x"), logging.ERROR), (NotStored("end"), logging.DEBUG)):
+        record = LogFormatter().spider_error(
+            Failure(error), Request("http://h.test/"), RESPONSE, SPIDER
+        )
+        assert record["level"] == level
+
+
 def test_a_fetched_page_is_a_line_only_where_somebody_sees_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
