@@ -26,7 +26,7 @@ from crawler.download.errors import TooBig, TooManyDocuments
 from crawler.frontier.entry import DOCUMENTS as DOCUMENT_QUEUE
 from crawler.items import Exchange
 from crawler.parsing.documents import HEAVY_NAMES
-from crawler.parsing.sniff import says_nothing
+from crawler.parsing.sniff import declared_type, says_nothing
 from crawler.reading.pool import DocumentPool
 from crawler.storage.sinks import has_archive
 from crawler.util.request_meta import ARCHIVED, EXCHANGE, LEASE
@@ -335,9 +335,8 @@ class AcceptedTypes:
         self._types = frozenset(wanted)
 
     def __contains__(self, header: str) -> bool:
-        """Return whether a Content-Type is accepted. Without one a page may be anything: True."""
+        """Return whether a Content-Type is accepted. Without a valid one a page may be anything."""
         if self._all:
             return True
-        found = header.partition(";")[0].strip().lower()
-        # An invalid type says nothing either.
-        return "/" not in found or found in self._types or found.startswith(self._kinds)
+        found = declared_type(header)
+        return not found or found in self._types or found.startswith(self._kinds)

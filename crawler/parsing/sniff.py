@@ -75,7 +75,7 @@ _MARKUP = re.compile(
 
 def sniff(body: bytes, content_type: str = "", url: str = "") -> str:
     """Return the type of a body, in lower case and without parameters; empty if nothing tells."""
-    declared = content_type.partition(";")[0].strip().lower()
+    declared = declared_type(content_type)
     declared = _ALIASES.get(declared, declared)
     start = body[:_START_BYTES].lstrip(_BLANKS)
     if not start.startswith(b"<"):
@@ -94,6 +94,16 @@ def sniff(body: bytes, content_type: str = "", url: str = "") -> str:
     return HTML if _MARKUP.match(start) else declared
 
 
+def declared_type(content_type: str) -> str:
+    """Return the type in a Content-Type, in lower case, without parameters; of several the first.
+
+    Empty for one that is invalid: it says nothing.
+    """
+    # A comma is also written for the semicolon: "text/html, charset=utf-8".
+    found = content_type.partition(";")[0].partition(",")[0].strip().lower()
+    return found if "/" in found else ""
+
+
 def names_of(kinds: Collection[str]) -> frozenset[str]:
     """Return the types that servers may declare for files of some types."""
     return frozenset(kinds).union(name for name, kind in _ALIASES.items() if kind in kinds)
@@ -101,7 +111,7 @@ def names_of(kinds: Collection[str]) -> frozenset[str]:
 
 def says_nothing(content_type: str) -> bool:
     """Return whether a Content-Type may be that of any file, or of any that is packed as ZIP."""
-    declared = content_type.partition(";")[0].strip().lower()
+    declared = declared_type(content_type)
     return declared in _UNKNOWN or declared in _PACKED
 
 

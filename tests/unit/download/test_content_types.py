@@ -13,6 +13,8 @@ TYPES = AcceptedTypes(["text/html", "Application/XML ", "audio/*"])
         "text/html",
         "TEXT/HTML; charset=utf-8",
         " text/html ;x",
+        "text/html, charset=utf-8",
+        "text/html,image/png",
         "application/xml",
         "audio/ogg",
         # Nothing is known of these, so they may be pages.

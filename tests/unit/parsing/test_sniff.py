@@ -28,6 +28,10 @@ HTML, XML = b"<!DOCTYPE html><html><body>x</body></html>", b'<?xml version="1.0"
         (HTML, "", sniff.HTML),
         (b"", "", ""),
         (b"just words", "", ""),
+        # Of several types the first one; an invalid one says nothing.
+        (b"just words", "text/html, charset=utf-8", sniff.HTML),
+        (b"Junk %PDF-1.4", "application/pdf,application/pdf", sniff.PDF),
+        (b"<section>words", "html", sniff.HTML),
         (HTML, "application/octet-stream", sniff.HTML),
         (b"\0\1\2", "application/octet-stream", "application/octet-stream"),
         # What a server declares as plain text stays so, as in browsers, but for binary files.
