@@ -26,7 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 
 INDEX = re.compile(r"/([a-z0-9][a-z0-9._-]*)(/_bulk|/_mapping)?")
 ID = re.compile(r"[^{}: \n]+:[0-9a-f]{16}")
-TYPES = {"text", "keyword", "date", "integer", "long", "boolean"}
+TYPES = {"text", "keyword", "date", "integer", "long", "float", "boolean"}
 INTEGERS = {"integer": 31, "long": 63}
 VERSION = "external_gte"
 

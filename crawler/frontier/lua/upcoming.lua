@@ -18,8 +18,9 @@ for _, host in ipairs(redis.call('ZRANGEBYSCORE', HEAP, '-inf', until_ms, 'LIMIT
     end
   end
 end
+-- Queues of documents and media are mostly empty: those of pages do not share with them.
+local last = math.ceil(most / PAGE_QUEUES) - 1
 for number = 1, QUEUES do
-  local last = math.ceil(most / QUEUES) - 1
   for _, entry in ipairs(redis.call('LRANGE', shard .. 'front:' .. number, 0, last)) do
     found[#found + 1] = entry
   end

@@ -31,7 +31,8 @@ async def test_a_worker_answers_for_itself_and_for_the_fleet(redis_client: Any) 
     crawler = project_crawler()
     leases = SimpleNamespace(held=2, outbox=SimpleNamespace(unsettled=()))
     crawler.engine = SimpleNamespace(  # type: ignore[assignment]
-        scheduler=SimpleNamespace(leases=leases), downloader=SimpleNamespace(active=())
+        scheduler=SimpleNamespace(leases=leases, recrawls=SimpleNamespace(plan=None)),
+        downloader=SimpleNamespace(active=()),
     )
     assert crawler.stats is not None
     crawler.stats.set_value("pages/crawled", 7)

@@ -673,7 +673,7 @@ def test_a_page_has_the_fields_that_the_spool_packs() -> None:
     from crawler.storage.spool import _MORE
 
     process_only = {"blocks", "earlier", "written", "lease", "is_kept"}
-    process_only |= {"link_points", "points_by_link"}
+    process_only |= {"article", "sketch", "anchors", "link_points", "points_by_link", "link_times"}
     named = {name for name in vars(_Transient) if not name.startswith("_")}
     assert named == {*_MORE} | process_only
     assert Page.__dataclass_fields__.keys() >= {"crawl", "url_hash"}

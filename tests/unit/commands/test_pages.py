@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from scrapy.settings import Settings
 
 from crawler.commands import pages
 from crawler.errors import ConfigurationError, NotFound
@@ -113,10 +114,10 @@ def test_a_page_whose_content_is_gone_is_shown_and_an_error(
 ) -> None:
     _, chosen = pages.Command.parse(["get", "http://a.test/"])
     with pytest.raises(NotFound, match=r"x\.warc\.gz"):
-        asyncio.run(pages._get(LostContent({"warc": {}}), chosen))  # type: ignore[arg-type]
+        asyncio.run(pages._print_page(Settings(), LostContent({"warc": {}}), chosen))  # type: ignore[arg-type]
     assert "status  200" in capsys.readouterr().out
     # No sink was to keep it.
-    asyncio.run(pages._get(LostContent({}), chosen))  # type: ignore[arg-type]
+    asyncio.run(pages._print_page(Settings(), LostContent({}), chosen))  # type: ignore[arg-type]
     assert "x.warc.gz is not" in capsys.readouterr().out
 
 
