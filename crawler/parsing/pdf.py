@@ -74,17 +74,15 @@ def _read(pdf: Any, limits: DocumentLimits) -> Document:
     number = len(pdf)
     damaged = 0
     for at in range(min(number, limits.max_pages)):
+        room = max(0, limits.max_links - len(links))
         try:
-            page = pdf[at]
+            with closing(pdf[at]) as page, closing(page.get_textpage()) as words:
+                links.update(dict.fromkeys(islice(_links(pdf, page, words), room)))
+                if not text.is_full:
+                    text.add_lines(_BREAKS.split(_HYPHEN.sub("", words.get_text_bounded())))
         except pypdfium2.PdfiumError:
             # The others may be whole.
             damaged += 1
-            continue
-        with closing(page), closing(page.get_textpage()) as words:
-            found = islice(_links(pdf, page, words), max(0, limits.max_links - len(links)))
-            links.update(dict.fromkeys(found))
-            if not text.is_full:
-                text.add_lines(_BREAKS.split(_HYPHEN.sub("", words.get_text_bounded())))
         if text.is_full and len(links) >= limits.max_links:
             break
     if number and damaged == min(number, limits.max_pages):

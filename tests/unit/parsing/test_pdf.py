@@ -1,7 +1,9 @@
 """PDF is read by pdfium."""
 
 from datetime import datetime, timedelta, timezone
+from itertools import count
 
+import pypdfium2
 import pytest
 
 from crawler.parsing import pdf as pdf_reader
@@ -68,6 +70,18 @@ def test_beyond_a_limit_the_rest_is_left_out(limits: dict[str, int], text: str, 
 def test_a_damaged_file_is_told(size: int) -> None:
     with pytest.raises(Unreadable, match="damaged"):
         read(pdf(["text"])[:size])
+
+
+def test_pages_beside_a_damaged_one_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, calls = pypdfium2.PdfPage.get_textpage, count()
+
+    def second_damaged(page: pypdfium2.PdfPage) -> pypdfium2.PdfTextPage:
+        if next(calls) == 1:
+            raise pypdfium2.PdfiumError("Failed to load text page.")
+        return whole(page)
+
+    monkeypatch.setattr(pypdfium2.PdfPage, "get_textpage", second_damaged)
+    assert read(pdf(["one", "two", "three"])).text == "one three"
 
 
 @pytest.mark.parametrize(
