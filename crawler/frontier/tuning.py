@@ -79,7 +79,8 @@ class Tuning:
 
 def type_turns(shares: Sequence[float]) -> str:
     """Return the turns of the types: the digit 1 for pages, and from 6 on for those with shares."""
-    weights = [round(100 * share) for share in shares]
+    # Of 100 turns, and one at the least of a share that is not 0.
+    weights = [max(1, round(100 * share)) if share else 0 for share in shares]
     order = turns([100 - sum(weights), *weights])
     return "".join(digit if digit == "1" else str(PAGE_QUEUES - 1 + int(digit)) for digit in order)
 

@@ -45,6 +45,8 @@ def test_pages_have_the_turns_that_types_leave() -> None:
     # Evenly.
     assert {order[start : start + 10].count("6") for start in range(0, 100, 10)} == {2}
     assert set(type_turns([0.0, 0.0])) == {"1"}
+    # A small share is not none.
+    assert Counter(type_turns([0.001, 0.0])) == {"1": 99, "6": 1}
 
 
 @pytest.mark.parametrize("weights", [(), (0,), (0, 0), (-1, 2), (1,) * 10])
