@@ -545,11 +545,21 @@ def read_arguments(given: Mapping[str, Any]) -> Arguments:
         seeds=known.get("seeds"),
         sitemaps=known.get("sitemaps"),
         options=found,
-        topic=known.get("topic") or None,
+        topic=_topic(known.get("topic")),
         max_time_s=_seconds("max_time", known.get("max_time")),
         user_agent=_user_agent(known.get("user_agent")),
         crawl=known.get("crawl"),
     )
+
+
+def _topic(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not str(value).strip():
+        raise ConfigurationError(
+            f"topic is {value!r}; give the file of a topic, which scrapy topic train makes."
+        )
+    return str(value)
 
 
 def _seconds(name: str, value: Any) -> int:

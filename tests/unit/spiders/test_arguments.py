@@ -86,6 +86,8 @@ def test_times_have_units(text: str, seconds: int) -> None:
         ({"recrawl": "budget:1000000"}, "budget: and visits an hour, day or week, as in"),
         ({"recrawl": "budget:0/d"}, "recrawl is 'budget:0/d'; use off, adaptive"),
         ({"recrawl": "fixed:99999999d"}, "recrawl is 'fixed:99999999d'; use off, adaptive"),
+        # As of a variable that is not set.
+        ({"topic": ""}, "topic is ''; give the file of a topic"),
         ({"max_time": "soon"}, "max_time is 'soon'; give seconds, or a number with m, h or d"),
         ({"max_time": "-1"}, "max_time is '-1'"),
         ({"user_agent": ""}, "user_agent is ''"),
