@@ -1,14 +1,11 @@
 """A crawl of a site with many documents: they are read, within their share and their budget."""
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
+from demo.answer import Answer, whole
 from demo.documents import docx, pdf, word_paragraph
+from demo.server import serving_thread
 from tests.acceptance.crawls import Crawls
 
 PAGES, FILES, BUDGET = 12, 40, 8
@@ -37,34 +34,17 @@ def _bodies() -> dict[str, tuple[str, bytes]]:
 BODIES = _bodies()
 
 
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        kind, body = BODIES.get(self.path, ("text/plain", b""))
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_given: Any) -> None:
-        pass
-
-
-@contextmanager
-def serving() -> Iterator[int]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as site:
-        thread = threading.Thread(target=site.serve_forever, daemon=True)
-        thread.start()
-        yield site.server_address[1]
-        site.shutdown()
-        thread.join()
+class Site:
+    def answer(self, _host: str, target: str, _validators: object = None) -> Answer:
+        kind, body = BODIES.get(target, ("text/plain", b""))
+        return whole(200, body, {"Content-Type": kind})
 
 
 def test_documents_are_read_within_their_share_and_budget(tmp_path: Path, redis_url: str) -> None:
     crawl = Crawls(tmp_path, redis_url)
     feed = tmp_path / "pages.jsonl"
     budgets = json.dumps({"document": {"max_per_host": BUDGET}})
-    with serving() as port:
+    with serving_thread(Site()) as port:
         home = f"http://127.0.0.1:{port}"
         run = crawl.run(
             f"{home}/",

@@ -1,13 +1,10 @@
 """A crawl that keeps to a language, and stores what its site says about the use of its pages."""
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
+from demo.answer import Answer, whole
+from demo.server import serving_thread
 from tests.acceptance.crawls import Crawls
 
 ENGLISH = "Everyone has the right to freedom of thought, conscience and religion in this world."
@@ -25,30 +22,13 @@ Allow: /
 """
 
 
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        is_robots = self.path == "/robots.txt"
-        body = (ROBOTS if is_robots else f"<title>t</title><body>{PAGES[self.path]}").encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/plain" if is_robots else "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        if self.path == "/e2":
-            self.send_header("TDM-Reservation", "0")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_given: Any) -> None:
-        pass
-
-
-@contextmanager
-def serving() -> Iterator[int]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as site:
-        thread = threading.Thread(target=site.serve_forever, daemon=True)
-        thread.start()
-        yield site.server_address[1]
-        site.shutdown()
-        thread.join()
+class Site:
+    def answer(self, _host: str, target: str, _validators: object = None) -> Answer:
+        if target == "/robots.txt":
+            return whole(200, ROBOTS.encode(), {"Content-Type": "text/plain"})
+        more = {"TDM-Reservation": "0"} if target == "/e2" else {}
+        body = f"<title>t</title><body>{PAGES[target]}".encode()
+        return whole(200, body, {"Content-Type": "text/html", **more})
 
 
 def test_pages_in_another_language_are_recorded_and_followed_and_rights_are_kept(
@@ -56,7 +36,7 @@ def test_pages_in_another_language_are_recorded_and_followed_and_rights_are_kept
 ) -> None:
     crawl = Crawls(tmp_path, redis_url)
     feed = tmp_path / "pages.jsonl"
-    with serving() as port:
+    with serving_thread(Site()) as port:
         run = crawl.run(
             f"http://127.0.0.1:{port}/", arguments={"languages": "en"}, options=("-o", str(feed))
         )
