@@ -73,15 +73,27 @@ def read_document(
     elif media_type in LIGHT:
         if media_type in (sniff.JSON, sniff.JSON_FEED):
             content_type = _AS_UTF8
-        text, charset = decode(body[: _CHAR_BYTES * limits.max_text_chars], content_type, url)
+        start = _beginning(body, _CHAR_BYTES * limits.max_text_chars)
+        text, charset = decode(start, content_type, url)
         document = _reader(_TEXTS[media_type])(text[: limits.max_text_chars], limits)
         document.charset = charset
-        if len(text) > limits.max_text_chars:
+        if len(text) > limits.max_text_chars or len(start) < len(body):
             document.cut = "text"
     else:
         raise Unreadable("unsupported")
     document.media_type = media_type
     return document
+
+
+def _beginning(body: bytes, most: int) -> bytes:
+    """Return at most so many bytes, which do not end in the middle of a character of UTF-8.
+
+    With half a character they would be taken for another encoding.
+    """
+    end = most
+    while most - _CHAR_BYTES < end < len(body) and body[end] & 0xC0 == 0x80:
+        end -= 1
+    return body[:end]
 
 
 def _reader(place: str) -> Callable[[Any, DocumentLimits], Document]:

@@ -145,6 +145,14 @@ def test_text_has_a_limit(kind: str) -> None:
     assert found.cut == "text"
 
 
+@pytest.mark.parametrize("char", "ä語😀")
+@pytest.mark.parametrize("before", range(4))
+def test_text_that_is_cut_keeps_its_encoding(char: str, before: int) -> None:
+    text = "x" * before + char * 100
+    found = read(sniff.PLAIN, text, limits=DocumentLimits(max_text_chars=8))
+    assert (found.text, found.charset, found.cut) == (text[:8], "utf-8", "text")
+
+
 def test_links_have_a_limit() -> None:
     found = read(sniff.MARKDOWN, "[a](b) " * 20, limits=DocumentLimits(max_links=5))
     assert (len(found.links), found.cut) == (5, "links")
