@@ -19,16 +19,31 @@ _WORDS = np.frombuffer(
     _NO_WORD.sub(" ", _UNITS.replace("İ", " ").lower()).encode("utf-16-le"), "<u2"
 )
 
+# Characters of Chinese and Japanese, which have no blanks between words, and their number.
+_FIRST, _NUMBER = np.uint16(0x3040), np.uint16(0xA000 - 0x3040)
+_OF_ONE = re.compile("[\u3040-\u9fff]")
+
 
 def words_of(text: str) -> bytes:
     """Return the words of a text in lower case, separated by blanks.
 
-    Words are letters, digits and underscores.
+    Words are letters, digits and underscores. Each character of Chinese and Japanese is one.
     """
     if not text.isascii():
         units = text.encode("utf-16-le", "replace")
         if len(units) > 2 * len(text) or any(char in text for char in _UNUSUAL):
-            text = _NO_WORD.sub(" ", text.lower())
+            text = _OF_ONE.sub(r" \g<0> ", _NO_WORD.sub(" ", text.lower()))
         else:
-            text = _WORDS[np.frombuffer(units, "<u2")].tobytes().decode("utf-16-le")
+            words = _WORDS[np.frombuffer(units, "<u2")]
+            is_one = words - _FIRST < _NUMBER
+            text = (_apart(words, is_one) if is_one.any() else words).tobytes().decode("utf-16-le")
     return text.encode("utf-8", "replace").translate(_ASCII_WORDS)
+
+
+def _apart(units: np.ndarray, is_one: np.ndarray) -> np.ndarray:
+    """Put a blank before and after each of some units."""
+    found = units.repeat(1 + 2 * is_one)
+    starts = is_one.nonzero()[0]
+    starts += 2 * np.arange(len(starts))
+    found[starts] = found[starts + 2] = BLANK
+    return found

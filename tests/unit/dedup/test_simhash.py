@@ -132,7 +132,7 @@ def test_distance_counts_the_bits_that_differ(a: int, b: int, bits: int) -> None
         ),
         (
             "Wörter {0} of THE page – “quoted” Größenverhältnisse{1} Ωmega 漢字{1}!",
-            0xCCE8_C1B1_3262_B872,
+            0xB8CA_A979_2202_9062,
         ),
         ("ΟΔΟΣ {0} İstanbul 😀 𝐀b{1}", 0xF2EB_4A77_860B_A481),
     ],

@@ -7,16 +7,25 @@ from hypothesis import strategies as st
 
 from crawler.util.words import words_of
 
+WORD = re.compile(r"(?![\u3040-\u9fff])(?:(?![\u3040-\u9fff])\w)+|(?=\w)[\u3040-\u9fff]")
+
 
 def test_words_are_compared_without_case_and_punctuation() -> None:
     found = words_of("Ein Bär, ein BÄR! – 3.5").decode().split(" ")
     assert [word for word in found if word] == ["ein", "bär", "ein", "bär", "3", "5"]
 
 
+def test_each_character_of_chinese_and_japanese_is_a_word() -> None:
+    assert words_of("Das 中文abcカナ、한국어 말").decode().split() == [
+        *("das", "中", "文", "abc", "カ", "ナ", "한국어", "말")
+    ]
+    assert words_of("ΑΣ中文").decode().split() == ["ας", "中", "文"]
+
+
 @given(st.text(st.characters(codec="ascii")) | st.text(st.characters(codec="utf-8")))
 def test_words_are_what_the_regular_expression_of_words_finds(any_text: str) -> None:
     found = words_of(any_text).decode().split(" ")
-    assert [word for word in found if word] == re.findall(r"\w+", any_text.lower())
+    assert [word for word in found if word] == WORD.findall(any_text.lower())
 
 
 def test_every_character_is_part_of_a_word_or_not_as_for_regular_expressions() -> None:
@@ -24,7 +33,7 @@ def test_every_character_is_part_of_a_word_or_not_as_for_regular_expressions() -
     every = "".join(f"a{chr(code)}b " for code in range(0x10000) if not 0xD800 <= code < 0xE000)
     for start in range(0, len(every), 400):
         part = every[start : start + 400]
-        assert words_of(part).decode().split() == re.findall(r"\w+", part.lower())
+        assert words_of(part).decode().split() == WORD.findall(part.lower())
 
 
 def test_half_a_surrogate_pair_is_no_word() -> None:
