@@ -26,8 +26,8 @@ from crawler.parsing.zipped import Facts, Full, ZipFile, attribute, path_from, r
 
 _NOTHING: frozenset[str] = frozenset()
 _MAX_LEVEL = 9
-# Columns of a sheet that Excel allows.
-_MAX_COLUMNS = 16_384
+# Columns of a sheet that Excel allows, and empty cells in a row that are kept before another one.
+_MAX_COLUMNS, _MAX_GAP = 16_384, 100
 
 
 class _Writer:
@@ -49,6 +49,8 @@ class _Writer:
         self._open: list[_Paragraph] = []
         self._tables = 0
         self._row: list[list[str]] = []
+        # Cells for which the last one stands if it is empty.
+        self._times = 1
 
     @property
     def paragraph(self) -> _Paragraph | None:
@@ -96,11 +98,17 @@ class _Writer:
 
     def begin_row(self) -> None:
         if self._tables == 1:
-            self._row = []
+            self._row, self._times = [], 1
 
-    def begin_cell(self) -> None:
-        if self._tables == 1 and self._has_room(1):
-            self._row.append([])
+    def begin_cell(self, times: int = 1) -> None:
+        """Begin a cell. If it stays empty, and is not the last one, it stands for some."""
+        if self._tables != 1:
+            return
+        is_gap = self._row and not self._row[-1] and self._times <= _MAX_GAP
+        for _ in range(self._times if is_gap else 1):
+            if self._has_room(1):
+                self._row.append([])
+        self._times = times
 
     def end_row(self) -> None:
         if self._tables == 1:
@@ -481,6 +489,9 @@ class _SharedStrings:
         return self._left < 0
 
 
+_PLACE = re.compile(r"([A-Z]{1,3})[0-9]{1,7}")
+
+
 class _SheetTarget:
     """Target for the cells of a sheet."""
 
@@ -505,6 +516,7 @@ class _SheetTarget:
         if name == "c":
             self._kind = attributes.get("t", "")
             self._texts = []
+            self._add_empty(attributes.get("r", ""))
         elif name in ("v", "t"):
             self._is_value = True
         elif name == "hyperlink":
@@ -523,6 +535,16 @@ class _SheetTarget:
                 raise Full
         elif name == "row":
             self._end_row()
+
+    def _add_empty(self, place: str) -> None:
+        """Add the empty cells before a cell, which files leave out; `place` is such as "C2"."""
+        found = _PLACE.fullmatch(place)
+        if found is not None:
+            column = 0
+            for letter in found[1]:
+                column = 26 * column + ord(letter) - ord("A") + 1
+            number = column - 1 - len(self._cells)
+            self._cells += [""] * (number if number <= _MAX_GAP else 0)
 
     def _end_row(self) -> None:
         self._writer.paragraphs.add_row(self._cells)
@@ -594,8 +616,9 @@ class _OdfTarget:
                 writer.begin_table()
             case "table-row":
                 writer.begin_row()
-            case "table-cell":
-                writer.begin_cell()
+            case "table-cell" | "covered-table-cell":
+                times = attribute(attributes, "number-columns-repeated")
+                writer.begin_cell(int(times) if _NUMBER.fullmatch(times) else 1)
             case "page":
                 self._take_page()
 
@@ -623,6 +646,7 @@ class _OdfTarget:
 
 
 _DIGITS = frozenset("123456789")
+_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 
 
 def read_odt(body: bytes, limits: DocumentLimits) -> Document:

@@ -132,6 +132,26 @@ def test_cells_of_all_kinds_are_read() -> None:
     assert found.main_text == "S\nin calculated 1 3"
 
 
+def test_cells_are_in_their_columns_though_files_leave_out_empty_ones() -> None:
+    rows = """<row><c r="A1"><v>1</v></c><c r="B1"><v>2</v></c><c r="C1"><v>3</v></c></row>
+    <row><c r="C2"><v>4</v></c></row><row><c r="XFD3"><v>5</v></c><c r="A3"><v>6</v></c></row>"""
+    main = '<workbook xmlns:r="http://x/relationships"><sheet name="S" r:id="a"/></workbook>'
+    parts = {"xl/s.xml": f"<worksheet>{rows}</worksheet>"}
+    found = read(ooxml("xl/workbook.xml", main, parts=parts, members={"a": "/xl/s.xml"}))
+    assert found.markdown.split("\n")[2:] == [
+        *("| 1 | 2 | 3 |", "| --- | --- | --- |", "|  |  | 4 |"),
+        # But for gaps that are no more than layout.
+        "| 5 | 6 |",
+    ]
+    cell, empty = "<table:table-cell><text:p>x</text:p></table:table-cell>", "<table:table-cell/>"
+    gap, layout = (
+        f'<table:table-cell table:number-columns-repeated="{times}"/>' for times in (2, 1000)
+    )
+    row = f"<table:table-row>{cell}{gap}{cell}{layout}{cell}{empty}{gap}</table:table-row>"
+    found = read(odf(sniff.ODS, f"<table:table table:name='T'>{row}</table:table>"))
+    assert found.markdown.split("\n")[2] == "| x |  |  | x |  | x |  |  |"
+
+
 def test_slides_are_read_in_their_order() -> None:
     found = read(pptx([("Deck", "hello"), ("Second", "world")], links=["http://a.test/"]))
     assert found.headings == ["## Deck", "## Second"]
