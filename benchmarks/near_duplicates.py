@@ -48,6 +48,7 @@ from crawler.frontier.frontier import tags
 from crawler.items import Page
 from crawler.parsing.html import HtmlReader
 from crawler.parsing.reader import DocumentReader
+from crawler.pipelines.duplicates import label
 
 _SAME, _DIFFERENT = 0.9, 0.7
 _SHINGLE = 3
@@ -61,6 +62,9 @@ _TITLE_WORDS = 8
 _PAGES_A_SITE = 100
 # Pages that a process hashes together, and answers that it waits for at a time.
 _GROUP, _AT_ONCE = 8, 100
+# Paragraphs that two articles share, at most. Some of these pairs are nearly as similar as those
+# that are not judged any more.
+_SHARED_MAX = 0.83
 # Versions that are put into the index in turn: the first one, and some in which more is different.
 _ROUNDS = (0, 1, 4, 5, 7, 8)
 _TIMED_WORDS = 600
@@ -290,7 +294,7 @@ def _changed(article: Article, kind: str, chance: random.Random, rest: Sequence[
             words[chance.randrange(len(words))] = "changed"
             texts[at] = " ".join(words)
     elif kind == "part":
-        kept = max(1, round(len(texts) * chance.uniform(0.3, 0.69)))
+        kept = max(1, round(len(texts) * chance.uniform(0.3, _SHARED_MAX)))
         places = set(chance.sample(range(len(texts)), kept))
         texts = [text if at in places else chance.choice(rest) for at, text in enumerate(texts)]
     return Article(article.title, tuple(texts))
@@ -320,8 +324,11 @@ async def _crawl(redis: Redis, pages: Sequence[Version], near_by: str) -> list[R
         document = reader.read(version.html, url, content_type="text/html")
         page = Page(url=url, final_url=url, status=200, crawled_at=None)  # type: ignore[arg-type]
         page.text, page.blocks, page.article = document.text, document.blocks, document.article
+        page.title, page.headings = document.title, document.headings
         (simhash,) = of_each(majorities, boilerplate.shingles_of([page], _MIN_WORDS))
         (sketch,) = of_each(sketches, boilerplate.article_shingles_of([page], _MIN_WORDS))
+        if sketch is not None:
+            sketch += label(page)
         content = Content(hashlib.sha256(version.html).digest(), simhash, sketch)
         if await index.find(_url_id(number), content) is None:
             boilerplate.learn(version.host, document.blocks or [])

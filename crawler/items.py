@@ -78,7 +78,8 @@ class _Transient:
     blocks: list[str] | None = None
     # Paragraphs of its main text, by which similar pages are found; None: these pieces.
     article: list[str] | None = None
-    # Sketch of this text by MinHash, if pages are compared by it and the text is not too short.
+    # Sketch of this text by MinHash, with a label, if pages are compared by it and the text is not
+    # too short.
     sketch: bytes | None = None
     # Content hash and SimHash of the last visit, if they are known and have changed.
     earlier: tuple[str, str] | None = None

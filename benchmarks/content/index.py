@@ -19,7 +19,7 @@ from benchmarks.figures import Figure, at_most
 from benchmarks.servers import PrivateRedis, private_redis
 from crawler.dedup.buckets import Buckets, bits_for
 from crawler.dedup.index import ContentIndex
-from crawler.dedup.minhash import SKETCH_BYTES
+from crawler.dedup.minhash import LABEL_BYTES, SKETCH_BYTES
 from crawler.dedup.minhash_tables import MinHashTables
 from crawler.dedup.near import Content, NearTables
 from crawler.dedup.simhash_tables import SimHashTables
@@ -94,7 +94,8 @@ def _url_id(number: int) -> int:
 
 
 def _content(chance: random.Random) -> Content:
-    return Content(chance.randbytes(32), chance.getrandbits(64), chance.randbytes(SKETCH_BYTES))
+    sketch = chance.randbytes(SKETCH_BYTES + LABEL_BYTES)
+    return Content(chance.randbytes(32), chance.getrandbits(64), sketch)
 
 
 def _log_bytes(server: PrivateRedis) -> int:

@@ -96,7 +96,10 @@ class ContentIndex:
         if found.pages != pages:
             logger.info("NEAR_PAGES stays %d, as this crawl was created with", found.pages)
         if found.near_by != near_by:
-            logger.info("NEAR_BY stays %s, as this crawl was created with", found.near_by)
+            # By MinHash the main text is compared, which is found only if the setting asks for it.
+            logger.warning(
+                "NEAR_BY stays %s, as this crawl was created with; set it so", found.near_by
+            )
         return cls._of(redis, tags, found, max_distance, similarity)
 
     @classmethod
@@ -145,7 +148,8 @@ class ContentIndex:
         """
         if before == now:
             before = None
-        if now is not None or before is not None:
+        # By MinHash records are found by the URL, also those of a visit that is not known.
+        if now is not None or before is not None or self.compares_sketches:
             self._changes.append(Change(url_id, before, now))
             if len(self._changes) >= _ENOUGH:
                 self._send()

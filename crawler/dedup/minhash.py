@@ -11,6 +11,10 @@ Each shingle falls into one bin by its hash, and the least hash in a bin wins (o
 hashing). With few shingles most bins would stay empty, so shingles fall again, with another hash,
 until each bin had several; what fell earlier wins (fast similarity sketching, Dahlgaard et al.).
 That takes a time that grows with the shingles and the bins, not with their product.
+
+A sketch may have a label after it, of the page's host and title: pages of one host with different
+titles are two pages, though most of their text may be the same, as in a shop that tells everywhere
+how it delivers.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xxhash import xxh32_digest
 
 from crawler.dedup.content import mix
 
@@ -28,6 +33,9 @@ BANDS, _ROWS = 5, 3
 BAND_BYTES = 4
 BITS_AT = BANDS * BAND_BYTES
 SKETCH_BYTES = BITS_AT + BINS // 8
+# Bytes of the host in a label, then of the title.
+_HOST_BYTES = 4
+LABEL_BYTES = 2 * _HOST_BYTES
 # Shingles that fall into a bin on average, at least: fewer than one bin in 100 stays empty.
 _FALLS = 5
 _BIN = np.uint64(BINS - 1)
@@ -83,5 +91,16 @@ def bands_of(sketch: bytes) -> list[int]:
 
 def similarity(one: bytes, other: bytes) -> float:
     """Estimate the similarity of two texts by their sketches."""
-    bits = int.from_bytes(one[BITS_AT:]) ^ int.from_bytes(other[BITS_AT:])
+    bits = int.from_bytes(one[BITS_AT:SKETCH_BYTES]) ^ int.from_bytes(other[BITS_AT:SKETCH_BYTES])
     return max(0.0, 1 - 2 * bits.bit_count() / BINS)
+
+
+def label_of(host: str, title: str) -> bytes:
+    """Return the label of a page, to be put after its sketch."""
+    return xxh32_digest(host.encode()) + xxh32_digest(title.encode(errors="replace"))
+
+
+def are_of_two_titles(one: bytes, other: bytes) -> bool:
+    """Whether two sketches are of pages of one host with different titles."""
+    label, another = one[SKETCH_BYTES:], other[SKETCH_BYTES:]
+    return label != another and label[:_HOST_BYTES] == another[:_HOST_BYTES]

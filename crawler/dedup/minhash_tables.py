@@ -3,7 +3,7 @@
 | table          | bucket selected by   | record                                          |
 |----------------|----------------------|-------------------------------------------------|
 | `cm0` to `cm4` | first bits of a band | last 24 bits of it, 40 bits of the fingerprint  |
-| `cs`           | those 40 bits        | the URL's fingerprint, the sketch               |
+| `cs`           | those 40 bits        | the URL's fingerprint, the sketch and its label |
 
 The sketch of a page is found by its URL, and tells what its other records are. So those of an
 earlier content can be removed without being known.
@@ -25,7 +25,7 @@ _CHECK_BYTES, _ID_BYTES = 3, 5
 _BAND_BYTES = _CHECK_BYTES + _ID_BYTES
 _ID_BITS = 8 * _ID_BYTES
 _SKETCH_AT = 8
-_SKETCH_BYTES = _SKETCH_AT + minhash.SKETCH_BYTES
+_SKETCH_BYTES = _SKETCH_AT + minhash.SKETCH_BYTES + minhash.LABEL_BYTES
 # Sketches are longer than other records, so there are four times as many buckets of them.
 _SKETCH_BITS = 2
 # Pages of a bucket with the same band, and pages whose sketches are compared.
@@ -119,6 +119,8 @@ class MinHashTables:
                 original = int.from_bytes(bucket[at : at + _SKETCH_AT], "little")
                 if original == url_id:
                     return None
+                if minhash.are_of_two_titles(content.sketch, sketch):
+                    continue
                 if best is None or similarity > (best.similarity or 0):
                     best = Duplicate(original, similarity=round(similarity, 3))
         return best

@@ -15,7 +15,7 @@ class Content(NamedTuple):
     digest: bytes
     # None if the text is too short to be compared.
     simhash: int | None
-    # Only if pages are compared by MinHash; None if the text is too short.
+    # With its label, only if pages are compared by MinHash; None if the text is too short.
     sketch: bytes | None = None
 
     @classmethod

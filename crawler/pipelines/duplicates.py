@@ -17,7 +17,7 @@ from scrapy import signals
 from crawler import config
 from crawler.dedup.content import SHINGLE, Boilerplate, majorities, of_each
 from crawler.dedup.index import ContentIndex, NotCompared
-from crawler.dedup.minhash import sketches
+from crawler.dedup.minhash import label_of, sketches
 from crawler.dedup.near import Content
 from crawler.frontier.frontier import tags
 from crawler.items import Page
@@ -41,6 +41,8 @@ _BYTES_A_CHAR = 32
 # Pages that are hashed together, and seconds that the first waits for others.
 _GROUP_MAX = 16
 _GROUP_LINGER_S = 0.05
+# Headings of the first level that tell a page from others.
+_TITLES = 3
 # More than the items in the pipelines at any time.
 _PENDING_MAX = 10_000
 
@@ -178,11 +180,18 @@ class Duplicates:
             parts = self._boilerplate.article_shingles_of(pages, self._min_words)
             sketched = of_each(sketches, parts)
             for place, sketch in enumerate(sketched):
-                contents[place] = contents[place]._replace(sketch=sketch)
+                if sketch is not None:
+                    contents[place] = contents[place]._replace(sketch=sketch + label(pages[place]))
         return contents
 
     def _count(self, what: str, number: int = 1) -> None:
         self._crawler.stats.inc_value(f"duplicates/{what}", number)
+
+
+def label(page: Page) -> bytes:
+    """Return what a sketch says of the page: its host and titles, for some sites have one title."""
+    titles = [heading for heading in page.headings if heading.startswith("# ")]
+    return label_of(host_of(page.final_url), "\n".join([page.title, *titles[:_TITLES]]))
 
 
 class _Hashing:

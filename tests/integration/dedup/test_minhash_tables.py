@@ -9,7 +9,7 @@ import pytest
 
 from crawler.dedup.content import majorities, shingles_of
 from crawler.dedup.index import MINHASH, SIMHASH, ContentIndex
-from crawler.dedup.minhash import sketches
+from crawler.dedup.minhash import label_of, sketches
 from crawler.dedup.near import Content, Duplicate
 from crawler.frontier.frontier import tags
 from crawler.servers.redis.connection import Client, connect
@@ -44,10 +44,11 @@ def edited(text: Sequence[str], changes: int) -> list[str]:
     return ["changed" if at in places else word for at, word in enumerate(text)]
 
 
-def content(text: Sequence[str]) -> Content:
+def content(text: Sequence[str], host: str = "h.test", title: str = "") -> Content:
     parts = [part for part in shingles_of([" ".join(text)], 3) if part is not None]
     digest = hashlib.sha256(" ".join(text).encode()).digest()
-    return Content(digest, majorities(parts)[0], sketches(parts)[0])
+    sketch = sketches(parts)[0] + label_of(host, title)
+    return Content(digest, majorities(parts)[0], sketch)
 
 
 async def keep(
@@ -75,6 +76,17 @@ async def test_a_text_with_many_other_words_is_none(redis_client: Client, change
     await keep(seen, ONE, content(words(1)))
     assert await seen.find(TWO, content(edited(words(1), changes))) is None
     assert await seen.find(TWO, content(words(2))) is None
+
+
+async def test_pages_of_one_host_with_different_titles_are_two(redis_client: Client) -> None:
+    seen = await seen_in(redis_client)
+    text, near = words(1), edited(words(1), 1)
+    await keep(seen, ONE, content(text, title="Chair"))
+    assert await seen.find(TWO, content(near, title="Table")) is None
+    assert await seen.find(TWO, content(near, title="Chair")) is not None
+    assert await seen.find(TWO, content(near, host="other.test", title="Table")) is not None
+    # The same bytes have the same title.
+    assert await seen.find(TWO, content(text, title="Table")) == Duplicate(ONE)
 
 
 async def test_with_a_similarity_of_one_texts_must_be_equal(redis_client: Client) -> None:
@@ -136,7 +148,7 @@ async def test_a_page_that_changed_a_little_has_one_sketch(redis_client: Client)
     for changes in range(5):
         await keep(seen, ONE, content(edited(words(1), changes)))
     (sketches_key,) = await redis_client.keys("*:cs:*")
-    assert await redis_client.strlen(sketches_key) == 92
+    assert await redis_client.strlen(sketches_key) == 100
     assert [await redis_client.strlen(key) for key in await redis_client.keys("*:cm*")] == [8] * 5
 
 
@@ -154,6 +166,15 @@ async def test_a_page_that_became_a_duplicate_is_no_original_any_more(redis_clie
     await keep(seen, ONE, old)
     await keep(seen, ONE, None, before=Content(old.digest[:12], old.simhash))
     assert await redis_client.keys(KEYS) == []
+
+
+async def test_a_duplicate_is_no_original_though_its_last_visit_is_not_known(
+    redis_client: Client,
+) -> None:
+    seen = await seen_in(redis_client)
+    await keep(seen, ONE, content(words(1)))
+    await keep(seen, ONE, None)
+    assert await seen.find(TWO, content(edited(words(1), 1))) is None
 
 
 async def test_pages_with_the_same_text_are_removed_one_by_one(redis_client: Client) -> None:
@@ -188,7 +209,7 @@ async def test_a_crawl_keeps_the_method_it_was_created_with(
             redis_client, "crawl", tags("crawl", 1), pages=1000, near_by=near_by
         )
     assert seen.compares_sketches == (begun == MINHASH)
-    assert f"NEAR_BY stays {begun}, as this crawl was created with" in caplog.messages
+    assert f"NEAR_BY stays {begun}, as this crawl was created with; set it so" in caplog.messages
 
 
 async def test_a_crawl_of_an_earlier_release_is_compared_by_simhash(redis_client: Client) -> None:
@@ -200,7 +221,7 @@ async def test_room_in_a_bucket_is_nobodys_text(redis_client: Client) -> None:
     seen = await seen_in(redis_client)
     for number in range(40):
         await keep(seen, fingerprint(f"http://h.test/{number}"), content(words(number, 60)))
-    empty = Content(b"e" * 32, 0, b"\0" * 84)
+    empty = Content(b"e" * 32, 0, b"\0" * 92)
     assert await seen.find(0, empty) is None
     assert not await seen.forget(0)
 

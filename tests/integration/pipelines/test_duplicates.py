@@ -115,6 +115,14 @@ async def test_by_minhash_a_page_with_a_paragraph_less_is_a_duplicate(by_minhash
     assert half.simhash
 
 
+async def test_by_minhash_pages_of_a_shop_are_not_taken_for_one(by_minhash: Crawler) -> None:
+    duplicates = await opened(by_minhash)
+    for number in range(5):
+        item = page(number, f"{TEXT} item{number}", title="Shop", headings=[f"# Chair {number}"])
+        await store(by_minhash, await duplicates.process_item(item))
+        assert item.duplicate_of == ""
+
+
 async def test_by_minhash_a_page_whose_content_changed_gives_up_its_past(
     by_minhash: Crawler,
 ) -> None:
