@@ -52,6 +52,8 @@ EXPRESS_SHARE = 1 / 16
 # Pages wait for so many rounds at the most, each of which is a visit to every page: as the plan of
 # a budget has it.
 _LONGEST_ROUNDS = 8
+# They are too late after a multiple of that: the first intervals of pages vary by half.
+_TOO_LATE = 2
 # On a cluster, this part of a budget is shared equally: a shard without pages may soon have some.
 _EQUAL_SHARE = 0.1
 # A URL is buried when so many owners died while they fetched it. Not fewer: a slow page is in
@@ -333,14 +335,14 @@ class Frontier:
         """Let no more recrawls be due in the fleet than so many a second; 0: as many as are due.
 
         None: there are no recrawls, and those that wait are left as they are. When the budget is
-        changed, those are due that wait for longer than a page has to in it, which is `longest_s`
-        if there are few pages.
+        changed, those are due that wait for more than twice as long as a page has to in it, which
+        is `longest_s` if there are few pages.
 
         Shards on one server share the turns. On a cluster each has its own part of the budget, by
         the number of `pages` that each shard visits again; by default the same.
         """
         self._recrawls_per_s = per_s
-        self._longest_recrawl_ms = round(longest_s * 1000)
+        self._longest_recrawl_ms = round(_TOO_LATE * longest_s * 1000)
         equal, total = 1 / self.shards, sum(pages)
         self._recrawl_shares = [
             _EQUAL_SHARE * equal + (1 - _EQUAL_SHARE) * number / total for number in pages if total
@@ -362,7 +364,7 @@ class Frontier:
             str(self._recrawls_per_s),
             self._longest_recrawl_ms,
             # A shard has its part of the pages on a server.
-            _LONGEST_ROUNDS * parts / per_ms,
+            _TOO_LATE * _LONGEST_ROUNDS * parts / per_ms,
         )
 
     async def lift(self, wanted: Iterable[tuple[int, str, int]]) -> int:

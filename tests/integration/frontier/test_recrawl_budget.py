@@ -121,9 +121,10 @@ async def test_a_higher_budget_or_none_lets_nobody_wait_for_old_turns(
 async def test_recrawls_that_are_too_late_in_a_new_budget_are_due(
     frontier: Frontier, place: Place
 ) -> None:
-    late, soon, soon_again = pages(3)
+    late, soon, late_again = pages(3)
     await delayed(frontier, [late], wait_ms=900 * DAY)
-    await delayed(frontier, [soon], wait_ms=20 * DAY)
+    # The first intervals vary by half.
+    await delayed(frontier, [soon], wait_ms=45 * DAY)
     frontier.set_recrawl_budget(PER_S, longest_s=30 * DAY / SECOND)
     sweeper = Sweeper(place.redis, frontier, pause_s=0)
     assert await frontier.promote(now_ms=DUE) == 0
@@ -131,7 +132,7 @@ async def test_recrawls_that_are_too_late_in_a_new_budget_are_due(
     assert await frontier.promote(now_ms=DUE + SECOND) == 1
     assert urls(await claim(frontier, 3, now_ms=DUE + SECOND)) == [late.url]
     # Only when the budget is changed, and not for one that is so low that all have to wait.
-    await delayed(frontier, [soon_again], wait_ms=900 * DAY)
+    await delayed(frontier, [late_again], wait_ms=900 * DAY)
     assert await frontier.promote(now_ms=DUE + MINUTE) == 0
     assert await sweeper.sweep_all(now_ms=DUE + MINUTE) == 0
     frontier.set_recrawl_budget(PER_S / 1e9, longest_s=30 * DAY / SECOND)
