@@ -26,10 +26,10 @@ from crawler.util.tasks import end
 
 logger = logging.getLogger(__name__)
 
-# Between two looks whether something is wanted; and after a search for it, which reads all queues,
-# however few URLs are wanted.
+# Between two looks whether something is wanted. A search for it reads all queues, however few URLs
+# are wanted: after it as long as it took, but not longer than this.
 _EVERY_S = 2.0
-_AFTER_S = 10.0
+_AFTER_MAX_S = 10.0
 # URLs that a call reads, which takes Redis 0.3 to 0.6 ms; URLs that it moves; and the time between
 # two calls.
 _READ_MAX = 1000
@@ -62,7 +62,6 @@ class Sweeper:
         # Key of the turn that this process has, and until when it need not be renewed.
         self._turn = ""
         self._renew_s = 0.0
-        self._searched = False
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -78,9 +77,10 @@ class Sweeper:
                     await self._redis.delete(self._turn)
 
     async def _sweep_forever(self) -> None:
+        wait_s = _EVERY_S
         while True:
-            await asyncio.sleep(_AFTER_S if self._searched else _EVERY_S)
-            self._searched = False
+            await asyncio.sleep(wait_s)
+            began_s = monotonic()
             try:
                 await self.sweep_all()
             except RedisAway as error:
@@ -88,6 +88,7 @@ class Sweeper:
             except Exception:
                 # The order of URLs is not worth stopping for.
                 logger.exception("A sweep failed; trying again")
+            wait_s = max(_EVERY_S, min(monotonic() - began_s, _AFTER_MAX_S))
 
     async def sweep_all(self, *, now_ms: int = 0) -> int:
         """Sweep those shards that no other process sweeps now; return how many URLs were moved."""
@@ -120,7 +121,6 @@ class Sweeper:
         if forwards:
             forwarded = await self._sweep_delayed(shard, now_ms)
         if lifts or forwards:
-            self._searched = True
             await self._scripts.run("sweep", shard, 1)
         self._count("frontier/lifted", lifted)
         self._count("frontier/brought_forward", forwarded)
