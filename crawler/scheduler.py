@@ -430,7 +430,10 @@ class Scheduler(BaseScheduler):
             arrival=self.adder.arrival,
             run_fewer=self._engine.run_fewer,
         )
-        self._recrawl_budget = RecrawlBudget(redis, self.frontier, self.recrawls)
+        self._recrawl_budget = RecrawlBudget(
+            *(redis, self.frontier, self.recrawls),
+            ends_when_idle=value(self._crawler.settings, "CRAWL_IDLE") == "close",
+        )
         await self.frontier.create()
         self.control = await CrawlControl.open(redis, self.crawl, self.urls)
         self.urls = self.control.urls

@@ -25,10 +25,14 @@ _EVERY_S = 2.0
 class RecrawlBudget:
     """Task that keeps the plan of this process in step, while there is a budget."""
 
-    def __init__(self, redis: Client, frontier: Frontier, recrawls: Recrawls) -> None:
+    def __init__(
+        self, redis: Client, frontier: Frontier, recrawls: Recrawls, *, ends_when_idle: bool = False
+    ) -> None:
+        """`ends_when_idle`: the process does not wait for recrawls (CRAWL_IDLE)."""
         self._frontier = frontier
         self._counts = RecrawlCounts(redis, frontier)
         self._recrawls = recrawls
+        self._warns = ends_when_idle
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -50,6 +54,12 @@ class RecrawlBudget:
             return
         plan = self._recrawls.plan
         per_s = plan.budget.per_s if plan is not None else 0
+        if plan is not None and self._warns:
+            self._warns = False
+            logger.warning(
+                "recrawl is a budget, but with CRAWL_IDLE = 'close' this run ends when no new URLs "
+                "are left, and few recrawls have had their turns by then; use -s CRAWL_IDLE=wait"
+            )
         self._frontier.set_recrawl_budget(per_s, longest_s=self._recrawls.longest_s)
 
     async def sync(self) -> None:

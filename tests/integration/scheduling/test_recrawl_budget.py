@@ -53,6 +53,20 @@ class Process:
         await self.frontier.retry(retried, kind=PAGE_AGAIN, now_ms=now_s * 1000)
 
 
+async def test_a_run_that_does_not_wait_for_its_budget_says_so(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = Process(place, await place.instance())
+    for ends, number in ((False, 0), (True, 1)):
+        budget = RecrawlBudget(place.redis, process.frontier, process.recrawls, ends_when_idle=ends)
+        budget.apply()
+        process.recrawls.use("budget:100/d")
+        budget.apply()
+        budget.apply()
+        assert caplog.text.count("CRAWL_IDLE=wait") == number
+        process.recrawls.use("adaptive")
+
+
 async def test_a_fleet_keeps_its_budget_and_spends_it_on_pages_that_change(place: Place) -> None:
     fleet = [Process(place, await place.instance()) for _ in range(2)]
     for process in fleet:
