@@ -7,6 +7,7 @@ of them more of the web is written in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from resiliparse.parse.lang import detect_fast, supported_langs
@@ -24,6 +25,12 @@ _CANDIDATES = 4
 _CLOSE = 24
 # Languages with few pages that are close to one with many: taken if declared, or clearly the best.
 _RARE = frozenset("eo gl io jv la ne sa sc vo".split())
+# Kana, Hangul, and the characters that Chinese and Japanese share.
+_CHARACTERS = tuple(
+    map(re.compile, ("[\u3041-\u30fa]", "[\uac00-\ud7a3]", "[\u3400-\u4dbf\u4e00-\u9fff]"))
+)
+# Part of a text that they are at least; Chinese texts have hardly any kana, in names.
+_OF_TEXT, _KANA = 0.5, 0.1
 # Other names of languages that are detected by one name.
 _NAMES = {"nb": "no", "nn": "no", "iw": "he", "in": "id", "ji": "yi", "bs": "hr", "fil": "tl"}
 
@@ -38,7 +45,7 @@ def detect(text: str, declared: str = "") -> str:
         return ""
     found = detect_fast(text, _RANK_MAX, _CANDIDATES)
     if not isinstance(found, list) or not found:
-        return ""
+        return _by_characters(text)
     best, rank = found[0]
     close = [language for language, other in found if other - rank <= _CLOSE]
     wanted = base_of(declared)
@@ -47,6 +54,19 @@ def detect(text: str, declared: str = "") -> str:
     if best in _RARE:
         return next((language for language in close if language not in _RARE), best)
     return best
+
+
+def _by_characters(text: str) -> str:
+    """Return the language of a text in Chinese, Japanese or Korean characters.
+
+    They are so many that the ranks of a short text are hardly better than chance.
+    """
+    kana, hangul, han = (len(each.findall(text)) for each in _CHARACTERS)
+    if kana + hangul + han < _OF_TEXT * len(text):
+        return ""
+    if hangul > kana + han:
+        return "ko"
+    return "ja" if kana > _KANA * han else "zh"
 
 
 def base_of(tag: str) -> str:

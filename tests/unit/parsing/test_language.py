@@ -44,6 +44,20 @@ def test_languages_are_told_by_their_texts(code: str) -> None:
     assert language.detect(TEXTS[code]) == code
 
 
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("ja", "これは日本語の文章です。今日は天気がいいので公園に行きました。とても楽しかった。"),
+        ("zh", "北京是中华人民共和国的首都，是全国的政治中心、文化中心，" * 3),
+        ("ja", "カタカナとひらがな" * 10),
+    ],
+)
+def test_short_texts_in_chinese_and_japanese_are_told_by_their_characters(
+    code: str, text: str
+) -> None:
+    assert language.detect(text) == code
+
+
 def test_a_declared_language_does_not_overrule_a_clear_text() -> None:
     assert language.detect(TEXTS["de"], "en") == "de"
 
