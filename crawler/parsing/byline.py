@@ -193,8 +193,15 @@ _DATE = re.compile(
 )
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _IN_WORDS = re.compile(
-    r"\b([a-z]{3})[a-z]*\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})\b", re.IGNORECASE
+    r"\b(?P<month>[a-z]{3})[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?P<year>\d{4})\b",
+    re.IGNORECASE,
 )
+# Without a time, as those with one may have a zone.
+_DAY_FIRST = re.compile(
+    r"\s*(?P<day>\d{1,2})(?:st|nd|rd|th)?\s+(?P<month>[a-z]{3})[a-z]*\.?,?\s+(?P<year>\d{4})\s*",
+    re.IGNORECASE,
+)
+_DIGITS = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)")
 # /2024/01/31/, /2024/jan/31/, /2024-01-31-title, /20240131title
 _IN_URL = re.compile(
     r"/((?:19|20)\d\d)(?:([/-])(\d{1,2}|[a-z]{3})\2(\d{1,2})(?!\d)|(\d\d)(\d\d))", re.IGNORECASE
@@ -218,9 +225,12 @@ def date_of(text: str) -> datetime | None:
             zone = timezone(offset if found[8] == "+" else -offset)
         year, month, day, hour, minute, second = (int(found[part] or 0) for part in range(1, 7))
         return _date((year, month, day), (hour, minute, second), zone)
-    words = _IN_WORDS.search(text)
-    if words is not None and words[1].lower() in _MONTHS:
-        return _date((int(words[3]), _MONTHS.index(words[1].lower()) + 1, int(words[2])))
+    words = _IN_WORDS.search(text) or _DAY_FIRST.fullmatch(text)
+    if words is not None and words["month"].lower() in _MONTHS:
+        month = _MONTHS.index(words["month"].lower()) + 1
+        return _date((int(words["year"]), month, int(words["day"])))
+    if (digits := _DIGITS.fullmatch(text.strip())) is not None:
+        return _date((int(digits[1]), int(digits[2]), int(digits[3])))
     try:
         said = parsedate_to_datetime(text)
     # The library does not foresee every text.

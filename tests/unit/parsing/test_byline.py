@@ -34,6 +34,9 @@ def linked_data(value: object) -> str:
         ("Wed, 01 May 2024 02:00:00 GMT", MAY_1.replace(hour=2)),
         ("1 May 2024 07:09 GMT", MAY_1.replace(hour=7, minute=9)),
         ("May 1st, 2024", MAY_1),
+        ("1 May 2024", MAY_1),
+        ("20240501", MAY_1),
+        ("20241501", None),
         ("Published: Wednesday, May 1, 2024", MAY_1),
         *dict.fromkeys(
             [
