@@ -490,6 +490,7 @@ _LINK = "link"
 _OPENED, _CLOSED = "\x02", "\x03"
 _EMPHASIZED = re.compile(r"\x02(\*\*?)([^\x02\x03]*)\1\x03")
 _TWO_AS_ONE = re.compile(r"(?<!\*)(\*\*?)\x03\x02\1(?!\*)")
+_AROUND = 10
 _START = re.compile(r"[1-9]\d{0,8}")
 _TICKS = re.compile("`+")
 
@@ -804,12 +805,14 @@ def _with_emphasis(marked: str) -> str:
 
 def _emphasized(found: re.Match[str]) -> str:
     mark, words = found.groups()
-    before = found.string[: found.start()]
+    start, end = found.span()
+    # A few characters, for there may be a megabyte: the last one before all marks, and the next.
+    before = found.string[max(0, start - _AROUND) : start]
     inner = words.strip("*")
     if before.endswith(_CLOSED) or not inner:
         return words
     before = before.rstrip(f"*{_OPENED}")[-1:]
-    after = found.string[found.end() :].lstrip(f"*{_CLOSED}")[:1]
+    after = found.string[end : end + _AROUND].lstrip(f"*{_CLOSED}")[:1]
     is_begun = before == "" or not _is_mark(inner[0]) or before.isspace() or _is_mark(before)
     is_ended = after == "" or not _is_mark(inner[-1]) or after.isspace() or _is_mark(after)
     return f"{mark}{words}{mark}" if is_begun and is_ended else words

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 # Hashing takes about 20 ns for each character of a text, and a 32nd of that for a byte of a body;
 # on processors without instructions for SHA-256 a sixth. Pages that take longer than this are
-# hashed in a thread, and groups are no larger: 2 ms.
+# hashed in a thread, and groups are no larger: 2 ms, with MinHash 4 ms.
 _HASH_INLINE_CHARS = 100_000
 _HASH_INLINE_BYTES = 1_000_000
 _BYTES_A_CHAR = 32
