@@ -1,11 +1,13 @@
 """Find the encoding of a page, and decode it. Pure.
 
-The encoding comes from the byte order mark, the header or a meta tag, else from a guess by the
-top-level domain.
+The encoding comes from the byte order mark, the header or a meta tag. Else it is UTF-8 if the bytes
+are that, or a guess by the top-level domain, or by the bytes themselves (uchardet).
 """
 
+import re
 from functools import lru_cache
 
+from resiliparse.parse.encoding import detect_encoding
 from w3lib.encoding import (
     html_body_declared_encoding,
     http_content_type_encoding,
@@ -14,6 +16,13 @@ from w3lib.encoding import (
 )
 
 FALLBACK = "cp1252"
+# An encoding is guessed by the bytes from the first one that is no ASCII: 0.1 to 0.9 ms, and 3.4 ms
+# for random bytes.
+_GUESS_BYTES = 8_000
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+# Bytes below are ASCII, or quotes and dashes of cp1252. With fewer others a guess is worth nothing.
+_FIRST_LETTER, _LEAST_LETTERS = 0xC0, 4
+_NO_LETTERS = bytes(range(_FIRST_LETTER))
 # Characters that are read of a Content-Type.
 _HEADER_CHARS = 200
 # Python has codecs that are no encodings of pages; a page must not reach them.
@@ -87,7 +96,8 @@ def _known(encoding: str | None) -> str | None:
 def _guessed(body: bytes, url: str) -> str:
     host = url.partition("://")[2].partition("/")[0]
     country = host.partition(":")[0].rpartition(".")[2]
-    candidates: list[str] = ["utf-8", *_BY_COUNTRY.get(country, ())]
+    by_country = _BY_COUNTRY.get(country, ())
+    candidates: list[str] = ["utf-8", *by_country]
     if country == "jp" and b"\x1b$" in body:
         candidates.remove("utf-8")  # ISO-2022-JP is valid ASCII
     for encoding in candidates:
@@ -96,4 +106,17 @@ def _guessed(body: bytes, url: str) -> str:
         except ValueError:
             continue
         return encoding
-    return candidates[-1] if len(candidates) > 1 else FALLBACK
+    return by_country[-1] if by_country else _detected(body)
+
+
+def _detected(body: bytes) -> str:
+    """Guess an encoding by the bytes of a page that is no UTF-8."""
+    first = _NOT_ASCII.search(body)
+    start = first.start() if first else 0
+    # Some ASCII before it, which may be half of a character.
+    sample = body[max(0, start - 200) : start + _GUESS_BYTES]
+    if len(sample.translate(None, _NO_LETTERS)) < _LEAST_LETTERS:
+        return FALLBACK
+    found = detect_encoding(sample)
+    # UTF-8 is its answer if it finds none.
+    return FALLBACK if found == "utf-8" else _known(found) or FALLBACK

@@ -59,6 +59,29 @@ def test_a_page_in_utf_8_has_the_same_text(body: bytes, header: str) -> None:
     assert (html.decode(errors="replace"), encoding) == decode(body, header)
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Железная дорога соединяет большие города страны. Каждый день едут тысячи.", "cp1251"),
+        ("Железная дорога соединяет большие города страны. Каждый день едут тысячи.", "koi8-r"),
+        ("日本の鉄道は明治時代に始まり、世界でも有数の路線網を持っている。", "cp932"),
+        ("日本の鉄道は明治時代に始まり、世界でも有数の路線網を持っている。", "euc_jp"),
+        ("中国的铁路网络非常发达，高速铁路里程居世界第一。", "gb18030"),
+        ("Ο σιδηρόδρομος συνδέει τις μεγάλες πόλεις της χώρας κάθε μέρα.", "cp1253"),
+        ("הרכבת בישראל מחברת בין הערים הגדולות. בכל יום נוסעים אלפי אנשים.", "cp1255"),
+        ("Zażółć gęślą jaźń, a potem pójdziemy do kościoła na mszę świętą.", "cp1250"),
+        ("Die Straße führt über die Brücke, wo Menschen größere Häuser bauen.", "cp1252"),
+        ("A “naïve” café’s bill – £5 – isn’t “cheap”…", "cp1252"),
+        ("Zürich", "cp1252"),
+    ],
+)
+def test_an_encoding_that_nothing_names_is_guessed_by_the_bytes(text: str, encoding: str) -> None:
+    menu = "<a href=/>menu</a>" * 3_000
+    body = f"<title>x</title>{menu}<p>{text}</p>{menu}"
+    assert decode(body.encode(encoding), "text/html", "http://h.test/")[0] == body
+    assert decode(body.encode(encoding), "text/html; charset=cp874")[1] == "cp874"
+
+
 def test_a_page_in_utf_8_is_not_copied() -> None:
     body = "<p>é</p>".encode()
     assert as_utf8(body, "text/html; charset=utf-8")[0] is body
