@@ -111,7 +111,7 @@ $(VENV)/bin/python:
 	}
 	$(PYTHON) -m venv "$(VENV)"
 
-$(CRAWL_INSTALLED): requirements.txt requirements-embedded.txt requirements-warc.txt | $(VENV)/bin/python
+$(CRAWL_INSTALLED): requirements.txt requirements-embedded.txt requirements-warc.txt requirements-documents.txt | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(addprefix -r ,$(filter %.txt,$^))
 	@touch $@
 
