@@ -267,7 +267,7 @@ class Examples:
         if self.stored:
             told += f"; {plural(self.stored, 'stored page')} among them"
         if self.left_out:
-            told += f"; left out: {by_reason(self.left_out)}, as {self.first_left_out}"
+            told += f"; left out: {by_reason(self.left_out)}, for example {self.first_left_out}"
         return told
 
 

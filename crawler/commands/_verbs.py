@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pymongo.errors import PyMongoError
@@ -152,6 +153,16 @@ def whole_number(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 0 or more")
     return int(text)
+
+
+def output_file(given: str) -> Path:
+    """Return the file that a command will write, of its option -o; fails before the work begins."""
+    output = Path(given)
+    if not output.parent.is_dir():
+        raise ConfigurationError(f"-o {output}: there is no folder {output.parent}.")
+    if output.is_dir():
+        raise ConfigurationError(f"-o {output}: this is a folder; name a file in it.")
+    return output
 
 
 def add_json_option(parser: argparse.ArgumentParser, text: str = "print JSON") -> None:

@@ -582,7 +582,7 @@ async def _requeue(verb: VerbContext) -> None:
 _REFUSALS = {
     "depth": "it is deeper than max_depth",
     "too_long": "it is longer than max_url_length",
-    "extension": "its ending is one of SKIPPED_EXTENSIONS",
+    "extension": "its ending is not followed (SKIPPED_EXTENSIONS, FOLLOW_DOCUMENTS, FOLLOW_MEDIA)",
     "excluded": "its domain is one of excluded_domains",
     "scope": "it is outside of scope and allowed_domains",
     "include": "it has none of the patterns of include",

@@ -34,6 +34,7 @@ from crawler.commands._verbs import (
     confirmed,
     fields,
     harmless,
+    output_file,
     print_json,
     progress_bar,
     shown_raw,
@@ -75,7 +76,10 @@ if TYPE_CHECKING:
 
 _TEXT_SHOWN = 600
 # Fields that `get` shows, if they have a value.
-_BRIEF = "url crawl status reason title content_type language crawled_at depth links_count".split()
+_BRIEF = """
+url crawl status reason flags title author published_at content_type language text_language
+relevance crawled_at depth links_count
+""".split()
 
 
 Reader = TypeVar("Reader")
@@ -260,7 +264,7 @@ def _print_content(
 
 
 def _print_brief(page: dict[str, Any], content: StoredContent | None, why_not: str) -> None:
-    brief = {name: page[name] for name in _BRIEF if page.get(name) not in ("", None)}
+    brief = {name: page[name] for name in _BRIEF if page.get(name) not in ("", None, [])}
     brief["size"] = size(page.get("size_bytes", 0))
     if content is not None and content.url != page["url"]:
         brief["content of"] = content.url
@@ -914,6 +918,7 @@ def _rank_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _rank(settings: BaseSettings, arguments: argparse.Namespace) -> None:
+    output = output_file(arguments.output) if arguments.output else None
     folder = Path(settings["CRAWL_DIR"])
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -921,8 +926,8 @@ def _rank(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         crawl = await _only_crawl(pages, arguments.crawl)
         with TemporaryDirectory(prefix="rank-", dir=folder) as files:
             found = await _ranking(pages, crawl, Path(files))
-        if arguments.output:
-            await asyncio.to_thread(write_page_ranks, arguments.output, found.ids, found.ranks)
+        if output is not None:
+            await asyncio.to_thread(write_page_ranks, output, found.ids, found.ranks)
         top = await _store_ranks(pages, crawl, found, arguments.top)
         if not found.is_settled:
             print(f"The ranks still changed after {found.rounds} rounds.", file=sys.stderr)

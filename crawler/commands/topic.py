@@ -32,6 +32,7 @@ from crawler.commands._verbs import (
     VerbCommand,
     add_json_option,
     harmless,
+    output_file,
     print_json,
     progress_bar,
     whole_number,
@@ -97,11 +98,7 @@ def _train(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         name: [source_of(f"--{name}", given) for given in getattr(arguments, name)]
         for name in ("positive", "negative")
     }
-    output = Path(arguments.output)
-    if not output.parent.is_dir():
-        raise ConfigurationError(f"-o {output}: there is no folder {output.parent}.")
-    if output.is_dir():
-        raise ConfigurationError(f"-o {output}: this is a folder; name a file in it.")
+    output = output_file(arguments.output)
 
     async def read() -> tuple[Examples, Examples]:
         pages = Pages(settings, arguments)
@@ -194,7 +191,9 @@ def _explain(settings: BaseSettings, arguments: argparse.Namespace) -> None:
         found = await page_scorer.score(page)
         if found is None:
             raise ConfigurationError(f"{page_scorer.name} fails for this page.")
-        return _explained(settings, page, found, model)
+        # The URL that a file gets to be read has a meaning only for its links.
+        name = page.url if is_url(arguments.page) else arguments.page
+        return _explained(settings, name, page, found, model)
 
     found = asyncio.run(explain())
     if arguments.json:
@@ -204,7 +203,7 @@ def _explain(settings: BaseSettings, arguments: argparse.Namespace) -> None:
 
 
 def _explained(
-    settings: BaseSettings, page: Page, found: Relevance, model: TopicModel | None
+    settings: BaseSettings, name: str, page: Page, found: Relevance, model: TopicModel | None
 ) -> dict[str, Any]:
     """Return all that is known of a page's relevance, and of its links."""
     weight = scorer(settings).weight
@@ -221,7 +220,7 @@ def _explained(
         for url in page.links
     ]
     return {
-        "url": page.url,
+        "url": name,
         "title": page.title,
         "relevance": found.page,
         "threshold": threshold,

@@ -215,7 +215,8 @@ def _run_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "on topic", f"{on:,} of {plural(total, 'page')} ({share(on / total)})"
     yield "duplicates", f"{run.duplicates_exact:,} exact, {run.duplicates_near:,} near"
     if run.not_kept:
-        yield "not kept", f"{run.not_kept:,} (noindex, or a type or size that is not stored)"
+        why = "noindex, another language or topic, or a type or size that is not stored"
+        yield "not kept", f"{run.not_kept:,} ({why})"
     if run.recrawled:
         yield "visited again", by_reason(run.recrawled)
     yield "denied by robots", f"{run.robots_denied:,}"

@@ -145,6 +145,16 @@ def test_a_page_is_shown_in_brief(get: Get) -> None:
     assert done.stderr == b""
 
 
+def test_the_flags_of_a_page_are_shown_if_it_has_some(
+    get: Get, mongo_uri: str, mongo_db_name: str
+) -> None:
+    assert "flags" not in get(URL).stdout.decode()
+    with pymongo.MongoClient[dict[str, Any]](mongo_uri) as client:
+        flags = {"$set": {"flags": ["unread:encrypted"]}}
+        client[mongo_db_name]["pages_metadata"].update_one({"url": URL}, flags)
+    assert 'flags       ["unread:encrypted"]' in get(URL).stdout.decode().splitlines()
+
+
 def test_a_page_is_looked_for_as_its_crawl_spells_urls(
     get: Get, mongo_uri: str, mongo_db_name: str
 ) -> None:
@@ -770,6 +780,14 @@ def test_pages_are_ranked_by_the_links_between_them(
     assert of_file[3] == 0
     # Nothing is left of the files with the links.
     assert [path.name for path in tmp_path.iterdir()] == ["ranks"]
+
+
+def test_the_folder_for_ranks_is_asked_for_before_they_are_computed(
+    pages: Run, tmp_path: Path
+) -> None:
+    done = pages("rank", "-o", str(tmp_path / "no" / "ranks"), CRAWL_DIR=str(tmp_path))
+    assert done.returncode == 2
+    assert b"there is no folder" in done.stderr
 
 
 def test_a_ranking_wants_one_crawl_with_links(

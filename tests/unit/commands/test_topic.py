@@ -190,6 +190,7 @@ def test_the_topic_is_the_only_one_in_the_folder(
     TopicModel.of(0.5, ["bicycle", "stock"], [1, 1], [2, -1]).save(tmp_path / "a.topic")
     run("explain", str(page))
     shown = capsys.readouterr().out
+    assert shown.startswith(f"{page}  Bicycle\n")
     assert "0.770  on topic (0.7 or more is on topic)" in shown
     assert " +1.41  bicycle   -0.71  stock" in shown
     assert "+40 points for each of its 1 link" in shown
