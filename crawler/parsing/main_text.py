@@ -489,7 +489,7 @@ _LINK = "link"
 # left out.
 _OPENED, _CLOSED = "\x02", "\x03"
 _EMPHASIZED = re.compile(r"\x02(\*\*?)([^\x02\x03]*)\1\x03")
-_TWO_AS_ONE = re.compile(r"(?<!\*)(\*\*?)\x03\x02\1(?!\*)")
+_TWO_AS_ONE = re.compile(r"(?<![*\\])(\*\*?)\x03\x02\1(?!\*)")
 _AROUND = 10
 _START = re.compile(r"[1-9]\d{0,8}")
 _TICKS = re.compile("`+")
@@ -640,7 +640,9 @@ class _Writer:
         if words and len(self._marked) > start:
             mark = _ticks(words, 1)
             inner = f" {words} " if "`" in words else words
-            self._marked[start:] = [mark, inner, mark]
+            # Directly after other code the marks of both would be one.
+            apart = " " if start and self._marked[start - 1].startswith("`") else ""
+            self._marked[start:] = [apart, mark, inner, mark]
 
     # Blocks.
 
@@ -680,12 +682,11 @@ class _Writer:
         )
 
     def _read_container(self, node: LexborNode, tag: int, depth: int) -> None:
-        first, rest, item = self._first, self._rest, self._item
+        first, rest, item, blocks = self._first, self._rest, self._item, len(self.blocks)
         if tag == _LI:
             mark = f"{item}. " if item else "- "
             if len(rest) < _PREFIX_MAX:
                 self._first, self._rest = f"{rest}{mark}", rest + " " * len(mark)
-            item += item > 0
         elif tag == _QUOTE and len(rest) < _PREFIX_MAX:
             self._first, self._rest = f"{first}> ", f"{rest}> "
         elif tag in _LISTS:
@@ -694,6 +695,8 @@ class _Writer:
             self._tables += 1
         self._read(node, depth)
         self._end_block()
+        if tag == _LI and item and len(self.blocks) > blocks:
+            item += 1
         self._rest, self._item = rest, item
         if tag in (_LI, _QUOTE):
             self._first = rest
