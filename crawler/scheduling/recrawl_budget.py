@@ -20,6 +20,9 @@ from crawler.util.tasks import end
 logger = logging.getLogger(__name__)
 
 _EVERY_S = 2.0
+# After a change of the budget, all shards are told in so many of these times: the frontier takes no
+# second change within five seconds.
+_TOLD = 4
 
 
 class RecrawlBudget:
@@ -33,6 +36,8 @@ class RecrawlBudget:
         self._counts = RecrawlCounts(redis, frontier)
         self._recrawls = recrawls
         self._warns = ends_when_idle
+        self._per_s: float | None = None
+        self._to_tell = 0
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -50,10 +55,13 @@ class RecrawlBudget:
     def apply(self) -> None:
         """Let the frontier keep to the budget that holds now."""
         if self._recrawls.policy is None:
+            self._per_s, self._to_tell = None, 0
             self._frontier.set_recrawl_budget(None)
             return
         plan = self._recrawls.plan
         per_s = plan.budget.per_s if plan is not None else 0
+        if per_s != self._per_s:
+            self._per_s, self._to_tell = per_s, _TOLD
         if plan is not None and self._warns:
             self._warns = False
             logger.warning(
@@ -64,6 +72,10 @@ class RecrawlBudget:
 
     async def sync(self) -> None:
         """Send the news of this process, and take over prices and hosts as they are now."""
+        if self._to_tell:
+            # A shard may have nothing that is due for long.
+            await self._frontier.promote(0)
+            self._to_tell -= 1
         plan = self._recrawls.plan
         if plan is None:
             return

@@ -9,6 +9,7 @@ import pytest
 
 from crawler.frontier import Frontier, Lease
 from crawler.frontier.records import PAGE_AGAIN
+from crawler.frontier.sweep import Sweeper
 from crawler.scheduling.recrawl_budget import RecrawlBudget
 from crawler.scheduling.recrawl_policy import RecrawlTuning, VisitResult
 from crawler.scheduling.recrawls import Recrawls, visit_of
@@ -51,6 +52,22 @@ class Process:
         await self.frontier.release([(lease, 0)], now_ms=now_s * 1000)
         retried = [(lease, again.wait_ms, again.entry)]
         await self.frontier.retry(retried, kind=PAGE_AGAIN, now_ms=now_s * 1000)
+
+
+async def test_shards_learn_of_a_budget_while_nothing_is_due(place: Place) -> None:
+    process = Process(place, await place.instance())
+    waiting = entry("http://h.test/", 1)
+    await process.frontier.add([waiting])
+    [lease] = await claim(process.frontier)
+    again = [(lease, 900 * DAY_S * 1000, lease.entry)]
+    await process.frontier.retry(again, kind=PAGE_AGAIN, now_ms=T0)
+    sweeper = Sweeper(place.redis, process.frontier, pause_s=0)
+    process.use("adaptive")
+    await process.budget.sync()
+    assert await sweeper.sweep_all(now_ms=T0) == 0
+    process.use("budget:1000/d")
+    await process.budget.sync()
+    assert await sweeper.sweep_all(now_ms=T0) == 1
 
 
 async def test_a_run_that_does_not_wait_for_its_budget_says_so(
