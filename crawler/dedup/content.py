@@ -191,6 +191,8 @@ _BLOCKS_KEPT = 256
 _BLOCKS_LEARNT = 128
 # Shorter texts may be part of any sentence.
 _MIN_WORDS = 5
+# Characters of languages without blanks.
+_MIN_CHARS = 10
 # A block is boilerplate if at least three pages have it, and one page in four.
 _PAGES = 3
 _ONE_IN = 4
@@ -275,4 +277,7 @@ class _BlockCounts:
 
 def _has_words(block: str) -> bool:
     """Whether a block has enough words. Counting all blanks would take ten times as long."""
-    return len(block.split(" ", _MIN_WORDS - 1)) == _MIN_WORDS
+    if len(block.split(" ", _MIN_WORDS - 1)) == _MIN_WORDS:
+        return True
+    # Characters of three bytes each.
+    return len(block) >= _MIN_CHARS and len(block.encode(errors="replace")) > 2 * len(block)

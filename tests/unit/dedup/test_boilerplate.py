@@ -24,6 +24,13 @@ def test_what_three_pages_have_is_left_out_of_the_fourth() -> None:
     assert learnt(3).without(HOST, [NOTICE, *article(9)]) == article(9)
 
 
+def test_notices_in_languages_without_blanks_are_left_out_too() -> None:
+    known = Boilerplate()
+    for number in range(3):
+        known.learn(HOST, ["本站所有文章版权归作者所有", *article(number)])
+    assert known.without(HOST, ["本站所有文章版权归作者所有", *article(9)]) == article(9)
+
+
 def test_what_two_pages_have_stays() -> None:
     assert learnt(2).without(HOST, [NOTICE, *article(9)]) == [NOTICE, *article(9)]
 
