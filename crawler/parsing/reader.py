@@ -93,7 +93,7 @@ class DocumentReader:
 
 def is_light(body: bytes, media_type: str = "", *, with_main_text: bool = False) -> bool:
     """Whether a body of this type is read in a few milliseconds at most, unless it is hostile."""
-    if len(body) <= _SMALL_BYTES and (not with_main_text or media_type in LIGHT):
+    if not body or (len(body) <= _SMALL_BYTES and (not with_main_text or media_type in LIGHT)):
         return True
     # A body that is no markup takes up to 0.3 µs a byte, in which it shows no tags.
     if media_type in LIGHT or len(body) > _LIGHT_BYTES:

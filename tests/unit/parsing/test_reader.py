@@ -105,6 +105,7 @@ def test_pages_of_many_bytes_or_tags_are_not_light() -> None:
     assert not is_light(b"<p>" * 3_400, with_main_text=True)
     assert not is_light(b"<p>" * 1_600, with_main_text=True)
     assert is_light(b"<p>" * 1_400, with_main_text=True)
+    assert is_light(b"", with_main_text=True)
     # Text and JSON show no tags, and may take long.
     assert not is_light(b"word " * 70_000, "application/json")
     assert is_light(b"word " * 2_000, "application/json")
