@@ -249,6 +249,9 @@ class Site:
 
 
 _KINDS = ("first", "date", "ads", "links", "comments", "shorter", "edited", "print", "elsewhere")
+_STORED_KINDS = frozenset(_KINDS[number] for number in _ROUNDS)
+# Neighbours on a site that are counted as pairs, by how far they are from each other.
+_STEPS = range(11, 17)
 
 
 def versions(count: int) -> list[Version]:
@@ -420,7 +423,10 @@ def _url_id(number: int) -> int:
 
 
 def _pairs(pages: Sequence[Version]) -> tuple[int, int]:
-    """Count the judged pairs: of one article, and of neighbours on a site."""
+    """Count the judged pairs: of one article, and of neighbours on a site.
+
+    One page of each pair was in the index when the other one was looked up.
+    """
     same = different = 0
     of_article: dict[int, list[Version]] = {}
     of_site: dict[str, list[Version]] = {}
@@ -429,15 +435,18 @@ def _pairs(pages: Sequence[Version]) -> tuple[int, int]:
         of_site.setdefault(page.host, []).append(page)
     for group in of_article.values():
         for one, other in combinations(group, 2):
+            if _STORED_KINDS.isdisjoint((one.kind, other.kind)):
+                continue
             alike = jaccard(one, other)
             same += alike >= _SAME
             different += alike < _DIFFERENT
     for group in of_site.values():
-        for step in (11, 12, 13):
+        for step in _STEPS:
             different += sum(
                 jaccard(one, other) < _DIFFERENT
                 for one, other in zip(group, group[step:], strict=False)
                 if one.article != other.article
+                and not _STORED_KINDS.isdisjoint((one.kind, other.kind))
             )
     return same, different
 
