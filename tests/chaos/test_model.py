@@ -161,8 +161,9 @@ class Fleet:
         worker = self.stopped.pop(self.random.randrange(len(self.stopped)))
         before = model.read(self.client, CRAWL)
         leases = worker.held
-        dead = worker.frontier.owner not in before.leases and bool(leases)
-        if dead:
+        # Not if it only has no leases: a restart may have lost those of its fetches.
+        owners = f"{tags(CRAWL, 1)[0]}:owners"
+        if leases and not self.client.zscore(owners, worker.frontier.owner):
             await worker.frontier.release([(lease, 10) for lease in leases], now_ms=self.now_ms)
             await worker.frontier.done([(lease, True) for lease in leases])
             await worker.frontier.hand_back([(lease, 0) for lease in leases], now_ms=self.now_ms)
