@@ -55,8 +55,9 @@ _IMMUTABLE = re.compile(r"(?:^|,)\s*immutable\s*(?:,|$)", re.IGNORECASE)
 # Older observations count less: what is known of a page is worth so many changes at the most, and
 # so long a time.
 _MOST_CHANGES, _MOST_TIME_S = 30.0, 730 * _DAY_S
-# What a site says of a page counts as half of a change seen.
-_SAID = 0.5
+# What a site says of a page counts as half of a change seen, in this time at the most: many sites say
+# nothing true, and few visits must suffice to find that out.
+_SAID, _SAID_MAX_S = 0.5, 100 * _DAY_S
 # A Last-Modified so close to the visit is that of a page which is made for each request.
 _JUST_MADE_S = 3600.0
 # A visit after less than this share of the interval was brought forward.
@@ -439,8 +440,8 @@ def _said(hints: Hints, now_s: float) -> Evidence:
     """Return what a site says of the changes of a new page."""
     changes = time_s = 0.0
     if hints.changefreq_s is not None:
-        changes, time_s = _SAID, _SAID * hints.changefreq_s
+        changes, time_s = _SAID, _SAID * min(hints.changefreq_s, _SAID_MAX_S)
     elif hints.modified_at_s is not None and now_s - hints.modified_at_s > _JUST_MADE_S:
         # So long ago was its last change.
-        changes, time_s = _SAID, _SAID * (now_s - hints.modified_at_s)
+        changes, time_s = _SAID, _SAID * min(now_s - hints.modified_at_s, _SAID_MAX_S)
     return Evidence(changes, time_s, 0)

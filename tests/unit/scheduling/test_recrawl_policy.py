@@ -281,6 +281,13 @@ def test_what_a_site_says_counts_at_the_first_visit() -> None:
     assert rate_after("", modified_at_s=NOW) == nothing
 
 
+def test_a_site_that_says_something_wrong_is_found_out_within_some_visits() -> None:
+    # It changed between all visits, though its sitemap says that it has not changed for years.
+    told = rate_after("c" * 12, 7 * DAY, modified_at_s=NOW - 1000 * DAY)
+    assert told.mean > 0.4 * rate_after("c" * 12, 7 * DAY).mean
+    assert rate_after("c" * 12, 7 * DAY, changefreq_s=3650 * DAY) == told
+
+
 def test_a_change_that_brought_a_page_forward_does_not_seem_to_come_all_the_time() -> None:
     policy = budgeted()
     assert policy.plan is not None
