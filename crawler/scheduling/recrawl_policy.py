@@ -55,8 +55,8 @@ _IMMUTABLE = re.compile(r"(?:^|,)\s*immutable\s*(?:,|$)", re.IGNORECASE)
 # Older observations count less: what is known of a page is worth so many changes at the most, and
 # so long a time.
 _MOST_CHANGES, _MOST_TIME_S = 30.0, 730 * _DAY_S
-# What a site says of a page counts as half of a change seen, in this time at the most: many sites say
-# nothing true, and few visits must suffice to find that out.
+# What a site says of a page counts as half of a change seen, in this time at the most: few visits
+# must suffice to find out that it is wrong.
 _SAID, _SAID_MAX_S = 0.5, 100 * _DAY_S
 # A Last-Modified so close to the visit is that of a page which is made for each request.
 _JUST_MADE_S = 3600.0
