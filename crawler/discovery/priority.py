@@ -26,7 +26,7 @@ _LINKS_MAX = 255
 WEIGHTS: Mapping[str, int] = {
     # For each link away from a seed; for more than one path segment; for files that are no pages.
     "depth": -15,
-    "segments": -30,
+    "segments": -40,
     "document": -20,
     # It has a query; more than 50 characters of query; more than 120 characters in all.
     "query": -30,
@@ -45,8 +45,8 @@ WEIGHTS: Mapping[str, int] = {
     "inbound_max": 45,
     # For the first link to the URL itself from another domain, for two of them, for each factor of
     # four from there, and the maximum.
-    "linked": 20,
-    "linked_max": 60,
+    "linked": 25,
+    "linked_max": 75,
     # One of TRUSTED_DOMAINS without a rank; for each factor of ten by which its rank is better than
     # 10,000,000.
     "trusted": 10,
@@ -63,9 +63,9 @@ WEIGHTS: Mapping[str, int] = {
     # In a focused crawl: linked from a page on its topic, from one off it, from one without a
     # relevance or from a sitemap. What the words of the link say is added: so much, or as much
     # below 0.
-    "on_topic": 40,
-    "off_topic": -80,
-    "unknown_topic": -40,
+    "on_topic": 70,
+    "off_topic": -70,
+    "unknown_topic": -30,
     "topic_link": 20,
     # It had not changed when it was fetched again.
     "unchanged": -10,

@@ -23,9 +23,9 @@ def test_a_score_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("explain", URL, "--depth", "2", "--inbound", "100") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == URL
-    assert [line.split()[0] for line in lines[1:-1]] == ["+100", "-30", "-30", "+30"]
-    assert lines[-1].split()[0] == "70"
-    assert lines[-1].endswith("front queue 2")
+    assert [line.split()[0] for line in lines[1:-1]] == ["+100", "-30", "-40", "+30"]
+    assert lines[-1].split()[0] == "60"
+    assert lines[-1].endswith("front queue 3")
 
 
 def test_links_to_a_url_and_from_its_home_page_are_explained(
@@ -35,7 +35,7 @@ def test_links_to_a_url_and_from_its_home_page_are_explained(
         run("explain", URL, "--links", "9", "--page", "http://h.test/", "--host-urls", "500") == 0
     )
     lines = capsys.readouterr().out
-    assert "+60  9 links to it from other domains" in lines
+    assert "+75  9 links to it from other domains" in lines
     assert "+30  linked from the home page of its host" in lines
     assert "-30  500 URLs of its host" in lines
 

@@ -193,7 +193,7 @@ def test_the_topic_is_the_only_one_in_the_folder(
     assert shown.startswith(f"{page}  Bicycle\n")
     assert "0.770  on topic (0.7 or more is on topic)" in shown
     assert " +1.41  bicycle   -0.71  stock" in shown
-    assert "+40 points for each of its 1 link" in shown
+    assert "+70 points for each of its 1 link" in shown
     assert " +15 more  http://localhost/bicycle  b" in shown
     TopicModel.of(0.5, ["bicycle"], [1], [2]).save(tmp_path / "b.topic")
     with pytest.raises(ConfigurationError, match=r"there are a\.topic, b\.topic"):
@@ -207,4 +207,4 @@ def test_a_function_of_the_user_is_explained_too(
     page.write_text("<title>T</title><p>Text")
     run("explain", str(page), "--json", PAGE_SCORER=lambda page: 0.25 * len(page.title))
     found = json.loads(capsys.readouterr().out)
-    assert (found["relevance"], found["topic"], found["link_points"]) == (0.25, "off", -80)
+    assert (found["relevance"], found["topic"], found["link_points"]) == (0.25, "off", -70)

@@ -61,7 +61,7 @@ async def test_files_wait_in_the_queues_of_their_types(scheduler: WritingSchedul
     scheduler.options_watcher = OptionsWatcher(frozenset())
     names = "a.PDF?b", "a.doc", "a.png", "a.zip", "a.html", "a?b=c.pdf"
     await follow(follower(scheduler), *(SITE + name for name in names))
-    assert [entry.queue for entry in scheduler.added] == [DOCUMENTS, DOCUMENTS, MEDIA, MEDIA, 1, 1]
+    assert [entry.queue for entry in scheduler.added] == [DOCUMENTS, DOCUMENTS, MEDIA, MEDIA, 1, 2]
 
 
 async def test_files_over_their_budgets_are_counted(scheduler: WritingScheduler) -> None:
@@ -157,7 +157,7 @@ async def test_hosts_that_many_link_to_come_sooner(scheduler: WritingScheduler) 
     for number in range(30):
         await follow(found, f"http://o.test/{number}", depth=5)
     queues = [entry.queue for entry in scheduler.added]
-    assert (queues[5], queues[-1]) == (3, 2)
+    assert (queues[5], queues[-1]) == (4, 3)
 
 
 async def test_urls_that_many_domains_link_to_come_sooner(scheduler: WritingScheduler) -> None:
@@ -169,8 +169,8 @@ async def test_urls_that_many_domains_link_to_come_sooner(scheduler: WritingSche
         scheduler.added.clear()
         page = f"http://{domain}/page"
         await found.follow([url], page_url=page, depth=4, parent=7, parent_url=page)
-    # 100 - 60 for its depth, - 30 for its path, + 5 for its new host, + 40 for two domains.
-    assert scheduler.added[0].queue == 3
+    # 100 - 60 for its depth, - 40 for its path, + 5 for its new host, + 50 for two domains.
+    assert scheduler.added[0].queue == 4
     [linked] = found.links.take_unsent(9).values()
     assert (linked.number, linked.group) == (2, "o.test")
     assert found.queue_of_linked(linked, 8) == 2
@@ -188,17 +188,17 @@ async def test_links_of_a_home_page_come_sooner_at_recrawls_too(
         parent = fingerprint(of)
         await found.follow([SITE + "a"], page_url=of, depth=3, parent=parent, parent_url=of)
     on_home, other = scheduler.added
-    assert (on_home.queue, other.queue) == (1, 2)
-    assert found.queue_of(on_home, unchanged=False) == 1
-    assert found.queue_of(other, unchanged=False) == 3
+    assert (on_home.queue, other.queue) == (2, 3)
+    assert found.queue_of(on_home, unchanged=False) == 2
+    assert found.queue_of(other, unchanged=False) == 4
 
 
 async def test_what_a_sitemap_says_counts(scheduler: WritingScheduler) -> None:
     found, sitemap = follower(scheduler), SITE + "sitemap.xml"
-    facts = {SITE + "a/b": Facts(), SITE + "a/c": Facts(sitemap_priority=0.0)}
+    facts = {SITE + "?b": Facts(), SITE + "?c": Facts(sitemap_priority=0.0)}
     await found.follow([*facts], page_url=SITE, depth=1, parent=7, parent_url=sitemap, facts=facts)
     # No links of the home page.
-    assert [entry.queue for entry in scheduler.added] == [2, 3]
+    assert [entry.queue for entry in scheduler.added] == [3, 4]
 
 
 def response_of(body: bytes, *, level: int = 0, status: int = 200) -> tuple[Response, Any]:
@@ -494,8 +494,8 @@ async def test_links_and_recrawls_count_by_the_ranks_of_their_pages(
     facts = {low: Facts(sitemap_priority=0.0)}
     urls = [low, high, unknown]
     await found.follow(urls, page_url=page, depth=2, parent=7, parent_url=page, facts=facts)
-    assert [entry.queue for entry in scheduler.added] == [3, 2, 2]
-    assert [found.queue_of(entry, unchanged=False) for entry in scheduler.added] == [3, 2, 2]
+    assert [entry.queue for entry in scheduler.added] == [4, 3, 3]
+    assert [found.queue_of(entry, unchanged=False) for entry in scheduler.added] == [4, 3, 3]
 
 
 def test_a_file_of_ranks_that_is_missing_is_told_at_the_start(scheduler: WritingScheduler) -> None:

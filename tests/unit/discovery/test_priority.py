@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from crawler.discovery.priority import Facts, HostFacts, Scorer, clamp, front_queue, score
 from crawler.urls import canonical
 
-THRESHOLDS = (80, 60, 40, 20)
+THRESHOLDS = (100, 80, 60, 40)
 
 
 @pytest.mark.parametrize(
@@ -18,9 +18,9 @@ THRESHOLDS = (80, 60, 40, 20)
         ("http://h/", 3, 85),
         ("http://h/a", 1, 85),
         ("http://h/a/", 1, 85),
-        ("http://h/a/b", 1, 55),
-        ("http://h/a/b/", 1, 55),
-        ("http://h/a/b/c/d/e", 1, 55),
+        ("http://h/a/b", 1, 45),
+        ("http://h/a/b/", 1, 45),
+        ("http://h/a/b/c/d/e", 1, 45),
         ("http://h/?a", 1, 55),
         ("http://h/?a/b/c/d/e/f", 1, 55),  # slashes of a query are no segments
         ("http://h/a?" + "q" * 50, 0, 70),
@@ -28,11 +28,11 @@ THRESHOLDS = (80, 60, 40, 20)
         ("http://h/" + "x" * 200, 0, 95),
         ("http://h/a.pdf", 1, 65),
         ("http://h/a.PDF?x=1", 1, 35),
-        ("http://h/a.pdf/b", 1, 55),
+        ("http://h/a.pdf/b", 1, 45),
         ("http://h/pdf", 1, 85),
         ("http://h/news", 1, 90),
-        ("http://h/blog/a", 1, 60),
-        ("http://h/a/news", 1, 55),
+        ("http://h/blog/a", 1, 50),
+        ("http://h/a/news", 1, 45),
         ("http://h/a", 7, 0),
         ("http://h/a", 255, 0),
     ],
@@ -43,7 +43,7 @@ def test_depth_segments_and_length_cost_points(url: str, depth: int, points: int
 
 @pytest.mark.parametrize(
     ("points", "queue"),
-    [(100, 1), (80, 1), (79, 2), (60, 2), (59, 3), (40, 3), (39, 4), (20, 4), (19, 5), (0, 5)],
+    [(100, 1), (99, 2), (80, 2), (79, 3), (60, 3), (59, 4), (40, 4), (39, 5), (0, 5)],
 )
 def test_a_score_belongs_to_the_first_queue_whose_threshold_it_meets(
     points: int, queue: int
@@ -111,21 +111,21 @@ def test_the_better_the_rank_of_a_trusted_domain_the_more_points(rank: int, poin
         (Facts(unchanged=True), -10),
         (Facts(fresh=True, sitemap_priority=0.8, unchanged=True), -2),
         (Facts(on_home_page=True), 30),
-        (Facts(links=1), 20),
-        (Facts(links=2), 40),
-        (Facts(links=7), 40),
-        (Facts(links=8), 60),
-        (Facts(links=10**6), 60),
+        (Facts(links=1), 25),
+        (Facts(links=2), 50),
+        (Facts(links=7), 50),
+        (Facts(links=8), 75),
+        (Facts(links=10**6), 75),
     ],
 )
 def test_what_others_say_of_a_url_counts(facts: Facts, points: int) -> None:
-    assert Scorer().score(URL, 4, facts=facts) == 40 + points
+    assert Scorer().score(URL, 5, facts=facts) == 25 + points
 
 
 def test_weights_can_be_changed_one_by_one() -> None:
     scorer = Scorer({"depth": -1, "home_page": 0})
     assert scorer.score("http://h/", 5) == 95
-    assert scorer.score("http://h/a/b/c", 0) == 70
+    assert scorer.score("http://h/a/b/c", 0) == 60
 
 
 def test_a_weight_that_there_is_not_is_named() -> None:

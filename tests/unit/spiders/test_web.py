@@ -474,7 +474,7 @@ def topic(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize(
     ("text", "relevance", "points"),
-    [("A bicycle", 0.97, 40), ("A stock", 0.0, -80), ("Nothing", None, -40)],
+    [("A bicycle", 0.97, 70), ("A stock", 0.0, -70), ("Nothing", None, -30)],
 )
 async def test_a_page_gets_its_relevance_and_its_links_points_for_it(
     scheduler: WritingScheduler, topic: str, text: str, relevance: float | None, points: int
@@ -490,7 +490,7 @@ async def test_a_page_gets_its_relevance_and_its_links_points_for_it(
     assert page.points_by_link["http://h.test/bicycle"] == 20
     assert page.points_by_link.get("http://h.test/x", 0) == (0 if relevance is None else -19)
     assert page.stored
-    stat = {40: "on", -80: "off", -40: "unknown"}[points]
+    stat = {70: "on", -70: "off", -30: "unknown"}[points]
     assert crawler.stats.get_value(f"topic/{stat}") == 1
     # They were read for this, and are not to be stored.
     assert "anchors" not in page.extra
@@ -515,7 +515,7 @@ async def test_the_threshold_of_a_topic_is_a_setting(
     scheduler: WritingScheduler, tmp_path: Path
 ) -> None:
     TopicModel.of(0.0, ["bicycle"], [1], [0.5]).save(tmp_path / "weak.topic")
-    for threshold, points in ((0.7, -80), (0.6, 40)):
+    for threshold, points in ((0.7, -70), (0.6, 70)):
         crawler = crawler_with(scheduler, TOPIC_THRESHOLD=threshold)
         spider = WebSpider.from_crawler(crawler, topic=str(tmp_path / "weak.topic"))
         page = await page_of(HtmlResponse(URL, body=b"<p>bicycle"), spider)
@@ -531,7 +531,7 @@ async def test_a_function_that_fails_costs_the_page_nothing_but_its_relevance(
     crawler = crawler_with(scheduler, PAGE_SCORER=broken)
     page = await page_of(HtmlResponse(URL, body=HTML), WebSpider.from_crawler(crawler))
     # As a page of which nothing is known.
-    assert (page.relevance, page.link_points, page.stored) == (None, -40, True)
+    assert (page.relevance, page.link_points, page.stored) == (None, -30, True)
     assert len(page.links) == 2
     assert crawler.stats.get_value("topic/failed") == 1
 
