@@ -45,7 +45,7 @@ clean-data: $(CRAWL_INSTALLED) ## Delete the data in CRAWL_DIR (.crawl), unless 
 
 .PHONY: test
 test: $(DEV_INSTALLED) ## Run the tests; ARGS="-k redis" runs some of them
-	@exec python -m pytest -n 4 --dist worksteal $(ARGS)
+	@exec python -m pytest -n 5 --dist worksteal $(ARGS)
 
 .PHONY: coverage
 coverage: $(DEV_INSTALLED) ## Run the tests, and print how much of each package they execute
