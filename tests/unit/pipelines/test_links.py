@@ -35,7 +35,7 @@ async def test_links_become_entries_one_deeper_with_their_parent(
     for entry in scheduler.added:
         assert (entry.depth, entry.parent) == (3, fingerprint(URL))
         assert entry.id == fingerprint(entry.url)
-    assert [entry.queue for entry in scheduler.added] == [1, 1]
+    assert [entry.queue for entry in scheduler.added] == [2, 2]
 
 
 async def test_a_page_whose_links_wait_is_no_suspect_if_the_process_dies(

@@ -53,18 +53,18 @@ def told(page: Page) -> tuple[int, int, datetime | None]:
 
 
 def test_a_page_knows_when_it_is_due(crawl: Crawl) -> None:
-    page, again = crawl.visit(lease_of(URL, depth=2, queue=3))
+    page, again = crawl.visit(lease_of(URL, depth=1, queue=4))
     assert told(page) == (1, 0, AT + WEEK)
     assert page.recrawl_interval_s == WEEK.total_seconds()
-    # 100 - 30 for its depth - 30 for its path: no less for a page seen once.
-    assert next_lease(again).entry.queue == 3
+    # 100 - 15 for its depth - 40 for its path: no less for a page seen once.
+    assert next_lease(again).entry.queue == 4
     same, again = crawl.visit(next_lease(again))
     assert told(same) == (2, 0, AT + 1.5 * WEEK)
     # Known and unchanged: ten points less.
-    assert next_lease(again).entry.queue == 4
+    assert next_lease(again).entry.queue == 5
     changed, again = crawl.visit(next_lease(again), content_hash="11" * 32)
     assert told(changed) == (3, 1, AT + 1.05 * WEEK)
-    assert next_lease(again).entry.queue == 3
+    assert next_lease(again).entry.queue == 4
     assert (crawl.count("unchanged"), crawl.count("changed")) == (1, 1)
 
 
@@ -158,13 +158,14 @@ def test_feeds_do_not_write_the_lease(crawl: Crawl) -> None:
         (1, "image/png", MEDIA),
         (DOCUMENTS, "application/pdf", DOCUMENTS),
         # A page whose URL ends like that of a file.
-        (DOCUMENTS, "text/html", 2),
+        (DOCUMENTS, "text/html", 3),
     ],
 )
 def test_a_recrawl_waits_in_the_queue_of_its_type(
     crawl: Crawl, before: int, media_type: str, after: int
 ) -> None:
-    _, again = crawl.visit(lease_of(URL, queue=before), media_type=media_type)
+    lease = lease_of("http://h.test/a", depth=2, queue=before)
+    _, again = crawl.visit(lease, media_type=media_type)
     assert next_lease(again).entry.queue == after
     # The response to its next visit has no type.
     same = {"status": 304, "flags": [NOT_MODIFIED], "content_hash": "", "stored": False}
