@@ -222,7 +222,7 @@ class Boilerplate:
         return shingles_of([self._own_text(page) for page in pages], min_words)
 
     def article_shingles_of(self, pages: Sequence[Page], min_words: int) -> list[np.ndarray | None]:
-        """The same of the main text of pages, as far as they have one."""
+        """Hash the shingles of the main text of each page, or of its text if it has none."""
         return shingles_of([self._article_of(page) for page in pages], min_words)
 
     def _article_of(self, page: Page) -> str:

@@ -1,10 +1,11 @@
 """A site whose URLs end in every way: pages, errors, nothing at all, a redirect, a robots.txt."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.threaded_server import running
 
 PAGES = ("/", "/a", "/b", "/unindexed")
 MISSING = ("/no1", "/no2", "/no3")
@@ -65,12 +66,5 @@ class Handler(BaseHTTPRequestHandler):
 @contextmanager
 def serving() -> Iterator[Site]:
     """A site on loopback, inside the block."""
-    server = Site()
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with running(Site()) as server:
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -16,6 +16,7 @@ import pytest
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Process, sizes
 from tests.support.archives import audit
+from tests.support.threaded_server import running
 from tests.support.waiting import wait_until
 
 LETTERS = [chr(97 + number % 26) + "x" * (number // 26) for number in range(300)]
@@ -91,13 +92,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    server = Site()
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with running(Site()) as server:
+        yield server
 
 
 def test_pages_are_visited_again_and_their_changes_are_known(

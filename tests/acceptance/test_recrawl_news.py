@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -20,6 +19,7 @@ from crawler.servers.redis.connection import connect
 from crawler.urls import SITEMAP, fingerprint
 from tests.acceptance.crawls import Crawls
 from tests.acceptance.fleets import Process, sizes
+from tests.support.threaded_server import running
 from tests.support.waiting import wait_until
 
 DAY_S = 86_400
@@ -78,13 +78,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    server = Site()
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with running(Site()) as server:
+        yield server
 
 
 def ask(redis_url: str, question: Callable[[CrawlControl], Awaitable[Any]]) -> Any:

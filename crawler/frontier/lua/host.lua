@@ -4,9 +4,9 @@
 -- ARGV[1]  host
 -- ARGV[2]  now, ms (0 = the shard's time)
 -- ARGV[3…] name, value: 'block' until ms (0 = lift the block), 'exclude' '1' or '0', 'purge' '1',
---          'queue' 1-5 for all its pages or 0 for each URL's own, 'budget' pages or '' for the crawl's, 'parallelism'
---          fetches in flight or '' for the crawl's, 'due' ms from now on: the next contact, if that is
---          sooner; but not before the host's own delay, nor during a block
+--          'queue' 1-5 for all its pages or 0 for each URL's own, 'budget' pages or '' for the crawl's,
+--          'parallelism' fetches in flight or '' for the crawl's, 'due' ms from now on: the next contact,
+--          if that is sooner; but not before the host's own delay, nor during a block
 -- Returns  the new state, see host_view.lua. All changes are O(1): they apply to URLs in the front
 --          queues when these are routed
 
